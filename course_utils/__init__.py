@@ -1,0 +1,43 @@
+"""See what PyTorch's autograd does, and check what you write about it.
+
+`trace`, `saved` and `draw` show a recorded graph. `check`, `hint`, `solution` and `progress` belong to the exercises.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from course_utils.checks.check import CheckFailed as CheckFailed
+    from course_utils.checks.check import check as check
+    from course_utils.checks.guidance import hint as hint
+    from course_utils.checks.guidance import solution as solution
+    from course_utils.checks.progress import progress as progress
+    from course_utils.graph.saved import saved as saved
+    from course_utils.graph.trace import trace as trace
+    from course_utils.pictures.svg import draw as draw
+
+# Each name is loaded when it is first used, so that `import course_utils` costs next to nothing.
+_HOME = {
+    "CheckFailed": "checks.check",
+    "check": "checks.check",
+    "draw": "pictures.svg",
+    "hint": "checks.guidance",
+    "progress": "checks.progress",
+    "saved": "graph.saved",
+    "solution": "checks.guidance",
+    "trace": "graph.trace",
+}
+
+__all__ = list(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"course_utils has no {name!r}; it has {', '.join(_HOME)}")
+    return getattr(import_module(f"course_utils.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

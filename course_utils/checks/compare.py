@@ -1,0 +1,140 @@
+"""Comparing what an answer gave with what is right, and saying in one sentence how they differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from course_utils.checks.data import Array, Other, Value
+from course_utils.checks.exercise import Finding
+
+# Factors that wrong formulas are off by: a sign, a pass too many, a mean in place of a sum.
+_FACTORS = (2.0, -1.0, 0.5, 3.0, 4.0, -2.0)
+
+
+def right_value(received: Value, expected: torch.Tensor | float, what: str) -> Finding:
+    """Find whether `received` has the shape, dtype and numbers of `expected`; `what` begins the message.
+
+    For a 0-d `expected` a Python number is as good as a tensor. Tolerances follow the dtype.
+    """
+    wanted = torch.as_tensor(expected)
+    if wanted.dim() == 0 and isinstance(received, int | float) and not isinstance(received, bool):
+        received = Array.of(torch.tensor(float(received), dtype=torch.float64))
+        wanted = wanted.double()
+    if not isinstance(received, Array):
+        return Finding("type", False, f"{what} is {describe(received)}; expected {_tensor(wanted)}.")
+    if received.shape != tuple(wanted.shape):
+        return Finding("shape", False, f"{what} has shape {received.shape}; expected {tuple(wanted.shape)}.")
+    values = received.tensor()
+    # A Python float in the expectation has no dtype of its own to insist on.
+    if isinstance(expected, torch.Tensor) and isinstance(received, Array) and values.dtype != wanted.dtype:
+        wanted_name = str(wanted.dtype).removeprefix("torch.")
+        return Finding("dtype", False, f"{what} has dtype {received.dtype}; expected {wanted_name}.")
+    problem = _difference(values, wanted)
+    return Finding("value", problem is None, "" if problem is None else f"{what} {problem}")
+
+
+def close(received: Value, expected: torch.Tensor | float) -> bool:
+    """Return whether `received` has the shape and the numbers of `expected`. For telling wrong ideas apart."""
+    wanted = torch.as_tensor(expected)
+    if isinstance(received, int | float) and wanted.dim() == 0:
+        return math.isclose(received, wanted.item(), rel_tol=1e-5, abs_tol=1e-8)
+    if not isinstance(received, Array) or received.shape != tuple(wanted.shape):
+        return False
+    return _difference(received.tensor(), wanted) is None
+
+
+def right_entries(received: Value, expected: dict[str, Any], what: str) -> Iterable[Finding]:
+    """Find which entries of a predicted dict are right. Messages name the wrong entries, not what they should be."""
+    if not isinstance(received, dict):
+        message = f"{what} is {describe(received)}; expected a dict with the keys {listed(expected)}."
+        yield Finding("type", False, message)
+        return
+    unknown = [key for key in received if key not in expected]
+    missing = [key for key in expected if key not in received]
+    if missing or unknown:
+        parts = ([f"has no entry for {listed(missing)}"] if missing else []) + (
+            [f"has entries that nobody asked for: {listed(unknown)}"] if unknown else []
+        )
+        yield Finding("keys", False, f"{what} {' and '.join(parts)}.")
+        return
+    open_ones = [key for key, value in received.items() if value == Other("...")]
+    if open_ones:
+        yield Finding("complete", False, f"{what} still holds `...` for {listed(open_ones)}.")
+        return
+    wrong = [key for key, value in expected.items() if not _same_entry(received[key], value)]
+    right = len(expected) - len(wrong)
+    message = f"{right} of {len(expected)} entries are right. Look again at {listed(wrong)}." if wrong else ""
+    yield Finding("entries", not wrong, message)
+
+
+def describe(value: Value) -> str:
+    """Name a received value in a sentence: "None", "the number 3", "a tensor of shape (2, 3)"."""
+    if value is None:
+        return "None"
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, int | float):
+        return f"the number {value:g}"
+    if isinstance(value, str):
+        return f"the text {value!r}"
+    if isinstance(value, Array):
+        return f"a tensor of shape {value.shape} and dtype {value.dtype}"
+    if isinstance(value, Other):
+        return "still `...`" if value.kind == "..." else f"of type {value.kind}"
+    return f"a {type(value).__name__} with {len(value)} entries"
+
+
+def listed(names: Iterable[object]) -> str:
+    """Join names for a sentence: "a, b and c"."""
+    texts = [str(name) for name in names]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}" if texts else "nothing"
+
+
+def _same_entry(received: Value, expected: Any) -> bool:
+    if isinstance(received, Array) and not received.shape and isinstance(expected, bool | int | float):
+        received = received.tensor().item()
+    if isinstance(expected, bool) or isinstance(received, bool):
+        return received is expected
+    if isinstance(expected, float | int):
+        return isinstance(received, float | int) and math.isclose(received, expected, rel_tol=1e-4, abs_tol=1e-6)
+    return bool(received == expected)
+
+
+def _difference(values: torch.Tensor, wanted: torch.Tensor) -> str | None:
+    """Say how two tensors of one shape differ; None where they agree."""
+    if not wanted.dtype.is_floating_point:
+        same = values == wanted
+        return None if bool(same.all()) else _first(values, wanted, ~same)
+    single = torch.float64 not in (values.dtype, wanted.dtype) or values.dtype == torch.float32
+    a, b = values.double(), wanted.double()
+    relative, absolute = (1e-4, 1e-6) if single else (1e-7, 1e-10)
+    scale = float(b.abs().nan_to_num().max()) if b.numel() else 0.0
+    near = torch.isclose(a, b, rtol=relative, atol=absolute * max(scale, 1e-3), equal_nan=True)
+    if bool(near.all()):
+        return None
+    if bool((a.isnan() & ~b.isnan()).any()):
+        return f"holds NaN where the right one is a number: {_first(values, wanted, a.isnan() & ~b.isnan())}"
+    if not bool(a.any()):
+        return f"is zero everywhere: {_first(values, wanted, ~near)}"
+    for factor in _FACTORS:
+        if torch.allclose(a, factor * b, rtol=relative, atol=absolute * max(scale, 1e-3)):
+            return f"is exactly {factor:g} times the right one: {_first(values, wanted, ~near)}"
+    count = int((~near).sum())
+    return f"differs in {count} of {near.numel()} numbers: {_first(values, wanted, ~near)}"
+
+
+def _first(values: torch.Tensor, wanted: torch.Tensor, where: torch.Tensor) -> str:
+    index = tuple(int(i) for i in where.nonzero()[0])
+    yours, right = values[index].item(), wanted[index].item()
+    place = f"at {list(index)} yours" if index else "yours"
+    return f"{place} is {yours:.6g}, the right one is {right:.6g}."
+
+
+def _tensor(wanted: torch.Tensor) -> str:
+    if wanted.dim() == 0:
+        return "one number"
+    return f"a tensor of shape {tuple(wanted.shape)}"

@@ -1,0 +1,94 @@
+"""From an answer to a verdict: the one place where case, observer and judge meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from course_utils.checks.blame import raised_by_learner
+from course_utils.checks.data import Case, Observation, Raised, TimedOut, decode, encode
+from course_utils.checks.exercise import Exercise, Finding, Outcome, Seen, Verdict, unusable
+from course_utils.checks.guard import guarded
+from course_utils.checks.timelimit import TimeUp, time_limit
+
+SECONDS = 5.0
+SEED = 20260101
+
+Observer = Callable[[object, Case], Observation]
+
+
+def examine(
+    exercise: Exercise, observer: Observer, answer: object, seed: int = SEED, seconds: float = SECONDS
+) -> Verdict:
+    """Try an answer in every case and judge what was seen.
+
+    Raises nothing for whatever the answer does, except KeyboardInterrupt, which is the learner's own stop.
+    """
+    if answer is ...:
+        return Verdict(exercise.id, "not attempted", exercise.points, (f"`{exercise.id}` still holds `...`.",))
+    problem = unusable(exercise, answer)
+    if problem is not None:
+        return Verdict(exercise.id, "incorrect", exercise.points, (problem,), (Finding("kind", False, problem),))
+    pairs: list[tuple[Case, Seen]] = []
+    warnings: dict[str, None] = {}
+    for case in exercise.cases(seed):
+        seen, caught = observe(observer, answer, case, seed, seconds)
+        pairs.append((case, seen))
+        warnings |= dict.fromkeys(caught)
+        if isinstance(seen, TimedOut):
+            break
+    return judge(exercise, pairs, tuple(warnings))
+
+
+def observe(observer: Observer, answer: object, case: Case, seed: int, seconds: float) -> tuple[Seen, list[str]]:
+    """Run the learner's code in one case. The half that a grader puts into its sandbox."""
+    # Given and seen cross as bytes here too, so that nothing but plain data can ever reach a judge.
+    inside = Case(case.name, decode(encode(case.given)))
+    warnings: list[str] = []
+    try:
+        with guarded(seed) as warnings, time_limit(seconds):
+            seen = observer(answer, inside)
+    except TimeUp:
+        return TimedOut(seconds), warnings
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit and the like from learner code end a case, not the session
+        return raised_by_learner(error), warnings
+    return decode(encode(seen)), warnings
+
+
+def judge(exercise: Exercise, pairs: Iterable[tuple[Case, Seen]], warnings: tuple[str, ...] = ()) -> Verdict:
+    """Turn what was seen in each case into a verdict. Trusted and pure: no learner code runs here."""
+    findings: list[Finding] = []
+    failed: list[tuple[Case, Seen]] = []
+    raised: Raised | None = None
+    for case, seen in pairs:
+        if isinstance(seen, TimedOut):
+            message = f"Your code was still running after {seen.seconds:g} seconds and was stopped."
+            here = [Finding("ends", False, message)]
+        elif isinstance(seen, Raised):
+            here = [Finding("runs", False, _exception(seen))]
+            raised = raised or seen
+        else:
+            here = list(exercise.judge(case, seen))
+        if not all(finding.ok for finding in here):
+            failed.append((case, seen))
+            here = [Finding(f.prop, f.ok, f.message if f.ok else f"{f.message}{_in(case)}") for f in here]
+        findings += here
+    if not failed:
+        return Verdict(exercise.id, "correct", exercise.points, (), tuple(findings), (), warnings)
+    held = [wrong for wrong in exercise.misconceptions if all(wrong.explains(case, seen) for case, seen in failed)]
+    first = {finding.prop: finding.message for finding in reversed(findings) if not finding.ok}
+    messages = (*(wrong.message for wrong in held), *reversed(first.values()))
+    names = tuple(wrong.name for wrong in held)
+    outcome: Outcome = "error" if raised is not None and raised is failed[0][1] else "incorrect"
+    return Verdict(exercise.id, outcome, exercise.points, messages, tuple(findings), names, warnings)
+
+
+def _exception(seen: Raised) -> str:
+    message = f": {seen.message}" if seen.message else ""
+    where = f"\n    line {seen.line_number}: {seen.line}" if seen.line else ""
+    return f"Your code raised {seen.kind}{message}{where}"
+
+
+def _in(case: Case) -> str:
+    return f" (case: {case.name})" if case.name else ""

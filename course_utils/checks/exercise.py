@@ -1,0 +1,122 @@
+"""What an exercise is: plain descriptions joined to three functions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from course_utils.checks.data import Case, Observation, Raised, TimedOut
+
+Outcome: TypeAlias = Literal["not attempted", "incorrect", "error", "correct"]
+Seen: TypeAlias = Observation | Raised | TimedOut
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Whether one property of an answer holds, and the sentence for a learner where it does not."""
+
+    prop: str
+    ok: bool
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Misconception:
+    """A known wrong idea: how its answers are told apart, and the sentence for the learner who holds it.
+
+    `seen` gets a case that failed and what was observed there. `ended` names exceptions ("RecursionError") or
+    "TimedOut" by which such an answer may end instead. A misconception is reported when it explains every
+    case that failed. Its sample wrong answer stands in tests/answers, out of the learner's way.
+    """
+
+    name: str
+    message: str
+    seen: Callable[[Case, Observation], bool] = lambda case, seen: False
+    ended: tuple[str, ...] = ()
+
+    def explains(self, case: Case, seen: Seen) -> bool:
+        if isinstance(seen, TimedOut):
+            return "TimedOut" in self.ended
+        if isinstance(seen, Raised):
+            return seen.kind in self.ended
+        return self.seen(case, seen)
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise. Its text stands in the master notebook, under the same id.
+
+    `call` is how a function answer is called ("walk(tensor)"); None for an answer that is a value.
+    `cases` makes the situations from a seed and `judge` gives a finding for each property of what was seen
+    in one; both are trusted and pure. The function that runs the learner's code has the exercise's name
+    in `observing`, because in a grader it runs in another process.
+    """
+
+    id: str
+    title: str
+    lesson: str
+    difficulty: int
+    minutes: int
+    points: int
+    call: str | None
+    cases: Callable[[int], Iterable[Case]]
+    judge: Callable[[Case, Observation], Iterable[Finding]]
+    hints: tuple[str, str, str]
+    misconceptions: tuple[Misconception, ...] = ()
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters that `call` names: ("a", "b") for "f(a, b)"."""
+        inside = (self.call or "()").partition("(")[2].rstrip(")")
+        return tuple(name.strip() for name in inside.split(",") if name.strip())
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a learner is told. `messages` are sentences, the most telling first."""
+
+    exercise: str
+    outcome: Outcome
+    points: int
+    messages: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    misconceptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def score(self) -> int:
+        return self.points if self.outcome == "correct" else 0
+
+
+def unusable(exercise: Exercise, answer: object) -> str | None:
+    """Say why an answer cannot be tried at all; None when it can."""
+    if exercise.call is None:
+        if callable(answer) and not hasattr(answer, "shape"):
+            kind = "class" if isinstance(answer, type) else "function"
+            return f"`{exercise.id}` is a {kind}, but this exercise asks for a value."
+        return None
+    if isinstance(answer, type):
+        return f"`{exercise.id}` is a class, but this exercise asks for a function, called as {exercise.call}."
+    if not callable(answer):
+        kind = type(answer).__name__
+        return (
+            f"`{exercise.id}` is of type {kind}, but this exercise asks for a function, called as {exercise.call}. "
+            "Give the function itself, without calling it."
+        )
+    try:
+        inspect.signature(answer).bind(*exercise.parameters)
+    except TypeError:
+        return f"`{exercise.id}` cannot be called as {exercise.call}: its own parameters are {_parameters(answer)}."
+    except ValueError:  # a builtin without a signature: calling it will tell
+        return None
+    if inspect.isgeneratorfunction(answer) or inspect.iscoroutinefunction(answer):
+        word = "yield" if inspect.isgeneratorfunction(answer) else "async"
+        return f"`{exercise.id}` uses `{word}`, so calling it returns no result yet. Return the result instead."
+    return None
+
+
+def _parameters(function: Callable[..., object]) -> str:
+    names = list(inspect.signature(function).parameters)
+    return f"({', '.join(names)})" if names else "none"

@@ -1,0 +1,63 @@
+"""`hint` and `solution`: what a learner may ask for."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from pathlib import Path
+
+from course_utils.checks.check import show
+from course_utils.checks.registry import exercise_called
+from course_utils.checks.show import Shown, box
+
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+TIERS = ("a nudge", "an approach", "an outline")
+ROOT = Path(__file__).parents[2]
+_COLOUR = "#0072B2"
+
+_given: dict[str, int] = {}
+
+
+def hint(exercise_id: str) -> None:
+    """Show the next hint for an exercise: first a nudge, then an approach, then an outline, then the outline again.
+
+    Raises UnknownExercise for an unknown id.
+    """
+    exercise = exercise_called(exercise_id)
+    tier = min(_given.get(exercise.id, 0), len(exercise.hints) - 1)
+    _given[exercise.id] = tier + 1
+    title = f"Hint {tier + 1} of {len(exercise.hints)} for {exercise.id}, {TIERS[tier]}"
+    after = (f'There is more: hint("{exercise.id}") again.',) if tier + 1 < len(exercise.hints) else ()
+    text = "\n".join([f"{title}:", exercise.hints[tier], *after])
+    show(Shown(text, box(_COLOUR, title, (exercise.hints[tier],), after)))
+
+
+def solution(exercise_id: str) -> None:
+    """Show the course's own answer, where the folder solutions/ is present.
+
+    Raises UnknownExercise for an unknown id, and FileNotFoundError where there is no master to show it from.
+    """
+    exercise = exercise_called(exercise_id)
+    master = ROOT / "solutions" / f"{exercise.lesson}.ipynb"
+    if not master.exists():
+        raise FileNotFoundError(
+            f"the answer to {exercise.id!r} stands in solutions/{exercise.lesson}.ipynb, which this copy of the "
+            "course does not have. Ask whoever gave you the course, or ask for hint() again."
+        )
+    for cell in json.loads(master.read_text(encoding="utf-8"))["cells"]:
+        nbgrader = cell["metadata"].get("nbgrader", {})
+        if nbgrader.get("solution") and nbgrader.get("grade_id") == exercise.id:
+            source = answer_in("".join(cell["source"]))
+            title = f"One right answer to {exercise.id}"
+            show(Shown(f"{title}:\n{source}", box(_COLOUR, title, (), ()) + _code(source)))
+            return
+    raise LookupError(f"{master} has no solution cell with the grade_id {exercise.id!r}")
+
+
+def answer_in(source: str) -> str:
+    """Return what stands between the solution markers of a master cell."""
+    return source.partition(BEGIN)[2].partition(END)[0].strip("\n")
+
+
+def _code(source: str) -> str:
+    return f"<pre><code>{escape(source)}</code></pre>"

@@ -1,0 +1,59 @@
+"""All exercises of the course, by id."""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+from importlib import import_module
+
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.examine import Observer
+from course_utils.checks.exercise import Exercise
+
+# In the order of the course. Each has its exercises in lessons/ and their observers in observing/.
+LESSONS = ("00_start_here",)
+
+
+@cache
+def exercises() -> dict[str, Exercise]:
+    """Return every exercise, in the order of the course."""
+    found: dict[str, Exercise] = {}
+    for lesson in LESSONS:
+        for exercise in import_module(f"course_utils.checks.lessons.{_module(lesson)}").EXERCISES:
+            if exercise.id in found:
+                raise ValueError(f"two exercises are called {exercise.id!r}")
+            found[exercise.id] = exercise
+    return found
+
+
+def exercise_called(name: str) -> Exercise:
+    """Return one exercise. Raises TypeError or KeyError with the nearest ids for a name that is none."""
+    if not isinstance(name, str):
+        raise TypeError(f'an exercise is named by text, as in check("walk", walk); this is a {type(name).__name__}')
+    if name not in exercises():
+        near = difflib.get_close_matches(name, exercises(), n=3, cutoff=0.5)
+        advice = f"Did you mean {' or '.join(repr(item) for item in near)}?" if near else "progress() lists them all."
+        raise UnknownExercise(f"no exercise is called {name!r}. {advice}")
+    return exercises()[name]
+
+
+def observer_for(exercise: Exercise) -> Observer:
+    """Return the function that runs the learner's code for this exercise."""
+    module = import_module(f"course_utils.checks.observing.{_module(exercise.lesson)}")
+    observer: Observer = getattr(module, exercise.id, value)
+    return observer
+
+
+def value(answer: object, case: Case) -> Observation:
+    """Observe an answer that is a value: the value itself."""
+    from course_utils.checks.data import plain
+
+    return {"value": plain(answer)}
+
+
+class UnknownExercise(LookupError):
+    """No exercise has that name."""
+
+
+def _module(lesson: str) -> str:
+    return f"lesson_{lesson[:2]}"

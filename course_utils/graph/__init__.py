@@ -1,0 +1,1 @@
+"""Seeing autograd: what the graph is, and what it keeps."""

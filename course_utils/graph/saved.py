@@ -1,0 +1,161 @@
+"""What the recorded operations keep in memory for the backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+import torch
+
+from course_utils.graph.trace import ACCUMULATE, LiveNode, dtype_name, roots_of, walk
+
+# held: there to be used. modified: written to since, so backward will refuse it. packed: a hook
+# (checkpointing, save_on_cpu) holds something else and would have to run to give the tensor.
+# freed: a backward pass let it go. attribute: set on ctx by a custom Function; backward never frees it.
+State: TypeAlias = Literal["held", "modified", "packed", "freed", "attribute"]
+
+PREFIX = "_raw_saved_"
+
+
+class SavedTensor(msgspec.Struct, frozen=True, gc=False):
+    """One tensor that one node keeps.
+
+    `node` is the node's number in `trace`, `name` PyTorch's name for what is kept ("self", "result", ...).
+    `shape`, `dtype` and `storage` are None for packed and freed ones. `storage` numbers the memory:
+    entries with the same number share it. `leaf` says that the memory belongs to a leaf of the graph
+    (a parameter, say) or to a tensor that the caller gave, and is not kept for this graph alone.
+    """
+
+    node: int
+    operation: str
+    name: str
+    state: State
+    shape: tuple[int, ...] | None = None
+    dtype: str | None = None
+    storage: int | None = None
+    bytes: int = 0
+    leaf: bool = False
+
+
+class Saved(msgspec.Struct, frozen=True):
+    """All that the nodes of a graph keep, in the order of `trace`."""
+
+    tensors: tuple[SavedTensor, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes kept for this graph alone, each storage counted once."""
+        return sum({entry.storage: entry.bytes for entry in self.tensors if not entry.leaf}.values())
+
+    @property
+    def freed(self) -> tuple[SavedTensor, ...]:
+        return tuple(entry for entry in self.tensors if entry.state == "freed")
+
+    def __iter__(self) -> Iterator[SavedTensor]:
+        return iter(self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors)
+
+    def __str__(self) -> str:
+        rows = [_row(entry) for entry in self.tensors]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join([*lines, repr(self)])
+
+    def __repr__(self) -> str:
+        freed = f", {len(self.freed)} freed" if self.freed else ""
+        return f"{len(self)} saved tensors{freed}, {self.bytes:,} bytes kept for this graph"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+
+def saved(*tensors: torch.Tensor, besides: Iterable[torch.Tensor] = ()) -> Saved:
+    """Return what the graph of `tensors` keeps for backward, without running any part of it.
+
+    Memory that belongs to the graph's leaves, or to the tensors in `besides` (inputs and buffers, which
+    live anyway), is listed but not counted. Bytes are those of whole storages: a view keeps all of its base.
+    What C++ nodes keep without naming it (CopySlices does) cannot be seen.
+
+    Raises TypeError for anything that is not a tensor, and GraphTooLarge above MAX_NODES nodes.
+    """
+    nodes = walk(root[0] for root in roots_of(tensors) if root is not None)
+    owners = [node.variable for node in nodes if type(node).__name__ == ACCUMULATE]
+    own = {tensor.untyped_storage().data_ptr() for tensor in (*owners, *besides)}
+    storages: dict[int, tuple[int, int, bool]] = {}
+    entries = []
+    for index, node in enumerate(nodes):
+        for name, state, tensor in kept(node):
+            if tensor is None:
+                entries.append(SavedTensor(index, type(node).__name__, name, state))
+                continue
+            storage = tensor.untyped_storage()
+            address = storage.data_ptr()
+            memory = storages.get(address)
+            if memory is None:
+                memory = storages[address] = len(storages), storage.nbytes(), address in own
+            shape, dtype = tuple(tensor.shape), dtype_name(tensor.dtype)
+            entries.append(SavedTensor(index, type(node).__name__, name, state, shape, dtype, *memory))
+    return Saved(tuple(entries))
+
+
+def kept(node: LiveNode) -> list[tuple[str, State, torch.Tensor | None]]:
+    """Return name, state and tensor of each thing that one node keeps.
+
+    Where a hook packed a tensor, unpacking runs that hook, and on a checkpointed graph the hook is the whole
+    forward. So nothing is unpacked that has a hook; `_raw_saved_x.data` shows what is there and runs nothing.
+    """
+    found: list[tuple[str, State, torch.Tensor | None]] = []
+    kind: type = type(node)
+    attributes, from_python = _saved_attributes(kind)
+    for raw_attribute, attribute, name in attributes:
+        try:
+            raw = getattr(node, raw_attribute)
+        except RuntimeError:  # a list of saved tensors refuses to be read once it is freed
+            found.append((name, "freed", None))
+            continue
+        if not isinstance(raw, tuple):
+            # A saved output can be unpacked through its node only.
+            if (look := _look(raw, node, attribute)) is not None:
+                found.append((name, *look))
+            continue
+        for position, item in enumerate(raw):
+            if (look := _look(item, None, "")) is not None:
+                found.append((f"{name}[{position}]", *look))
+    if from_python:
+        found += [(f"ctx.{name}", "attribute", it) for name, it in vars(node).items() if isinstance(it, torch.Tensor)]
+    return found
+
+
+def _look(raw: Any, node: LiveNode | None, attribute: str) -> tuple[State, torch.Tensor | None] | None:
+    """Say what became of one saved tensor; None for an input that backward never needed."""
+    data = raw.data
+    if raw.unpack_hook is not None or not (data is None or isinstance(data, torch.Tensor)):
+        return "packed", None
+    if data is not None and data._version == 0:  # never written to, so there is nothing to find out
+        return "held", data
+    try:
+        value = raw.unpack() if node is None else getattr(node, attribute)
+    except RuntimeError as error:
+        if data is None:
+            return "freed", None
+        return ("modified" if "modified by an inplace operation" in str(error) else "held"), data
+    return None if value is None else ("held", data)
+
+
+@cache
+def _saved_attributes(kind: type) -> tuple[tuple[tuple[str, str, str], ...], bool]:
+    """Return the attributes that hold saved tensors, and whether this is a custom Function's node."""
+    names = [name.removeprefix(PREFIX) for name in dir(kind) if name.startswith(PREFIX)]
+    attributes = tuple((PREFIX + name, "_saved_" + name, name) for name in names)
+    return attributes, issubclass(kind, torch.autograd.function.FunctionCtx)
+
+
+def _row(entry: SavedTensor) -> tuple[str, ...]:
+    what = "" if entry.shape is None else f"{entry.shape} {entry.dtype}"
+    size = "" if entry.storage is None else f"{entry.bytes:,} bytes in storage {entry.storage}"
+    whose = "a leaf's or input's" if entry.leaf else ""
+    return str(entry.node), entry.operation, entry.name, entry.state, what, size, whose

@@ -1,0 +1,169 @@
+"""The graph that PyTorch recorded, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, TypeAlias
+
+import msgspec
+import torch
+from torch.autograd.graph import get_gradient_edge
+
+# A node of PyTorch's own graph. C++ nodes and custom Functions share no Python class.
+LiveNode: TypeAlias = Any
+
+# Looking at a node from Python makes a wrapper that lives as long as the node. Freeing a chain of
+# wrapped nodes recurses in C: with an 8 MiB stack 40,000 nodes pass and 41,250 crash the process.
+MAX_NODES = 20_000
+
+ACCUMULATE = "AccumulateGrad"
+
+
+class GraphTooLarge(ValueError):
+    """The graph has more nodes than can be walked safely."""
+
+
+class Edge(msgspec.Struct, frozen=True, gc=False):
+    """Where a gradient goes next: output number `output` of node number `node`."""
+
+    node: int
+    output: int
+
+    def __str__(self) -> str:
+        return f"{self.node} (output {self.output})" if self.output else str(self.node)
+
+
+class Node(msgspec.Struct, frozen=True, gc=False):
+    """One recorded operation, or one leaf that collects a gradient.
+
+    `inputs` has one entry for each input of the operation, in order: an edge, or None where the
+    input needs no gradient. `shape` and `dtype` are set for leaves only (nodes called AccumulateGrad).
+    """
+
+    index: int
+    name: str
+    inputs: tuple[Edge | None, ...]
+    shape: tuple[int, ...] | None = None
+    dtype: str | None = None
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.shape is not None
+
+
+class Graph(msgspec.Struct, frozen=True):
+    """The nodes that some tensors depend on, each once, nearest to the tensors first.
+
+    `outputs` has one entry for each traced tensor: an edge, or None where it has no graph.
+    A Graph holds numbers and names only. It keeps no tensor and no node alive.
+    """
+
+    nodes: tuple[Node, ...]
+    outputs: tuple[Edge | None, ...]
+
+    @property
+    def leaves(self) -> tuple[Node, ...]:
+        return tuple(node for node in self.nodes if node.is_leaf)
+
+    @property
+    def edges(self) -> tuple[tuple[int, Edge], ...]:
+        """Every edge, with the number of the node that it starts from."""
+        return tuple((node.index, edge) for node in self.nodes for edge in node.inputs if edge is not None)
+
+    def __str__(self) -> str:
+        if not self.nodes:
+            return "no graph: nothing was recorded for these tensors"
+        width = max(len(node.name) for node in self.nodes)
+        digits = len(str(len(self.nodes) - 1))
+        return "\n".join(f"{node.index:>{digits}} {node.name:<{width}} {_reads(node)}".rstrip() for node in self.nodes)
+
+    def __repr__(self) -> str:
+        return f"Graph of {len(self.nodes)} nodes, {len(self.edges)} edges, {len(self.leaves)} leaves"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(f"{self!r}\n{self}")
+
+
+def trace(*tensors: torch.Tensor) -> Graph:
+    """Return the graph that autograd recorded for `tensors`.
+
+    Nodes come in breadth-first order from the tensors, so the order is the same on every run. Nothing is
+    executed, saved tensors are not touched, and freed graphs trace as well as fresh ones.
+
+    Raises TypeError for anything that is not a tensor, and GraphTooLarge above MAX_NODES nodes.
+    """
+    roots = roots_of(tensors)
+    return describe(walk(root[0] for root in roots if root is not None), roots)
+
+
+def walk(roots: Iterable[LiveNode]) -> list[LiveNode]:
+    """Return PyTorch's own nodes behind `roots`, each once, breadth first, without recursion.
+
+    The list keeps the graph alive: drop it before you ask what is still alive.
+    """
+    nodes = list(dict.fromkeys(roots))
+    seen = set(nodes)
+    for node in nodes:  # the list grows while it is read
+        for to, _ in node.next_functions:
+            if to is not None and to not in seen:
+                seen.add(to)
+                nodes.append(to)
+        if len(nodes) > MAX_NODES:
+            raise GraphTooLarge(
+                f"the graph has more than {MAX_NODES:,} nodes, which cannot be walked from Python safely: "
+                "freeing so many nodes would crash the process. Trace a part of it, for example one step "
+                "of the loop or one layer."
+            )
+    return nodes
+
+
+def roots_of(tensors: Iterable[torch.Tensor]) -> list[tuple[LiveNode, int] | None]:
+    """Return for each tensor the node that receives its gradient, and at which output; None without a graph.
+
+    A leaf's node is its AccumulateGrad. Raises TypeError for anything that is not a tensor.
+    """
+    roots: list[tuple[LiveNode, int] | None] = []
+    for position, tensor in enumerate(tensors, 1):
+        if not isinstance(tensor, torch.Tensor):
+            unpack = isinstance(tensor, list | tuple)
+            advice = "pass its tensors one by one, as in f(*tensors)" if unpack else "pass tensors"
+            raise TypeError(f"argument {position} is a {type(tensor).__name__}, not a tensor: {advice}")
+        if tensor.requires_grad:
+            edge = get_gradient_edge(tensor)
+            roots.append((edge.node, edge.output_nr))
+        else:
+            roots.append(None)
+    return roots
+
+
+def describe(nodes: list[LiveNode], roots: list[tuple[LiveNode, int] | None]) -> Graph:
+    """Turn live nodes into plain data."""
+    number = {node: index for index, node in enumerate(nodes)}
+    described = []
+    for index, node in enumerate(nodes):
+        name = type(node).__name__
+        if name == ACCUMULATE:
+            leaf = node.variable
+            described.append(Node(index, name, (), tuple(leaf.shape), dtype_name(leaf.dtype)))
+            continue
+        inputs: list[Edge | None] = []
+        for to, output in node.next_functions:
+            inputs.append(None if to is None else Edge(number[to], output))
+        described.append(Node(index, name, tuple(inputs)))
+    outputs = tuple(None if root is None else Edge(number[root[0]], root[1]) for root in roots)
+    return Graph(tuple(described), outputs)
+
+
+@cache
+def dtype_name(dtype: torch.dtype) -> str:
+    """Return "float32" for torch.float32."""
+    return str(dtype).removeprefix("torch.")
+
+
+def _reads(node: Node) -> str:
+    if node.shape is not None:
+        return f"leaf {node.shape} {node.dtype}"
+    if not node.inputs:
+        return ""
+    return "-> " + ", ".join("none" if edge is None else str(edge) for edge in node.inputs)

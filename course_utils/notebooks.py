@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import tempfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -102,7 +103,7 @@ def run(path: Path) -> Any:
     with tempfile.TemporaryDirectory() as scratch:
         # Checks that run here are not the reader's progress.
         environment = {**os.environ, "COURSE_PROGRESS": str(Path(scratch) / "progress.sqlite")}
-        with client.setup_kernel(env=environment):
+        with client.setup_kernel(env=environment, stderr=subprocess.DEVNULL):
             for index, cell in enumerate(notebook.cells):
                 try:
                     client.execute_cell(cell, index)

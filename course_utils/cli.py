@@ -27,7 +27,8 @@ def lab(port: int | None) -> None:
         raise click.ClickException(
             f"{ROOT / FIRST_LESSON} is missing: run `course lab` from a copy of the whole course"
         )
-    command = [sys.executable, "-m", "jupyterlab", FIRST_LESSON, "--LabApp.news_url=", "--ServerApp.root_dir=."]
+    command = [sys.executable, "-m", "jupyterlab", "--ServerApp.root_dir=.", "--LabApp.news_url="]
+    command.append(f"--LabApp.default_url=/lab/tree/{FIRST_LESSON}")
     if port is not None:
         command += [f"--port={port}", "--ServerApp.port_retries=0"]
     if not _has_screen():

@@ -30,7 +30,7 @@ class Array(msgspec.Struct, frozen=True):
     @staticmethod
     def of(tensor: torch.Tensor) -> Array:
         """Copy a tensor's numbers. The tensor itself is left as it was."""
-        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
         numbers = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
         return Array(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), numbers)
 
@@ -140,4 +140,9 @@ def _from_ext(code: int, data: memoryview) -> Any:
 
 
 def _storable(value: Any) -> bool:
-    return value.layout is torch.strided and value.nbytes <= MAX_BYTES and not value.is_meta
+    return (
+        value.layout is torch.strided
+        and not value.is_meta
+        and str(value.dtype).removeprefix("torch.") in _DTYPES
+        and value.nbytes <= MAX_BYTES
+    )

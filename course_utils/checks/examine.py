@@ -24,7 +24,8 @@ def examine(
     Raises nothing for whatever the answer does, except KeyboardInterrupt, which is the learner's own stop.
     """
     if answer is ...:
-        return Verdict(exercise.id, "not attempted", exercise.points, (f"`{exercise.id}` still holds `...`.",))
+        message = f"`{exercise.id}` still holds `...`. Put your answer there, run that cell, then this check again."
+        return Verdict(exercise.id, "not attempted", exercise.points, (message,))
     problem = unusable(exercise, answer)
     if problem is not None:
         return Verdict(exercise.id, "incorrect", exercise.points, (problem,), (Finding("kind", False, problem),))

@@ -29,7 +29,9 @@ def exercises() -> dict[str, Exercise]:
 def exercise_called(name: str) -> Exercise:
     """Return one exercise. Raises TypeError or KeyError with the nearest ids for a name that is none."""
     if not isinstance(name, str):
-        raise TypeError(f'an exercise is named by text, as in check("walk", walk); this is a {type(name).__name__}')
+        raise TypeError(
+            f'an exercise is named by text, as in check("walk", walk); this is of type {type(name).__name__}'
+        )
     if name not in exercises():
         near = difflib.get_close_matches(name, exercises(), n=3, cutoff=0.5)
         advice = f"Did you mean {' or '.join(repr(item) for item in near)}?" if near else "progress() lists them all."

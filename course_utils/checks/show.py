@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -40,8 +41,10 @@ def shown(exercise: Exercise, verdict: Verdict) -> Shown:
 
 def box(colour: str, title: str, messages: tuple[str, ...], notes: tuple[str, ...]) -> str:
     """Return a bordered HTML box. All texts are escaped: they may quote learner code."""
-    paragraphs = "".join(f'<p style="margin:0.3em 0;white-space:pre-wrap">{escape(text)}</p>' for text in messages)
-    small = "".join(f'<p style="margin:0.3em 0;opacity:0.85;white-space:pre-wrap">{escape(text)}</p>' for text in notes)
+    paragraphs = "".join(f'<p style="margin:0.3em 0;white-space:pre-wrap">{_marked(text)}</p>' for text in messages)
+    small = "".join(
+        f'<p style="margin:0.3em 0;opacity:0.85;white-space:pre-wrap">{_marked(text)}</p>' for text in notes
+    )
     return (
         f'<div role="status" style="border-left:0.4em solid {colour};padding:0.2em 0.8em;margin:0.3em 0">'
         f"<strong>{escape(title)}</strong>{paragraphs}{small}</div>"
@@ -55,6 +58,10 @@ def _notes(exercise: Exercise, verdict: Verdict) -> tuple[str, ...]:
     elif verdict.outcome != "not attempted":
         notes.append(f'Stuck? hint("{exercise.id}") gives the next hint.')
     return tuple(notes)
+
+
+def _marked(text: str) -> str:
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _indent(text: str) -> str:

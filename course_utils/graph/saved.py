@@ -67,7 +67,8 @@ class Saved(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         freed = f", {len(self.freed)} freed" if self.freed else ""
-        return f"{len(self)} saved tensors{freed}, {self.bytes:,} bytes kept for this graph"
+        count = "1 saved tensor" if len(self) == 1 else f"{len(self)} saved tensors"
+        return f"{count}{freed}, {self.bytes:,} bytes kept for this graph"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))

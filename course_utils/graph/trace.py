@@ -128,7 +128,7 @@ def roots_of(tensors: Iterable[torch.Tensor]) -> list[tuple[LiveNode, int] | Non
         if not isinstance(tensor, torch.Tensor):
             unpack = isinstance(tensor, list | tuple)
             advice = "pass its tensors one by one, as in f(*tensors)" if unpack else "pass tensors"
-            raise TypeError(f"argument {position} is a {type(tensor).__name__}, not a tensor: {advice}")
+            raise TypeError(f"argument {position} is of type {type(tensor).__name__}, not a tensor: {advice}")
         if tensor.requires_grad:
             edge = get_gradient_edge(tensor)
             roots.append((edge.node, edge.output_nr))

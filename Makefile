@@ -1,0 +1,50 @@
+# Python 3.11 or newer and PyPI are all that is needed. Everything goes into .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help setup lab test build check bench clean
+
+help:
+	@echo "make lab    open the course in JupyterLab"
+	@echo "make test   run the whole suite"
+	@echo "make build  execute lessons and masters, release the exercises"
+	@echo "make check  the same, but only report what would change"
+	@echo "make bench  print the benchmark table"
+	@echo "make setup  create .venv; the others do this when it is needed"
+
+setup: .venv/test-ready
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "The course needs Python 3.11 or newer; $(PYTHON) is `$(PYTHON) --version`. Try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/ready: pyproject.toml constraints.txt | .venv/bin/python
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e .
+	@touch $@
+
+.venv/test-ready: pyproject.toml constraints.txt | .venv/bin/python
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[test]'
+	@touch .venv/ready $@
+
+lab: .venv/ready
+	@$(BIN)/course lab
+
+# The environment's commands must be found: nbgrader, for one, starts others by name.
+test: .venv/test-ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2
+
+build: .venv/ready
+	$(BIN)/course build
+
+check: .venv/ready
+	$(BIN)/course build --check
+
+bench: .venv/test-ready
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv

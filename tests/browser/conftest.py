@@ -1,0 +1,91 @@
+"""JupyterLab on a copy of the course, in a real headless browser."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, Playwright, sync_playwright
+
+ROOT = Path(__file__).parents[2]
+SERVER_OPTIONS = (
+    *("--no-browser", "--allow-root", "--IdentityProvider.token=", "--LabApp.news_url="),
+    *("--LabApp.expose_app_in_browser=True", "--ServerApp.root_dir=."),
+)
+BROWSER_OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
+
+
+def chromium(playwright: Playwright) -> str:
+    """Return a Chromium to run: $CHROMIUM, an installed one, or the one that Playwright fetched."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    found = found or playwright.chromium.executable_path
+    if not Path(found).exists():
+        message = "no Chromium: install it, or run `.venv/bin/playwright install chromium`"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return found
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve a copy of the notebooks and return the address: what a test types must not reach the sources."""
+    folder = tmp_path_factory.mktemp("lab")
+    for name in ("notebooks", "exercises"):
+        shutil.copytree(ROOT / name, folder / "course" / name, ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {**os.environ, "COURSE_PROGRESS": str(folder / "progress.sqlite")}
+    environment |= {f"JUPYTER_{kind}_DIR": str(folder / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "jupyterlab", f"--port={port}", *SERVER_OPTIONS],
+            **{"cwd": folder / "course", "env": environment, "stdout": log, "stderr": log, "start_new_session": True},
+        )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        _wait_for(address, server, folder / "log")
+        yield address
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(30)
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Page]:
+    """A fresh browser. The test fails if the page logged an error of its own."""
+    with sync_playwright() as playwright:
+        context = playwright.chromium.launch_persistent_context(
+            tmp_path / "profile",
+            executable_path=chromium(playwright),
+            args=BROWSER_OPTIONS,
+            viewport={"width": 1200, "height": 1600},
+        )
+        page = context.new_page()
+        page.set_default_timeout(60_000)
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        yield page
+        context.close()
+        assert not errors
+
+
+def _wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            urllib.request.urlopen(f"{address}/api").close()
+            return
+        except (urllib.error.URLError, ConnectionError):
+            time.sleep(0.1)
+    raise RuntimeError(f"JupyterLab did not start:\n{log.read_text()}")

@@ -1,0 +1,106 @@
+"""The command `course`."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from course_utils import cli
+from tests.test_notebooks import ANSWER, CHECK, write
+
+
+@pytest.fixture
+def small_course(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setattr(cli, "ROOT", tmp_path)
+    write(tmp_path / "notebooks" / "00_a.ipynb", "3 + 4")
+    write(tmp_path / "solutions" / "00_a.ipynb", "from course_utils import check", ANSWER, CHECK)
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.course, arguments)
+
+
+def test_build_writes_then_finds_nothing_to_do(small_course):
+    first = run("build")
+    assert first.exit_code == 0
+    assert "wrote: notebooks/00_a.ipynb" in first.output
+    assert "3 notebooks built, 3 changed." in first.output
+    assert "3 notebooks built, 0 changed." in run("build").output
+    assert run("build", "--check").exit_code == 0
+
+
+def test_build_check_fails_and_writes_nothing(small_course):
+    run("build")
+    released = small_course / "exercises" / "00_a.ipynb"
+    edited = released.read_bytes().replace(b"...", b"8")
+    released.write_bytes(edited)
+    result = run("build", "--check")
+    assert result.exit_code == 1
+    assert "differs: exercises/00_a.ipynb" in result.output
+    assert "run `course build` and commit what it writes" in result.output
+    assert released.read_bytes() == edited
+
+
+def test_build_reports_a_broken_master(small_course):
+    write(small_course / "solutions" / "00_a.ipynb", "1 / 0")
+    result = run("build")
+    assert result.exit_code == 1
+    assert "cell start: raised ZeroDivisionError" in result.output
+    assert "Nothing was written." in result.output
+    assert not (small_course / "exercises").exists()
+
+
+def test_misuse_exits_with_2():
+    assert run("build", "--wrong").exit_code == 2
+    assert run("nothing").exit_code == 2
+    assert run("lab", "--port", "many").exit_code == 2
+
+
+def test_lab_without_the_course(small_course):
+    result = run("lab")
+    assert result.exit_code == 1
+    assert "00_start_here.ipynb is missing: run `course lab` from a copy of the whole course" in result.output
+
+
+def test_the_command_and_the_module_are_the_same():
+    by_module = subprocess.run([sys.executable, "-m", "course_utils", "-h"], capture_output=True, text=True, check=True)
+    assert "Open the course, or build its notebooks." in by_module.stdout
+    command = shutil.which("course", path=str(Path(sys.executable).parent))
+    assert command, "the command `course` is not installed"
+    by_name = subprocess.run([command, "-h"], capture_output=True, text=True, check=True)
+    assert by_name.stdout.partition("\n")[2] == by_module.stdout.partition("\n")[2]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="stops the server by its process group, which Windows lacks")
+def test_lab_serves_the_first_lesson_and_prints_the_address(tmp_path):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    folders = {f"JUPYTER_{kind}_DIR": str(tmp_path / kind) for kind in ("CONFIG", "DATA", "RUNTIME")}
+    environment = {**os.environ, **folders}
+    environment.pop("DISPLAY", None)
+    log = tmp_path / "log"
+    with log.open("w") as output:
+        command = [sys.executable, "-m", "course_utils", "lab", f"--port={port}"]
+        server = subprocess.Popen(command, env=environment, stdout=output, stderr=output, start_new_session=True)
+    try:
+        deadline = time.monotonic() + 60
+        while "token=" not in log.read_text() and time.monotonic() < deadline and server.poll() is None:
+            time.sleep(0.2)
+        text = log.read_text()
+        url = next(word for word in text.split() if word.startswith(f"http://127.0.0.1:{port}/lab"))
+        assert "/lab/tree/notebooks/00_start_here.ipynb" in url
+        with urllib.request.urlopen(url) as page:
+            assert page.status == 200
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(30)

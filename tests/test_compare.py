@@ -1,0 +1,110 @@
+"""The sentences in which a check says how an answer differs."""
+
+import pytest
+import torch
+
+from course_utils.checks.compare import close, describe, listed, right_entries, right_value
+from course_utils.checks.data import Array, Other
+
+WANTED = torch.tensor([[1.5, -2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def message(received, expected=WANTED):
+    finding = right_value(received, expected, "Your gradient")
+    assert finding.ok == (not finding.message)
+    return finding.message
+
+
+def test_right_values():
+    assert message(Array.of(WANTED)) == ""
+    assert message(Array.of(WANTED * (1 + 1e-6))) == ""
+    assert message(Array.of(WANTED.double()), WANTED.double()) == ""
+    assert message(Array.of(torch.zeros(0)), torch.zeros(0)) == ""
+
+
+@pytest.mark.parametrize("scalar", [8, 8.0, Array.of(torch.tensor(8.0)), Array.of(torch.tensor(8))])
+def test_a_number_in_any_form_is_right(scalar):
+    assert message(scalar, 8.0) == ""
+
+
+@pytest.mark.parametrize(
+    ("received", "expected"),
+    [
+        (None, "Your gradient is None; expected a tensor of shape (2, 3)."),
+        (2.0, "Your gradient is the number 2; expected a tensor of shape (2, 3)."),
+        (True, "Your gradient is True; expected a tensor of shape (2, 3)."),
+        ("abc", "Your gradient is the text 'abc'; expected a tensor of shape (2, 3)."),
+        ([1, 2], "Your gradient is a list with 2 entries; expected a tensor of shape (2, 3)."),
+        (Other("function"), "Your gradient is of type function; expected a tensor of shape (2, 3)."),
+        (Other("..."), "Your gradient is still `...`; expected a tensor of shape (2, 3)."),
+        (Array.of(WANTED.T), "Your gradient has shape (3, 2); expected (2, 3)."),
+        (Array.of(WANTED.double()), "Your gradient has dtype float64; expected float32."),
+        (Array.of(WANTED.int()), "Your gradient has dtype int32; expected float32."),
+        (
+            Array.of(WANTED * 2),
+            "Your gradient is exactly 2 times the right one: at [0, 0] yours is 3, the right one is 1.5.",
+        ),
+        (
+            Array.of(-WANTED),
+            "Your gradient is exactly -1 times the right one: at [0, 0] yours is -1.5, the right one is 1.5.",
+        ),
+        (Array.of(WANTED * 0), "Your gradient is zero everywhere: at [0, 0] yours is 0, the right one is 1.5."),
+    ],
+)
+def test_messages(received, expected):
+    assert message(received) == expected
+
+
+def test_first_difference_and_nan_are_placed():
+    wrong = WANTED.clone()
+    wrong[1, 2] = 7
+    assert (
+        message(Array.of(wrong)) == "Your gradient differs in 1 of 6 numbers: at [1, 2] yours is 7, the right one is 6."
+    )
+    wrong[0, 1] = float("nan")
+    assert "holds NaN where the right one is a number: at [0, 1] yours is nan" in message(Array.of(wrong))
+
+
+def test_tolerance_follows_the_dtype():
+    exact = WANTED.double()
+    assert message(Array.of(exact * (1 + 1e-5)), exact) != ""
+    assert message(Array.of(exact * (1 + 1e-9)), exact) == ""
+    assert message(Array.of(WANTED * (1 + 1e-3))) != ""
+
+
+def test_close_needs_shape_and_numbers():
+    assert close(Array.of(WANTED), WANTED)
+    assert close(3, torch.tensor(3.0))
+    assert not close(Array.of(WANTED.T), WANTED)
+    assert not close(None, WANTED)
+    assert not close(Array.of(WANTED), WANTED * 2)
+
+
+def entries(received):
+    return [finding.message for finding in right_entries(received, {"a": True, "b": 2.5, "c": "Mul"}, "Your dict")]
+
+
+def test_right_entries():
+    assert entries({"a": True, "b": 2.5, "c": "Mul"}) == [""]
+    assert entries({"a": True, "b": Array.of(torch.tensor(2.5)), "c": "Mul"}) == [""]
+
+
+@pytest.mark.parametrize(
+    ("received", "expected"),
+    [
+        (None, "Your dict is None; expected a dict with the keys a, b and c."),
+        ({"a": True}, "Your dict has no entry for b and c."),
+        ({"a": 1, "b": 1, "c": 1, "d": 1}, "Your dict has entries that nobody asked for: d."),
+        ({"a": True, "b": Other("..."), "c": "Mul"}, "Your dict still holds `...` for b."),
+        ({"a": 1, "b": 2.5, "c": "Mul"}, "2 of 3 entries are right. Look again at a."),
+        ({"a": False, "b": None, "c": Array.of(WANTED)}, "0 of 3 entries are right. Look again at a, b and c."),
+    ],
+)
+def test_wrong_entries(received, expected):
+    assert entries(received) == [expected]
+
+
+def test_words():
+    assert listed([]) == "nothing"
+    assert listed("ab") == "a and b"
+    assert describe(Array.of(torch.tensor(1))) == "a tensor of shape () and dtype int64"

@@ -1,0 +1,110 @@
+"""Plain data across the boundary between learner code and judges."""
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+
+from course_utils.checks.data import MAX_BYTES, Array, Other, Raised, TimedOut, decode, encode, plain
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.tensor(1.5),
+        torch.arange(6).reshape(2, 3).T,
+        torch.zeros(0, 3),
+        torch.tensor([True, False]),
+        torch.randn(2, 2, dtype=torch.float64, requires_grad=True),
+        torch.randn(3).bfloat16(),
+        torch.randn(3, dtype=torch.complex64).conj(),
+        torch.randn(4, 6)[::2, 1::2],
+    ],
+)
+def test_arrays_keep_shape_dtype_and_numbers(tensor):
+    back = decode(encode(Array.of(tensor))).tensor()
+    assert back.dtype == tensor.dtype
+    assert torch.equal(back, tensor.detach())
+
+
+def test_nested_values_survive():
+    value = {"a": [1, 2.5, None, True, "text"], "b": {"c": Array.of(torch.ones(2)), "d": Other("function")}}
+    assert decode(encode(value)) == value
+    assert decode(encode(Raised("ValueError", "no", "x = 1", 3))) == Raised("ValueError", "no", "x = 1", 3)
+    assert decode(encode(TimedOut(5.0))) == TimedOut(5.0)
+
+
+def test_plain_accepts_what_learners_return():
+    parameter = torch.nn.Parameter(torch.ones(2))
+    assert plain((1, [2.0, "a"], {"k": None})) == [1, [2.0, "a"], {"k": None}]
+    assert plain(torch.Size([2, 3])) == [2, 3]
+    assert plain(parameter) == Array.of(parameter)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (..., "..."),
+        (len, "function"),
+        (lambda: 0, "function"),
+        (torch.nn.Linear, "class Linear"),
+        (np.ones(2), "ndarray"),
+        (1j, "complex"),
+        ({1: 2}, "dict"),
+        ({1, 2}, "set"),
+        (torch.ones(2).to_sparse(), "Tensor"),
+        (torch.ones(2, device="meta"), "Tensor"),
+        (torch.empty(MAX_BYTES + 1, dtype=torch.uint8), "Tensor"),
+    ],
+)
+def test_anything_else_crosses_as_its_type(value, kind):
+    assert plain(value) == Other(kind)
+    assert decode(encode(plain(value))) == Other(kind)
+
+
+def test_subclasses_do_not_cross():
+    class Sly(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            raise AssertionError("learner code ran")
+
+    class Number(float):
+        pass
+
+    assert plain(torch.ones(2).as_subclass(Sly)) == Other("Sly")
+    assert plain(Number(3)) == Other("Number")
+
+
+def test_deep_and_cyclic_values_end():
+    cycle = []
+    cycle.append(cycle)
+    assert encode(plain(cycle))
+
+
+def test_plain_changes_nothing():
+    tensor = torch.ones(2, requires_grad=True) * 2
+    node = tensor.grad_fn
+    plain(tensor)
+    assert tensor.grad_fn is node
+    assert tensor.requires_grad
+    assert tensor._version == 0
+
+
+def test_encode_refuses_what_is_not_plain():
+    with pytest.raises(TypeError, match="a Tensor is no plain data: use plain"):
+        encode({"x": torch.ones(2)})
+
+
+@pytest.mark.parametrize(
+    "message", [b"", b"\xc1", encode([1, 2])[:-1], msgspec.msgpack.encode(msgspec.msgpack.Ext(99, b""))]
+)
+def test_decode_refuses_forged_messages(message):
+    with pytest.raises(msgspec.DecodeError):
+        decode(message)
+
+
+def test_forged_arrays_are_refused():
+    with pytest.raises(ValueError, match=r"3 bytes cannot fill shape \(2,\) of float32"):
+        Array((2,), "float32", b"abc").tensor()
+    with pytest.raises(ValueError, match="no dtype is called 'load'"):
+        Array((2,), "load", b"").tensor()

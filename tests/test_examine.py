@@ -1,0 +1,225 @@
+"""From an answer to a verdict, with an exercise made for the test."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from course_utils.checks.compare import close, right_value
+from course_utils.checks.data import Array, Case, TimedOut, plain
+from course_utils.checks.examine import examine
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+
+
+def observer(answer, case):
+    x = case.given["x"].tensor()
+    returned = answer(x)
+    return {"returned": plain(returned), "x": plain(x)}
+
+
+def cases(seed):
+    generator = torch.Generator().manual_seed(seed)
+    return [Case(f"size {n}", {"x": Array.of(torch.rand(n, generator=generator) + 1)}) for n in (2, 3)]
+
+
+def judge(case, seen):
+    x = case.given["x"].tensor()
+    yield right_value(seen["returned"], x * 3, "What you returned")
+    yield Finding("input", close(seen["x"], x), "Your function changed x.")
+
+
+EXERCISE = Exercise(
+    **{"id": "triple", "title": "Triple", "lesson": "00_start_here", "difficulty": 1, "minutes": 1, "points": 4},
+    **{"call": "triple(x)", "cases": cases, "judge": judge, "hints": ("a", "b", "c")},
+    misconceptions=(
+        Misconception(
+            "doubled", "You doubled x.", lambda case, seen: close(seen["returned"], case.given["x"].tensor() * 2)
+        ),
+        Misconception("endless", "It never ends.", ended=("TimedOut",)),
+        Misconception("deep", "It recurses.", ended=("RecursionError",)),
+    ),
+)
+
+
+def verdict(answer, **changes):
+    return examine(dataclasses.replace(EXERCISE, **changes), observer, answer, seconds=0.2)
+
+
+def test_correct():
+    result = verdict(lambda x: x * 3)
+    assert (result.outcome, result.score, result.messages) == ("correct", 4, ())
+    assert {finding.prop for finding in result.findings} == {"value", "input"}
+    assert all(finding.ok for finding in result.findings)
+
+
+def test_not_attempted():
+    result = verdict(...)
+    assert result.outcome == "not attempted"
+    assert result.messages == (
+        "`triple` still holds `...`. Put your answer there, run that cell, then this check again.",
+    )
+
+
+def test_each_failed_property_is_named_once_with_its_case():
+    def wrong(x):
+        result = x * 3 + 0.5
+        x.zero_()
+        return result
+
+    result = verdict(wrong)
+    assert result.outcome == "incorrect"
+    assert len(result.messages) == 2
+    assert "differs in 2 of 2 numbers" in result.messages[0]
+    assert result.messages[0].endswith("(case: size 2)")
+    assert result.messages[1] == "Your function changed x. (case: size 2)"
+
+
+def test_a_misconception_comes_first():
+    result = verdict(lambda x: x * 2)
+    assert result.misconceptions == ("doubled",)
+    assert result.messages[0] == "You doubled x."
+
+
+def test_a_misconception_must_explain_every_failed_case():
+    assert verdict(lambda x: x * 2 if len(x) == 2 else x * 5).misconceptions == ()
+    assert verdict(lambda x: x * 2 if len(x) == 2 else x * 3).misconceptions == ("doubled",)
+
+
+def test_an_exception_is_the_learners_with_their_line():
+    def broken(x):
+        return undefined_name + x  # noqa: F821
+
+    result = verdict(broken)
+    assert result.outcome == "error"
+    first, second = result.messages[0].splitlines()
+    assert first == "Your code raised NameError: name 'undefined_name' is not defined"
+    assert second.strip().startswith("line ")
+    assert second.endswith("return undefined_name + x  # noqa: F821 (case: size 2)")
+
+
+def test_an_exception_inside_a_library_is_blamed_on_the_line_that_called_it():
+    def broken(x):
+        return torch.cat([x, 3])
+
+    assert "return torch.cat([x, 3])" in verdict(broken).messages[0]
+
+
+@pytest.mark.parametrize("leave", [SystemExit, GeneratorExit, BaseException])
+def test_leaving_is_an_error_too(leave):
+    def leaving(x):
+        raise leave("bye")
+
+    assert verdict(leaving).outcome == "error"
+
+
+def test_the_learners_own_interrupt_goes_through():
+    def interrupted(x):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        verdict(interrupted)
+
+
+def test_endless_code_is_stopped_and_says_so():
+    def endless(x):
+        while True:
+            pass
+
+    result = verdict(endless)
+    assert result.outcome == "incorrect"
+    assert result.messages == (
+        "It never ends.",
+        "Your code was still running after 0.2 seconds and was stopped. (case: size 2)",
+    )
+
+
+def test_deep_recursion_is_an_error_with_its_misconception():
+    def deep(x):
+        return deep(x)
+
+    result = verdict(deep)
+    assert result.outcome == "error"
+    assert result.misconceptions == ("deep",)
+
+
+def test_an_exception_that_cannot_be_printed():
+    class Sly(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    def broken(x):
+        raise Sly
+
+    assert "(its message could not be made into text)" in verdict(broken).messages[0]
+
+
+def test_warnings_are_kept():
+    def warns(x):
+        import warnings
+
+        warnings.warn("deprecated", UserWarning, stacklevel=1)
+        return x * 3
+
+    assert verdict(warns).warnings == ("UserWarning: deprecated",)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (3, "`triple` is of type int, but this exercise asks for a function, called as triple(x). Give the function"),
+        (torch.ones(2), "`triple` is of type Tensor, but this exercise asks for a function"),
+        (torch.nn.Linear, "`triple` is a class, but this exercise asks for a function, called as triple(x)."),
+        (lambda: 0, "`triple` cannot be called as triple(x): its own parameters are none."),
+        (lambda a, b: 0, "`triple` cannot be called as triple(x): its own parameters are (a, b)."),
+    ],
+)
+def test_an_answer_of_the_wrong_kind(answer, message):
+    result = verdict(answer)
+    assert result.outcome == "incorrect"
+    assert result.messages[0].startswith(message)
+
+
+def test_generators_and_coroutines_return_nothing_yet():
+    def generator(x):
+        yield x * 3
+
+    async def coroutine(x):
+        return x * 3
+
+    assert "`triple` uses `yield`" in verdict(generator).messages[0]
+    assert "`triple` uses `async`" in verdict(coroutine).messages[0]
+
+
+@pytest.mark.parametrize("right", [torch.nn.Module.__call__, lambda x, scale=3: x * scale, lambda *args: args[0] * 3])
+def test_any_callable_that_fits_is_tried(right):
+    assert verdict(right).messages == () or right is torch.nn.Module.__call__
+
+
+def test_a_function_where_a_value_is_asked_for():
+    result = examine(dataclasses.replace(EXERCISE, call=None), lambda answer, case: {}, lambda: 3)
+    assert result.messages == ("`triple` is a function, but this exercise asks for a value.",)
+
+
+def test_only_plain_data_reaches_the_judge():
+    received = []
+
+    def spy(case, seen):
+        received.append((case, seen))
+        return [Finding("seen", True)]
+
+    assert verdict(lambda x: x, judge=spy).outcome == "correct"
+    for _, seen in received:
+        assert all(isinstance(value, Array) for value in seen.values())
+
+
+def test_a_timed_out_case_ends_the_examination():
+    ran = []
+
+    def endless(x):
+        ran.append(1)
+        while True:
+            pass
+
+    verdict(endless)
+    assert len(ran) == 1
+    assert TimedOut(0.2).seconds == 0.2

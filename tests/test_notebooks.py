@@ -1,0 +1,224 @@
+"""Building notebooks: execution, normal form, release, and what happens to broken ones."""
+
+import json
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from course_utils import notebooks
+from course_utils.checks.registry import LESSONS, exercises
+from course_utils.notebooks import NotebookError
+
+ROOT = Path(__file__).parents[1]
+COMMITTED = sorted(path for folder in ("notebooks", "solutions") for path in (ROOT / folder).glob("*.ipynb"))
+MASTERS = [path for path in COMMITTED if path.parent.name == "solutions"]
+
+ANSWER = "first_gradient = ...\n\n### BEGIN SOLUTION\nfirst_gradient = 8\n### END SOLUTION"
+CHECK = 'check("first_gradient", first_gradient)'
+
+
+def write(path: Path, *cells) -> Path:
+    """Write a notebook of code cells (str) and markdown cells (tuples)."""
+    made = [new_markdown_cell(cell[0]) if isinstance(cell, tuple) else new_code_cell(cell) for cell in cells]
+    path.parent.mkdir(exist_ok=True, parents=True)
+    path.write_text(nbformat.writes(new_notebook(cells=made)))
+    return path
+
+
+@pytest.fixture
+def course(tmp_path) -> Path:
+    """A small course: a lesson and a master."""
+    write(tmp_path / "notebooks" / "00_a.ipynb", ("# A title",), "x = 3", "print(x)\nx", ("## More",), "", "x + 1")
+    write(tmp_path / "solutions" / "00_a.ipynb", "from course_utils import check", ("## 1. One",), ANSWER, CHECK)
+    return tmp_path
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def test_build_executes_normalises_and_releases(course):
+    built = notebooks.build(course)
+    assert sorted(str(path.relative_to(course)) for path in built) == [
+        "exercises/00_a.ipynb",
+        "notebooks/00_a.ipynb",
+        "solutions/00_a.ipynb",
+    ]
+    notebooks.write(built)
+    lesson = notebooks.read(course / "notebooks" / "00_a.ipynb")
+    assert [cell.id for cell in lesson.cells] == ["a-title", "a-title-2", "a-title-3", "more", "more-2"]
+    code = [cell for cell in lesson.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == [1, 2, 3]
+    assert [output.output_type for output in code[1].outputs] == ["stream", "execute_result"]
+    assert code[2].outputs[0].data["text/plain"] == "4"
+    assert lesson.metadata.language_info == {"name": "python"}
+
+
+def test_a_second_build_changes_no_byte(course):
+    notebooks.write(notebooks.build(course))
+    again = notebooks.build(course)
+    assert notebooks.differing(again) == []
+    assert notebooks.write(again) == []
+
+
+def test_masters_get_nbgraders_metadata_and_the_points_of_the_exercise(course):
+    notebooks.write(notebooks.build(course))
+    *_, answer, check = notebooks.read(course / "solutions" / "00_a.ipynb").cells
+    common = {"schema_version": 3, "task": False}
+    assert answer.metadata.nbgrader == {
+        **common, "grade": False, "solution": True, "locked": False, "grade_id": "first_gradient"
+    }  # fmt: skip
+    assert check.metadata.nbgrader == {
+        **common, "grade": True, "solution": False, "locked": True, "grade_id": "check_first_gradient", "points": 1
+    }  # fmt: skip
+    assert check.metadata.tags == ["raises-exception"]
+
+
+def test_release_cuts_answers_and_outputs(course):
+    notebooks.write(notebooks.build(course))
+    released = notebooks.read(course / "exercises" / "00_a.ipynb")
+    answer = released.cells[2]
+    assert answer.source == "first_gradient = ...\n\n# Your answer here."
+    for cell in released.cells:
+        if cell.cell_type == "code":
+            assert cell.outputs == []
+            assert cell.execution_count is None
+
+
+def test_indented_answers_keep_their_indentation():
+    source = "def f():\n    a = 1\n    ### BEGIN SOLUTION\n    return a\n    ### END SOLUTION\n\nf()"
+    assert notebooks.without_answers(source) == "def f():\n    a = 1\n    # Your answer here.\n\nf()"
+
+
+def test_readable_ids_stay_and_random_ones_go():
+    cells = [new_code_cell("1", id=name) for name in ("own-name", "0a1b2c3d", "own-name", "Bad_Name")]
+    notebooks.name_cells(cells)
+    assert [cell.id for cell in cells] == ["own-name", "start", "start-2", "start-3"]
+
+
+def test_streams_are_merged_and_tracebacks_are_one_line(tmp_path):
+    path = write(tmp_path / "notebooks" / "a.ipynb", "print(1)\nprint(2, flush=True)\nprint(3)", "1 / 0")
+    cells = notebooks.read(path).cells
+    cells[1].metadata["tags"] = ["raises-exception"]
+    path.write_text(nbformat.writes(new_notebook(cells=cells)))
+    first, second = notebooks.run(path).cells
+    assert [output.text for output in first.outputs] == ["1\n2\n3\n"]
+    assert second.outputs[0].traceback == ["ZeroDivisionError: division by zero"]
+
+
+BROKEN = {
+    "raises": (["1 / 0"], r"cell start: raised ZeroDivisionError: division by zero"),
+    "dies": (["import os\nos._exit(1)"], r"cell start: the kernel died"),
+    "never ends": (["while True: pass"], r"cell start: still running after 2 seconds"),
+    "address": (["print(object())"], r"cell start: the output holds a memory address \(0x"),
+    "path": ([f"print({str(ROOT / 'x')!r})"], r"cell start: the output holds a path of this machine"),
+    "no end": (["### BEGIN SOLUTION\nx = 1"], r"cell start: '### BEGIN SOLUTION' has no '### END SOLUTION'"),
+    "no check": ([ANSWER], r"cell start: no check follows this solution"),
+    "no answer": (
+        ["from course_utils import check", CHECK],
+        r"cell start-2: check\('first_gradient'\) has no solution",
+    ),
+    "no exercise": ([ANSWER, 'check("nobody", 1)', 'check("nobody", nobody)'], r"no exercise is called 'nobody'"),
+    "syntax": (["def"], r"cell start: raised SyntaxError"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_master_names_file_and_cell_and_changes_nothing(course, name, monkeypatch):
+    monkeypatch.setattr(notebooks, "CELL_SECONDS", 2)
+    monkeypatch.chdir(ROOT)
+    cells, message = BROKEN[name]
+    broken = write(course / "solutions" / "01_b.ipynb", *cells)
+    before = contents(course)
+    with pytest.raises(NotebookError, match=rf"^{re.escape(str(broken))}, .*{message}"):
+        notebooks.build(course, ["01"])
+    assert contents(course) == before
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (b"", "not a notebook in format 4"),
+        (b"{", "not a notebook in format 4"),
+        (b"\xff\xfe\x00", "not a notebook in format 4"),
+        (b'{"cells": 3, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', "not a notebook in format 4"),
+        (b"[]", "not a notebook in format 4"),
+    ],
+)
+def test_damaged_files(course, damage, message):
+    (course / "solutions" / "00_a.ipynb").write_bytes(damage)
+    with pytest.raises(NotebookError, match=rf"00_a\.ipynb: {message}"):
+        notebooks.build(course)
+
+
+def test_missing_files_and_unknown_names(course):
+    with pytest.raises(NotebookError, match="there is no such file"):
+        notebooks.read(course / "none.ipynb")
+    with pytest.raises(NotebookError, match="no notebooks that begin with 77 in "):
+        notebooks.build(course, ["77"])
+
+
+# What is committed
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_committed_notebooks_are_in_normal_form(path):
+    """All but the outputs themselves: nbval runs the notebooks and compares those."""
+    notebook = notebooks.read(path)
+    cells = [json.dumps(cell, sort_keys=True) for cell in notebook.cells]
+    notebooks.name_cells(notebook.cells)
+    notebooks.mark_exercises(notebook.cells, path)
+    assert [json.dumps(cell, sort_keys=True) for cell in notebook.cells] == cells
+    normal = notebooks.normalise(notebook, path)
+    assert path.read_bytes() == notebooks.to_bytes(normal), "run `course build`"
+    if path.parent.name == "solutions":
+        released = ROOT / "exercises" / path.name
+        assert released.read_bytes() == notebooks.to_bytes(notebooks.release(normal, path)), "run `course build`"
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_code_cell_was_run(path):
+    """nbval compares nothing in cells without a count."""
+    counts = [cell.execution_count for cell in notebooks.read(path).cells if cell.cell_type == "code"]
+    assert counts == list(range(1, len(counts) + 1))
+    assert counts
+
+
+def test_lessons_masters_and_releases_belong_together():
+    for folder in ("notebooks", "solutions", "exercises"):
+        assert sorted(path.stem for path in (ROOT / folder).glob("*.ipynb")) == sorted(LESSONS)
+
+
+def test_masters_and_checks_have_the_same_exercises():
+    for path in MASTERS:
+        ids = [
+            cell.metadata.nbgrader.grade_id
+            for cell in notebooks.read(path).cells
+            if cell.metadata.get("nbgrader", {}).get("solution")
+        ]
+        assert ids == [exercise.id for exercise in exercises().values() if exercise.lesson == path.stem]
+
+
+@pytest.mark.parametrize("name", exercises())
+def test_the_text_of_an_exercise_gives_its_facts(name):
+    exercise = exercises()[name]
+    cells = notebooks.read(ROOT / "solutions" / f"{exercise.lesson}.ipynb").cells
+    at = next(index for index, cell in enumerate(cells) if cell.metadata.get("nbgrader", {}).get("grade_id") == name)
+    text = next(cell.source for cell in reversed(cells[:at]) if "Difficulty" in cell.source)
+    plural = "" if exercise.points == 1 else "s"
+    assert (
+        f"Difficulty {exercise.difficulty} of 5, about {exercise.minutes} minutes, {exercise.points} point{plural}."
+        in text.splitlines()
+    )
+    assert re.search(rf"^## \d+\. {re.escape(exercise.title)}$", text, re.MULTILINE)
+
+
+def test_links_between_notebooks_lead_somewhere():
+    for path in [*COMMITTED, *(ROOT / "exercises").glob("*.ipynb")]:
+        for cell in notebooks.read(path).cells:
+            if cell.cell_type == "markdown":
+                for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", cell.source):
+                    assert (path.parent / target).exists(), f"{path}, cell {cell.id}: {target}"

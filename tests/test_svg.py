@@ -1,0 +1,179 @@
+"""Pictures of graphs."""
+
+import re
+import sys
+import time
+import xml.etree.ElementTree as ET
+from urllib.parse import unquote
+
+import pytest
+import torch
+
+from course_utils import draw
+from course_utils.pictures import layout
+
+
+@pytest.fixture
+def x() -> torch.Tensor:
+    return torch.ones(2, 3, requires_grad=True)
+
+
+def texts(picture) -> list[str]:
+    return [element.text for element in ET.fromstring(picture.svg).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_names_saved_tensors_and_leaves_are_drawn(x):
+    w = torch.ones(2, 3, requires_grad=True)
+    y = x * w
+    picture = draw(y.exp().sum(), x=x, w=w, y=y)
+    shown = texts(picture)
+    for text in (
+        "SumBackward0",
+        "ExpBackward0",
+        "makes y",
+        "x (2, 3)",
+        "w (2, 3)",
+        "saved self = x",
+        "saved other = w",
+    ):
+        assert text in shown
+    assert "green: kept for backward" in shown[-1]
+    assert "freed" not in " ".join(shown)
+
+
+def test_freed_tensors_are_struck_through(x):
+    loss = x.exp().sum()
+    loss.backward()
+    picture = draw(loss)
+    assert "freed result" in texts(picture)
+    assert 'text-decoration="line-through">freed result<' in picture.svg
+    assert "struck through: freed" in texts(picture)[-1]
+    assert picture.alt.endswith("Saved tensors freed at 1 places.")
+
+
+def test_modified_and_packed_tensors_are_drawn(x):
+    y = x.exp()
+    z = y * 2
+    with torch.no_grad():
+        y.add_(1)
+    assert "saved result (2, 3), written to since" in texts(draw(z))
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: (t.detach(),), lambda p: p[0]):
+        z = x.exp()
+    assert "saved result, packed by a hook" in texts(draw(z))
+
+
+def test_outputs_of_multi_output_nodes_are_named(x):
+    first, second = x.unbind(0)
+    shown = texts(draw(first * second, first=first, second=second))
+    assert "makes first, second (output 1)" in shown
+    assert {"output 0", "output 1"} <= set(shown)
+
+
+def test_a_leaf_with_many_uses_is_drawn_at_each(x):
+    picture = draw(sum(x * number for number in range(2, 9)), x=x)
+    assert texts(picture).count("x (2, 3)") == 7
+    assert "dashed: one leaf" in texts(picture)[-1]
+
+
+def test_alt_text_describes_the_picture(x):
+    picture = draw((x * x).sum(), x=x)
+    assert picture.alt == (
+        "Backward graph of 3 nodes and 3 edges, with the leaves x (2, 3). SumBackward0 passes gradients to "
+        "MulBackward0. MulBackward0 passes gradients to x (2, 3) and x (2, 3)."
+    )
+    bundle = picture._repr_mimebundle_()
+    assert bundle["text/html"].startswith(f'<img alt="{picture.alt}" src="data:image/svg+xml,')
+    assert unquote(re.search(r'src="data:image/svg\+xml,([^"]*)"', bundle["text/html"])[1]) == picture.svg
+    assert bundle["text/plain"] == picture.text
+
+
+def test_names_cannot_inject_markup(x):
+    picture = draw((x * x).sum(), **{'<script>"&': x})
+    assert "<script>" not in picture.svg
+    assert '<script>"& (2, 3)' in texts(picture)
+    assert "<script>" not in picture._repr_mimebundle_()["text/html"]
+
+
+def test_text_says_the_same(x):
+    y = x * x
+    assert draw(y.sum(), x=x, y=y).text.splitlines() == [
+        "0 SumBackward0   -> 1",
+        "1 MulBackward0   -> 2, 2  [makes y; saved other = x; saved self = x]",
+        "2 AccumulateGrad leaf (2, 3) float32  [x (2, 3)]",
+    ]
+
+
+def test_the_same_graph_gives_the_same_bytes(x):
+    assert draw((x * x).sum(), x=x).svg == draw((x * x).sum(), x=x).svg
+
+
+def test_no_graph_gives_text():
+    picture = draw(torch.ones(3))
+    assert picture.svg is None
+    assert str(picture) == "no graph: nothing was recorded for these tensors"
+    assert "text/html" not in picture._repr_mimebundle_()
+    with pytest.raises(ValueError, match="no picture to save: no graph"):
+        picture.save("x.svg")
+
+
+def test_large_graphs_come_as_text(x):
+    y = x
+    for _ in range(layout.MAX_BOXES):
+        y = y + 1
+    picture = draw(y)
+    assert picture.svg is None
+    assert re.match(r"No picture: the picture would have 201 boxes and 200 arrows; it is drawn up to 200", picture.text)
+    assert "200 AccumulateGrad" in picture.text
+
+
+def test_without_pygraphviz_there_is_text(x, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pygraphviz", None)
+    picture = draw(x * x)
+    assert picture.svg is None
+    assert "`pip install pygraphviz` gives it" in picture.text
+    assert "MulBackward0" in picture.text
+
+
+def test_layout_time_is_bounded():
+    """The worst graph known for Graphviz: an unrolled LSTM with shared leaves, as large as may be drawn."""
+    cell = torch.nn.LSTMCell(4, 5)
+    h = c = torch.zeros(1, 5)
+    for _ in range(7):
+        h, c = cell(torch.randn(1, 4), (h, c))
+    start = time.perf_counter()
+    assert draw(h.sum()).svg is not None
+    assert time.perf_counter() - start < 20  # it takes a tenth of a second; without the limits it may never end
+
+
+def test_nothing_is_written_to_stderr(x, capfd):
+    draw((x * x).sum(), x=x)
+    assert capfd.readouterr().err == ""
+
+
+def test_drawing_keeps_nothing_alive_and_changes_nothing(x):
+    import gc
+    import weakref
+
+    y = x * 2
+    alive = weakref.ref(y)
+    picture = draw(y.exp(), y=y)
+    del y
+    gc.collect()
+    assert alive() is None
+    assert picture.svg
+    assert x.grad is None
+
+
+def test_save_writes_the_svg(x, tmp_path):
+    picture = draw(x * x)
+    picture.save(tmp_path / "graph.svg")
+    assert ET.parse(tmp_path / "graph.svg").getroot().get("role") == "img"
+
+
+def test_bad_arguments():
+    with pytest.raises(TypeError, match=r"draw\(\) got no tensor to start from"):
+        draw()
+    with pytest.raises(TypeError, match=r"draw\(\) got w=int; keyword arguments name tensors"):
+        draw(torch.ones(2), w=3)
+    with pytest.raises(TypeError, match="argument 1 is of type list"):
+        draw([torch.ones(2)])

@@ -1,0 +1,83 @@
+"""Stopping code that never ends."""
+
+import signal
+import threading
+import time
+
+import pytest
+
+from course_utils.checks.timelimit import TimeUp, time_limit
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+def sleep() -> None:
+    time.sleep(60)
+
+
+def swallow() -> None:
+    while True:
+        try:
+            while True:
+                pass
+        except Exception:
+            pass
+
+
+def swallow_everything() -> None:
+    stops = 0
+    while stops < 3:
+        try:
+            while True:
+                pass
+        except BaseException:
+            stops += 1
+    while True:
+        pass
+
+
+@pytest.mark.parametrize("endless", [spin, sleep, swallow, swallow_everything])
+def test_endless_code_is_stopped(endless):
+    with pytest.raises(TimeUp), time_limit(0.05):
+        endless()
+
+
+@pytest.mark.parametrize("endless", [spin, swallow])
+def test_endless_code_is_stopped_in_another_thread(endless):
+    stopped = []
+
+    def work():
+        try:
+            with time_limit(0.05):
+                endless()
+        except TimeUp:
+            stopped.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(10)
+    assert stopped == [True]
+
+
+def test_code_that_ends_is_left_alone():
+    with time_limit(0.05):
+        pass
+    time.sleep(0.15)  # nothing is raised later
+
+
+def test_a_timer_of_the_session_is_put_back():
+    rings = []
+    before = signal.signal(signal.SIGALRM, lambda *_: rings.append(1))
+    timer = signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with time_limit(5):
+            time.sleep(0.05)
+        assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 0.15
+        time.sleep(0.3)
+        assert rings == [1]
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_REAL, *timer)  # pytest-timeout's

@@ -1,0 +1,1 @@
+"""Measurements against peers and against the course's own limits. `python -m benchmarks` prints them."""

@@ -1,0 +1,38 @@
+"""Comparing times on a noisy machine: everything that is compared runs in turn, in one process."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: what was measured, what came out, and the limit it is held against."""
+
+    what: str
+    result: str
+    limit: str
+    holds: bool
+
+
+def seconds(function: Callable[[], object]) -> float:
+    """Return the time of one call."""
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def medians(functions: Mapping[str, Callable[[], object]], rounds: int = 31) -> dict[str, float]:
+    """Return each function's median time in seconds; in each round all of them run once, in turn."""
+    for function in functions.values():
+        function()
+    gc.collect()
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(rounds):
+        for name, function in functions.items():
+            times[name].append(seconds(function))
+    return {name: statistics.median(samples) for name, samples in times.items()}

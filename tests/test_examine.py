@@ -197,7 +197,7 @@ def test_any_callable_that_fits_is_tried(right):
 
 def test_a_function_where_a_value_is_asked_for():
     result = examine(dataclasses.replace(EXERCISE, call=None), lambda answer, case: {}, lambda: 3)
-    assert result.messages == ("`triple` is a function, but this exercise asks for a value.",)
+    assert result.messages == ("`triple` is of type function, but this exercise asks for a value.",)
 
 
 def test_only_plain_data_reaches_the_judge():

@@ -86,3 +86,8 @@ def test_warnings_and_stderr_are_caught(capsys):
     out = capsys.readouterr()
     assert out.err == ""
     assert out.out == "to stderr\n"
+
+
+def test_autocast_does_not_reach_the_body():
+    with torch.autocast("cpu", dtype=torch.bfloat16), guarded(5):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32

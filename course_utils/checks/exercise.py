@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from course_utils.checks.data import Case, Observation, Raised, TimedOut
+from course_utils.checks.data import Case, Observation, Raised, TimedOut, type_name
 
 Outcome: TypeAlias = Literal["not attempted", "incorrect", "error", "correct"]
 Seen: TypeAlias = Observation | Raised | TimedOut
@@ -93,18 +93,14 @@ class Verdict:
 def unusable(exercise: Exercise, answer: object) -> str | None:
     """Say why an answer cannot be tried at all; None when it can."""
     if exercise.call is None:
-        if callable(answer) and not hasattr(answer, "shape"):
-            kind = "class" if isinstance(answer, type) else "function"
-            return f"`{exercise.id}` is a {kind}, but this exercise asks for a value."
+        if callable(answer):
+            return f"`{exercise.id}` is of type {type_name(answer)}, but this exercise asks for a value."
         return None
+    asked = f"but this exercise asks for a function, called as {exercise.call}."
     if isinstance(answer, type):
-        return f"`{exercise.id}` is a class, but this exercise asks for a function, called as {exercise.call}."
+        return f"`{exercise.id}` is a class, {asked}"
     if not callable(answer):
-        kind = type(answer).__name__
-        return (
-            f"`{exercise.id}` is of type {kind}, but this exercise asks for a function, called as {exercise.call}. "
-            "Give the function itself, without calling it."
-        )
+        return f"`{exercise.id}` is of type {type_name(answer)}, {asked} Give the function itself, without calling it."
     try:
         inspect.signature(answer).bind(*exercise.parameters)
     except TypeError:

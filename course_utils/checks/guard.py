@@ -15,7 +15,7 @@ import torch
 def guarded(seed: int) -> Iterator[list[str]]:
     """Run the body in PyTorch's normal state, then put back what the session had before.
 
-    Normal means: gradients on, no inference mode, float32, no anomaly detection, generators seeded. What is put back:
+    Normal means: gradients on, no inference mode, no autocast, float32, no anomaly detection, generators seeded. What is put back:
     these and the states of the generators of torch, random and NumPy. Warnings go to the list that
     is yielded, and stderr to stdout, because nbgrader gives zero points to a cell that writes to stderr.
     """
@@ -31,6 +31,7 @@ def guarded(seed: int) -> Iterator[list[str]]:
         with (
             torch.inference_mode(False),
             torch.enable_grad(),
+            torch.autocast("cpu", enabled=False),
             contextlib.nullcontext() if on_cpu else torch.device("cpu"),
             warnings.catch_warnings(record=True) as raised,
             contextlib.redirect_stderr(sys.stdout),
@@ -38,7 +39,7 @@ def guarded(seed: int) -> Iterator[list[str]]:
             warnings.simplefilter("always")
             torch.set_default_dtype(torch.float32)
             torch.autograd.set_detect_anomaly(False)
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)  # torch.manual_seed would touch accelerators too
             random.seed(seed)
             yield caught
     finally:

@@ -15,9 +15,9 @@ import torch
 def guarded(seed: int) -> Iterator[list[str]]:
     """Run the body in PyTorch's normal state, then put back what the session had before.
 
-    Normal means: gradients on, no inference mode, no autocast, float32, no anomaly detection, generators seeded. What is put back:
-    these and the states of the generators of torch, random and NumPy. Warnings go to the list that
-    is yielded, and stderr to stdout, because nbgrader gives zero points to a cell that writes to stderr.
+    Normal means: gradients on, no inference mode, no autocast, float32, no anomaly detection, generators seeded.
+    What is put back: these, and the states of the generators of torch, random and NumPy. Warnings go to the
+    list that is yielded, and stderr to stdout, because nbgrader gives zero points to a cell that writes to stderr.
     """
     dtype = torch.get_default_dtype()
     on_cpu = torch.get_default_device().type == "cpu"

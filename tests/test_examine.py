@@ -92,9 +92,9 @@ def test_an_exception_is_the_learners_with_their_line():
     result = verdict(broken)
     assert result.outcome == "error"
     first, second = result.messages[0].splitlines()
-    assert first == "Your code raised NameError: name 'undefined_name' is not defined"
+    assert first == "Your code raised NameError: name 'undefined_name' is not defined (case: size 2)"
     assert second.strip().startswith("line ")
-    assert second.endswith("return undefined_name + x  # noqa: F821 (case: size 2)")
+    assert second.endswith("return undefined_name + x  # noqa: F821")
 
 
 def test_an_exception_inside_a_library_is_blamed_on_the_line_that_called_it():

@@ -123,7 +123,7 @@ def test_large_graphs_come_as_text(x):
     picture = draw(y)
     assert picture.svg is None
     assert re.match(r"No picture: the picture would have 201 boxes and 200 arrows; it is drawn up to 200", picture.text)
-    assert "200 AccumulateGrad" in picture.text
+    assert picture.text.endswith("... and 101 more nodes")
 
 
 def test_without_pygraphviz_there_is_text(x, monkeypatch):

@@ -129,7 +129,9 @@ def test_deep_chains_need_no_recursion(x):
     y = x
     for _ in range(5000):
         y = y + 1
-    assert len(trace(y).nodes) == 5001
+    graph = trace(y)
+    assert len(graph.nodes) == 5001
+    assert str(graph).splitlines()[-1] == "... and 4,901 more nodes"
 
 
 def test_too_large_a_graph_is_refused(x, monkeypatch):

@@ -73,7 +73,7 @@ def judge(exercise: Exercise, pairs: Iterable[tuple[Case, Seen]], warnings: tupl
             here = list(exercise.judge(case, seen))
         if not all(finding.ok for finding in here):
             failed.append((case, seen))
-            here = [Finding(f.prop, f.ok, f.message if f.ok else f"{f.message}{_in(case)}") for f in here]
+            here = [Finding(f.prop, f.ok, f.message if f.ok else _in_case(f.message, case)) for f in here]
         findings += here
     if not failed:
         return Verdict(exercise.id, "correct", exercise.points, (), tuple(findings), (), warnings)
@@ -91,5 +91,6 @@ def _exception(seen: Raised) -> str:
     return f"Your code raised {seen.kind}{message}{where}"
 
 
-def _in(case: Case) -> str:
-    return f" (case: {case.name})" if case.name else ""
+def _in_case(message: str, case: Case) -> str:
+    first, newline, rest = message.partition("\n")
+    return f"{first} (case: {case.name}){newline}{rest}" if case.name else message

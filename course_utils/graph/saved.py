@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 import torch
 
-from course_utils.graph.trace import ACCUMULATE, LiveNode, dtype_name, roots_of, walk
+from course_utils.graph.trace import ACCUMULATE, LiveNode, dtype_name, roots_of, shortened, walk
 
 # held: there to be used. modified: written to since, so backward will refuse it. packed: a hook
 # (checkpointing, save_on_cpu) holds something else and would have to run to give the tensor.
@@ -63,7 +63,7 @@ class Saved(msgspec.Struct, frozen=True):
         rows = [_row(entry) for entry in self.tensors]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([*lines, repr(self)])
+        return "\n".join([*([shortened(lines, "saved tensors")] if lines else []), repr(self)])
 
     def __repr__(self) -> str:
         freed = f", {len(self.freed)} freed" if self.freed else ""

@@ -17,6 +17,9 @@ LiveNode: TypeAlias = Any
 # wrapped nodes recurses in C: with an 8 MiB stack 40,000 nodes pass and 41,250 crash the process.
 MAX_NODES = 20_000
 
+# What a printed graph shows: a screenful or two.
+MAX_ROWS = 100
+
 ACCUMULATE = "AccumulateGrad"
 
 
@@ -71,12 +74,14 @@ class Graph(msgspec.Struct, frozen=True):
         """Every edge, with the number of the node that it starts from."""
         return tuple((node.index, edge) for node in self.nodes for edge in node.inputs if edge is not None)
 
-    def __str__(self) -> str:
-        if not self.nodes:
-            return "no graph: nothing was recorded for these tensors"
-        width = max(len(node.name) for node in self.nodes)
+    def rows(self) -> list[str]:
+        """Return a line for each node: its number, its name, and where its gradients go."""
+        width = max((len(node.name) for node in self.nodes), default=0)
         digits = len(str(len(self.nodes) - 1))
-        return "\n".join(f"{node.index:>{digits}} {node.name:<{width}} {_reads(node)}".rstrip() for node in self.nodes)
+        return [f"{node.index:>{digits}} {node.name:<{width}} {_reads(node)}".rstrip() for node in self.nodes]
+
+    def __str__(self) -> str:
+        return shortened(self.rows(), "nodes") or "no graph: nothing was recorded for these tensors"
 
     def __repr__(self) -> str:
         return f"Graph of {len(self.nodes)} nodes, {len(self.edges)} edges, {len(self.leaves)} leaves"
@@ -153,6 +158,12 @@ def describe(nodes: list[LiveNode], roots: list[tuple[LiveNode, int] | None]) ->
         described.append(Node(index, name, tuple(inputs)))
     outputs = tuple(None if root is None else Edge(number[root[0]], root[1]) for root in roots)
     return Graph(tuple(described), outputs)
+
+
+def shortened(rows: list[str], what: str) -> str:
+    """Join rows for reading; of a long list the first and a count of the rest."""
+    more = [f"... and {len(rows) - MAX_ROWS:,} more {what}"] if len(rows) > MAX_ROWS else []
+    return "\n".join(rows[:MAX_ROWS] + more)
 
 
 @cache

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import torch
 
 from course_utils.graph.saved import kept
-from course_utils.graph.trace import Graph, LiveNode, Node, describe, roots_of, walk
+from course_utils.graph.trace import Graph, LiveNode, Node, describe, roots_of, shortened, walk
 from course_utils.pictures.layout import Layout, TooLargeToDraw, lay_out
 
 # After Okabe and Ito: colour-blind readers tell them apart. Shapes, words and strokes say the same again.
@@ -150,10 +150,10 @@ def _operation_lines(
 def _text(graph: Graph, boxes: Mapping[int, Box]) -> str:
     """Return the lines of `str(graph)`, each followed by what else the box says."""
     rows = []
-    for row, node in zip(str(graph).splitlines(), graph.nodes, strict=bool(graph.nodes)):
+    for row, node in zip(graph.rows(), graph.nodes, strict=True):
         extra = [line.text for line in boxes[node.index].lines if node.is_leaf or line.style != "title"]
         rows.append(f"{row}  [{'; '.join(extra)}]" if extra else row)
-    return "\n".join(rows) if rows else str(graph)
+    return shortened(rows, "nodes") or str(graph)
 
 
 def _alt(graph: Graph, boxes: Mapping[int, Box]) -> str:

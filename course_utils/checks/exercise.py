@@ -27,20 +27,21 @@ class Misconception:
     """A known wrong idea: how its answers are told apart, and the sentence for the learner who holds it.
 
     `seen` gets a case that failed and what was observed there. `ended` names exceptions ("RecursionError") or
-    "TimedOut" by which such an answer may end instead. A misconception is reported when it explains every
-    case that failed. Its sample wrong answer stands in tests/answers, out of the learner's way.
+    "TimedOut" by which such an answer may end instead, `ended_in` the cases where it may (all where it is empty).
+    A misconception is reported when it explains every case that failed. Its sample wrong answer stands in
+    tests/answers, out of the learner's way.
     """
 
     name: str
     message: str
     seen: Callable[[Case, Observation], bool] = lambda case, seen: False
     ended: tuple[str, ...] = ()
+    ended_in: tuple[str, ...] = ()
 
     def explains(self, case: Case, seen: Seen) -> bool:
-        if isinstance(seen, TimedOut):
-            return "TimedOut" in self.ended
-        if isinstance(seen, Raised):
-            return seen.kind in self.ended
+        if isinstance(seen, TimedOut | Raised):
+            kind = "TimedOut" if isinstance(seen, TimedOut) else seen.kind
+            return kind in self.ended and (not self.ended_in or case.name in self.ended_in)
         return self.seen(case, seen)
 
 

@@ -1,0 +1,264 @@
+"""Cases and judges of lesson 01 for graphs that an answer builds or repairs, and for the parameters behind a loss."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from course_utils.checks.compare import close, describe, listed, right_value
+from course_utils.checks.data import Array, Case, Observation, Other, Value
+from course_utils.checks.exercise import Finding
+from course_utils.checks.lessons.reading_01 import abridged, no_passes
+from course_utils.checks.observing.models_01 import broken_loss, gated_model, model_and_loss
+
+# build_graph
+
+# As `trace` prints it. A leaf is written as the name of its tensor.
+WANTED: list[list[Any]] = [
+    ["AddBackward0", [1, 0], [2, 0]],
+    ["MulBackward0", [2, 0], None],
+    ["ExpBackward0", [3, 1]],
+    ["UnbindBackward0", [4, 0]],
+    ["SubBackward0", [5, 0], [6, 0]],
+    ["a"],
+    ["b"],
+]
+
+
+def build_cases(seed: int) -> list[Case]:
+    generator = torch.Generator().manual_seed(seed)
+    sizes = {"a is 4 x 3, b has 3 numbers": ((4, 3), (3,)), "both are 2 x 5": ((2, 5), (2, 5))}
+    return [
+        Case(name, {x: Array.of(torch.rand(size, generator=generator)) for x, size in zip("ab", pair, strict=True)})
+        for name, pair in sizes.items()
+    ]
+
+
+def judge_build(case: Case, seen: Observation) -> Iterator[Finding]:
+    nodes = seen["nodes"]
+    if nodes is None:
+        yield Finding("type", False, f"What you returned is {describe(seen['returned'])}; expected a tensor.")
+        return
+    message = f"Your function changed the numbers in {listed(seen['changed'])}."
+    yield Finding("numbers", not seen["changed"], message)
+    yield Finding("graph", nodes == WANTED, f"The graph of your result is\n{written(nodes)}\nand not the wanted one.")
+
+
+def written(nodes: list[list[Any]]) -> str:
+    """Write a graph as `trace` does."""
+    if not nodes:
+        return "no graph: nothing was recorded"
+    lines = []
+    for index, (name, *edges) in enumerate(nodes):
+        to = [
+            "none" if edge is None else f"{edge[0]} (output {edge[1]})" if edge[1] else f"{edge[0]}" for edge in edges
+        ]
+        text = f"-> {', '.join(to)}" if to else ""
+        lines.append(
+            f"{index} {name} {text}".rstrip() if to else f"{index} {'leaf ' if name in ('a', 'b') else ''}{name}"
+        )
+    return "\n".join(lines)
+
+
+def calculated_twice(case: Case, seen: Observation) -> bool:
+    return _names(seen)["ExpBackward0"] == 2
+
+
+def selected(case: Case, seen: Observation) -> bool:
+    names = _names(seen)
+    return bool(names["SelectBackward0"]) and not names["UnbindBackward0"]
+
+
+def no_none(case: Case, seen: Observation) -> bool:
+    nodes = seen["nodes"] or []
+    return bool(nodes) and _names(seen)["MulBackward0"] > 0 and all(None not in node for node in nodes)
+
+
+def other_order(case: Case, seen: Observation) -> bool:
+    """Tell whether the graph is the wanted one but for the order of inputs."""
+    nodes = seen["nodes"]
+    if not nodes or nodes == WANTED:
+        return False
+    return _unordered(nodes, 0) == _unordered(WANTED, 0) and len(nodes) == len(WANTED)
+
+
+def _unordered(nodes: list[list[Any]], index: int) -> str:
+    name, *edges = nodes[index]
+    if len(nodes) > 2 * len(WANTED):
+        return ""
+    parts = sorted("none" if edge is None else f"{edge[1]}:{_unordered(nodes, edge[0])}" for edge in edges)
+    return f"{name}({', '.join(parts)})"
+
+
+def _names(seen: Observation) -> Counter[str]:
+    return Counter(node[0] for node in seen["nodes"] or [])
+
+
+# connected_loss
+
+
+def loss_cases(seed: int) -> list[Case]:
+    generator = torch.Generator().manual_seed(seed)
+    sizes = {"stem.weight": (3, 5), "stem.bias": (3,), "gate.weight": (3, 3), "gate.bias": (3,)}
+    sizes |= {"head.weight": (2, 3), "head.bias": (2,), "log_scale": ()}
+
+    def numbers(size: tuple[int, ...]) -> Array:
+        return Array.of(torch.rand(size, generator=generator, dtype=torch.float64) * 1.4 - 0.5)
+
+    return [
+        Case(name, {part: numbers(size) for part, size in {**sizes, "x": (rows, 5), "target": (rows, 2)}.items()})
+        for name, rows in {"four samples": 4, "three samples": 3}.items()
+    ]
+
+
+def judge_loss(case: Case, seen: Observation) -> Iterator[Finding]:
+    yield right_value(seen["returned"], _cut_loss(case), "Your loss")
+    given = [name for name in ("x", "target") if not close(seen[name], case.given[name].tensor())]
+    yield Finding("inputs", not given, f"Your function changed the numbers in {listed(given)}.")
+    changed = seen["changed"]
+    yield Finding("parameters", not changed, f"Your function changed the numbers in {listed(changed)}.")
+    graded = seen["graded"]
+    yield Finding("grad", not graded, f"Your function wrote to .grad of {listed(graded)}.")
+    if not seen["recorded"]:
+        yield Finding("graph", False, "The loss that you returned was not made by a recorded operation.")
+        return
+    if "reached" not in seen:  # not one number: that is said already
+        return
+    names = [name for name in case.given if name not in ("x", "target")]
+    missing = [name for name in names if name not in seen["reached"]]
+    yield Finding("reached", not missing, f"The graph of your loss does not reach {listed(missing)}.")
+    strangers = seen["strangers"]
+    leaves = "a leaf that is" if strangers == 1 else f"{strangers} leaves that are"
+    yield Finding("own leaves", not strangers, f"The graph of your loss ends in {leaves} no parameter of the model.")
+    refused = seen["refused"]
+    yield Finding("backward", not refused, f"A backward pass from your loss raises: {refused}")
+    wrong = [name for name in seen["reached"] if not refused and not _right_slope(case, name, seen["grads"].get(name))]
+    message = f"The gradient of {listed(wrong)} is not the slope of the loss: a path to it is missing, or one too many."
+    yield Finding("gradient", not wrong, message)
+
+
+def _cut_loss(case: Case) -> torch.Tensor:
+    return broken_loss(gated_model(case), case.given["x"].tensor(), case.given["target"].tensor()).detach()
+
+
+def _right_slope(case: Case, name: str, received: Value) -> bool:
+    """Compare a gradient with a finite difference along a random direction. The cut loss has the right numbers."""
+    start = case.given[name].tensor()
+    if not isinstance(received, Array) or received.shape != tuple(start.shape):
+        return False
+    step, generator = 1e-5, torch.Generator().manual_seed(5)
+    direction = torch.randn(start.shape, generator=generator, dtype=torch.float64)
+    ends = [_cut_loss(Case("", {**case.given, name: Array.of(start + sign * step * direction)})) for sign in (1, -1)]
+    slope = (ends[0] - ends[1]) / (2 * step)
+    return bool(torch.isclose((received.tensor() * direction).sum().double(), slope, rtol=1e-5, atol=1e-8))
+
+
+def flag_on_a_copy(case: Case, seen: Observation) -> bool:
+    return isinstance(seen["returned"], Array) and seen["flagged"] and not seen["recorded"]
+
+
+def wrapped_again(case: Case, seen: Observation) -> bool:
+    return bool(seen.get("strangers")) and seen["recorded"]
+
+
+def input_overwritten(case: Case, seen: Observation) -> bool:
+    return not close(seen["x"], case.given["x"].tensor())
+
+
+def one_path_cut(case: Case, seen: Observation) -> bool:
+    """Tell whether everything is reached and still a gradient is wrong."""
+    failed = {finding.prop for finding in judge_loss(case, seen) if not finding.ok}
+    return failed == {"gradient"}
+
+
+# without_gradient
+
+
+def model_cases(seed: int) -> list[Case]:
+    x = Array.of(torch.rand(2, 3, generator=torch.Generator().manual_seed(seed)) + 0.2)
+    cases: dict[str, dict[str, Any]] = {
+        "everything learns": {"model": "plain"},
+        "a frozen layer in the middle": {"model": "frozen middle"},
+        "a cut, and a layer nobody uses": {"model": "cut and unused"},
+        "a cut on one of two paths": {"model": "cut on one path"},
+        "tied weights": {"model": "tied"},
+        "a loss term times zero": {"model": "switched off"},
+        "a loss without a graph": {"model": "no grad"},
+        ".grad from an earlier pass": {"model": "cut and unused", "has grad": ["stem.weight", "spare.bias"]},
+        "flags changed after the forward pass": {
+            **{"model": "frozen middle", "unfrozen after": ["2.bias"], "frozen after": ["0.weight"]},
+        },
+        "a recurrent loop": {"model": "unrolled"},
+        "40 doublings": {"model": "doubled"},
+    }
+    return [Case(name, {**given, "x": x}) for name, given in cases.items()]
+
+
+def names_for(case: Case) -> list[str]:
+    """Return what a real backward pass leaves without a gradient."""
+    model, loss = model_and_loss(case)
+    model.zero_grad()
+    if loss.requires_grad:
+        torch.autograd.backward(loss)
+    return sorted(name for name, it in model.named_parameters(remove_duplicate=False) if it.grad is None)
+
+
+def judge_names(case: Case, seen: Observation) -> Iterator[Finding]:
+    received, expected = seen["returned"], names_for(case)
+    if not isinstance(received, list):
+        yield Finding("type", False, f"What you returned is {describe(received)}; expected a list of names.")
+        return
+    odd = [item for item in received if type(item) is not str]
+    if odd:
+        yield Finding("type", False, f"Your list holds {_odd(odd[0])}; expected names of parameters, as text.")
+        return
+    known = {*_by_flag(case, True), *_by_flag(case, False)}
+    unknown = sorted(set(received) - known)
+    yield Finding("parameters", not unknown, f"You list {abridged(unknown)}: the model has no parameter of that name.")
+    extra = sorted(set(received) & known - set(expected))
+    yield Finding("extra", not extra, f"You list {abridged(extra)}, where backward would leave a gradient.")
+    missing = sorted(set(expected) - set(received))
+    yield Finding("missing", not missing, f"You do not list {abridged(missing)}, where backward leaves no gradient.")
+    yield Finding("once", len(set(received)) == len(received), "Your list holds a name more than once.")
+    yield Finding("sorted", received == sorted(received), f"Your list begins {received[:2]}, which is not sorted.")
+    yield no_passes(seen)
+    graded = seen["graded"]
+    yield Finding("grad", not graded, f"Your function changed .grad of {listed(graded)}.")
+    flags = seen["flags"]
+    yield Finding("flags", not flags, f"Your function changed requires_grad of {listed(flags)}.")
+
+
+def only_frozen(case: Case, seen: Observation) -> bool:
+    return bool(seen["returned"] == sorted(_by_flag(case, False)))
+
+
+def frozen_left_out(case: Case, seen: Observation) -> bool:
+    live = _by_flag(case, True)
+    return bool(seen["returned"] == [name for name in names_for(case) if name in live])
+
+
+def second_name_left_out(case: Case, seen: Observation) -> bool:
+    model, _ = model_and_loss(case)
+    once = dict(model.named_parameters())
+    return bool(case.given["model"] == "tied" and seen["returned"] == [n for n in names_for(case) if n in once])
+
+
+def frozen_too_late(case: Case, seen: Observation) -> bool:
+    late = case.given.get("frozen after", ())
+    return bool(late) and bool(seen["returned"] == [name for name in names_for(case) if name not in late])
+
+
+def ran_backward(case: Case, seen: Observation) -> bool:
+    return bool(seen["passes"])
+
+
+def _by_flag(case: Case, flag: bool) -> list[str]:
+    model, _ = model_and_loss(case)
+    return [name for name, it in model.named_parameters(remove_duplicate=False) if it.requires_grad is flag]
+
+
+def _odd(item: Value) -> str:
+    return f"a {item.kind}" if isinstance(item, Other) else describe(item)

@@ -45,7 +45,7 @@ def test_not_attempted_raises_too_so_that_it_scores_nothing(capsys):
 
 def test_unknown_exercises():
     with pytest.raises(
-        UnknownExercise, match=r"no exercise is called 'first_gradiant'\. Did you mean 'first_gradient'\?"
+        UnknownExercise, match=r"no exercise is called 'first_gradiant'\. Did you mean 'first_gradient'"
     ):
         check("first_gradiant", 8)
     with pytest.raises(UnknownExercise, match=r"no exercise is called 'zzz'. progress\(\) lists them all."):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch import nn
 
 from course_utils.checks.compare import close, describe, listed, right_value
 from course_utils.checks.data import Array, Case, Observation, Other, Value
@@ -115,7 +116,7 @@ def loss_cases(seed: int) -> list[Case]:
 
 
 def judge_loss(case: Case, seen: Observation) -> Iterator[Finding]:
-    yield right_value(seen["returned"], _cut_loss(case), "Your loss")
+    yield right_value(seen["returned"], _cut_loss(gated_model(case), case), "Your loss")
     given = [name for name in ("x", "target") if not close(seen[name], case.given[name].tensor())]
     yield Finding("inputs", not given, f"Your function changed the numbers in {listed(given)}.")
     changed = seen["changed"]
@@ -135,24 +136,28 @@ def judge_loss(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("own leaves", not strangers, f"The graph of your loss ends in {leaves} no parameter of the model.")
     refused = seen["refused"]
     yield Finding("backward", not refused, f"A backward pass from your loss raises: {refused}")
-    wrong = [name for name in seen["reached"] if not refused and not _right_slope(case, name, seen["grads"].get(name))]
+    compared = [name for name in names if name not in missing and not refused]
+    wrong = [name for name in compared if not _right_slope(case, name, seen["grads"].get(name))]
     message = f"The gradient of {listed(wrong)} is not the slope of the loss: a path to it is missing, or one too many."
     yield Finding("gradient", not wrong, message)
 
 
-def _cut_loss(case: Case) -> torch.Tensor:
-    return broken_loss(gated_model(case), case.given["x"].tensor(), case.given["target"].tensor()).detach()
+def _cut_loss(model: nn.Module, case: Case) -> torch.Tensor:
+    return broken_loss(model, case.given["x"].tensor(), case.given["target"].tensor()).detach()
 
 
 def _right_slope(case: Case, name: str, received: Value) -> bool:
     """Compare a gradient with a finite difference along a random direction. The cut loss has the right numbers."""
-    start = case.given[name].tensor()
-    if not isinstance(received, Array) or received.shape != tuple(start.shape):
+    model = gated_model(case)
+    parameter = model.get_parameter(name).data
+    if not isinstance(received, Array) or received.shape != tuple(parameter.shape):
         return False
     step, generator = 1e-5, torch.Generator().manual_seed(5)
-    direction = torch.randn(start.shape, generator=generator, dtype=torch.float64)
-    ends = [_cut_loss(Case("", {**case.given, name: Array.of(start + sign * step * direction)})) for sign in (1, -1)]
-    slope = (ends[0] - ends[1]) / (2 * step)
+    direction = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+    parameter += step * direction
+    above = _cut_loss(model, case)
+    parameter -= 2 * step * direction
+    slope = (above - _cut_loss(model, case)) / (2 * step)
     return bool(torch.isclose((received.tensor() * direction).sum().double(), slope, rtol=1e-5, atol=1e-8))
 
 
@@ -197,17 +202,21 @@ def model_cases(seed: int) -> list[Case]:
     return [Case(name, {**given, "x": x}) for name, given in cases.items()]
 
 
-def names_for(case: Case) -> list[str]:
-    """Return what a real backward pass leaves without a gradient."""
+def learning(case: Case) -> dict[str, bool]:
+    """Say for each name of a parameter whether a real backward pass leaves a gradient there."""
     model, loss = model_and_loss(case)
     model.zero_grad()
     if loss.requires_grad:
         torch.autograd.backward(loss)
-    return sorted(name for name, it in model.named_parameters(remove_duplicate=False) if it.grad is None)
+    return {name: it.grad is not None for name, it in model.named_parameters(remove_duplicate=False)}
+
+
+def names_for(case: Case) -> list[str]:
+    return sorted(name for name, learns in learning(case).items() if not learns)
 
 
 def judge_names(case: Case, seen: Observation) -> Iterator[Finding]:
-    received, expected = seen["returned"], names_for(case)
+    received, learns = seen["returned"], learning(case)
     if not isinstance(received, list):
         yield Finding("type", False, f"What you returned is {describe(received)}; expected a list of names.")
         return
@@ -215,12 +224,11 @@ def judge_names(case: Case, seen: Observation) -> Iterator[Finding]:
     if odd:
         yield Finding("type", False, f"Your list holds {_odd(odd[0])}; expected names of parameters, as text.")
         return
-    known = {*_by_flag(case, True), *_by_flag(case, False)}
-    unknown = sorted(set(received) - known)
+    unknown = sorted(set(received) - set(learns))
     yield Finding("parameters", not unknown, f"You list {abridged(unknown)}: the model has no parameter of that name.")
-    extra = sorted(set(received) & known - set(expected))
+    extra = sorted(name for name in set(received) if learns.get(name, False))
     yield Finding("extra", not extra, f"You list {abridged(extra)}, where backward would leave a gradient.")
-    missing = sorted(set(expected) - set(received))
+    missing = sorted(name for name in learns if not learns[name] and name not in received)
     yield Finding("missing", not missing, f"You do not list {abridged(missing)}, where backward leaves no gradient.")
     yield Finding("once", len(set(received)) == len(received), "Your list holds a name more than once.")
     yield Finding("sorted", received == sorted(received), f"Your list begins {received[:2]}, which is not sorted.")

@@ -146,12 +146,15 @@ def _graph_of_shape(shape: str) -> Graph:
 
 def judge_walk(case: Case, seen: Observation) -> Iterator[Finding]:
     graph = graph_for(case)
+    calls = case.given.get("calls", 1)
+    yield Finding("calls", len(seen["returned"]) == calls, f"Your function did not return {calls} times.")
     for number, items in enumerate(seen["returned"]):
         which = "What you returned" if number == 0 else "What you returned in the second call"
         if not isinstance(items, list):
             yield Finding("type", False, f"{which} is {describe(items)}; expected a list of nodes.")
             continue
-        strangers = _strangers(items)
+        places = range(len(graph.nodes))
+        strangers = sorted({str(item) for item in items if type(item) is not int or item not in places})
         message = f"{which} holds things that are no nodes of this graph, of type {listed(strangers)}."
         yield Finding("nodes only", not strangers, message)
         found = Counter(item for item in items if type(item) is int)
@@ -170,7 +173,9 @@ def repeated(case: Case, seen: Observation) -> bool:
 
 
 def only_later_calls_wrong(case: Case, seen: Observation) -> bool:
-    return len(seen["returned"]) > 1 and all(f.ok for f in judge_walk(case, {**seen, "returned": seen["returned"][:1]}))
+    once = Case(case.name, {**case.given, "calls": 1})
+    first = {**seen, "returned": seen["returned"][:1]}
+    return len(seen["returned"]) > 1 and all(finding.ok for finding in judge_walk(once, first))
 
 
 def holds(seen: Observation, kind: str) -> bool:
@@ -219,7 +224,7 @@ def _leaves_by_backward(case: Case) -> tuple[str, ...]:
     tracked = {name: leaf for name, leaf in named.items() if leaf.requires_grad}
     if not tensor.requires_grad:
         return ()
-    grads = torch.autograd.grad(tensor, list(tracked.values()), torch.ones_like(tensor), allow_unused=True)
+    grads = torch.autograd.grad(tensor.sum(), list(tracked.values()), allow_unused=True)
     return tuple(name for name, grad in zip(tracked, grads, strict=True) if grad is not None)
 
 
@@ -291,7 +296,7 @@ def outputs_for(case: Case) -> list[int]:
     hook = parts[0].grad_fn.register_prehook(  # type: ignore[union-attr]
         lambda grads: arrived.extend(i for i, grad in enumerate(grads) if grad is not None)
     )
-    torch.autograd.backward(tensor, torch.ones_like(tensor))
+    torch.autograd.backward(tensor.sum())
     hook.remove()
     return arrived
 
@@ -340,10 +345,6 @@ def no_passes(seen: Observation) -> Finding:
     count = seen["passes"]
     passes = f"{count} backward pass{'es' if count != 1 else ''}"
     return Finding("passes", not count, f"Your function ran {passes}. The graph can be read without running it.")
-
-
-def _strangers(items: list[Value]) -> list[str]:
-    return sorted({str(item) for item in items if type(item) is not int})
 
 
 def _set_of(items: list[Value]) -> set[int]:

@@ -24,8 +24,11 @@ def walk(answer: Answer, case: Case) -> Observation:
     number = {id(node): index for index, node in enumerate(nodes)}
     with engine_passes(*_tracked(tensor)) as passes:
         results = [answer(tensor) for _ in range(case.given.get("calls", 1))]
-    returned = [_items(result, lambda item: number.get(id(item), type_name(item))) for result in results]
-    return {"returned": returned, "passes": len(passes)}
+
+    def place_of(item: object) -> Value:
+        return number[id(item)] if id(item) in number else type_name(item)
+
+    return {"returned": [_items(result, place_of) for result in results], "passes": len(passes)}
 
 
 def leaves_of(answer: Answer, case: Case) -> Observation:

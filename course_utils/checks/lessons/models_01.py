@@ -45,7 +45,7 @@ def judge_build(case: Case, seen: Observation) -> Iterator[Finding]:
         return
     message = f"Your function changed the numbers in {listed(seen['changed'])}."
     yield Finding("numbers", not seen["changed"], message)
-    yield Finding("graph", nodes == WANTED, f"The graph of your result is\n{written(nodes)}\nand not the wanted one.")
+    yield Finding("graph", nodes == WANTED, f"The graph of your result is not the wanted one:\n{written(nodes)}")
 
 
 def written(nodes: list[list[Any]]) -> str:

@@ -62,6 +62,12 @@ def test_modified_and_packed_tensors_are_drawn(x):
     assert "saved result, packed by a hook" in texts(draw(z))
 
 
+def test_a_saved_view_names_its_owner():
+    layer = torch.nn.Linear(4, 4)
+    shown = texts(draw(layer(torch.ones(2, 4, requires_grad=True)), **dict(layer.named_parameters())))
+    assert "saved mat2 (4, 4), view of weight" in shown, "the transposed weight is not the weight"
+
+
 def test_outputs_of_multi_output_nodes_are_named(x):
     first, second = x.unbind(0)
     shown = texts(draw(first * second, first=first, second=second))

@@ -192,4 +192,4 @@ def test_anything_but_a_tensor_is_a_type_error(x, wrong, message):
 
 
 def test_repr_counts(x):
-    assert repr(trace(x * x)) == "Graph of 2 nodes, 2 edges, 1 leaves"
+    assert repr(trace(x * x)) == "Graph of 2 nodes, 2 edges, 1 leaf"

@@ -93,4 +93,5 @@ def _exception(seen: Raised) -> str:
 
 def _in_case(message: str, case: Case) -> str:
     first, newline, rest = message.partition("\n")
-    return f"{first} (case: {case.name}){newline}{rest}" if case.name else message
+    colon = ":" if first.endswith(":") else ""
+    return f"{first.removesuffix(':')} (case: {case.name}){colon}{newline}{rest}" if case.name else message

@@ -84,7 +84,8 @@ class Graph(msgspec.Struct, frozen=True):
         return shortened(self.rows(), "nodes") or "no graph: nothing was recorded for these tensors"
 
     def __repr__(self) -> str:
-        return f"Graph of {len(self.nodes)} nodes, {len(self.edges)} edges, {len(self.leaves)} leaves"
+        leaves = "1 leaf" if len(self.leaves) == 1 else f"{len(self.leaves)} leaves"
+        return f"Graph of {len(self.nodes)} nodes, {len(self.edges)} edges, {leaves}"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(f"{self!r}\n{self}")

@@ -93,7 +93,7 @@ def draw(*tensors: torch.Tensor, **names: torch.Tensor) -> Picture:
     """
     if not tensors:
         raise TypeError("draw() got no tensor to start from: draw(loss), or draw(loss, x=x, w=w) to name some")
-    named = _named(names)
+    _check_names(names)
     roots = roots_of(tensors)
     nodes = walk(root[0] for root in roots if root is not None)
     graph = describe(nodes, roots)
@@ -106,7 +106,7 @@ def draw(*tensors: torch.Tensor, **names: torch.Tensor) -> Picture:
     outputs = {edge.node for edge in graph.outputs if edge is not None}
     boxes = {}
     for node, live in zip(graph.nodes, nodes, strict=True):
-        lines = _leaf_lines(node, made) if node.is_leaf else _operation_lines(node, live, made, named)
+        lines = _leaf_lines(node, made) if node.is_leaf else _operation_lines(node, live, made, names)
         boxes[node.index] = Box(lines, node.is_leaf, node.index in outputs)
     alt, text = _alt(graph, boxes), _text(graph, boxes)
     if not graph.nodes:
@@ -119,12 +119,22 @@ def draw(*tensors: torch.Tensor, **names: torch.Tensor) -> Picture:
         return Picture(None, f"No picture: {error}. `pip install pygraphviz` gives it. As text:\n{text}", alt)
 
 
-def _named(names: Mapping[str, torch.Tensor]) -> dict[tuple[int, tuple[int, ...]], str]:
-    """Return names by memory and shape, to recognise tensors that nodes saved."""
+def _check_names(names: Mapping[str, object]) -> None:
     for name, tensor in names.items():
         if not isinstance(tensor, torch.Tensor):
             raise TypeError(f"draw() got {name}={type(tensor).__name__}; keyword arguments name tensors, as in x=x")
-    return {(tensor.data_ptr(), tuple(tensor.shape)): name for name, tensor in names.items()}
+
+
+def _identified(tensor: torch.Tensor, names: Mapping[str, torch.Tensor]) -> str:
+    """Say which of the named tensors a saved tensor is, or whose memory it views; else its shape."""
+    shape = f" {tuple(tensor.shape) or 'scalar'}"
+    memory = tensor.untyped_storage().data_ptr()
+    owners = {name: owner for name, owner in names.items() if owner.untyped_storage().data_ptr() == memory}
+    for name, owner in owners.items():
+        layout = owner.shape, owner.stride(), owner.storage_offset()
+        if layout == (tensor.shape, tensor.stride(), tensor.storage_offset()):
+            return f" = {name}"
+    return f"{shape}, view of {next(iter(owners))}" if owners and memory else shape
 
 
 def _leaf_lines(node: Node, made: Mapping[int, list[str]]) -> tuple[Line, ...]:
@@ -133,16 +143,14 @@ def _leaf_lines(node: Node, made: Mapping[int, list[str]]) -> tuple[Line, ...]:
 
 
 def _operation_lines(
-    node: Node, live: LiveNode, made: Mapping[int, list[str]], named: Mapping[Any, str]
+    node: Node, live: LiveNode, made: Mapping[int, list[str]], names: Mapping[str, torch.Tensor]
 ) -> tuple[Line, ...]:
     lines = [Line(node.name, "title")]
     if node.index in made:
         lines.append(Line("makes " + ", ".join(made[node.index])))
     for name, state, tensor in kept(live):
         if tensor is not None:
-            shape = tuple(tensor.shape)
-            known = named.get((tensor.data_ptr(), shape))
-            name += f" = {known}" if known else f" {shape or 'scalar'}"
+            name += _identified(tensor, names)
         lines.append(Line(_STATE_TEXT[state].format(name), state))
     return tuple(lines)
 

@@ -226,6 +226,31 @@ def engine_with_heap(loss):
     return result
 
 
+@torch.no_grad()
+def engine_with_zeros(loss):
+    """Starts every place with zeros and adds in place to these, which nobody else holds."""
+    edge = get_gradient_edge(loss)
+    nodes = nodes_behind(loss)
+    waiting = edge_counts(nodes)
+    places = {
+        node: [torch.zeros(expected.shape, dtype=expected.dtype) for expected in node._input_metadata] for node in nodes
+    }
+    places[edge.node][edge.output_nr] += 1
+    queue = deque([edge.node])
+    while queue:
+        node = queue.popleft()
+        if type(node).__name__ == "AccumulateGrad":
+            continue
+        for (to, output), gradient in zip(node.next_functions, ran(node, places[node]), strict=True):
+            if to is not None:
+                if gradient is not None:
+                    places[to][output] += gradient.sum_to_size(places[to][output].shape)
+                waiting[to] -= 1
+                if not waiting[to]:
+                    queue.append(to)
+    return {node.variable: places[node][0] for node in nodes if hasattr(node, "variable")}
+
+
 RIGHT = {
     "predict_gradients": [
         PREDICTED,
@@ -243,7 +268,7 @@ RIGHT = {
         lambda f, x: torch.autograd.functional.jacobian(f, x),
     ],
     "run_order": [order_by_counting, order_by_sorting],
-    "backward_engine": [engine, engine_with_heap],
+    "backward_engine": [engine, engine_with_heap, engine_with_zeros],
 }
 
 
@@ -399,10 +424,12 @@ def order_by_running(tensor):
     return order
 
 
-def faulty_engine(wait=True, add=True, in_place=False, outputs=True, shapes=True, dtypes=True, leaves=True):
+def faulty_engine(
+    wait=True, add=True, in_place=False, outputs=True, shapes=True, dtypes=True, leaves=True, recorded=False
+):
     """The master's engine with one thing wrong."""
 
-    @torch.no_grad()
+    @torch.set_grad_enabled(recorded)
     def answer(loss):
         edge = get_gradient_edge(loss)
         nodes = nodes_behind(loss)
@@ -428,7 +455,7 @@ def faulty_engine(wait=True, add=True, in_place=False, outputs=True, shapes=True
                 waiting[to] -= 1
                 if gradient is not None:
                     expected = to._input_metadata[output]
-                    if shapes:
+                    if shapes is True or (shapes == "of leaves" and hasattr(to, "variable")):
                         gradient = gradient.sum_to_size(expected.shape)
                     if dtypes:
                         gradient = gradient.to(expected.dtype)
@@ -573,6 +600,8 @@ WRONG = {
     ],
     "backward_engine": [
         faulty_engine(add=False),
+        faulty_engine(shapes="of leaves"),
+        faulty_engine(recorded=True),
         engine_by_torch_from_behind,
         lambda loss: list(engine(loss).items()),
         lambda loss: {id(leaf): gradient for leaf, gradient in engine(loss).items()},

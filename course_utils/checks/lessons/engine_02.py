@@ -11,10 +11,9 @@ import torch
 from course_utils.checks.compare import close, describe, listed, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.lessons.vjp_02 import LESSON
 from course_utils.checks.observing.scenes import SCENES, Scene
 from course_utils.graph.trace import ACCUMULATE, roots_of, walk
-
-LESSON = "02_how_backward_works"
 
 # What a wrong idea may spoil in a scene, where the values alone do not tell.
 _JOINS = ("an LSTM", "a Transformer layer")
@@ -81,9 +80,10 @@ def _judge_order(case: Case, seen: Observation) -> Iterator[Finding]:
 
 
 def _count(order: list[int], run: Run) -> tuple[bool, str]:
-    missing, twice = len(set(run.order) - set(order)), len(order) - len(set(order))
-    parts = ([f"{missing} nodes are missing"] if missing else []) + ([f"{twice} are there again"] if twice else [])
-    return not parts, f"Of the {len(run.order)} nodes of this graph, {' and '.join(parts)} in your list."
+    missing, again = len(set(run.order) - set(order)), len(order) - len(set(order))
+    parts = [f"lacks {missing} of the {len(run.order)} nodes of this graph"] if missing else []
+    parts += [f"names nodes more than once ({again} too many)"] if again else []
+    return not parts, f"Your list {' and '.join(parts)}."
 
 
 def _places(order: list[int], run: Run) -> tuple[bool, str]:
@@ -92,6 +92,8 @@ def _places(order: list[int], run: Run) -> tuple[bool, str]:
     if agreed == len(real):
         return True, ""
     name = run.names[mine[agreed]]
+    if not agreed:
+        return False, f"Your order begins with {name}, and the engine began with another node."
     return False, (
         f"Your order is right for the first {agreed} of {len(real)} nodes. "
         f"Then you have {name}, and the engine ran another node."
@@ -178,10 +180,11 @@ def _judge_engine(case: Case, seen: Observation) -> Iterator[Finding]:
         message = f"What you returned is {describe(seen['returned'])}; expected a dict from leaf tensors to gradients."
         yield Finding("type", False, message)
         return
+    recorded = seen["recorded"]
+    message = f"The gradients of {listed(recorded)} have a graph of their own: your engine's steps were recorded."
+    yield Finding("recorded", not recorded, message)
     strangers = sorted(set(seen["strangers"]))
-    message = (
-        f"Your dict has {len(seen['strangers'])} keys that are no leaf of this graph, of type {listed(strangers)}."
-    )
+    message = f"Your dict has keys of type {listed(strangers)} that are no leaf of this graph."
     yield Finding("keys", not strangers, message)
     for name, gradient in _gradients(case).items():
         if name not in seen["gradients"]:
@@ -301,8 +304,8 @@ backward_engine = Exercise(
         ),
         Misconception(
             "AccumulateGrad is called",
-            "Your engine calls the AccumulateGrad nodes. They really add to .grad of the leaf, and this engine "
-            "has to leave it alone.",
+            "Your engine changed .grad of leaves. An AccumulateGrad node does that when it is called: it really adds. "
+            "This engine has to leave .grad alone.",
             lambda case, seen: not seen["passes"] and bool(_touched(seen)),
         ),
         Misconception(

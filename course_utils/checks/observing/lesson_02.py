@@ -42,7 +42,7 @@ def numerical_gradient(answer: Answer, case: Case) -> Observation:
     def f(point: torch.Tensor) -> torch.Tensor:
         if isinstance(point, torch.Tensor):
             dtypes.append(str(point.dtype).removeprefix("torch."))
-            points.append(Array.of(point))
+            points.append(_copied(point))
         return inner(point)
 
     returned = plain(answer(f, x))
@@ -110,6 +110,11 @@ def backward_engine(answer: Answer, case: Case) -> Observation:
     return {
         "returned": Other("dict") if _is_dict(returned) else plain(returned),
         "gradients": {name_of[id(key)]: plain(value) for key, value in items if id(key) in name_of},
+        "recorded": [
+            name_of[id(key)]
+            for key, value in items
+            if id(key) in name_of and type(value) is torch.Tensor and value.requires_grad
+        ],
         "strangers": [type_name(key) for key, _ in items if id(key) not in name_of],
         "passes": len(passes),
         "before": before,
@@ -186,6 +191,14 @@ def _laid_out(array: Array, case: Case) -> torch.Tensor:
 def _changed(tensors: dict[str, torch.Tensor], case: Case) -> list[str]:
     """Name the tensors that no longer hold the numbers they were given with."""
     return [name for name, tensor in tensors.items() if plain(tensor) != case.given[name]]
+
+
+def _copied(tensor: torch.Tensor) -> Value:
+    """Return a tensor's numbers, or its type where it has none of its own, as inside torch.func.grad."""
+    try:
+        return plain(tensor)
+    except RuntimeError:
+        return Other(type_name(tensor))
 
 
 def _is_dict(returned: object) -> bool:

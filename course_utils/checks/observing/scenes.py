@@ -71,7 +71,7 @@ def many_paths(seed: int) -> Scene:
     x = leaf(seed, 2)
     h, arrived = square(x)
     for _ in range(10):
-        h = h * 0.4 + h.sin()
+        h = h * 0.7 + h.tanh()
     return Scene(h.sum(), {"x": x}, arrived)
 
 
@@ -100,6 +100,12 @@ def broadcasting(seed: int) -> Scene:
     return Scene(((x * row + column).sin() * scalar).sum(), {"row": row, "column": column, "scalar": scalar})
 
 
+def broadcasting_a_result(seed: int) -> Scene:
+    """What is stretched is no leaf, and its node cares for dimensions."""
+    row, x = leaf(seed, 5), numbers(seed + 1, 2, 3, 5)
+    return Scene((x * row.flip(0)).sin().sum(), {"row": row})
+
+
 def two_dtypes(seed: int) -> Scene:
     single, double = leaf(seed, 4), leaf(seed + 1, 4, dtype=torch.float64)
     return Scene((single * double).sum(), {"single": single, "double": double})
@@ -108,7 +114,7 @@ def two_dtypes(seed: int) -> Scene:
 def unused_output(seed: int) -> Scene:
     x = leaf(seed, 3, 5)
     first, _, third = x.sin().unbind(0)
-    return Scene((first * third * third).sum(), {"x": x})
+    return Scene((first * third.cos()).sum(), {"x": x})
 
 
 def second_output(seed: int) -> Scene:
@@ -140,6 +146,7 @@ SCENES: dict[str, Callable[[int], Scene]] = {
     "a weight used three times": shared_leaf,
     "one gradient for two inputs": handed_on_twice,
     "broadcasting": broadcasting,
+    "broadcasting a result": broadcasting_a_result,
     "float32 and float64": two_dtypes,
     "an output that nobody used": unused_output,
     "a second output as the loss": second_output,

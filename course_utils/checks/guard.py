@@ -50,3 +50,16 @@ def guarded(seed: int) -> Iterator[list[str]]:
         random.setstate(states[1])
         if numpy is not None:
             numpy.random.set_state(numpy_state)
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Run the body on one thread. With small tensors several are no faster, and on a busy machine they wait for
+    one another: a verdict of 50 ms then takes up to 2 s.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -105,3 +105,15 @@ def test_same_seed_gives_same_cases_and_verdict(name: str) -> None:
     assert list(exercise.cases(3)) == list(exercise.cases(3))
     torch.rand(5)  # whatever the session did in between
     assert verdict_on(name, RIGHT[name][0], 20) == verdict_on(name, RIGHT[name][0], 20)
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_right_answers_pass_whatever_the_session_is_set_to(name: str) -> None:
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.inference_mode():
+            verdict = verdict_on(name, RIGHT[name][0], 20)
+            assert torch.is_inference_mode_enabled()
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert verdict.outcome == "correct", verdict.messages

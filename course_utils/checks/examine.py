@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from course_utils.checks.blame import raised_by_learner
 from course_utils.checks.data import Case, Observation, Raised, TimedOut, decode, encode
 from course_utils.checks.exercise import Exercise, Finding, Outcome, Seen, Verdict, unusable
-from course_utils.checks.guard import guarded, one_thread
+from course_utils.checks.guard import guarded
 from course_utils.checks.timelimit import TimeUp, time_limit
 
 SECONDS = 5.0
@@ -31,7 +31,7 @@ def examine(
         return Verdict(exercise.id, "incorrect", exercise.points, (problem,), (Finding("kind", False, problem),))
     pairs: list[tuple[Case, Seen]] = []
     warnings: dict[str, None] = {}
-    with one_thread():
+    with guarded(seed):  # judges use autograd, too, whatever mode the session is in
         for case in exercise.cases(seed):
             seen, caught = observe(observer, answer, case, seed, seconds)
             pairs.append((case, seen))

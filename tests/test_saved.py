@@ -1,5 +1,8 @@
 """What `saved` reports that graphs keep."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -133,7 +136,7 @@ def test_custom_functions_with_saved_and_attribute_tensors(x):
         ("KeepBackward", "ctx.extra", "attribute"),
     ]
     y.sum().backward()
-    assert rows(y) == [("KeepBackward", "tensors", "freed"), ("KeepBackward", "ctx.extra", "attribute")]
+    assert rows(y) == [("KeepBackward", "tensors, if any", "freed"), ("KeepBackward", "ctx.extra", "attribute")]
 
 
 def test_node_numbers_are_those_of_trace(x):
@@ -175,3 +178,113 @@ def test_text(x):
 def test_anything_but_a_tensor_is_a_type_error():
     with pytest.raises(TypeError, match="argument 1 is of type str"):
         saved("loss")
+
+
+class KeepResult(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, note=None):
+        result = x.exp()
+        ctx.save_for_backward(x, result)
+        ctx.parts = [result.detach(), note]
+        return result
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.saved_tensors[1], None
+
+
+def test_a_functions_own_result_written_to_since(x):
+    y = KeepResult.apply(x)
+    z = y.sum()
+    assert rows(z)[1] == ("KeepResultBackward", "tensors[1]", "held")
+    with torch.no_grad():
+        y.add_(1)
+    assert [state for _, _, state in rows(z)][:2] == ["held", "modified"]
+
+
+def test_tensors_in_lists_on_ctx_are_seen(x):
+    assert rows(KeepResult.apply(x))[-1] == ("KeepResultBackward", "ctx.parts[0]", "attribute")
+
+
+def test_a_function_that_saved_nothing_is_not_said_to_have(x):
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    y = Same.apply(x)
+    assert rows(y) == []
+    y.sum().backward()
+    assert rows(y) == [("SameBackward", "tensors, if any", "freed")]
+
+
+def test_classes_of_functions_are_not_kept_alive(x):
+    def made():
+        class Local(KeepResult):
+            pass
+
+        y = Local.apply(x)
+        saved(y)
+        return weakref.ref(Local)
+
+    local = made()
+    gc.collect()
+    assert local() is None
+
+
+def test_nodes_that_keep_more_than_can_be_seen_are_counted(x):
+    y = x * 1
+    y[0].mul_(torch.ones(3))
+    assert saved(y).unseen == 1
+    assert repr(saved(y)).endswith("and what 1 of its nodes keep unseen")
+    (z,) = torch._foreach_exp([x])
+    assert rows(z) == []
+    assert saved(z).unseen == 1
+    assert saved(x.exp()).unseen == 0
+
+
+def sparse_product(x):
+    return torch.sparse.mm(torch.eye(2).to_sparse(), x)
+
+
+def in_functorch(x):
+    reports = []
+
+    def f(t):
+        y = (t.exp() * t).sum()
+        reports.append(saved(y))
+        return y
+
+    torch.func.grad(f)(x.detach())
+    assert len(reports[0]) == 3
+    return x * 1
+
+
+def jagged(x):
+    return torch.nested.nested_tensor([x, x[:1]], layout=torch.jagged).exp()
+
+
+@pytest.mark.parametrize("make", [sparse_product, in_functorch, jagged])
+def test_tensors_without_a_plain_storage(x, make):
+    assert saved(make(x)) is not None
+
+
+def test_sparse_bytes_are_those_of_indices_and_values(x):
+    (entry,) = (entry for entry in saved(sparse_product(x)) if entry.dtype == "float32")
+    assert entry.bytes == 2 * 2 * 8 + 2 * 4
+
+
+def test_tensors_without_an_address_are_told_apart():
+    x = torch.randn(30, 4, device="meta", requires_grad=True)
+    report = saved((x.exp() * x.sin()).sum())
+    assert report.bytes == 2 * 480
+    assert {entry.leaf for entry in report if entry.operation != "SinBackward0"} == {False}
+
+
+def test_besides_must_be_tensors(x):
+    with pytest.raises(TypeError, match="argument 2 is of type NoneType, not a tensor"):
+        saved(x * 1, besides=[x, None])

@@ -183,3 +183,34 @@ def test_bad_arguments():
         draw(torch.ones(2), w=3)
     with pytest.raises(TypeError, match="argument 1 is of type list"):
         draw([torch.ones(2)])
+
+
+def test_one_bad_name_does_not_spoil_the_picture(x):
+    y = x * 1
+    first, _ = y.unbind()
+    z = y.sum()
+    y.add_(1)
+    assert "makes" not in " ".join(texts(draw(z, first=first)))
+
+
+def test_memory_without_an_address_names_nothing():
+    m = torch.randn(4, device="meta", requires_grad=True)
+    used, other = torch.randn(4, device="meta"), torch.randn(4, device="meta")
+    assert "saved other (4,)" in texts(draw((m * used).sum(), m=m, other=other))
+    empty = torch.randn(0, requires_grad=True) * torch.zeros(0)
+    assert "saved other (0,)" in texts(draw(empty, other=torch.zeros(0)))
+
+
+def test_a_view_with_another_dtype_is_not_the_tensor(x):
+    constant = torch.randn(2, 3)
+    assert "saved other (2, 3), view of bits" in texts(draw(x * constant, bits=constant.view(torch.int32)))
+
+
+def test_names_that_no_xml_may_hold(x):
+    assert texts(draw(x * x, **{"a\x00b\ud800": x}))[-2] == "a\ufffdb\ufffd (2, 3)"
+    draw(x * x, **{"a\ud800": x})._repr_mimebundle_()
+
+
+def test_wide_characters_get_room(x):
+    narrow, wide = draw(x * x, **{"x" * 60: x}), draw(x * x, **{"\u68af" * 60: x})
+    assert float(ET.fromstring(wide.svg).get("width")) > float(ET.fromstring(narrow.svg).get("width"))

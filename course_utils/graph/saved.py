@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 import torch
 
-from course_utils.graph.trace import ACCUMULATE, LiveNode, dtype_name, roots_of, shortened, walk
+from course_utils.graph.memory import dtype_name, memory_of, shape_of
+from course_utils.graph.trace import ACCUMULATE, UNNAMED, LiveNode, check_tensors, node_name, roots_of, shortened, walk
 
 # held: there to be used. modified: written to since, so backward will refuse it. packed: a hook
 # (checkpointing, save_on_cpu) holds something else and would have to run to give the tensor.
@@ -17,6 +17,13 @@ from course_utils.graph.trace import ACCUMULATE, LiveNode, dtype_name, roots_of,
 State: TypeAlias = Literal["held", "modified", "packed", "freed", "attribute"]
 
 PREFIX = "_raw_saved_"
+MODIFIED = "modified by an inplace operation"
+
+# Nodes that keep tensors which Python cannot see.
+UNSEEN = ("CopySlices", UNNAMED)
+
+# Where nodes of a C++ kind keep things. Classes of custom Functions are not remembered: that would keep them alive.
+_ATTRIBUTES: dict[type, list[tuple[str, str, str]]] = {}
 
 
 class SavedTensor(msgspec.Struct, frozen=True, gc=False):
@@ -43,6 +50,7 @@ class Saved(msgspec.Struct, frozen=True):
     """All that the nodes of a graph keep, in the order of `trace`."""
 
     tensors: tuple[SavedTensor, ...]
+    unseen: int = 0  # nodes that keep more than Python can see
 
     @property
     def bytes(self) -> int:
@@ -68,7 +76,8 @@ class Saved(msgspec.Struct, frozen=True):
     def __repr__(self) -> str:
         freed = f", {len(self.freed)} freed" if self.freed else ""
         count = "1 saved tensor" if len(self) == 1 else f"{len(self)} saved tensors"
-        return f"{count}{freed}, {self.bytes:,} bytes kept for this graph"
+        unseen = f", and what {self.unseen} of its nodes keep unseen" if self.unseen else ""
+        return f"{count}{freed}, {self.bytes:,} bytes kept for this graph{unseen}"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))
@@ -79,28 +88,33 @@ def saved(*tensors: torch.Tensor, besides: Iterable[torch.Tensor] = ()) -> Saved
 
     Memory that belongs to the graph's leaves, or to the tensors in `besides` (inputs and buffers, which
     live anyway), is listed but not counted. Bytes are those of whole storages: a view keeps all of its base.
-    What C++ nodes keep without naming it (CopySlices does) cannot be seen.
+    What C++ nodes keep without naming it (CopySlices does)
+    cannot be seen; such nodes are counted in `unseen`.
 
     Raises TypeError for anything that is not a tensor, and GraphTooLarge above MAX_NODES nodes.
     """
+    besides = list(besides)
+    check_tensors(besides)
     nodes = walk(root[0] for root in roots_of(tensors) if root is not None)
-    owners = [node.variable for node in nodes if type(node).__name__ == ACCUMULATE]
-    own = {tensor.untyped_storage().data_ptr() for tensor in (*owners, *besides)}
-    storages: dict[int, tuple[int, int, bool]] = {}
+    kinds = [type(node).__name__ for node in nodes]
+    owners = [node.variable for node, kind in zip(nodes, kinds, strict=True) if kind == ACCUMULATE]
+    own = {memory_of(tensor)[0] for tensor in (*owners, *besides)}
+    storages: dict[Hashable, tuple[int, int, bool]] = {}
     entries = []
     for index, node in enumerate(nodes):
-        for name, state, tensor in kept(node):
+        found = kept(node)
+        operation = node_name(node) if found else ""
+        for name, state, tensor in found:
             if tensor is None:
-                entries.append(SavedTensor(index, type(node).__name__, name, state))
+                entries.append(SavedTensor(index, operation, name, state))
                 continue
-            storage = tensor.untyped_storage()
-            address = storage.data_ptr()
-            memory = storages.get(address)
+            key, size = memory_of(tensor)
+            memory = storages.get(key)
             if memory is None:
-                memory = storages[address] = len(storages), storage.nbytes(), address in own
-            shape, dtype = tuple(tensor.shape), dtype_name(tensor.dtype)
-            entries.append(SavedTensor(index, type(node).__name__, name, state, shape, dtype, *memory))
-    return Saved(tuple(entries))
+                memory = storages[key] = len(storages), size, key in own
+            shape, dtype = shape_of(tensor), dtype_name(tensor.dtype)
+            entries.append(SavedTensor(index, operation, name, state, shape, dtype, *memory))
+    return Saved(tuple(entries), sum(kinds.count(kind) for kind in UNSEEN))
 
 
 def kept(node: LiveNode) -> list[tuple[str, State, torch.Tensor | None]]:
@@ -109,9 +123,14 @@ def kept(node: LiveNode) -> list[tuple[str, State, torch.Tensor | None]]:
     Where a hook packed a tensor, unpacking runs that hook, and on a checkpointed graph the hook is the whole
     forward. So nothing is unpacked that has a hook; `_raw_saved_x.data` shows what is there and runs nothing.
     """
-    found: list[tuple[str, State, torch.Tensor | None]] = []
     kind: type = type(node)
-    attributes, from_python = _saved_attributes(kind)
+    attributes = _ATTRIBUTES.get(kind)
+    if attributes is None:
+        if isinstance(node, torch.autograd.function.FunctionCtx):
+            return _kept_by_function(node)
+        names = [name.removeprefix(PREFIX) for name in dir(kind) if name.startswith(PREFIX)]
+        attributes = _ATTRIBUTES[kind] = [(PREFIX + name, "_saved_" + name, name) for name in names]
+    found: list[tuple[str, State, torch.Tensor | None]] = []
     for raw_attribute, attribute, name in attributes:
         try:
             raw = getattr(node, raw_attribute)
@@ -126,9 +145,49 @@ def kept(node: LiveNode) -> list[tuple[str, State, torch.Tensor | None]]:
         for position, item in enumerate(raw):
             if (look := _look(item, None, "")) is not None:
                 found.append((f"{name}[{position}]", *look))
-    if from_python:
-        found += [(f"ctx.{name}", "attribute", it) for name, it in vars(node).items() if isinstance(it, torch.Tensor)]
     return found
+
+
+def _kept_by_function(node: Any) -> list[tuple[str, State, torch.Tensor | None]]:
+    """Return what a custom Function's node keeps: what it saved for backward, and tensors that hang on its ctx."""
+    found: list[tuple[str, State, torch.Tensor | None]] = []
+    try:
+        raw = node._raw_saved_tensors
+    except RuntimeError:  # after a pass PyTorch says so even where nothing was saved
+        raw = ()
+        found.append(("tensors, if any", "freed", None))
+    looks = [_look(item, None, "") for item in raw]
+    states = [look[0] if look is not None else None for look in looks]
+    if "modified" not in states and "packed" not in states and _refuses(node):
+        # One of the node's own outputs, which cannot be asked one by one.
+        own = [state == "held" and _refuses_alone(item) for state, item in zip(states, raw, strict=True)]
+        states = ["modified" if mine else state for mine, state in zip(own, states, strict=True)]
+    for position, (look, state) in enumerate(zip(looks, states, strict=True)):
+        if look is not None and state is not None:
+            found.append((f"tensors[{position}]", state, look[1]))
+    for name, value in vars(node).items():
+        if isinstance(value, torch.Tensor):
+            found.append((f"ctx.{name}", "attribute", value))
+        elif isinstance(value, list | tuple):
+            inside = ((at, item) for at, item in enumerate(value) if isinstance(item, torch.Tensor))
+            found += [(f"ctx.{name}[{at}]", "attribute", item) for at, item in inside]
+    return found
+
+
+def _refuses(node: Any) -> bool:
+    try:
+        _ = node.saved_tensors
+    except RuntimeError as error:
+        return MODIFIED in str(error)
+    return False
+
+
+def _refuses_alone(raw: Any) -> bool:
+    try:
+        raw.unpack()
+    except RuntimeError:
+        return True
+    return False
 
 
 def _look(raw: Any, node: LiveNode | None, attribute: str) -> tuple[State, torch.Tensor | None] | None:
@@ -143,16 +202,8 @@ def _look(raw: Any, node: LiveNode | None, attribute: str) -> tuple[State, torch
     except RuntimeError as error:
         if data is None:
             return "freed", None
-        return ("modified" if "modified by an inplace operation" in str(error) else "held"), data
+        return ("modified" if MODIFIED in str(error) else "held"), data
     return None if value is None else ("held", data)
-
-
-@cache
-def _saved_attributes(kind: type) -> tuple[tuple[tuple[str, str, str], ...], bool]:
-    """Return the attributes that hold saved tensors, and whether this is a custom Function's node."""
-    names = [name.removeprefix(PREFIX) for name in dir(kind) if name.startswith(PREFIX)]
-    attributes = tuple((PREFIX + name, "_saved_" + name, name) for name in names)
-    return attributes, issubclass(kind, torch.autograd.function.FunctionCtx)
 
 
 def _row(entry: SavedTensor) -> tuple[str, ...]:

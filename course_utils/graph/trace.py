@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from typing import Any, TypeAlias
 
 import msgspec
 import torch
 from torch.autograd.graph import get_gradient_edge
+
+from course_utils.graph.memory import dtype_name, shape_of
 
 # A node of PyTorch's own graph. C++ nodes and custom Functions share no Python class.
 LiveNode: TypeAlias = Any
@@ -21,6 +22,14 @@ MAX_NODES = 20_000
 MAX_ROWS = 100
 
 ACCUMULATE = "AccumulateGrad"
+
+# The class of C++ nodes that Python has no class of their own for (torch._foreach_exp makes one).
+UNNAMED = "CppFunction"
+
+_TOO_LARGE = (
+    f"the graph has more than {MAX_NODES:,} nodes, which cannot be walked from Python safely: freeing so many nodes "
+    "would crash the process. Build and trace a smaller one, for example one step of the loop or one layer."
+)
 
 
 class GraphTooLarge(ValueError):
@@ -97,7 +106,8 @@ def trace(*tensors: torch.Tensor) -> Graph:
     Nodes come in breadth-first order from the tensors, so the order is the same on every run. Nothing is
     executed, saved tensors are not touched, and freed graphs trace as well as fresh ones.
 
-    Raises TypeError for anything that is not a tensor, and GraphTooLarge above MAX_NODES nodes.
+    Raises TypeError for anything that is not a tensor, GraphTooLarge above MAX_NODES nodes, and PyTorch's own
+    RuntimeError for a view that PyTorch has invalidated: such a view has no graph any more.
     """
     roots = roots_of(tensors)
     return describe(walk(root[0] for root in roots if root is not None), roots)
@@ -115,12 +125,8 @@ def walk(roots: Iterable[LiveNode]) -> list[LiveNode]:
             if to is not None and to not in seen:
                 seen.add(to)
                 nodes.append(to)
-        if len(nodes) > MAX_NODES:
-            raise GraphTooLarge(
-                f"the graph has more than {MAX_NODES:,} nodes, which cannot be walked from Python safely: "
-                "freeing so many nodes would crash the process. Trace a part of it, for example one step "
-                "of the loop or one layer."
-            )
+                if len(nodes) > MAX_NODES:
+                    raise GraphTooLarge(_TOO_LARGE)
     return nodes
 
 
@@ -129,18 +135,45 @@ def roots_of(tensors: Iterable[torch.Tensor]) -> list[tuple[LiveNode, int] | Non
 
     A leaf's node is its AccumulateGrad. Raises TypeError for anything that is not a tensor.
     """
-    roots: list[tuple[LiveNode, int] | None] = []
+    tensors = list(tensors)
+    if len(tensors) > MAX_NODES:
+        raise GraphTooLarge(_TOO_LARGE)
+    check_tensors(tensors)
+    return [_edge(tensor) if tensor.requires_grad else None for tensor in tensors]
+
+
+def check_tensors(tensors: Iterable[object]) -> None:
+    """Raise a TypeError that names the first thing that is not a tensor."""
     for position, tensor in enumerate(tensors, 1):
         if not isinstance(tensor, torch.Tensor):
             unpack = isinstance(tensor, list | tuple)
             advice = "pass its tensors one by one, as in f(*tensors)" if unpack else "pass tensors"
             raise TypeError(f"argument {position} is of type {type(tensor).__name__}, not a tensor: {advice}")
-        if tensor.requires_grad:
-            edge = get_gradient_edge(tensor)
-            roots.append((edge.node, edge.output_nr))
-        else:
-            roots.append(None)
-    return roots
+
+
+class _Touch(torch.autograd.Function):
+    """Takes any tensor and reads nothing of it: what it leaves in the graph is an edge to the tensor's node."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor) -> torch.Tensor:
+        return torch.empty(0)
+
+
+def _edge(tensor: torch.Tensor) -> tuple[LiveNode, int]:
+    if tensor.grad_fn is not None:
+        return tensor.grad_fn, tensor.output_nr
+    with torch.inference_mode(False), torch.enable_grad(), torch._C.DisableTorchFunctionSubclass():
+        try:
+            return get_gradient_edge(tensor).node, 0
+        except NotImplementedError:  # it takes a view, and sparse leaves have none
+            touched: Any = _Touch.apply(tensor)  # type: ignore[no-untyped-call]
+            return touched.grad_fn.next_functions[0][0], 0
+
+
+def node_name(node: LiveNode) -> str:
+    """Return a node's name as its class has it, or as C++ has it where there is no class for it."""
+    name = type(node).__name__
+    return node.name().rpartition("::")[2] if name == UNNAMED else name
 
 
 def describe(nodes: list[LiveNode], roots: list[tuple[LiveNode, int] | None]) -> Graph:
@@ -148,10 +181,10 @@ def describe(nodes: list[LiveNode], roots: list[tuple[LiveNode, int] | None]) ->
     number = {node: index for index, node in enumerate(nodes)}
     described = []
     for index, node in enumerate(nodes):
-        name = type(node).__name__
+        name = node_name(node)
         if name == ACCUMULATE:
             leaf = node.variable
-            described.append(Node(index, name, (), tuple(leaf.shape), dtype_name(leaf.dtype)))
+            described.append(Node(index, name, (), shape_of(leaf), dtype_name(leaf.dtype)))
             continue
         inputs: list[Edge | None] = []
         for to, output in node.next_functions:
@@ -165,12 +198,6 @@ def shortened(rows: list[str], what: str) -> str:
     """Join rows for reading; of a long list the first and a count of the rest."""
     more = [f"... and {len(rows) - MAX_ROWS:,} more {what}"] if len(rows) > MAX_ROWS else []
     return "\n".join(rows[:MAX_ROWS] + more)
-
-
-@cache
-def dtype_name(dtype: torch.dtype) -> str:
-    """Return "float32" for torch.float32."""
-    return str(dtype).removeprefix("torch.")
 
 
 def _reads(node: Node) -> str:

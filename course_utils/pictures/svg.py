@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
+from unicodedata import east_asian_width
 from urllib.parse import quote
 
 import torch
 
+from course_utils.graph.memory import memory_of, shape_of
 from course_utils.graph.saved import kept
 from course_utils.graph.trace import Graph, LiveNode, Node, describe, roots_of, shortened, walk
 from course_utils.pictures.layout import Layout, TooLargeToDraw, lay_out
@@ -41,6 +43,11 @@ class Line:
     style: str = "plain"
 
 
+def _columns(text: str) -> int:
+    """Return how many characters wide a text is: Chinese and the like take two each."""
+    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
+
+
 @dataclass(frozen=True)
 class Box:
     """One box of the picture: what it says, and whether it stands for a leaf."""
@@ -51,7 +58,7 @@ class Box:
 
     @property
     def size(self) -> tuple[float, float]:
-        return max(len(line.text) for line in self.lines) * _CHARACTER + 2 * _PAD, len(self.lines) * _LINE + _PAD
+        return max(_columns(line.text) for line in self.lines) * _CHARACTER + 2 * _PAD, len(self.lines) * _LINE + _PAD
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,7 @@ class Picture:
         if self.svg is not None:
             # As an image it survives in notebooks that are not trusted, and screen readers get its alt text.
             source = quote(self.svg, safe=" =:;,/()-'")
-            bundle["text/html"] = f'<img alt="{escape(self.alt)}" src="data:image/svg+xml,{source}">'
+            bundle["text/html"] = f'<img alt="{escape(_printable(self.alt))}" src="data:image/svg+xml,{source}">'
         return bundle
 
 
@@ -99,10 +106,9 @@ def draw(*tensors: torch.Tensor, **names: torch.Tensor) -> Picture:
     graph = describe(nodes, roots)
     made: dict[int, list[str]] = {}
     number = {node: index for index, node in enumerate(nodes)}
-    for name, edge in zip(names, roots_of(names.values()), strict=True):
-        if edge is not None and edge[0] in number:
-            index = number[edge[0]]
-            made.setdefault(index, []).append(name if edge[1] == 0 else f"{name} (output {edge[1]})")
+    for name, (node, output) in _edges_of(names):
+        if node in number:
+            made.setdefault(number[node], []).append(f"{name} (output {output})" if output else name)
     outputs = {edge.node for edge in graph.outputs if edge is not None}
     boxes = {}
     for node, live in zip(graph.nodes, nodes, strict=True):
@@ -125,16 +131,31 @@ def _check_names(names: Mapping[str, object]) -> None:
             raise TypeError(f"draw() got {name}={type(tensor).__name__}; keyword arguments name tensors, as in x=x")
 
 
+def _edges_of(names: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, tuple[LiveNode, int]]]:
+    for name, tensor in names.items():
+        try:
+            (edge,) = roots_of([tensor])
+        except RuntimeError:  # a view that PyTorch has invalidated: it has no place in any graph
+            continue
+        if edge is not None:
+            yield name, edge
+
+
 def _identified(tensor: torch.Tensor, names: Mapping[str, torch.Tensor]) -> str:
     """Say which of the named tensors a saved tensor is, or whose memory it views; else its shape."""
-    shape = f" {tuple(tensor.shape) or 'scalar'}"
-    memory = tensor.untyped_storage().data_ptr()
-    owners = {name: owner for name, owner in names.items() if owner.untyped_storage().data_ptr() == memory}
+    shape = f" {shape_of(tensor) or 'scalar'}"
+    memory, size = memory_of(tensor)
+    owners = {name: owner for name, owner in names.items() if size and memory_of(owner)[0] == memory}
     for name, owner in owners.items():
-        layout = owner.shape, owner.stride(), owner.storage_offset()
-        if layout == (tensor.shape, tensor.stride(), tensor.storage_offset()):
+        if owner is tensor or _layout(owner) == _layout(tensor):
             return f" = {name}"
-    return f"{shape}, view of {next(iter(owners))}" if owners and memory else shape
+    return f"{shape}, view of {next(iter(owners))}" if owners else shape
+
+
+def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        return (id(tensor),)
+    return tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.dtype
 
 
 def _leaf_lines(node: Node, made: Mapping[int, list[str]]) -> tuple[Line, ...]:
@@ -227,8 +248,13 @@ def _drawn(name: str, box: Box, centre: tuple[float, float]) -> str:
     for number, line in enumerate(box.lines):
         baseline = top + _PAD / 2 + (number + 0.75) * _LINE
         where = f'x="{centre[0]:.1f}" y="{baseline:.1f}" text-anchor="middle"'
-        rows.append(f"<text {where}{_style(line.style)}>{escape(line.text)}</text>")
+        rows.append(f"<text {where}{_style(line.style)}>{escape(_printable(line.text))}</text>")
     return f'<g id="{name}">{rect}{"".join(rows)}</g>'
+
+
+def _printable(text: str) -> str:
+    """Replace what no XML may hold, such as control characters in a name."""
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
 def _style(style: str) -> str:
@@ -252,7 +278,7 @@ def _page(layout: Layout, parts: list[str], boxes: Mapping[int, Box], shared: bo
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-family="{_FONT}" font-size="12">'
-        f"<title>{escape(alt)}</title>"
+        f"<title>{escape(_printable(alt))}</title>"
         f'<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         f'<path d="M0,0 L8,4 L0,8 z" fill="{INK}"/></marker></defs>'
         f'<rect width="100%" height="100%" fill="#FFFFFF"/>'

@@ -57,7 +57,10 @@ def build(names: tuple[str, ...], check: bool) -> None:
             built = notebooks.build(ROOT, names)
     except notebooks.NotebookError as error:
         raise click.ClickException(f"{error}\nNothing was written.") from error
-    changed = notebooks.differing(built) if check else notebooks.write(built)
+    try:
+        changed = notebooks.differing(built) if check else notebooks.write(built)
+    except notebooks.NotebookError as error:
+        raise click.ClickException(str(error)) from error
     for path in changed:
         click.echo(f"{'differs' if check else 'wrote'}: {path.relative_to(ROOT)}")
     click.echo(f"{len(built)} notebooks built, {len(changed)} {'differ' if check else 'changed'}.")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from jupyter_client.kernelspec import NoSuchKernel
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
@@ -19,9 +20,11 @@ from course_utils.checks.guidance import BEGIN, END
 from course_utils.checks.registry import UnknownExercise, exercise_called
 
 CELL_SECONDS = 120
+KERNEL = "python3"
 STUB = "# Your answer here."
 
-_CHECK = re.compile(r"""^check\(["'](\w+)["'], *(\w+)\)$""", re.MULTILINE)
+_CHECK = re.compile(r"^check\((.*)\)$", re.MULTILINE)
+_WELL_FORMED = re.compile(r"""["'](\w+)["'], *(\w+)""")
 _READABLE_ID = re.compile(r"^(?![0-9a-f]{8}$)(?![0-9a-f]{8}-)[a-z0-9][a-z0-9-]{0,63}$")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _METADATA = {
@@ -62,14 +65,25 @@ def build(root: Path, names: Iterable[str] = ()) -> dict[Path, bytes]:
 
 
 def write(built: dict[Path, bytes]) -> list[Path]:
-    """Write what differs, each file in one step, and return the paths that changed."""
+    """Write what differs, each file in one step, and return the paths that changed.
+
+    Raises NotebookError where a file cannot be written; what was not yet replaced stays as it was.
+    """
     changed = differing(built)
-    for path in changed:
-        path.parent.mkdir(exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-            file.write(built[path])
-        Path(file.name).chmod(0o644)
-        Path(file.name).replace(path)
+    written: list[tuple[Path, Path]] = []
+    try:
+        for path in changed:
+            path.parent.mkdir(exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
+                written.append((Path(file.name), path))
+                file.write(built[path])
+            Path(file.name).chmod(0o644)
+        for temporary, path in written:
+            temporary.replace(path)
+    except OSError as error:
+        for temporary, _ in written:
+            temporary.unlink(missing_ok=True)
+        raise NotebookError(f"{error.filename}: cannot be written: {error.strerror}") from error
     return changed
 
 
@@ -85,6 +99,8 @@ def read(path: Path) -> Any:
         nbformat.validate(notebook)
     except FileNotFoundError as error:
         raise NotebookError(f"{path}: there is no such file") from error
+        notebook.cells[:0]  # a list, at the least
+        "".join(cell.source for cell in notebook.cells).encode()
     except Exception as error:  # nbformat raises many kinds for damaged files
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise NotebookError(f"{path}: not a notebook in format 4: {reason}") from error
@@ -98,23 +114,33 @@ def run(path: Path) -> Any:
     name_cells(notebook.cells)
     mark_exercises(notebook.cells, path)
     client = NotebookClient(
-        notebook, timeout=CELL_SECONDS, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
+        notebook, timeout=CELL_SECONDS, kernel_name=KERNEL, resources={"metadata": {"path": str(path.parent)}}
     )
     with tempfile.TemporaryDirectory() as scratch:
         # Checks that run here are not the reader's progress.
         environment = {**os.environ, "COURSE_PROGRESS": str(Path(scratch) / "progress.sqlite")}
-        with client.setup_kernel(env=environment, stderr=subprocess.DEVNULL):
-            for index, cell in enumerate(notebook.cells):
-                try:
-                    client.execute_cell(cell, index)
-                except CellExecutionError as error:
-                    raise NotebookError(f"{path}, cell {cell.id}: raised {error.ename}: {error.evalue}") from error
-                except CellTimeoutError as error:
-                    message = f"{path}, cell {cell.id}: still running after {CELL_SECONDS} seconds"
-                    raise NotebookError(message) from error
-                except DeadKernelError as error:
-                    raise NotebookError(f"{path}, cell {cell.id}: the kernel died") from error
+        try:
+            with client.setup_kernel(env=environment, stderr=subprocess.DEVNULL):
+                for index, cell in enumerate(notebook.cells):
+                    _run_cell(client, cell, index, f"{path}, cell {cell.id}")
+        except NoSuchKernel as error:
+            message = f"{path}: there is no Jupyter kernel called {KERNEL}. Install the course again: `make setup`"
+            raise NotebookError(message) from error
     return normalise(notebook, path)
+
+
+def _run_cell(client: NotebookClient, cell: Any, index: int, place: str) -> None:
+    try:
+        client.execute_cell(cell, index)
+    except CellExecutionError as error:
+        raise NotebookError(f"{place}: raised {error.ename}: {error.evalue}") from error
+    except CellTimeoutError as error:
+        raise NotebookError(f"{place}: still running after {CELL_SECONDS} seconds") from error
+    except DeadKernelError as error:
+        raise NotebookError(f"{place}: the kernel died") from error
+    for output in cell.get("outputs", []):
+        if output.output_type == "error" and "nbgrader" in cell.metadata:  # check cells may raise, a master's not
+            raise NotebookError(f"{place}: the master's own answer fails: {output.ename}: {output.evalue}")
 
 
 def name_cells(cells: list[Any]) -> None:
@@ -144,6 +170,7 @@ def mark_exercises(cells: list[Any], path: Path) -> None:
     Raises NotebookError where a check has no solution cell, no exercise, or another name than its exercise.
     """
     answer = None
+    known: set[str] = set()
     for cell in cells:
         if cell.cell_type != "code":
             continue
@@ -153,10 +180,17 @@ def mark_exercises(cells: list[Any], path: Path) -> None:
             if answer is not None:
                 raise NotebookError(f"{path}, cell {answer.id}: no check follows this solution")
             answer = cell
-        found = _CHECK.search(cell.source)
-        if found is None or path.parent.name != "solutions":
+        found = _CHECK.findall(cell.source)
+        if not found or path.parent.name != "solutions":
             continue
-        name = found[1]
+        parts = _WELL_FORMED.fullmatch(found[0])
+        if len(found) > 1 or parts is None or parts[1] != parts[2] or parts[1] in known:
+            raise NotebookError(
+                f'{path}, cell {cell.id}: a check cell holds one check, of the form check("name", name), '
+                f"and each exercise is checked once; this one holds check({'), check('.join(found)})"
+            )
+        name = parts[1]
+        known.add(name)
         if answer is None:
             raise NotebookError(f"{path}, cell {cell.id}: check({name!r}) has no solution cell before it")
         try:
@@ -185,6 +219,8 @@ def normalise(notebook: Any, path: Path) -> Any:
     for cell in notebook.cells:
         metadata = {key: cell.metadata[key] for key in ("nbgrader", "tags") if cell.metadata.get(key)}
         kept = {"cell_type": cell.cell_type, "id": cell.id, "metadata": metadata, "source": cell.source.strip("\n")}
+        if cell.get("attachments"):  # pictures pasted into the text
+            kept["attachments"] = cell.attachments
         if cell.cell_type == "code":
             count += 1
             kept |= {"execution_count": count, "outputs": [_output(item, count) for item in _merged(cell.outputs)]}
@@ -201,6 +237,9 @@ def release(master: Any, path: Path) -> Any:
     notebook = nbformat.from_dict(master)
     for cell in notebook.cells:
         if cell.cell_type == "code":
+            markers = [line.strip() for line in cell.source.split("\n") if line.strip() in (BEGIN, END)]
+            if markers != [BEGIN, END] * (len(markers) // 2):
+                raise NotebookError(f"{path}, cell {cell.id}: {BEGIN!r} and {END!r} do not alternate")
             cell.source = without_answers(cell.source)
             cell.outputs, cell.execution_count = [], None
         if BEGIN in cell.source or END in cell.source:

@@ -143,6 +143,7 @@ def test_unknown_rows_in_the_progress_file_are_ignored():
     record("slope", "correct")
     with sqlite3.connect(path()) as database:
         database.execute("insert into attempts (exercise, outcome) values ('gone', 'correct')")
+        database.execute("insert into attempts (exercise, outcome) values ('first_gradient', 'weird')")
     assert "gone" not in str(progress())
 
 

@@ -48,13 +48,13 @@ def test_plain_accepts_what_learners_return():
         (len, "function"),
         (lambda: 0, "function"),
         (torch.nn.Linear, "class Linear"),
-        (np.ones(2), "ndarray"),
+        (np.ones(2), "numpy.ndarray"),
         (1j, "complex"),
         ({1: 2}, "dict"),
         ({1, 2}, "set"),
-        (torch.ones(2).to_sparse(), "Tensor"),
-        (torch.ones(2, device="meta"), "Tensor"),
-        (torch.empty(MAX_BYTES + 1, dtype=torch.uint8), "Tensor"),
+        (torch.ones(2).to_sparse(), "sparse coo tensor"),
+        (torch.ones(2, device="meta"), "tensor on the device meta, without numbers"),
+        (torch.empty(MAX_BYTES + 1, dtype=torch.uint8), "tensor that is too large to compare"),
     ],
 )
 def test_anything_else_crosses_as_its_type(value, kind):

@@ -1,6 +1,9 @@
 """From an answer to a verdict, with an exercise made for the test."""
 
 import dataclasses
+import io
+import sys
+import warnings
 
 import pytest
 import torch
@@ -169,7 +172,7 @@ def test_warnings_are_kept():
         (3, "`triple` is of type int, but this exercise asks for a function, called as triple(x). Give the function"),
         (torch.ones(2), "`triple` is of type Tensor, but this exercise asks for a function"),
         (torch.nn.Linear, "`triple` is a class, but this exercise asks for a function, called as triple(x)."),
-        (lambda: 0, "`triple` cannot be called as triple(x): its own parameters are none."),
+        (lambda: 0, "`triple` cannot be called as triple(x): its own parameters are ()."),
         (lambda a, b: 0, "`triple` cannot be called as triple(x): its own parameters are (a, b)."),
     ],
 )
@@ -223,3 +226,140 @@ def test_a_timed_out_case_ends_the_examination():
     verdict(endless)
     assert len(ran) == 1
     assert TimedOut(0.2).seconds == 0.2
+
+
+# Answers that do harm: each gets a verdict, and the session is as it was.
+
+
+class Unprintable(Exception):
+    def __str__(self):
+        raise SystemExit
+
+
+class Endless(Exception):
+    def __str__(self):
+        while True:
+            pass
+
+
+class BadSignature:
+    __signature__ = 42
+
+    def __call__(self, x):
+        return x * 3
+
+
+class Unreadable:
+    def __getattribute__(self, name):
+        raise SystemExit
+
+
+def raising(error):
+    def answer(x):
+        raise error
+
+    return answer
+
+
+def replaces_stdout(x):
+    sys.stdout = io.StringIO()
+    return x * 3
+
+
+def closes_stdout(x):
+    sys.stdout.close()
+    return x * 3
+
+
+def lowers_the_recursion_limit(x):
+    sys.setrecursionlimit(60)
+    return x * 3
+
+
+def moves_the_default_device(x):
+    torch.set_default_device("meta")
+    return x * 3
+
+
+def warns_with_a_broken_warning(x):
+    class Broken(UserWarning):
+        def __str__(self):
+            raise RuntimeError
+
+    torch.set_default_dtype(torch.float64)
+    warnings.warn(Broken("a"), stacklevel=1)
+    return x * 3
+
+
+HARMFUL = {
+    "unprintable": (raising(Unprintable()), "error", "(its message could not be made into text)"),
+    "endless text": (raising(Endless()), "error", "(its message could not be made into text)"),
+    "half a character": (raising(ValueError("\ud800")), "error", "ValueError: \\ud800"),
+    "a long text": (raising(ValueError("a" * 10_000)), "error", "... (10,000 characters)"),
+    "no signature": (BadSignature(), "correct", ""),
+    "unreadable": (Unreadable(), "error", "'Unreadable' object is not callable"),
+    "a huge number": (lambda x: 2**70, "incorrect", "is of type int, too large to compare"),
+    "a complex number": (lambda x: x + 0j, "incorrect", "has dtype complex64; expected float32"),
+    "a sparse tensor": (lambda x: x.to_sparse(), "incorrect", "is of type sparse coo tensor"),
+    "on meta": (lambda x: x.to("meta"), "incorrect", "is of type tensor on the device meta"),
+    "exec": (lambda x: exec("1/0"), "error", 'exec("1/0")'),
+    "replaces stdout": (replaces_stdout, "correct", ""),
+    "closes stdout": (closes_stdout, "correct", ""),
+    "recursion limit": (lowers_the_recursion_limit, "correct", ""),
+    "default device": (moves_the_default_device, "correct", ""),
+    "broken warning": (warns_with_a_broken_warning, "error", "RuntimeError"),
+}
+
+
+@pytest.mark.parametrize("name", HARMFUL)
+def test_harmful_answers(name, capsys):
+    answer, outcome, words = HARMFUL[name]
+    before = sys.getrecursionlimit(), sys.stdout, torch.get_default_device(), torch.get_default_dtype(), sys.gettrace()
+    result = examine(EXERCISE, observer, answer, seconds=1)
+    after = sys.getrecursionlimit(), sys.stdout, torch.get_default_device(), torch.get_default_dtype(), sys.gettrace()
+    assert result.outcome == outcome, result.messages
+    assert words in "\n".join(result.messages)
+    assert after == before
+    print("still here")
+    shown = capsys.readouterr()
+    assert shown.out == "still here\n"
+    assert shown.err == ""
+
+
+def test_a_flood_of_text_is_cut(capsys):
+    def floods(x):
+        print("a" * 1_000_000)
+        return x * 3
+
+    assert verdict(floods).outcome == "correct"
+    shown = capsys.readouterr().out
+    assert len(shown) < 300_000
+    assert "... and more, which is not shown" in shown
+
+
+def test_many_warnings_are_counted():
+    def warns(x):
+        for number in range(20):
+            warnings.warn(f"number {number}", UserWarning, stacklevel=1)
+        return x * 3
+
+    assert verdict(warns).warnings[-1] == "and 15 more warnings"
+
+
+def test_a_judge_that_fails_is_not_blamed_on_the_learner():
+    def failing(case, seen):
+        raise ZeroDivisionError
+
+    result = verdict(lambda x: x * 2, judge=failing)
+    assert result.outcome == "incorrect"
+    assert result.misconceptions == ()
+    assert result.messages[0].startswith("The check itself failed on your answer (ZeroDivisionError).")
+
+
+def test_messages_come_in_the_order_of_the_cases():
+    def judge_two(case, seen):
+        yield Finding("a", False, "first a")
+        yield Finding("b", case.name == "size 2", "then b")
+
+    result = verdict(lambda x: x, judge=judge_two)
+    assert [message.partition(" (")[0] for message in result.messages] == ["first a", "then b"]

@@ -17,6 +17,7 @@ COMMITTED = sorted(path for folder in ("notebooks", "solutions") for path in (RO
 MASTERS = [path for path in COMMITTED if path.parent.name == "solutions"]
 
 ANSWER = "first_gradient = ...\n\n### BEGIN SOLUTION\nfirst_gradient = 8\n### END SOLUTION"
+IMPORT = "from course_utils import check"
 CHECK = 'check("first_gradient", first_gradient)'
 
 
@@ -121,7 +122,15 @@ BROKEN = {
         ["from course_utils import check", CHECK],
         r"cell start-2: check\('first_gradient'\) has no solution",
     ),
-    "no exercise": ([ANSWER, 'check("nobody", 1)', 'check("nobody", nobody)'], r"no exercise is called 'nobody'"),
+    "no exercise": ([ANSWER, 'check("nobody", nobody)'], r"no exercise is called 'nobody'"),
+    "other name": ([ANSWER, 'check("first_gradient", 8)'], r"cell start-2: a check cell holds one check, of the form"),
+    "checked twice": ([IMPORT, ANSWER, CHECK, ANSWER, CHECK], r"cell start-5: a check cell holds one check"),
+    "two checks": ([IMPORT, ANSWER, f"{CHECK}\n{CHECK}"], r"cell start-3: a check cell holds one check"),
+    "two begins": ([IMPORT, f"### BEGIN SOLUTION\n{ANSWER}", CHECK], r"cell start-2: .*do not alternate"),
+    "wrong answer": (
+        [IMPORT, ANSWER.replace("8", "9"), CHECK],
+        r"cell start-3: the master's own answer fails: CheckFailed",
+    ),
     "syntax": (["def"], r"cell start: raised SyntaxError"),
 }
 
@@ -146,6 +155,12 @@ def test_a_broken_master_names_file_and_cell_and_changes_nothing(course, name, m
         (b"\xff\xfe\x00", "not a notebook in format 4"),
         (b'{"cells": 3, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', "not a notebook in format 4"),
         (b"[]", "not a notebook in format 4"),
+        (b"null", "not a notebook in format 4"),
+        (
+            b'{"cells": [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": "\\ud800"}],'
+            b' "metadata": {}, "nbformat": 4, "nbformat_minor": 5}',
+            "not a notebook in format 4",
+        ),
     ],
 )
 def test_damaged_files(course, damage, message):
@@ -159,6 +174,29 @@ def test_missing_files_and_unknown_names(course):
         notebooks.read(course / "none.ipynb")
     with pytest.raises(NotebookError, match="no notebooks that begin with 77 in "):
         notebooks.build(course, ["77"])
+
+
+def test_pasted_pictures_stay(tmp_path):
+    path = write(tmp_path / "notebooks" / "a.ipynb", ("![](attachment:a.png)",), "1")
+    notebook = notebooks.read(path)
+    notebook.cells[0].attachments = {"a.png": {"image/png": "AAAA"}}
+    path.write_text(nbformat.writes(notebook))
+    assert notebooks.run(path).cells[0].attachments == {"a.png": {"image/png": "AAAA"}}
+
+
+def test_what_cannot_be_written_is_an_error_and_replaces_nothing(course):
+    built = notebooks.build(course)
+    (course / "exercises").write_text("a file where the folder should be")
+    before = contents(course)
+    with pytest.raises(NotebookError, match=r"exercises.*: cannot be written"):
+        notebooks.write(built)
+    assert contents(course) == before
+
+
+def test_a_missing_kernel_is_named(course, monkeypatch):
+    monkeypatch.setattr(notebooks, "KERNEL", "nothing")
+    with pytest.raises(NotebookError, match="there is no Jupyter kernel called nothing"):
+        notebooks.build(course)
 
 
 # What is committed

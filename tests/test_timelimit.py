@@ -1,6 +1,7 @@
 """Stopping code that never ends."""
 
 import signal
+import sys
 import threading
 import time
 
@@ -39,10 +40,30 @@ def swallow_everything() -> None:
         pass
 
 
-@pytest.mark.parametrize("endless", [spin, sleep, swallow, swallow_everything])
+def retry() -> None:
+    while True:
+        try:
+            time.sleep(1)
+        except BaseException:
+            pass
+
+
+def keep_on() -> None:
+    while True:
+        try:
+            while True:
+                pass
+        except BaseException:
+            continue
+        finally:
+            print("again", end="")
+
+
+@pytest.mark.parametrize("endless", [spin, sleep, swallow, swallow_everything, retry, keep_on])
 def test_endless_code_is_stopped(endless):
     with pytest.raises(TimeUp), time_limit(0.05):
         endless()
+    assert sys.gettrace() is None
 
 
 @pytest.mark.parametrize("endless", [spin, swallow])

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import linecache
+import os
 import sysconfig
 import traceback
 from pathlib import Path
 
-from course_utils.checks.data import Raised
+from course_utils.checks.data import Raised, printable, type_name
+from course_utils.checks.timelimit import TimeUp, time_limit
 
-_PACKAGE = str(Path(__file__).parents[1])
-_LIBRARIES = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+MAX_TEXT = 2000
+
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
+_LIBRARIES = {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 _FOREIGN = (_PACKAGE, *_LIBRARIES, "<frozen ")
 
 
@@ -20,12 +24,19 @@ def raised_by_learner(error: BaseException) -> Raised:
     for frame, frame_line in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename
         if not file.startswith(_FOREIGN):
-            line, number = linecache.getline(file, frame_line, frame.f_globals).strip(), frame_line
-    return Raised(type(error).__name__, _text(error), line, number)
+            source = linecache.getline(file, frame_line, frame.f_globals).strip()
+            if source:  # code made by exec has none; then the line that called exec is the one to show
+                line, number = source[:MAX_TEXT], frame_line
+    return Raised(type_name(error), printable(_text(error)), printable(line), number)
 
 
 def _text(error: BaseException) -> str:
+    """Return an exception's message. The class may be the learner's, and its __str__ do anything."""
     try:
-        return str(error)
-    except Exception:  # the learner's own exception class, with a broken __str__
+        with time_limit(1.0):
+            text = str.__str__(str(error))
+    except KeyboardInterrupt:
+        raise
+    except (Exception, SystemExit, GeneratorExit, TimeUp):
         return "(its message could not be made into text)"
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} ... ({len(text):,} characters)"

@@ -21,7 +21,8 @@ def check(exercise_id: str, answer: object) -> None:
     `exercise_id` is the name that the exercise asks you to define, `answer` what you defined.
     Your objects, random states, gradient mode and default dtype are as before afterwards.
 
-    Raises CheckFailed unless the answer is right, so that a grader sees it; UnknownExercise for an unknown id.
+    Raises CheckFailed unless the answer is right, so that a grader sees it; UnknownExercise for an unknown id, and
+    TypeError for an id that is no text.
     """
     exercise = exercise_called(exercise_id)
     verdict = examine(exercise, observer_for(exercise), answer)

@@ -30,7 +30,7 @@ def right_value(received: Value, expected: torch.Tensor | float, what: str) -> F
         return Finding("shape", False, f"{what} has shape {received.shape}; expected {tuple(wanted.shape)}.")
     values = received.tensor()
     # A Python float in the expectation has no dtype of its own to insist on.
-    if isinstance(expected, torch.Tensor) and isinstance(received, Array) and values.dtype != wanted.dtype:
+    if isinstance(expected, torch.Tensor) and values.dtype != wanted.dtype:
         wanted_name = str(wanted.dtype).removeprefix("torch.")
         return Finding("dtype", False, f"{what} has dtype {received.dtype}; expected {wanted_name}.")
     problem = _difference(values, wanted)
@@ -80,18 +80,18 @@ def describe(value: Value) -> str:
     if isinstance(value, int | float):
         return f"the number {value:g}"
     if isinstance(value, str):
-        return f"the text {value!r}"
+        return f"the text {value!r}" if len(value) <= 60 else f"a text that begins with {value[:60]!r}"
     if isinstance(value, Array):
         return f"a tensor of shape {value.shape} and dtype {value.dtype}"
     if isinstance(value, Other):
         return "still `...`" if value.kind == "..." else f"of type {value.kind}"
-    return f"a {type(value).__name__} with {len(value)} entries"
+    return f"a {type(value).__name__} with {len(value)} {'entry' if len(value) == 1 else 'entries'}"
 
 
 def listed(names: Iterable[object]) -> str:
     """Join names for a sentence: "a, b and c"."""
-    texts = [str(name) for name in names]
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}" if texts else "nothing"
+    *others, last = [str(name) for name in names] or ["nothing"]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _same_entry(received: Value, expected: Any) -> bool:
@@ -106,6 +106,10 @@ def _same_entry(received: Value, expected: Any) -> bool:
 
 def _difference(values: torch.Tensor, wanted: torch.Tensor) -> str | None:
     """Say how two tensors of one shape differ; None where they agree."""
+    if values.is_complex() != wanted.is_complex():
+        return f"holds {'complex' if values.is_complex() else 'real'} numbers."
+    if wanted.is_complex():
+        values, wanted = torch.view_as_real(values), torch.view_as_real(wanted)
     if not wanted.dtype.is_floating_point:
         same = values == wanted
         return None if bool(same.all()) else _first(values, wanted, ~same)

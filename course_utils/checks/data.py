@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, TypeAlias
 
 import msgspec
 import torch
 
-# What one answer may send across. Larger tensors arrive as Other.
+# The largest tensor and text that cross. Larger ones arrive as Other.
 MAX_BYTES = 16_000_000
+MAX_TEXT = 100_000
 MAX_DEPTH = 20
 
 _DTYPES = {
@@ -88,26 +90,58 @@ def plain(value: object, depth: int = 0) -> Value:
     Exact types only: a subclass could carry code of its own, so it crosses as Other.
     """
     kind = type(value)
-    if value is None or kind in (bool, int, float, str):
+    if value is None or kind in (bool, float):
         return value  # type: ignore[return-value]
+    if kind is int:
+        return value if -(2**63) <= value < 2**64 else Other("int, too large to compare")  # type: ignore
+    if kind is str:
+        return printable(value) if len(value) <= MAX_TEXT else Other("text, too long to compare")  # type: ignore
     if kind in (torch.Tensor, torch.nn.Parameter) and _storable(value):
         return Array.of(value)  # type: ignore[arg-type]
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.generic) and kind.__module__ == "numpy":
+        return plain(value.item(), depth + 1) if depth < MAX_DEPTH else Other(type_name(value))
     if depth < MAX_DEPTH:
         if kind in (list, tuple, torch.Size):
             return [plain(item, depth + 1) for item in value]  # type: ignore[attr-defined]
         if kind is dict and all(type(key) is str for key in value):  # type: ignore[attr-defined]
-            return {key: plain(item, depth + 1) for key, item in value.items()}  # type: ignore[attr-defined]
-    return Other(type_name(value))
+            return {printable(key): plain(item, depth + 1) for key, item in value.items()}  # type: ignore[attr-defined]
+    return Other(_tensor_kind(value) if isinstance(value, torch.Tensor) else type_name(value))
+
+
+def printable(text: str) -> str:
+    """Return the text with what UTF-8 cannot hold escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def type_name(value: object) -> str:
     """Name a value's type as a learner would: "function", "class Walker", "ndarray"."""
     if isinstance(value, type):
-        return f"class {value.__name__}"
-    return {"builtin_function_or_method": "function", "ellipsis": "..."}.get(type(value).__name__, type(value).__name__)
+        return f"class {_name(value)}"
+    kind = type(value)
+    module = f"{kind.__module__}." if str(kind.__module__) == "numpy" else ""
+    name = f"{module}{_name(kind)}"
+    return {"builtin_function_or_method": "function", "ellipsis": "..."}.get(name, name)
 
 
-def encode(value: Value) -> bytes:
+def _name(kind: type) -> str:
+    name: str = type.__dict__["__name__"].__get__(kind)  # a metaclass of the learner's may have another
+    return printable(name)
+
+
+def _tensor_kind(value: torch.Tensor) -> str:
+    if type(value) not in (torch.Tensor, torch.nn.Parameter):
+        return type_name(value)
+    if value.layout is not torch.strided:
+        return f"{str(value.layout).removeprefix('torch.').replace('_', ' ')} tensor"
+    if value.is_meta:
+        return "tensor on the device meta, without numbers"
+    if value.dtype not in _DTYPES.values():
+        return f"tensor of dtype {str(value.dtype).removeprefix('torch.')}"
+    return "tensor that is too large to compare"
+
+
+def encode(value: Value | Raised | TimedOut) -> bytes:
     """Write plain data as msgpack. Raises TypeError for anything that is no plain data."""
     return msgspec.msgpack.encode(_tagged(value))
 
@@ -140,9 +174,7 @@ def _from_ext(code: int, data: memoryview) -> Any:
 
 
 def _storable(value: Any) -> bool:
-    return (
-        value.layout is torch.strided
-        and not value.is_meta
-        and str(value.dtype).removeprefix("torch.") in _DTYPES
-        and value.nbytes <= MAX_BYTES
-    )
+    ordinary = value.layout is torch.strided and not value.is_meta and value.dtype in _DTYPES.values()
+    if torch._C._functorch.is_functorch_wrapped_tensor(value):
+        return False
+    return ordinary and value.nbytes <= MAX_BYTES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from course_utils.checks.blame import raised_by_learner
 from course_utils.checks.data import Case, Observation, Raised, TimedOut, decode, encode
@@ -26,12 +27,12 @@ def examine(
     if answer is ...:
         message = f"`{exercise.id}` still holds `...`. Put your answer there, run that cell, then this check again."
         return Verdict(exercise.id, "not attempted", exercise.points, (message,))
-    problem = unusable(exercise, answer)
-    if problem is not None:
-        return Verdict(exercise.id, "incorrect", exercise.points, (problem,), (Finding("kind", False, problem),))
     pairs: list[tuple[Case, Seen]] = []
     warnings: dict[str, None] = {}
-    with guarded(seed):  # judges use autograd, too, whatever mode the session is in
+    with guarded(seed):  # cases and judges use autograd, too, whatever mode the session is in
+        problem = _tried(lambda: unusable(exercise, answer), seconds)
+        if isinstance(problem, str):
+            return Verdict(exercise.id, "incorrect", exercise.points, (problem,), (Finding("kind", False, problem),))
         for case in exercise.cases(seed):
             seen, caught = observe(observer, answer, case, seed, seconds)
             pairs.append((case, seen))
@@ -45,17 +46,23 @@ def observe(observer: Observer, answer: object, case: Case, seed: int, seconds: 
     """Run the learner's code in one case. The half that a grader puts into its sandbox."""
     # Given and seen cross as bytes here too, so that nothing but plain data can ever reach a judge.
     inside = Case(case.name, decode(encode(case.given)))
-    warnings: list[str] = []
+    with guarded(seed) as warnings:
+        seen = _tried(lambda: observer(answer, inside), seconds)
+    return seen, warnings
+
+
+def _tried(run: Callable[[], Any], seconds: float) -> Any:
+    """Return what `run` returns, or how it ended, as plain data in either case."""
     try:
-        with guarded(seed) as warnings, time_limit(seconds):
-            seen = observer(answer, inside)
+        with time_limit(seconds):
+            message = encode(run())
     except TimeUp:
-        return TimedOut(seconds), warnings
+        message = encode(TimedOut(seconds))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit and the like from learner code end a case, not the session
-        return raised_by_learner(error), warnings
-    return decode(encode(seen)), warnings
+        message = encode(raised_by_learner(error))
+    return decode(message)
 
 
 def judge(exercise: Exercise, pairs: Iterable[tuple[Case, Seen]], warnings: tuple[str, ...] = ()) -> Verdict:
@@ -71,23 +78,40 @@ def judge(exercise: Exercise, pairs: Iterable[tuple[Case, Seen]], warnings: tupl
             here = [Finding("runs", False, _exception(seen))]
             raised = raised or seen
         else:
-            here = list(exercise.judge(case, seen))
+            here = _judged(exercise, case, seen)
         if not all(finding.ok for finding in here):
             failed.append((case, seen))
             here = [Finding(f.prop, f.ok, f.message if f.ok else _in_case(f.message, case)) for f in here]
         findings += here
     if not failed:
         return Verdict(exercise.id, "correct", exercise.points, (), tuple(findings), (), warnings)
-    held = [wrong for wrong in exercise.misconceptions if all(wrong.explains(case, seen) for case, seen in failed)]
-    first = {finding.prop: finding.message for finding in reversed(findings) if not finding.ok}
-    messages = (*(wrong.message for wrong in held), *reversed(first.values()))
+    unjudged = any(finding.prop == "judged" for finding in findings)
+    known = () if unjudged else exercise.misconceptions
+    held = [wrong for wrong in known if all(wrong.explains(case, seen) for case, seen in failed)]
+    first: dict[str, str] = {}
+    for finding in findings:
+        if not finding.ok:
+            first.setdefault(finding.prop, finding.message)
+    messages = (*(wrong.message for wrong in held), *first.values())
     names = tuple(wrong.name for wrong in held)
     outcome: Outcome = "error" if raised is not None and raised is failed[0][1] else "incorrect"
     return Verdict(exercise.id, outcome, exercise.points, messages, tuple(findings), names, warnings)
 
 
+def _judged(exercise: Exercise, case: Case, seen: Observation) -> list[Finding]:
+    try:
+        return list(exercise.judge(case, seen))
+    except Exception as error:  # forged data, or a session in which the learner's code changed PyTorch itself
+        message = (
+            f"The check itself failed on your answer ({type(error).__name__}). If your code changes PyTorch or the "
+            "course, restart the kernel. Otherwise the check has a bug: please report it with your answer."
+        )
+        return [Finding("judged", False, message)]
+
+
 def _exception(seen: Raised) -> str:
-    message = f": {seen.message}" if seen.message else ""
+    message = f": {seen.message}" if seen.message and seen.message != "None" else ""
+    message = message.replace("\n", "\n    ")
     where = f"\n    line {seen.line_number}: {seen.line}" if seen.line else ""
     return f"Your code raised {seen.kind}{message}{where}"
 

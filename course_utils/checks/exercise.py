@@ -103,17 +103,20 @@ def unusable(exercise: Exercise, answer: object) -> str | None:
     if not callable(answer):
         return f"`{exercise.id}` is of type {type_name(answer)}, {asked} Give the function itself, without calling it."
     try:
-        inspect.signature(answer).bind(*exercise.parameters)
-    except TypeError:
-        return f"`{exercise.id}` cannot be called as {exercise.call}: its own parameters are {_parameters(answer)}."
-    except ValueError:  # a builtin without a signature: calling it will tell
+        signature = inspect.signature(answer)
+    except (TypeError, ValueError):  # a builtin, say, has none: calling it will tell
         return None
+    try:
+        signature.bind(*exercise.parameters)
+    except TypeError:
+        own = ", ".join(str(it.replace(annotation=it.empty)) for it in signature.parameters.values())
+        own = "(*, " + own + ")" if signature.parameters and _keywords_only(signature) else f"({own})"
+        return f"`{exercise.id}` cannot be called as {exercise.call}: its own parameters are {own}."
     if inspect.isgeneratorfunction(answer) or inspect.iscoroutinefunction(answer):
         word = "yield" if inspect.isgeneratorfunction(answer) else "async"
         return f"`{exercise.id}` uses `{word}`, so calling it returns no result yet. Return the result instead."
     return None
 
 
-def _parameters(function: Callable[..., object]) -> str:
-    names = list(inspect.signature(function).parameters)
-    return f"({', '.join(names)})" if names else "none"
+def _keywords_only(signature: inspect.Signature) -> bool:
+    return all(parameter.kind is parameter.KEYWORD_ONLY for parameter in signature.parameters.values())

@@ -3,55 +3,108 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import random
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
+from typing import Any, TextIO
 
 import torch
+
+from course_utils.checks.data import printable
+
+# What the learner's code may print while it is checked, and how many different warnings are told.
+MAX_PRINTED = 100_000
+MAX_WARNINGS = 5
 
 
 @contextlib.contextmanager
 def guarded(seed: int) -> Iterator[list[str]]:
     """Run the body in PyTorch's normal state, then put back what the session had before.
 
-    Normal means: gradients on, no inference mode, no autocast, float32, no anomaly detection, generators seeded,
-    and one thread: with small tensors several are no faster, and on a busy machine they wait for one another,
-    which makes 2 s of a verdict of 50 ms. What is put back: these, and the states of the generators of torch,
-    random and NumPy. Warnings go to the list that is yielded, and stderr to stdout, because nbgrader gives zero
-    points to a cell that writes to stderr.
+    Normal means: gradients on, no inference mode, no autocast, float32 on the CPU, no anomaly detection, generators
+    seeded, and one thread: with small tensors several are no faster, and on a busy machine they wait for one another,
+    which makes 2 s of a verdict of 50 ms. These are put back, and the states of the generators of torch, random and
+    NumPy, the handler of Ctrl-C, the recursion limit, trace and profile functions, stdout and stderr.
+
+    Warnings go to the list that is yielded, and stderr to stdout, because nbgrader gives zero points to a cell that
+    writes to stderr.
     """
-    dtype = torch.get_default_dtype()
-    on_cpu = torch.get_default_device().type == "cpu"
-    threads = torch.get_num_threads()
-    anomaly = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
-    states = torch.get_rng_state(), random.getstate()
-    numpy = sys.modules.get("numpy")
-    numpy_state = numpy.random.get_state() if numpy is not None else None
     caught: list[str] = []
-    raised: list[warnings.WarningMessage] | None = []
-    try:
+    with contextlib.ExitStack() as after:  # it puts back all of it, even where putting back one thing fails
+        for restore, before in _session():
+            after.callback(restore, *before)
         with (
             torch.inference_mode(False),
             torch.enable_grad(),
             torch.autocast("cpu", enabled=False),
-            contextlib.nullcontext() if on_cpu else torch.device("cpu"),
             warnings.catch_warnings(record=True) as raised,
-            contextlib.redirect_stderr(sys.stdout),
+            contextlib.redirect_stdout(_Printed(sys.stdout)) as printed,
+            contextlib.redirect_stderr(printed),
         ):
+            after.callback(_tell, raised, caught)
             warnings.simplefilter("always")
             torch.set_default_dtype(torch.float32)
+            if torch.get_default_device().type != "cpu":
+                torch.set_default_device("cpu")
             torch.set_num_threads(1)
             torch.autograd.set_detect_anomaly(False)
             torch.default_generator.manual_seed(seed)  # torch.manual_seed would touch accelerators too
             random.seed(seed)
             yield caught
-    finally:
-        caught += dict.fromkeys(f"{warning.category.__name__}: {warning.message}" for warning in raised or ())
-        torch.set_default_dtype(dtype)
-        torch.set_num_threads(threads)
-        torch.autograd.set_detect_anomaly(*anomaly)
-        torch.set_rng_state(states[0])
-        random.setstate(states[1])
-        if numpy is not None:
-            numpy.random.set_state(numpy_state)
+
+
+def _session() -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """Yield functions that put the session back, with what they need. The last ones are called first."""
+    yield sys.setrecursionlimit, (sys.getrecursionlimit(),)
+    yield sys.settrace, (sys.gettrace(),)
+    yield sys.setprofile, (sys.getprofile(),)
+    if threading.current_thread() is threading.main_thread() and (handler := signal.getsignal(signal.SIGINT)):
+        yield signal.signal, (signal.SIGINT, handler)
+    yield random.setstate, (random.getstate(),)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        yield numpy.random.set_state, (numpy.random.get_state(),)
+    yield torch.set_rng_state, (torch.get_rng_state(),)
+    yield torch.set_num_threads, (torch.get_num_threads(),)
+    yield torch.autograd.set_detect_anomaly, (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled())
+    yield torch.set_default_dtype, (torch.get_default_dtype(),)
+    yield _put_back_device, (torch.get_default_device(),)
+
+
+def _put_back_device(device: torch.device) -> None:
+    if torch.get_default_device() != device:  # setting it, even to the same, makes all of PyTorch slower
+        torch.set_default_device(None if device.type == "cpu" else device)
+
+
+def _tell(raised: list[warnings.WarningMessage] | None, caught: list[str]) -> None:
+    texts = dict.fromkeys(
+        printable(f"{warning.category.__name__}: {warning.message}"[:500]) for warning in raised or ()
+    )
+    caught += list(texts)[:MAX_WARNINGS]
+    if len(texts) > MAX_WARNINGS:
+        caught.append(f"and {len(texts) - MAX_WARNINGS} more warnings")
+
+
+class _Printed(io.TextIOBase):
+    """Passes on what learner code prints, up to a limit, and survives being closed."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._left = MAX_PRINTED
+
+    def write(self, text: str) -> int:
+        if self._left > 0:
+            self._stream.write(text[: self._left])
+            self._left -= len(text)
+            if self._left <= 0:
+                self._stream.write("\n... and more, which is not shown\n")
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Do nothing: the stream is the session's."""

@@ -6,7 +6,7 @@ import difflib
 from functools import cache
 from importlib import import_module
 
-from course_utils.checks.data import Case, Observation
+from course_utils.checks.data import Case, Observation, plain
 from course_utils.checks.examine import Observer
 from course_utils.checks.exercise import Exercise
 
@@ -27,7 +27,7 @@ def exercises() -> dict[str, Exercise]:
 
 
 def exercise_called(name: str) -> Exercise:
-    """Return one exercise. Raises TypeError or KeyError with the nearest ids for a name that is none."""
+    """Return one exercise. Raises TypeError for what is no text, and UnknownExercise with the nearest ids."""
     if not isinstance(name, str):
         raise TypeError(
             f'an exercise is named by text, as in check("walk", walk); this is of type {type(name).__name__}'
@@ -48,8 +48,6 @@ def observer_for(exercise: Exercise) -> Observer:
 
 def value(answer: object, case: Case) -> Observation:
     """Observe an answer that is a value: the value itself."""
-    from course_utils.checks.data import plain
-
     return {"value": plain(answer)}
 
 

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
+from typing import Any
 
 # A loop may swallow the first exception that stops it, so it is raised again and again until it gets through.
 AGAIN_SECONDS = 0.05
+
+
+# Lines of these must run when the time is over, or nothing would be put back.
+_PACKAGE = str(Path(__file__).parents[1])
+_OURS = (__file__, contextlib.__file__)
 
 
 class TimeUp(BaseException):
     """The time is over. No Exception, so that `except Exception` in the stopped code does not catch it."""
 
 
-@contextmanager
+@contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise TimeUp in the body once `seconds` of wall time have passed.
 
@@ -33,14 +41,29 @@ def time_limit(seconds: float) -> Iterator[None]:
             yield
 
 
-@contextmanager
+@contextlib.contextmanager
 def _by_signal(seconds: float) -> Iterator[None]:
     over = False
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        if not over:
+    def on_line(frame: FrameType, event: str, argument: Any) -> Any:
+        if over or frame.f_code.co_filename in _OURS:
+            return None
+        if event == "line":
             raise TimeUp
+        return on_line
 
+    def stop(number: int, frame: FrameType | None) -> None:
+        if over:
+            return
+        # A loop around try and except: catches what is raised inside the try. So from now on every line raises, the
+        # lines of the handler too, up to the frames that are not the stopped code's.
+        sys.settrace(on_line)
+        while frame is not None and not frame.f_code.co_filename.startswith(_PACKAGE):
+            frame.f_trace = on_line
+            frame = frame.f_back
+        raise TimeUp
+
+    tracing = sys.gettrace()
     before = signal.signal(signal.SIGALRM, stop)
     start = time.monotonic()
     left, interval = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_SECONDS)
@@ -49,12 +72,13 @@ def _by_signal(seconds: float) -> Iterator[None]:
     finally:
         over = True
         signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.settrace(tracing)
         signal.signal(signal.SIGALRM, before)
         if left:  # the session had a timer of its own
             signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - start), 0.001), interval)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _by_thread(seconds: float) -> Iterator[None]:
     target = ctypes.c_ulong(threading.get_ident())
     over = threading.Event()

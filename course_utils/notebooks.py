@@ -97,10 +97,9 @@ def read(path: Path) -> Any:
     try:
         notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
         nbformat.validate(notebook)
+        nbformat.writes(notebook, version=4).encode()  # fails for text that UTF-8 cannot hold
     except FileNotFoundError as error:
         raise NotebookError(f"{path}: there is no such file") from error
-        notebook.cells[:0]  # a list, at the least
-        "".join(cell.source for cell in notebook.cells).encode()
     except Exception as error:  # nbformat raises many kinds for damaged files
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise NotebookError(f"{path}: not a notebook in format 4: {reason}") from error

@@ -1,5 +1,6 @@
 """Stopping code that never ends."""
 
+import contextlib
 import signal
 import sys
 import threading
@@ -42,10 +43,8 @@ def swallow_everything() -> None:
 
 def retry() -> None:
     while True:
-        try:
+        with contextlib.suppress(BaseException):
             time.sleep(1)
-        except BaseException:
-            pass
 
 
 def keep_on() -> None:

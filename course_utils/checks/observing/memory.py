@@ -1,0 +1,78 @@
+"""What is still alive: memory and graphs, watched without keeping either."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class Memory:
+    """The memory of some tensors, each storage once."""
+
+    def __init__(self) -> None:
+        self._storages: dict[int, tuple[StorageWeakRef, int]] = {}
+
+    def add(self, tensor: torch.Tensor) -> None:
+        """Watch the memory of a tensor: all of its base, if it is a view."""
+        storage = tensor.untyped_storage()
+        known = self._storages.get(storage._cdata)
+        if known is None or _gone(known[0]):  # an address may be used again
+            self._storages[storage._cdata] = StorageWeakRef(storage), storage.nbytes()
+
+    def alive(self) -> int:
+        """Return how many of the watched bytes are still held by anything."""
+        self._storages = {key: held for key, held in self._storages.items() if not _gone(held[0])}
+        return sum(size for _, size in self._storages.values())
+
+
+def _gone(storage: StorageWeakRef) -> bool:
+    return bool(storage.expired())
+
+
+class Graphs:
+    """The graphs of some tensors, one for each tensor."""
+
+    def __init__(self) -> None:
+        self._tokens: list[weakref.ref[_Token]] = []
+
+    def add(self, tensor: torch.Tensor) -> None:
+        """Watch the node that made a tensor. Nodes allow no weak reference, but what they carry does."""
+        if tensor.grad_fn is not None:
+            token = _Token()
+            metadata: dict[Any, Any] = tensor.grad_fn.metadata  # type: ignore[assignment]
+            metadata[_Token] = token
+            self._tokens.append(weakref.ref(token))
+
+    def alive(self) -> int:
+        """Return how many of the watched nodes are still held by anything."""
+        return sum(token() is not None for token in self._tokens)
+
+
+class _Token:
+    """Lives as long as the node that carries it."""
+
+
+class PeakMemory(TorchDispatchMode):
+    """The most bytes that tensors made in the body held at one time. Backward passes and recomputing count."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.peak = 0
+        self._memory = Memory()
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, torch.Tensor):
+                self._memory.add(tensor)
+        self.peak = max(self.peak, self._memory.alive())
+        return result
+
+    def alive(self) -> int:
+        """Return how many bytes made in the body are held now."""
+        return self._memory.alive()

@@ -339,8 +339,8 @@ def frugal_cut(blocks, x):
         return blocks(x)
 
 
-def frugal_first_25(blocks, x):
-    return frugal_in_slices(blocks[:25], x)
+def frugal_first_24(blocks, x):
+    return frugal_in_slices(blocks[:24], x)
 
 
 RIGHT = {
@@ -413,7 +413,7 @@ WRONG = {
         frugal_twice_nested,
         frugal_half_precision,
         frugal_cut,
-        frugal_first_25,
+        frugal_first_24,
         lambda blocks, x: frugal_in_slices(blocks, x).detach().requires_grad_(),
         lambda blocks, x: frugal_in_slices(blocks, x.detach().requires_grad_()),
         lambda blocks, x: frugal_in_slices(blocks.float(), x.float()).double(),

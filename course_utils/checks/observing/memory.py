@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -66,8 +67,9 @@ class PeakMemory(TorchDispatchMode):
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = function(*args, **(kwargs or {}))
-        for tensor in result if isinstance(result, list | tuple) else (result,):
-            if isinstance(tensor, torch.Tensor):
+        given = {tensor.untyped_storage()._cdata for tensor in _tensors(args)}
+        for tensor in _tensors((result,)):
+            if tensor.untyped_storage()._cdata not in given:  # a view of something given was not made here
                 self._memory.add(tensor)
         self.peak = max(self.peak, self._memory.alive())
         return result
@@ -75,3 +77,11 @@ class PeakMemory(TorchDispatchMode):
     def alive(self) -> int:
         """Return how many bytes made in the body are held now."""
         return self._memory.alive()
+
+
+def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from _tensors(value)

@@ -15,6 +15,7 @@ class Memory:
     """The memory of some tensors, each storage once."""
 
     def __init__(self) -> None:
+        self.at_most = 0  # bytes alive when last counted, and all that was added since
         self._storages: dict[int, tuple[StorageWeakRef, int]] = {}
 
     def add(self, tensor: torch.Tensor) -> None:
@@ -22,12 +23,15 @@ class Memory:
         storage = tensor.untyped_storage()
         known = self._storages.get(storage._cdata)
         if known is None or _gone(known[0]):  # an address may be used again
-            self._storages[storage._cdata] = StorageWeakRef(storage), storage.nbytes()
+            size = storage.nbytes()
+            self._storages[storage._cdata] = StorageWeakRef(storage), size
+            self.at_most += size
 
     def alive(self) -> int:
         """Return how many of the watched bytes are still held by anything."""
         self._storages = {key: held for key, held in self._storages.items() if not _gone(held[0])}
-        return sum(size for _, size in self._storages.values())
+        self.at_most = sum(size for _, size in self._storages.values())
+        return self.at_most
 
 
 def _gone(storage: StorageWeakRef) -> bool:
@@ -71,7 +75,8 @@ class PeakMemory(TorchDispatchMode):
         for tensor in _tensors((result,)):
             if tensor.untyped_storage()._cdata not in given:  # a view of something given was not made here
                 self._memory.add(tensor)
-        self.peak = max(self.peak, self._memory.alive())
+        if self._memory.at_most > self.peak:  # counting takes time
+            self.peak = max(self.peak, self._memory.alive())
         return result
 
     def alive(self) -> int:

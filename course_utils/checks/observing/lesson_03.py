@@ -46,7 +46,7 @@ def freed_nodes(answer: Answer, case: Case) -> Observation:
     loss, named, leaves = partly_freed(case)
     nodes = walk(root[0] for root in roots_of([loss]) if root is not None)  # kept, so that ids stay theirs
     names = {id(tensor.grad_fn): name for name, tensor in named.items()}
-    names |= {id(node): "a leaf's node" for node in nodes if id(node) not in names}
+    names |= {id(node): f"other {number}" for number, node in enumerate(nodes) if id(node) not in names}
     before, gradients = _states(loss), {name: plain(tensor.grad) for name, tensor in leaves.items()}
     with engine_passes(loss, *leaves.values()) as passes:
         returned = answer(loss)
@@ -55,6 +55,7 @@ def freed_nodes(answer: Answer, case: Case) -> Observation:
         listed = [names[id(item)] if id(item) in names else ["type", type_name(item)] for item in returned]
     return {
         "returned": listed,
+        "kinds": {names[id(node)]: type(node).__name__ for node in nodes},
         "passes": len(passes),
         "freed": _states(loss) != before,
         "graded": any(plain(tensor.grad) != gradients[name] for name, tensor in leaves.items()),

@@ -66,8 +66,9 @@ def partly_freed(case: Case) -> tuple[torch.Tensor, Named, Named]:
         case "fresh":
             h = x.exp()
             m = h.sin()
-            loss = (m * h).sum()
-            return loss, {"h": h, "m": m, "loss": loss}, {"x": x}
+            z = m * h
+            loss = z.sum()
+            return loss, {"h": h, "m": m, "z": z, "loss": loss}, {"x": x}
         case "upper part":
             h = x.exp()
             m = h.sin()
@@ -147,7 +148,7 @@ class Block(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = torch.sin(self.scale * x)
-        return x * 0.5 + (nn.functional.dropout(y, self.noise) if self.noise else y)
+        return x + 0.1 * (nn.functional.dropout(y, self.noise) if self.noise else y)
 
 
 def stack(case: Case) -> tuple[nn.Sequential, torch.Tensor]:

@@ -33,7 +33,7 @@ def exercise_called(name: str) -> Exercise:
             f'an exercise is named by text, as in check("walk", walk); this is of type {type(name).__name__}'
         )
     if name not in exercises():
-        near = difflib.get_close_matches(name, exercises(), n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name, exercises(), n=3, cutoff=0.6)
         advice = f"Did you mean {' or '.join(repr(item) for item in near)}?" if near else "progress() lists them all."
         raise UnknownExercise(f"no exercise is called {name!r}. {advice}")
     return exercises()[name]

@@ -394,6 +394,7 @@ WRONG = {
         freed_by_running,
         freed_where_nothing_is_left,
         freed_list_with_repeats,
+        lambda loss: set(list(freed_by_message(loss))[1:]),
         lambda loss: {entry.operation for entry in saved(loss).freed},
         lambda loss: len(freed_by_message(loss)),
         lambda loss: set(all_nodes(loss)),

@@ -25,6 +25,11 @@ CLAIMS = {
         "B3": "The argument `gradient` has the shape of the input.",
         "B4": ".grad accumulates because a parameter may be used twice in one graph.",
     },
+    "03": {
+        "F1": "After backward() PyTorch deletes the graph.",
+        "F2": "backward() can only be called once.",
+        "F3": "Without backward() the graph is never freed.",
+    },
 }
 
 

@@ -11,7 +11,7 @@ from course_utils.checks.examine import Observer
 from course_utils.checks.exercise import Exercise
 
 # In the order of the course. Each has its exercises in lessons/ and their observers in observing/.
-LESSONS = ("00_start_here", "01_graph_structure", "02_how_backward_works")
+LESSONS = ("00_start_here", "01_graph_structure", "02_how_backward_works", "03_graph_freeing")
 
 
 @cache
@@ -33,7 +33,7 @@ def exercise_called(name: str) -> Exercise:
             f'an exercise is named by text, as in check("walk", walk); this is of type {type(name).__name__}'
         )
     if name not in exercises():
-        near = difflib.get_close_matches(name, exercises(), n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name, exercises(), n=3, cutoff=0.6)
         advice = f"Did you mean {' or '.join(repr(item) for item in near)}?" if near else "progress() lists them all."
         raise UnknownExercise(f"no exercise is called {name!r}. {advice}")
     return exercises()[name]

@@ -1,0 +1,260 @@
+"""Exercises of lesson 03 on keeping less: a loop that hoards graphs, and a stack of blocks that saves too much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from course_utils.checks.compare import close, describe, right_value
+from course_utils.checks.data import Array, Case, Observation, Value
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.lessons.predict_03 import LESSON
+from course_utils.checks.observing.scenes_03 import numbers, stack, trainee
+
+# Repairing a loop.
+
+
+def _loops(seed: int) -> list[Case]:
+    sizes = {"five batches": [7, 5, 6, 8, 3], "two batches": [4, 6]}
+    return [Case(name, {"seed": seed + 10, "sizes": size}) for name, size in sizes.items()]
+
+
+def _trained(case: Case) -> tuple[list[float], list[torch.Tensor], list[torch.Tensor]]:
+    """Train as PyTorch's own tutorial does. Return losses, each batch's first prediction, and the parameters."""
+    with torch.random.fork_rng(devices=[]):
+        model, optimizer, batches = trainee(case)
+    losses, samples = [], []
+    for inputs, targets in batches:
+        optimizer.zero_grad()
+        predictions = model(inputs)
+        loss = nn.functional.mse_loss(predictions, targets)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        samples.append(predictions[0].detach().clone())
+    return losses, samples, [parameter.detach() for parameter in model.parameters()]
+
+
+def _judge_train(case: Case, seen: Observation) -> Iterator[Finding]:
+    losses, samples, parameters = _trained(case)
+    returned = seen["returned"]
+    if not isinstance(returned, list) or len(returned) != 3:
+        message = f"You returned {describe(returned)}; expected three things: losses, average, samples."
+        yield Finding("three", False, message)
+    else:
+        yield from _floats(returned[0], losses)
+        number = type(returned[1]) is float
+        yield Finding("average type", number, f"The average is {describe(returned[1])}; expected a Python float.")
+        if number:
+            yield right_value(returned[1], sum(losses) / len(losses), "The average")
+        yield from _samples(returned[2], samples)
+    trained = all(close(mine, right) for mine, right in zip(seen["parameters"], parameters, strict=True))
+    yield Finding(
+        "trained", trained, "After your loop the model's parameters are not what the given loop makes of them."
+    )
+    passes = len(case.given["sizes"])
+    yield Finding("passes", seen["passes"] == passes, f"{seen['passes']} backward passes ran; {passes} were needed.")
+    yield from _freed_on_the_way(seen)
+
+
+def _freed_on_the_way(seen: Observation) -> Iterator[Finding]:
+    graphs = [step["graphs"] for step in seen["steps"]]
+    text = f"Graphs alive at each optimizer step: {graphs}. Something keeps those of earlier batches."
+    yield Finding("flat", max(graphs, default=0) <= 2, text)
+    held = max((step["bytes"] for step in seen["steps"]), default=0)
+    text = (
+        "When the optimizer steps, the hidden layer's saved numbers are still held. That pass was the last to use them."
+    )
+    yield Finding("saved", held == 0, text)
+    text = f"Graphs alive after your function returned: {seen['graphs']}. What it returned still refers to them."
+    yield Finding("end", seen["graphs"] == 0, text)
+    text = f"Your function returned, and {seen['predictions']} bytes of the model's predictions are still held."
+    yield Finding("predictions", seen["predictions"] == 0, text)
+
+
+def _floats(received: Value, losses: list[float]) -> Iterator[Finding]:
+    if not isinstance(received, list) or not all(type(item) is float for item in received):
+        odd = (
+            next((item for item in received if type(item) is not float), None)
+            if isinstance(received, list)
+            else received
+        )
+        yield Finding("losses type", False, f"Expected a list of Python floats for the losses; it has {describe(odd)}.")
+        return
+    yield right_value(Array.of(torch.tensor(received)), torch.tensor(losses), "The list of losses")
+
+
+def _samples(received: Value, samples: list[torch.Tensor]) -> Iterator[Finding]:
+    if not isinstance(received, list) or len(received) != len(samples):
+        yield Finding("samples", False, f"The samples are {describe(received)}; expected a list, one for each batch.")
+        return
+    for number, (item, right) in enumerate(zip(received, samples, strict=True)):
+        yield right_value(item, right, f"samples[{number}]")
+
+
+def _grows(seen: Observation) -> bool:
+    return bool(seen["steps"]) and seen["steps"][-1]["graphs"] == len(seen["steps"]) > 1
+
+
+def _held_inside(seen: Observation) -> bool:
+    return any(step["bytes"] > 0 for step in seen["steps"])
+
+
+train = Exercise(
+    id="train",
+    title="Repair a loop that hoards graphs",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=20,
+    points=3,
+    call="train(model, optimizer, batches)",
+    cases=_loops,
+    judge=_judge_train,
+    hints=(
+        "Go through everything that outlives a step: the two lists, the total. For each ask what it refers to.",
+        "A number needs no graph: item() gives a Python float. A row that is kept needs neither the graph nor the "
+        "rest of the tensor.",
+        "Append loss.item() and add the same float to the total. Keep predictions[0].detach().clone(): detach lets go "
+        "of the graph, clone of the other rows. And ask whether any second pass needs what retain_graph keeps.",
+    ),
+    misconceptions=(
+        Misconception(
+            "losses with graphs",
+            "The list of losses holds tensors, each with the graph of its batch behind it.",
+            lambda case, seen: (
+                seen["graphs"] == len(case.given["sizes"])
+                and isinstance(seen["returned"], list)
+                and bool(seen["returned"])
+                and isinstance(seen["returned"][0], list)
+                and any(isinstance(item, Array) for item in seen["returned"][0])
+            ),
+        ),
+        Misconception(
+            "a total with a graph",
+            "While the loop runs, the graphs of all batches so far are alive; at the end they are gone. A running "
+            "total of tensors does that, since each sum refers to the one before. So does a list of losses that is "
+            "converted at the end.",
+            lambda case, seen: _grows(seen) and seen["graphs"] == 0,
+        ),
+        Misconception(
+            "retained for nothing",
+            "Your passes keep what the graph saved, as if a second pass were to follow. None does.",
+            lambda case, seen: _held_inside(seen) and seen["graphs"] == 0 and seen["predictions"] == 0,
+        ),
+        Misconception(
+            "a row that keeps the rest",
+            "Your samples have no graph, but each is a view: it keeps the memory of all predictions of its batch.",
+            lambda case, seen: seen["graphs"] == 0 and seen["predictions"] > 0 and not _grows(seen),
+        ),
+    ),
+)
+
+
+# Keeping less. The limit lets every stretch of 2 to 9 blocks pass, but not one for all, nor one for each.
+
+LIMIT = 26
+
+
+def _stacks(seed: int) -> list[Case]:
+    shapes = {"26 blocks, some with dropout": (26, 350, [3, 11, 25]), "2 blocks": (2, 50, [])}
+    return [
+        Case(
+            name,
+            {
+                **{"seed": seed + count, "blocks": count, "size": size, "noisy": noisy},
+                "direction": Array.of(numbers(seed + count + 1, size).double()),
+            },
+        )
+        for name, (count, size, noisy) in shapes.items()
+    ]
+
+
+def _right_gradients(case: Case) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    blocks, x = stack(case)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(case.given["seed"])
+        y = blocks(x)
+    gradients = torch.autograd.grad(y, [x, *blocks.parameters()], case.given["direction"].tensor())
+    return y.detach(), list(gradients)
+
+
+def _judge_frugal(case: Case, seen: Observation) -> Iterator[Finding]:
+    y, gradients = _right_gradients(case)
+    yield right_value(seen["returned"], y, "What you returned")
+    yield Finding("graph", seen["attached"], "What you returned has no graph, so no gradient can go through it.")
+    if seen["gradients"] is not None:
+        yield from _gradients(seen["gradients"], gradients)
+    runs = seen["runs"]
+    yield Finding("runs", runs <= 2, f"A block's forward ran {runs} times, backward pass included; 2 are allowed.")
+    unit = case.given["size"] * 8
+    peak = seen["peak"] / unit
+    text = f"At the worst moment {peak:.1f} tensors of x's size were alive; {LIMIT} are allowed."
+    yield Finding("peak", peak <= LIMIT, text)
+    yield Finding("input", seen["x"], "Your function changed the numbers in x.")
+
+
+def _gradients(received: list[Value], right: list[torch.Tensor]) -> Iterator[Finding]:
+    for number, (mine, gradient) in enumerate(zip(received, right, strict=True)):
+        what = f"The gradient of block {number - 1}'s scale" if number else "The gradient of x"
+        yield right_value(mine, gradient, what)
+
+
+def _tensors(case: Case, size: int) -> float:
+    return size / int(case.given["size"] * 8)
+
+
+def _over(case: Case, seen: Observation) -> bool:
+    return _tensors(case, seen["peak"]) > LIMIT
+
+
+frugal = Exercise(
+    id="frugal",
+    title="Keep less, recompute some",
+    lesson=LESSON,
+    difficulty=4,
+    minutes=25,
+    points=4,
+    call="frugal(blocks, x)",
+    cases=_stacks,
+    judge=_judge_frugal,
+    hints=(
+        "Recomputing a stretch of blocks needs the stretch's input, and for a moment all that its blocks save.",
+        "Short stretches: many inputs are kept. Long stretches: much is alive while one of them is recomputed. "
+        "Try a length in between, and count both parts.",
+        "Go through blocks in slices of about the square root of their number. Pass each slice and the last result to "
+        "torch.utils.checkpoint.checkpoint with use_reentrant=False. Leave its care for random numbers switched on.",
+    ),
+    misconceptions=(
+        Misconception(
+            "one long stretch",
+            "After your forward nearly nothing is kept. But the backward pass recomputes all blocks at once, and then "
+            "everything that they save is alive together.",
+            lambda case, seen: _over(case, seen) and _tensors(case, seen["kept"]) < 2 and seen["runs"] == 2,
+        ),
+        Misconception(
+            "every block by itself",
+            "You keep the input of every block. That is less than everything, and still one tensor for each block.",
+            lambda case, seen: (
+                _over(case, seen) and seen["runs"] == 2 and _tensors(case, seen["kept"]) >= case.given["blocks"] - 1
+            ),
+        ),
+        Misconception(
+            "nothing recomputed",
+            "Each block ran once, and all that it saved was kept until backward.",
+            lambda case, seen: _over(case, seen) and seen["runs"] == 1,
+        ),
+        Misconception(
+            "other noise the second time",
+            "The result is right and gradients are not: the recomputed dropout dropped other numbers.",
+            lambda case, seen: (
+                bool(case.given["noisy"])
+                and seen["runs"] == 2
+                and not _over(case, seen)
+                and seen["gradients"] is not None
+                and close(seen["returned"], _right_gradients(case)[0])
+            ),
+        ),
+    ),
+)

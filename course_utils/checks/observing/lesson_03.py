@@ -1,0 +1,136 @@
+"""Observers for lesson 03."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from course_utils.checks.data import Array, Case, Observation, Value, plain, type_name
+from course_utils.checks.observing.scenes_03 import Batch, keeping, partly_freed, stack, trainee
+from course_utils.checks.observing.watch import engine_passes
+from course_utils.graph import saved as instrument
+from course_utils.graph.alive import Graphs, Memory, PeakMemory
+from course_utils.graph.trace import roots_of, walk
+
+Answer = Callable[..., Any]
+
+
+def count_saved_bytes(answer: Answer, case: Case) -> Observation:
+    torch.manual_seed(case.given["seed"])
+    loss, besides = keeping(case)
+    before = _states(loss)
+    reads: list[None] = []
+    original = instrument.kept
+
+    def counted(node: Any) -> Any:
+        reads.append(None)
+        return original(node)
+
+    instrument.kept = counted
+    try:
+        with engine_passes(loss) as passes:
+            returned = plain(answer(loss, besides))
+    finally:
+        instrument.kept = original
+    return {
+        "returned": returned,
+        "passes": len(passes),
+        "by instrument": bool(reads),
+        "freed": _states(loss) != before,
+    }
+
+
+def freed_nodes(answer: Answer, case: Case) -> Observation:
+    loss, named, leaves = partly_freed(case)
+    nodes = walk(root[0] for root in roots_of([loss]) if root is not None)  # kept, so that ids stay theirs
+    names = {id(tensor.grad_fn): name for name, tensor in named.items()}
+    names |= {id(node): f"other {number}" for number, node in enumerate(nodes) if id(node) not in names}
+    before, gradients = _states(loss), {name: plain(tensor.grad) for name, tensor in leaves.items()}
+    with engine_passes(loss, *leaves.values()) as passes:
+        returned = answer(loss)
+    listed: Value = plain(returned)
+    if type(returned) in (list, tuple, set, frozenset):
+        listed = [names[id(item)] if id(item) in names else ["type", type_name(item)] for item in returned]
+    return {
+        "returned": listed,
+        "kinds": {names[id(node)]: type(node).__name__ for node in nodes},
+        "passes": len(passes),
+        "freed": _states(loss) != before,
+        "graded": any(plain(tensor.grad) != gradients[name] for name, tensor in leaves.items()),
+    }
+
+
+def train(answer: Answer, case: Case) -> Observation:
+    model, optimizer, batches = trainee(case)
+    graphs, inside, predictions = Graphs(), Memory(), Memory()
+    steps: list[dict[str, int]] = []
+
+    def forward(module: torch.nn.Module, given: Any, result: torch.Tensor) -> None:
+        graphs.add(result)
+        predictions.add(result)
+
+    def step(*given: Any) -> None:
+        steps.append({"graphs": graphs.alive(), "bytes": inside.alive(), "predictions": predictions.alive()})
+
+    model.register_forward_hook(forward)
+    model[1].register_forward_hook(lambda module, given, result: inside.add(result))
+    optimizer.register_step_pre_hook(step)
+    with engine_passes(*model.parameters()) as passes:
+        returned = answer(model, optimizer, _Batches(batches))
+    seen = {
+        "returned": plain(returned),
+        "graphs": graphs.alive(),
+        "bytes": inside.alive(),
+        "predictions": predictions.alive(),
+        "steps": steps,
+        "passes": len(passes),
+        "parameters": [Array.of(parameter) for parameter in model.parameters()],
+    }
+    del returned
+    return seen
+
+
+class _Batches:
+    """Batches for one loop after the other, as a DataLoader has them: no list, no indexing."""
+
+    def __init__(self, batches: list[Batch]) -> None:
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[Batch]:
+        return iter(self._batches)
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+
+def frugal(answer: Answer, case: Case) -> Observation:
+    blocks, x = stack(case)
+    runs: list[int] = [0] * len(blocks)
+
+    def count(number: int) -> Callable[..., None]:
+        def hook(*given: Any) -> None:
+            runs[number] += 1
+
+        return hook
+
+    for number, block in enumerate(blocks):
+        block.register_forward_pre_hook(count(number))
+    before = Array.of(x)
+    direction = case.given["direction"].tensor()
+    tensors = [x, *blocks.parameters()]
+    with PeakMemory() as memory:
+        torch.manual_seed(case.given["seed"])
+        y = answer(blocks, x)
+        seen: Observation = {"returned": plain(y), "kept": memory.alive(), "attached": False, "gradients": None}
+        if type(y) is torch.Tensor and y.requires_grad and y.shape == x.shape and y.dtype == x.dtype:
+            seen["attached"] = True
+            gradients = torch.autograd.grad(y, tensors, direction, allow_unused=True)
+            seen["gradients"] = [plain(gradient) for gradient in gradients]
+            del gradients
+    return {**seen, "peak": memory.peak, "runs": max(runs), "x": Array.of(x) == before}
+
+
+def _states(loss: torch.Tensor) -> list[str]:
+    return [entry.state for entry in instrument.saved(loss)]

@@ -1,0 +1,92 @@
+"""What is still alive: memory and graphs, watched without keeping either."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class Memory:
+    """The memory of some tensors, each storage once."""
+
+    def __init__(self) -> None:
+        self.at_most = 0  # bytes alive when last counted, and all that was added since
+        self._storages: dict[int, tuple[StorageWeakRef, int]] = {}
+
+    def add(self, tensor: torch.Tensor) -> None:
+        """Watch the memory of a tensor: all of its base, if it is a view."""
+        storage = tensor.untyped_storage()
+        known = self._storages.get(storage._cdata)
+        if known is None or _gone(known[0]):  # an address may be used again
+            size = storage.nbytes()
+            self._storages[storage._cdata] = StorageWeakRef(storage), size
+            self.at_most += size
+
+    def alive(self) -> int:
+        """Return how many of the watched bytes are still held by anything."""
+        self._storages = {key: held for key, held in self._storages.items() if not _gone(held[0])}
+        self.at_most = sum(size for _, size in self._storages.values())
+        return self.at_most
+
+
+def _gone(storage: StorageWeakRef) -> bool:
+    return bool(storage.expired())
+
+
+class Graphs:
+    """The graphs of some tensors, one for each tensor."""
+
+    def __init__(self) -> None:
+        self._tokens: list[weakref.ref[_Token]] = []
+
+    def add(self, tensor: torch.Tensor) -> None:
+        """Watch the node that made a tensor. Nodes allow no weak reference, but what they carry does."""
+        if tensor.grad_fn is not None:
+            token = _Token()
+            metadata: dict[Any, Any] = tensor.grad_fn.metadata  # type: ignore[assignment]
+            metadata[_Token] = token
+            self._tokens.append(weakref.ref(token))
+
+    def alive(self) -> int:
+        """Return how many of the watched nodes are still held by anything."""
+        return sum(token() is not None for token in self._tokens)
+
+
+class _Token:
+    """Lives as long as the node that carries it."""
+
+
+class PeakMemory(TorchDispatchMode):
+    """The most bytes that tensors made in the body held at one time. Backward passes and recomputing count."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.peak = 0
+        self._memory = Memory()
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        given = {tensor.untyped_storage()._cdata for tensor in _tensors(args)}
+        for tensor in _tensors((result,)):
+            if tensor.untyped_storage()._cdata not in given:  # a view of something given was not made here
+                self._memory.add(tensor)
+        if self._memory.at_most > self.peak:  # counting takes time
+            self.peak = max(self.peak, self._memory.alive())
+        return result
+
+    def alive(self) -> int:
+        """Return how many bytes made in the body are held now."""
+        return self._memory.alive()
+
+
+def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from _tensors(value)

@@ -48,7 +48,7 @@ def _real_run(case: Case) -> Run:
     order: list[int] = []
     for index, node in enumerate(nodes):
         node.register_prehook(lambda gradients, index=index: order.append(index))
-    scene.loss.backward()  # type: ignore[no-untyped-call]
+    scene.loss.backward()
     return Run(order, [type(node).__name__ for node in nodes], [node._sequence_nr() for node in nodes])
 
 
@@ -235,7 +235,7 @@ def _one_contribution(case: Case, seen: Observation) -> bool:
         return bool(wrong) and all(
             _partly_missing(seen["gradients"][name].tensor(), right) for name, right in wrong.items()
         )
-    scene.loss.backward()  # type: ignore[no-untyped-call]
+    scene.loss.backward()
     return seen["runs"] == 1 and bool(scene.arrived) and not close(seen["arrived"][0], scene.arrived[0])
 
 

@@ -65,7 +65,7 @@ class PeakMemory(TorchDispatchMode):
     """The most bytes that tensors made in the body held at one time. Backward passes and recomputing count."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.peak = 0
         self._memory = Memory()
 

@@ -166,7 +166,7 @@ def _edge(tensor: torch.Tensor) -> tuple[LiveNode, int]:
         try:
             return get_gradient_edge(tensor).node, 0
         except NotImplementedError:  # it takes a view, and sparse leaves have none
-            touched: Any = _Touch.apply(tensor)
+            touched: Any = _Touch.apply(tensor)  # type: ignore[no-untyped-call]
             return touched.grad_fn.next_functions[0][0], 0
 
 

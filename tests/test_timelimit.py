@@ -7,8 +7,12 @@ import threading
 import time
 
 import pytest
+from torch.utils._python_dispatch import _get_current_dispatch_mode
 
+from course_utils.checks.data import Case, TimedOut
+from course_utils.checks.examine import observe
 from course_utils.checks.timelimit import TimeUp, time_limit
+from course_utils.graph.alive import PeakMemory
 
 
 def spin() -> None:
@@ -101,3 +105,26 @@ def test_a_timer_of_the_session_is_put_back():
     finally:
         signal.signal(signal.SIGALRM, before)
         signal.setitimer(signal.ITIMER_REAL, *timer)  # pytest-timeout's
+
+
+OBSERVER = """
+class Slow(PeakMemory):
+    def __exit__(self, *error):
+        until = time.monotonic() + 0.3
+        while time.monotonic() < until:
+            pass
+        super().__exit__(*error)
+
+def observer(answer, case):
+    with Slow():
+        answer()
+"""
+
+
+def test_what_the_course_puts_back_is_not_interrupted():
+    """A mode that an observer entered is left again, however slowly that goes."""
+    space = {"PeakMemory": PeakMemory, "time": time}
+    exec(compile(OBSERVER, observe.__code__.co_filename, "exec"), space)  # as if it were the course's own code
+    seen, _ = observe(space["observer"], retry, Case(""), seed=1, seconds=0.1)
+    assert seen == TimedOut(0.1)
+    assert _get_current_dispatch_mode() is None

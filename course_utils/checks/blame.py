@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import linecache
-import os
-import sysconfig
 import traceback
-from pathlib import Path
 
 from course_utils.checks.data import Raised, printable, type_name
+from course_utils.checks.frames import is_learners
 from course_utils.checks.timelimit import TimeUp, time_limit
 
 MAX_TEXT = 2000
-
-_PACKAGE = str(Path(__file__).parents[1]) + os.sep
-_LIBRARIES = {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-_FOREIGN = (_PACKAGE, *_LIBRARIES, "<frozen ")
 
 
 def raised_by_learner(error: BaseException) -> Raised:
@@ -23,7 +17,7 @@ def raised_by_learner(error: BaseException) -> Raised:
     line, number = "", 0
     for frame, frame_line in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename
-        if not file.startswith(_FOREIGN):
+        if is_learners(file):
             source = linecache.getline(file, frame_line, frame.f_globals).strip()
             if source:  # code made by exec has none; then the line that called exec is the one to show
                 line, number = source[:MAX_TEXT], frame_line

@@ -9,17 +9,16 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from course_utils.checks.frames import is_course, is_learners
 
 # A loop may swallow the first exception that stops it, so it is raised again and again until it gets through.
 AGAIN_SECONDS = 0.05
 
 
-# Lines of these must run when the time is over, or nothing would be put back.
-_PACKAGE = str(Path(__file__).parents[1])
-_OURS = (__file__, contextlib.__file__)
+_LEAVING = (__file__, contextlib.__file__)
 
 
 class TimeUp(BaseException):
@@ -43,24 +42,28 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _by_signal(seconds: float) -> Iterator[None]:
-    over = False
+    over = raised = False
 
     def on_line(frame: FrameType, event: str, argument: Any) -> Any:
-        if over or frame.f_code.co_filename in _OURS:
+        if over or not is_learners(frame.f_code.co_filename):
             return None
         if event == "line":
             raise TimeUp
         return on_line
 
     def stop(number: int, frame: FrameType | None) -> None:
-        if over:
+        nonlocal raised
+        learners = list(_learners(frame))
+        if over or (raised and not learners):  # what runs now puts things back
             return
-        # A loop around try and except: catches what is raised inside the try. So from now on every line raises, the
-        # lines of the handler too, up to the frames that are not the stopped code's.
+        if frame is not None and frame.f_code.co_filename in _LEAVING:
+            return  # raised here it would skip the `finally` below and leave the timer on; the next one comes soon
+        raised = True
+        # A loop around try and except: catches what is raised inside the try. So from now on every line of the
+        # learner's raises, those of the handlers too.
         sys.settrace(on_line)
-        while frame is not None and not frame.f_code.co_filename.startswith(_PACKAGE):
-            frame.f_trace = on_line
-            frame = frame.f_back
+        for inner in learners:
+            inner.f_trace = on_line
         raise TimeUp
 
     tracing = sys.gettrace()
@@ -76,6 +79,14 @@ def _by_signal(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
         if left:  # the session had a timer of its own
             signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - start), 0.001), interval)
+
+
+def _learners(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield the frames of the code that the course has called, without those of libraries, innermost first."""
+    while frame is not None and not is_course(frame.f_code.co_filename):
+        if is_learners(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
 
 
 @contextlib.contextmanager

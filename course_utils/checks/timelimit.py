@@ -54,7 +54,7 @@ def _by_signal(seconds: float) -> Iterator[None]:
 
     def stop(number: int, frame: FrameType | None) -> None:
         if over or (frame is not None and frame.f_code.co_filename in _OURS):
-            return  # raised on the way into _by_signal's `finally`, it would leave the timer on; the next one comes soon
+            return  # raised on the way into _by_signal's `finally`, it would leave the timer on; the next comes soon
         # A loop around try and except: catches what is raised inside the try. So from now on every line raises, the
         # lines of the handler too, up to the frames that are not the stopped code's.
         sys.settrace(on_line)

@@ -236,8 +236,9 @@ used_outputs = Exercise(
     hints=(
         "An edge is a pair. The second number says at which output of the node it arrives.",
         "Look at every edge of the graph, and at the one edge that is in no next_functions: the one from the tensor.",
-        "Put get_gradient_edge(tensor) and every pair in the next_functions of every node through one test: is the "
-        "pair's node the node asked about? Collect the indices in a set, and return them sorted.",
+        "If the tensor requires no gradient, return an empty list. Otherwise put get_gradient_edge(tensor) and every "
+        "pair in the next_functions of every node through one test: is the pair's node the node asked about? "
+        "Collect the indices in a set, and return them sorted.",
     ),
     misconceptions=(
         Misconception(

@@ -48,7 +48,28 @@ def judge_build(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("numbers", not seen["changed"], message)
     message = f"Your function wrote to .grad of {listed(seen['graded'])}. No backward pass is asked for."
     yield Finding("grad", not seen["graded"], message)
-    yield Finding("graph", nodes == WANTED, f"The graph of your result is not the wanted one:\n{written(nodes)}")
+    message = f"{first_difference(nodes)} This is the graph of your result:\n{written(nodes)}"
+    yield Finding("graph", nodes == WANTED, message)
+
+
+def first_difference(nodes: list[list[Any]]) -> str:
+    """Say in one sentence where a graph is not the wanted one."""
+    for index, (wanted, node) in enumerate(zip(WANTED, nodes, strict=False)):
+        if node[0] != wanted[0]:
+            return f"Node {index} is {_called(node)}; the wanted one is {_called(wanted)}."
+        if node != wanted:
+            ends, others = (_ends(it) or "nothing" for it in (node, wanted))
+            return f"Node {index}, {_called(node)}, has edges to {ends}; the wanted ones are to {others}."
+    return f"Your graph has {len(nodes)} nodes; the wanted one has {len(WANTED)}."
+
+
+def _called(node: list[Any]) -> str:
+    return {"a": "the leaf a", "b": "the leaf b"}.get(node[0], str(node[0]))
+
+
+def _ends(node: list[Any]) -> str:
+    edges = ("none" if it is None else f"{it[0]} (output {it[1]})" if it[1] else f"{it[0]}" for it in node[1:])
+    return ", ".join(edges)
 
 
 def written(nodes: list[list[Any]]) -> str:
@@ -56,14 +77,9 @@ def written(nodes: list[list[Any]]) -> str:
     if not nodes:
         return "no graph: nothing was recorded"
     lines = []
-    for index, (name, *edges) in enumerate(nodes):
-        to = [
-            "none" if edge is None else f"{edge[0]} (output {edge[1]})" if edge[1] else f"{edge[0]}" for edge in edges
-        ]
-        text = f"-> {', '.join(to)}" if to else ""
-        lines.append(
-            f"{index} {name} {text}".rstrip() if to else f"{index} {'leaf ' if name in ('a', 'b') else ''}{name}"
-        )
+    for index, node in enumerate(nodes):
+        ends, leaf = _ends(node), "leaf " if node[0] in ("a", "b") else ""
+        lines.append(f"{index} {node[0]} -> {ends}" if ends else f"{index} {leaf}{node[0]}")
     return "\n".join(lines)
 
 
@@ -150,7 +166,7 @@ def judge_loss(case: Case, seen: Observation) -> Iterator[Finding]:
 def _ends_in(strangers: list[str | list[int]]) -> str:
     leaves = [leaf if isinstance(leaf, str) else f"a leaf of shape {tuple(leaf)}" for leaf in strangers]
     are = "is no parameter" if len(leaves) == 1 else "are no parameters"
-    return f"The graph of your loss ends in {abridged(leaves)}, which {are} of the model."
+    return f"The graph of your loss ends in {abridged(list(dict.fromkeys(leaves)))}, which {are} of the model."
 
 
 def _cut_loss(model: nn.Module, case: Case) -> torch.Tensor:

@@ -1,5 +1,7 @@
 """Right and wrong answers to the exercises of lesson 01."""
 
+import copy
+
 import torch
 from torch import nn
 from torch.autograd.graph import get_gradient_edge
@@ -131,6 +133,41 @@ def walk_by_name(tensor):
     return list({node.name(): node for node in walk_a_growing_list(tensor)}.values())
 
 
+def walk_remembering_pairs(tensor):
+    pairs = [tuple(get_gradient_edge(tensor))[:2]] if tensor.requires_grad else []
+    seen = set(pairs)
+    for node, _ in pairs:
+        for pair in node.next_functions:
+            if pair[0] is not None and pair not in seen:
+                seen.add(pair)
+                pairs.append(pair)
+    return [node for node, _ in pairs]
+
+
+def walk_from_grad_fn(tensor):
+    return walk_a_growing_list(tensor) if tensor.grad_fn is not None else []
+
+
+def walk_following_none(tensor):
+    nodes = walk_start(tensor)
+    seen = set(nodes)
+    for node in nodes:
+        for to, _ in node.next_functions:
+            if to not in seen:
+                seen.add(to)
+                nodes.append(to)
+    return nodes
+
+
+def walk_starting_at_none(tensor):
+    return list(tensor.grad_fn.next_functions) and walk_a_growing_list(tensor)
+
+
+def walk_returning_what_it_remembers(tensor, seen=set()):  # noqa: B006
+    seen.update(walk_a_growing_list(tensor))
+    return list(seen)
+
+
 # leaves_of
 
 
@@ -189,6 +226,8 @@ def leaves_changed(tensor):
 
 
 def outputs_by_edges(tensor, node):
+    if not tensor.requires_grad:
+        return []
     start = get_gradient_edge(tensor)
     edges = [(start.node, start.output_nr)]
     for other in walk_a_growing_list(tensor):
@@ -215,8 +254,7 @@ def outputs_between_nodes(tensor, node):
 
 
 def outputs_per_edge(tensor, node):
-    start = get_gradient_edge(tensor)
-    edges = [(start.node, start.output_nr)]
+    edges = [(tensor.grad_fn, tensor.output_nr)]
     for other in walk_a_growing_list(tensor):
         edges += other.next_functions
     return sorted(output for to, output in edges if to is node)
@@ -231,6 +269,40 @@ def outputs_by_name(tensor, node):
     for other in walk_a_growing_list(tensor):
         edges += other.next_functions
     return sorted({output for to, output in edges if to is not None and to.name() == node.name()})
+
+
+def outputs_refused_without_a_graph(tensor, node):
+    get_gradient_edge(tensor)
+    return outputs_by_edges(tensor, node)
+
+
+def outputs_of_the_first_edge(tensor, node):
+    found, seen, stack = set(), set(), [(tensor.grad_fn, tensor.output_nr)]
+    while stack:
+        to, output = stack.pop()
+        if to is None or to in seen:
+            continue
+        seen.add(to)
+        if to is node:
+            found.add(output)
+        stack.extend(to.next_functions)
+    return sorted(found)
+
+
+def outputs_remembering(tensor, node, known=set()):  # noqa: B006
+    if tensor in known:
+        return []
+    known.add(tensor)
+    return outputs_by_edges(tensor, node)
+
+
+def outputs_recursive(tensor, node):
+    walk_recursive(tensor)
+    return outputs_by_edges(tensor, node)
+
+
+def outputs_of_the_tensor(tensor, node):
+    return [tensor.output_nr] if tensor.grad_fn is node else []
 
 
 def outputs_of_the_first(tensor, node):
@@ -301,6 +373,11 @@ def build_new_leaves(a, b):
     return build_by_operators(a, b)
 
 
+def build_and_backward(a, b):
+    build_by_operators(a, b).sum().backward()
+    return build_by_operators(a, b)
+
+
 def build_in_place(a, b):
     with torch.no_grad():
         a.mul_(2)
@@ -357,6 +434,23 @@ def loss_and_backward(model, x, target):
     return loss
 
 
+def loss_after_zero_grad(model, x, target):
+    model.zero_grad()
+    return loss_repaired(model, x, target)
+
+
+def loss_of_a_copy(model, x, target):
+    return loss_repaired(copy.deepcopy(model), x, target)
+
+
+def loss_tracking_x(model, x, target):
+    return loss_repaired(model, x.requires_grad_(), target)
+
+
+def loss_tracking_target(model, x, target):
+    return loss_repaired(model, x, target.requires_grad_())
+
+
 def loss_resetting(model, x, target):
     loss = loss_repaired(model, x, target)
     with torch.no_grad():
@@ -383,6 +477,41 @@ def names_by_modules(model, loss):
                 names.append(f"{prefix}.{name}" if prefix else name)
     names.sort()
     return names
+
+
+def names_by_numbers(model, loss):
+    leaves = [leaf for leaf in leaves_by_walking(loss) if leaf.requires_grad]
+    named = model.named_parameters(remove_duplicate=False)
+    return sorted(n for n, it in named if not any(it.shape == leaf.shape and torch.equal(it, leaf) for leaf in leaves))
+
+
+def names_of_the_state(model, loss):
+    reached = {id(leaf) for leaf in leaves_by_walking(loss) if leaf.requires_grad}
+    return sorted(name for name, it in model.state_dict(keep_vars=True).items() if id(it) not in reached)
+
+
+def names_by_different_modules(model, loss):
+    reached = {id(leaf) for leaf in leaves_by_walking(loss) if leaf.requires_grad}
+    names = []
+    for prefix, module in model.named_modules():
+        for name, parameter in module.named_parameters(recurse=False, remove_duplicate=False):
+            if id(parameter) not in reached:
+                names.append(f"{prefix}.{name}" if prefix else name)
+    return sorted(names)
+
+
+def names_if_there_is_a_graph(model, loss):
+    return names_by_leaves(model, loss) if loss.requires_grad else []
+
+
+def names_after_zero_grad(model, loss):
+    model.zero_grad()
+    return names_by_leaves(model, loss)
+
+
+def names_recursive(model, loss):
+    walk_recursive(loss)
+    return names_by_leaves(model, loss)
 
 
 def names_frozen(model, loss):
@@ -464,6 +593,10 @@ MISCONCEIVED = {
     ("predict_graph", "constants counted"): {**FACTS, "nodes": 9, "leaves": 3, "nones": 0},
     ("predict_graph", "edges as nodes"): {**FACTS, "edges_into_tanh": 2, "paths": 4},
     ("walk", "every path"): walk_every_path,
+    ("walk", "every output"): walk_remembering_pairs,
+    ("walk", "nothing for a leaf"): walk_from_grad_fn,
+    ("walk", "None followed"): walk_following_none,
+    ("walk", "None as the start"): walk_starting_at_none,
     ("walk", "recursion"): walk_recursive,
     ("walk", "pairs"): walk_pairs,
     ("walk", "None kept"): walk_with_none,
@@ -473,16 +606,20 @@ MISCONCEIVED = {
     ("leaves_of", "copies"): lambda tensor: [leaf.detach() for leaf in leaves_by_walking(tensor)],
     ("leaves_of", "once per path"): leaf_per_path,
     ("leaves_of", "recursion"): leaves_recursive,
+    ("leaves_of", "frozen later"): lambda tensor: [it for it in leaves_by_walking(tensor) if it.requires_grad],
+    ("leaves_of", "a leaf without a graph"): lambda t: [t] if t.is_leaf else leaves_by_walking(t),
     ("used_outputs", "one entry per edge"): outputs_per_edge,
     ("used_outputs", "all outputs"): outputs_all,
     ("used_outputs", "own output missing"): outputs_between_nodes,
     ("used_outputs", "any node of that name"): outputs_by_name,
+    ("used_outputs", "only the first edge"): outputs_of_the_first_edge,
+    ("used_outputs", "recursion"): outputs_recursive,
     ("build_graph", "computed twice"): build_twice,
     ("build_graph", "indexing"): build_indexing,
     ("build_graph", "no constant"): build_without_constant,
     ("build_graph", "other order"): build_other_order,
     ("connected_loss", "a flag on a copy"): loss_variant(copy=True),
-    ("connected_loss", "a parameter inside the forward pass"): loss_variant(wrap=True),
+    ("connected_loss", "a leaf made on the way"): loss_variant(wrap=True),
     ("connected_loss", "one path still cut"): loss_variant(hidden=True),
     ("connected_loss", "input overwritten"): loss_variant(clone=False),
     ("without_gradient", "frozen only"): names_frozen,
@@ -490,16 +627,29 @@ MISCONCEIVED = {
     ("without_gradient", "second name left out"): names_once,
     ("without_gradient", "ran backward"): names_by_grad,
     ("without_gradient", "reached is enough"): names_by_graph_alone,
+    ("without_gradient", "equal numbers"): names_by_numbers,
+    ("without_gradient", "buffers"): names_of_the_state,
+    ("without_gradient", "a loss without a graph"): names_if_there_is_a_graph,
+    ("without_gradient", "stored .grad"): names_by_stored_grad,
+    ("without_gradient", "recursion"): names_recursive,
 }
 
 WRONG = {
-    "predict_leaves": [dict.fromkeys(LEAVES, True), dict.fromkeys(LEAVES, 1), {**LEAVES, "late": ...}, list(LEAVES)],
+    "predict_leaves": [
+        dict.fromkeys(LEAVES, True),
+        dict.fromkeys(LEAVES, 1),
+        {**LEAVES, "late": ...},
+        list(LEAVES),
+        {**LEAVES, "late": "True"},
+    ],
     "predict_graph": [
         {**FACTS, "grad_fn": "AddBackward0"},
         {**FACTS, "paths": 2},
         {**FACTS, "nones": 0},
         {**FACTS, "edges_into_tanh": 4},
         {**FACTS, "nodes": "8"},
+        {**FACTS, "grad_fn": "SumBackward"},
+        {**FACTS, "grad_fn": "<SumBackward0>"},
         8,
     ],
     "walk": [
@@ -507,6 +657,7 @@ WRONG = {
         walk_after_backward,
         walk_first_inputs,
         walk_by_name,
+        walk_returning_what_it_remembers,
         lambda tensor: trace(tensor).nodes,
         lambda tensor: len(walk_a_growing_list(tensor)),
         lambda tensor: {node: True for node in walk_a_growing_list(tensor)},
@@ -529,6 +680,9 @@ WRONG = {
         outputs_unsorted,
         outputs_by_hook,
         outputs_with_own,
+        outputs_of_the_tensor,
+        outputs_refused_without_a_graph,
+        outputs_remembering,
         lambda tensor, node: set(outputs_by_edges(tensor, node)),
         lambda tensor, node: [float(output) for output in outputs_by_edges(tensor, node)],
         lambda tensor, node: [bool(output) for output in outputs_by_edges(tensor, node)],
@@ -539,6 +693,7 @@ WRONG = {
         build_first_output,
         build_new_leaves,
         build_in_place,
+        build_and_backward,
         lambda a, b: build_by_operators(a, b).sum(),
         lambda a, b: build_by_operators(a, b.detach()),
         lambda a, b: a + b,
@@ -552,12 +707,17 @@ WRONG = {
         loss_with_touch,
         loss_and_backward,
         loss_resetting,
+        loss_after_zero_grad,
+        loss_of_a_copy,
+        loss_tracking_x,
+        loss_tracking_target,
         lambda model, x, target: loss_repaired(model, x, target).requires_grad_().reshape(1),
         lambda model, x, target: loss_repaired(model, x, target).float(),
     ],
     "without_gradient": [
         names_by_shape,
-        names_by_stored_grad,
+        names_by_different_modules,
+        names_after_zero_grad,
         names_by_layers,
         names_unsorted,
         names_and_freeze,

@@ -109,9 +109,14 @@ walk = Exercise(
             "every path",
             "Your walk visits a node again for every path that leads to it. Shared nodes appear several times, and "
             "40 doublings have 2**40 paths.",
-            reading.repeated,
+            reading.every_path,
             ended=("TimedOut",),
             ended_in=("40 doublings", "a recurrent loop"),
+        ),
+        Misconception(
+            "every output",
+            "You remember pairs of node and output. A node that is reached at two outputs stands in your list twice.",
+            reading.by_pairs,
         ),
         Misconception(
             "recursion",
@@ -135,6 +140,24 @@ walk = Exercise(
             "leaves left out",
             "Your walk returns the operations and leaves out the nodes called AccumulateGrad.",
             reading.only_operations,
+        ),
+        Misconception(
+            "nothing for a leaf",
+            "For a tensor that is itself a leaf, grad_fn is None, and your walk returned an empty list.",
+            reading.nothing_for_a_leaf,
+        ),
+        Misconception(
+            "None followed",
+            "Your walk asks None for its next_functions. None stands in a node's next_functions for each input that "
+            "needs no gradient.",
+            ended=("AttributeError",),
+            ended_in=("an input that needs no gradient", "a random graph", "a recurrent loop"),
+        ),
+        Misconception(
+            "None as the start",
+            "Your walk takes grad_fn for a node where it is None: at a leaf, and at a tensor without a graph.",
+            ended=("AttributeError",),
+            ended_in=("a leaf", "a tensor without a graph"),
         ),
         Misconception(
             "remembers the last call",
@@ -186,6 +209,17 @@ leaves_of = Exercise(
             ended=("RecursionError",),
             ended_in=("a chain of 3,500 operations",),
         ),
+        Misconception(
+            "frozen later",
+            "Your list lacks w, which was frozen after the forward pass. It is still in the graph.",
+            reading.frozen_left_out,
+        ),
+        Misconception(
+            "a leaf without a graph",
+            "You returned the tensor itself. It is a leaf, but it requires no gradient, so no graph leads to it; "
+            "the list should be empty.",
+            reading.returned_itself,
+        ),
     ),
 )
 
@@ -202,8 +236,9 @@ used_outputs = Exercise(
     hints=(
         "An edge is a pair. The second number says at which output of the node it arrives.",
         "Look at every edge of the graph, and at the one edge that is in no next_functions: the one from the tensor.",
-        "Put get_gradient_edge(tensor) and every pair in the next_functions of every node through one test: is the "
-        "pair's node the node asked about? Collect the indices in a set, and return them sorted.",
+        "If the tensor requires no gradient, return an empty list. Otherwise put get_gradient_edge(tensor) and every "
+        "pair in the next_functions of every node through one test: is the pair's node the node asked about? "
+        "Collect the indices in a set, and return them sorted.",
     ),
     misconceptions=(
         Misconception(
@@ -226,6 +261,18 @@ used_outputs = Exercise(
             "any node of that name",
             "You counted the outputs of another operation of the same kind. Two nodes can have one name.",
             reading.by_name_only,
+        ),
+        Misconception(
+            "only the first edge",
+            "You look only at the first edge that arrives at the node. A node that was seen before can still be "
+            "reached at other outputs.",
+            reading.first_edge_only,
+        ),
+        Misconception(
+            "recursion",
+            "Your search calls itself once for each node on the way. Python stops that after a few thousand calls.",
+            ended=("RecursionError",),
+            ended_in=("a chain of 3,500 operations",),
         ),
     ),
 )
@@ -300,9 +347,9 @@ connected_loss = Exercise(
             models.flag_on_a_copy,
         ),
         Misconception(
-            "a parameter inside the forward pass",
-            "The graph of your loss ends in a parameter that is created on the way. nn.Parameter makes a new leaf: "
-            "gradients stop there and do not reach the layers before it.",
+            "a leaf made on the way",
+            "The graph of your loss ends in a leaf that your function made: by nn.Parameter, by requires_grad_(), or "
+            "by copying the model. Gradients stop there and do not reach what it was made from.",
             models.wrapped_again,
         ),
         Misconception(
@@ -366,6 +413,32 @@ without_gradient = Exercise(
             "You went by the graph alone. A parameter that was frozen after the forward pass is still in the graph, "
             "and its node gives it no gradient.",
             models.frozen_too_late,
+        ),
+        Misconception(
+            "equal numbers",
+            "You compare numbers. Two different parameters can hold equal numbers; compare the objects.",
+            models.compared_numbers,
+        ),
+        Misconception(
+            "buffers",
+            "You list buffers. The names asked for are those of parameters.",
+            models.buffers_too,
+        ),
+        Misconception(
+            "a loss without a graph",
+            "A loss without a graph gives no parameter a gradient. All names belong in the list.",
+            models.nothing_without_a_graph,
+        ),
+        Misconception(
+            "stored .grad",
+            "You looked at .grad. It tells what earlier passes left.",
+            models.by_stored_grad,
+        ),
+        Misconception(
+            "recursion",
+            "Your search calls itself once for each node on the way. Python stops that after a few thousand calls.",
+            ended=("RecursionError",),
+            ended_in=("a chain of 3,500 operations",),
         ),
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import torch
@@ -45,7 +46,30 @@ def judge_build(case: Case, seen: Observation) -> Iterator[Finding]:
         return
     message = f"Your function changed the numbers in {listed(seen['changed'])}."
     yield Finding("numbers", not seen["changed"], message)
-    yield Finding("graph", nodes == WANTED, f"The graph of your result is not the wanted one:\n{written(nodes)}")
+    message = f"Your function wrote to .grad of {listed(seen['graded'])}. No backward pass is asked for."
+    yield Finding("grad", not seen["graded"], message)
+    message = f"{first_difference(nodes)} This is the graph of your result:\n{written(nodes)}"
+    yield Finding("graph", nodes == WANTED, message)
+
+
+def first_difference(nodes: list[list[Any]]) -> str:
+    """Say in one sentence where a graph is not the wanted one."""
+    for index, (wanted, node) in enumerate(zip(WANTED, nodes, strict=False)):
+        if node[0] != wanted[0]:
+            return f"Node {index} is {_called(node)}; the wanted one is {_called(wanted)}."
+        if node != wanted:
+            ends, others = (_ends(it) or "nothing" for it in (node, wanted))
+            return f"Node {index}, {_called(node)}, has edges to {ends}; the wanted ones are to {others}."
+    return f"Your graph has {len(nodes)} nodes; the wanted one has {len(WANTED)}."
+
+
+def _called(node: list[Any]) -> str:
+    return {"a": "the leaf a", "b": "the leaf b"}.get(node[0], str(node[0]))
+
+
+def _ends(node: list[Any]) -> str:
+    edges = ("none" if it is None else f"{it[0]} (output {it[1]})" if it[1] else f"{it[0]}" for it in node[1:])
+    return ", ".join(edges)
 
 
 def written(nodes: list[list[Any]]) -> str:
@@ -53,14 +77,9 @@ def written(nodes: list[list[Any]]) -> str:
     if not nodes:
         return "no graph: nothing was recorded"
     lines = []
-    for index, (name, *edges) in enumerate(nodes):
-        to = [
-            "none" if edge is None else f"{edge[0]} (output {edge[1]})" if edge[1] else f"{edge[0]}" for edge in edges
-        ]
-        text = f"-> {', '.join(to)}" if to else ""
-        lines.append(
-            f"{index} {name} {text}".rstrip() if to else f"{index} {'leaf ' if name in ('a', 'b') else ''}{name}"
-        )
+    for index, node in enumerate(nodes):
+        ends, leaf = _ends(node), "leaf " if node[0] in ("a", "b") else ""
+        lines.append(f"{index} {node[0]} -> {ends}" if ends else f"{index} {leaf}{node[0]}")
     return "\n".join(lines)
 
 
@@ -111,18 +130,19 @@ def loss_cases(seed: int) -> list[Case]:
 
     return [
         Case(name, {part: numbers(size) for part, size in {**sizes, "x": (rows, 5), "target": (rows, 2)}.items()})
-        for name, rows in {"four samples": 4, "three samples": 3}.items()
+        for name, rows in {"four samples of float64": 4, "three samples of float64": 3}.items()
     ]
 
 
 def judge_loss(case: Case, seen: Observation) -> Iterator[Finding]:
-    yield right_value(seen["returned"], _cut_loss(gated_model(case), case), "Your loss")
+    value = right_value(seen["returned"], _cut_loss(gated_model(case), case), "Your loss")
+    yield value
     given = [name for name in ("x", "target") if not close(seen[name], case.given[name].tensor())]
     yield Finding("inputs", not given, f"Your function changed the numbers in {listed(given)}.")
     changed = seen["changed"]
     yield Finding("parameters", not changed, f"Your function changed the numbers in {listed(changed)}.")
     graded = seen["graded"]
-    yield Finding("grad", not graded, f"Your function wrote to .grad of {listed(graded)}.")
+    yield Finding("grad", not graded, f"Your function changed .grad of {listed(graded)}.")
     if not seen["recorded"]:
         yield Finding("graph", False, "The loss that you returned was not made by a recorded operation.")
         return
@@ -132,14 +152,21 @@ def judge_loss(case: Case, seen: Observation) -> Iterator[Finding]:
     missing = [name for name in names if name not in seen["reached"]]
     yield Finding("reached", not missing, f"The graph of your loss does not reach {listed(missing)}.")
     strangers = seen["strangers"]
-    leaves = "a leaf that is" if strangers == 1 else f"{strangers} leaves that are"
-    yield Finding("own leaves", not strangers, f"The graph of your loss ends in {leaves} no parameter of the model.")
+    yield Finding("own leaves", not strangers, _ends_in(strangers))
     refused = seen["refused"]
     yield Finding("backward", not refused, f"A backward pass from your loss raises: {refused}")
+    if not value.ok:
+        return
     compared = [name for name in names if name not in missing and not refused]
     wrong = [name for name in compared if not _right_slope(case, name, seen["grads"].get(name))]
     message = f"The gradient of {listed(wrong)} is not the slope of the loss: a path to it is missing, or one too many."
     yield Finding("gradient", not wrong, message)
+
+
+def _ends_in(strangers: list[str | list[int]]) -> str:
+    leaves = [leaf if isinstance(leaf, str) else f"a leaf of shape {tuple(leaf)}" for leaf in strangers]
+    are = "is no parameter" if len(leaves) == 1 else "are no parameters"
+    return f"The graph of your loss ends in {abridged(list(dict.fromkeys(leaves)))}, which {are} of the model."
 
 
 def _cut_loss(model: nn.Module, case: Case) -> torch.Tensor:
@@ -166,7 +193,8 @@ def flag_on_a_copy(case: Case, seen: Observation) -> bool:
 
 
 def wrapped_again(case: Case, seen: Observation) -> bool:
-    return bool(seen.get("strangers")) and seen["recorded"]
+    strangers = seen.get("strangers", [])
+    return bool(strangers) and all(isinstance(leaf, list) for leaf in strangers) and seen["recorded"]
 
 
 def input_overwritten(case: Case, seen: Observation) -> bool:
@@ -197,15 +225,25 @@ def model_cases(seed: int) -> list[Case]:
             **{"model": "frozen middle", "unfrozen after": ["2.bias"], "frozen after": ["0.weight"]},
         },
         "a recurrent loop": {"model": "unrolled"},
+        "two layers with equal numbers": {"model": "equal numbers"},
+        "a layer with buffers": {"model": "with buffers"},
+        "a frozen layer that is used twice": {"model": "layer twice"},
         "40 doublings": {"model": "doubled"},
+        "a chain of 3,500 operations": {"model": "chained"},
     }
     return [Case(name, {**given, "x": x}) for name, given in cases.items()]
 
 
 def learning(case: Case) -> dict[str, bool]:
     """Say for each name of a parameter whether a real backward pass leaves a gradient there."""
-    model, loss = model_and_loss(case)
-    model.zero_grad()
+    changes = (tuple(case.given.get(f"{what} after", ())) for what in ("frozen", "unfrozen"))
+    return _learning(case.given["model"], case.given["x"], *changes)
+
+
+@cache  # building the longest graphs takes longer than all the rest
+def _learning(name: str, x: Array, frozen: tuple[str, ...], unfrozen: tuple[str, ...]) -> dict[str, bool]:
+    given = {"model": name, "x": x, "frozen after": frozen, "unfrozen after": unfrozen}
+    model, loss = model_and_loss(Case("", given))
     if loss.requires_grad:
         torch.autograd.backward(loss)
     return {name: it.grad is not None for name, it in model.named_parameters(remove_duplicate=False)}
@@ -240,18 +278,42 @@ def judge_names(case: Case, seen: Observation) -> Iterator[Finding]:
 
 
 def only_frozen(case: Case, seen: Observation) -> bool:
-    return bool(seen["returned"] == sorted(_by_flag(case, False)))
+    return bool(seen["returned"] == sorted(_by_flag(case, False)) != names_for(case))
 
 
 def frozen_left_out(case: Case, seen: Observation) -> bool:
     live = _by_flag(case, True)
-    return bool(seen["returned"] == [name for name in names_for(case) if name in live])
+    return bool(seen["returned"] == [name for name in names_for(case) if name in live] != names_for(case))
 
 
 def second_name_left_out(case: Case, seen: Observation) -> bool:
     model, _ = model_and_loss(case)
     once = dict(model.named_parameters())
-    return bool(case.given["model"] == "tied" and seen["returned"] == [n for n in names_for(case) if n in once])
+    return bool(seen["returned"] == [name for name in names_for(case) if name in once] != names_for(case))
+
+
+def compared_numbers(case: Case, seen: Observation) -> bool:
+    """Tell whether names are missing because another parameter, one that learns, holds the same numbers."""
+    learns, parameters = learning(case), dict(model_and_loss(case)[0].named_parameters(remove_duplicate=False))
+    known = [parameters[name] for name in learns if learns[name]]
+    others = [name for name in names_for(case) if not any(torch.equal(parameters[name], it) for it in known)]
+    return bool(seen["returned"] == others != names_for(case))
+
+
+def buffers_too(case: Case, seen: Observation) -> bool:
+    received, buffers = seen["returned"], dict(model_and_loss(case)[0].named_buffers())
+    if not isinstance(received, list) or any(type(name) is not str for name in received):
+        return False
+    return [name for name in received if name not in buffers] == names_for(case) != received
+
+
+def nothing_without_a_graph(case: Case, seen: Observation) -> bool:
+    return bool(case.given["model"] == "no grad" and seen["returned"] == [])
+
+
+def by_stored_grad(case: Case, seen: Observation) -> bool:
+    held = case.given.get("has grad", ())
+    return bool(seen["returned"] == [name for name in sorted(learning(case)) if name not in held] != names_for(case))
 
 
 def frozen_too_late(case: Case, seen: Observation) -> bool:

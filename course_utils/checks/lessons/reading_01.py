@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -11,7 +12,7 @@ import torch
 from torch import nn
 
 from course_utils.checks.compare import describe, listed, right_entries
-from course_utils.checks.data import Case, Observation, Value
+from course_utils.checks.data import Array, Case, Observation, Other, Value
 from course_utils.checks.exercise import Finding
 from course_utils.checks.observing.graphs_01 import graph_of, outputs_of
 from course_utils.graph.trace import Graph, trace
@@ -43,7 +44,18 @@ def one_case(seed: int) -> list[Case]:
 
 def judge_leaves(case: Case, seen: Observation) -> Iterator[Finding]:
     leaves = {name: tensor.is_leaf for name, tensor in eight_tensors().items()}
-    yield from right_entries(seen["value"], leaves, "Your prediction")
+    value = seen["value"]
+    if isinstance(value, dict) and value.keys() == leaves.keys():
+        odd = [name for name, it in value.items() if type(it) is not bool and not _is_flag(it) and it != Other("...")]
+        if odd:
+            message = f"Each value must be True or False; the value for {odd[0]} is {describe(value[odd[0]])}."
+            yield Finding("flags", False, message)
+            return
+    yield from right_entries(value, leaves, "Your prediction")
+
+
+def _is_flag(item: Value) -> bool:
+    return isinstance(item, Array) and item.shape == () and item.dtype == "bool"
 
 
 def predicts(seen: Observation, belief: Callable[[torch.Tensor], bool], but: str = "") -> bool:
@@ -88,7 +100,23 @@ def _paths(graph: Graph, index: int) -> int:
 
 
 def judge_facts(case: Case, seen: Observation) -> Iterator[Finding]:
-    yield from right_entries(seen["value"], facts(predicted_graph()), "Your prediction")
+    value, right = seen["value"], facts(predicted_graph())
+    if isinstance(value, dict) and value.keys() == right.keys():
+        for key, item in value.items():
+            if item != Other("...") and (problem := _no_fact(key, item)):
+                yield Finding(f"kind of {key}", False, f"The value for {key} {problem}, and it is {describe(item)}.")
+                return
+    yield from right_entries(value, right, "Your prediction")
+
+
+def _no_fact(key: str, item: Value) -> str:
+    """Say what a value must be that is none of the kind asked for."""
+    if key != "grad_fn":
+        whole = isinstance(item, int | float | Array) and type(item) is not bool
+        return "" if whole else "must be a whole number"
+    if isinstance(item, str) and re.fullmatch(r"[A-Za-z]+[0-9]+", item):
+        return ""
+    return "must be the name exactly as name() gives it, with its digit"
 
 
 def counts(seen: Observation, **numbers: int) -> bool:
@@ -154,7 +182,11 @@ def judge_walk(case: Case, seen: Observation) -> Iterator[Finding]:
             yield Finding("type", False, f"{which} is {describe(items)}; expected a list of nodes.")
             continue
         places = range(len(graph.nodes))
-        strangers = sorted({str(item) for item in items if type(item) is not int or item not in places})
+        others = sorted({item[1] for item in items if _tagged(item, "node")})
+        message = f"{which} holds nodes of another graph: {abridged(others)}."
+        yield Finding("own nodes", not others, f"{message} Does your function keep a list or set between calls?")
+        strange = [item for item in items if not _tagged(item, "node")]
+        strangers = sorted({str(item) for item in strange if type(item) is not int or item not in places})
         message = f"{which} holds things that are no nodes of this graph, of type {listed(strangers)}."
         yield Finding("nodes only", not strangers, message)
         found = Counter(item for item in items if type(item) is int)
@@ -183,8 +215,34 @@ def holds(seen: Observation, kind: str) -> bool:
     return any(isinstance(items, list) and kind in items for items in seen["returned"])
 
 
+def by_pairs(case: Case, seen: Observation) -> bool:
+    """Tell whether each node came once for each of its outputs that is reached."""
+    items, graph = seen["returned"][0], graph_for(case)
+    if not isinstance(items, list) or any(type(item) is not int for item in items):
+        return False
+    arriving = Counter(node for node, _ in {(edge.node, edge.output) for _, edge in graph.edges})
+    counted = {node.index: max(1, arriving[node.index]) for node in graph.nodes}
+    return Counter(items) == counted and len(items) > len(counted)
+
+
+def every_path(case: Case, seen: Observation) -> bool:
+    return repeated(case, seen) and not by_pairs(case, seen)
+
+
+def nothing_for_a_leaf(case: Case, seen: Observation) -> bool:
+    return _finds_leaves(seen) and seen["returned"] == [[]]
+
+
+def _finds_leaves(seen: Observation) -> bool:
+    """Tell whether the leaf was found behind a result that was made of it."""
+    behind = seen.get("behind a result")
+    return isinstance(behind, list) and "AccumulateGrad" in behind
+
+
 def only_operations(case: Case, seen: Observation) -> bool:
     """Tell whether the nodes called AccumulateGrad are missing, and nothing else."""
+    if _finds_leaves(seen):
+        return False
     operations = {node.index for node in graph_for(case).nodes if not node.is_leaf}
     return all(isinstance(items, list) and _set_of(items) == operations for items in seen["returned"])
 
@@ -201,6 +259,7 @@ def leaves_cases(seed: int) -> list[Case]:
         Case("a detached branch", {"shape": "detached"}),
         Case("operations with several outputs", {"shape": "several outputs"}),
         Case("a view that was written to", {"shape": "written view"}),
+        Case("a leaf frozen after the forward pass", {"shape": "frozen later"}),
         Case("a random graph", random_program(seed, 5, 12)),
         Case("another random graph", random_program(seed + 1, 5, 12)),
         Case("40 doublings", {"shape": "doublings"}),
@@ -210,7 +269,7 @@ def leaves_cases(seed: int) -> list[Case]:
 
 
 def leaves_for(case: Case) -> tuple[str, ...]:
-    """Return the names of the tensors that a backward pass gives a gradient."""
+    """Return the names of the leaves that a backward pass arrives at."""
     return _leaves_of_shape(case.given["shape"]) if "shape" in case.given else _leaves_by_backward(case)
 
 
@@ -221,11 +280,11 @@ def _leaves_of_shape(shape: str) -> tuple[str, ...]:
 
 def _leaves_by_backward(case: Case) -> tuple[str, ...]:
     tensor, named = graph_of(case)
-    tracked = {name: leaf for name, leaf in named.items() if leaf.requires_grad}
     if not tensor.requires_grad:
         return ()
-    grads = torch.autograd.grad(tensor.sum(), list(tracked.values()), allow_unused=True)
-    return tuple(name for name, grad in zip(tracked, grads, strict=True) if grad is not None)
+    asked = [leaf.requires_grad_() for leaf in named.values()]  # also those that were frozen after the forward pass
+    grads = torch.autograd.grad(tensor.sum(), asked, allow_unused=True)
+    return tuple(name for name, grad in zip(named, grads, strict=True) if grad is not None)
 
 
 def judge_leaves_of(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -239,6 +298,9 @@ def judge_leaves_of(case: Case, seen: Observation) -> Iterator[Finding]:
     others = sorted({item[1] for item in items if _tagged(item, "type")})
     message = f"Your list holds things that are no leaves of this case, of type {listed(others)}."
     yield Finding("leaves only", not others, message)
+    itself = ["itself", ""] in items
+    message = "Your list holds the tensor itself, which its own graph does not end in."
+    yield Finding("not itself", not itself, message)
     found = Counter(item for item in items if type(item) is str)
     repeats = [name for name, count in found.items() if count > 1]
     yield Finding("once", not repeats, f"Your list holds {listed(repeats)} more than once.")
@@ -251,6 +313,14 @@ def judge_leaves_of(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("numbers", not changed, f"Your function changed the numbers in {listed(changed)}.")
     graded = seen["graded"]
     yield Finding("grad", not graded, f"Your function wrote to .grad of {listed(graded)}.")
+
+
+def returned_itself(case: Case, seen: Observation) -> bool:
+    return bool(case.given.get("shape") == "no graph" and seen["returned"] == [["itself", ""]])
+
+
+def frozen_left_out(case: Case, seen: Observation) -> bool:
+    return bool(case.given.get("shape") == "frozen later" and seen["returned"] == ["x"])
 
 
 def returned_nodes(case: Case, seen: Observation) -> bool:
@@ -285,20 +355,32 @@ def outputs_cases(seed: int) -> list[Case]:
         Case("a detached output", {"used": [2], "how": "detached"}),
         Case("another operation's outputs", {"used": [], "how": "elsewhere"}),
         Case("two operations of one kind", {"used": [6], "how": "two of one kind"}),
+        Case("a tensor without a graph", {"used": [], "how": "no graph"}),
+        Case("called twice", {"used": [5, 2], "how": "deep", "calls": 2}),
         Case("40 doublings behind the outputs", {"used": [2, 0], "how": "doublings"}),
+        Case("a chain of 3,500 operations", {"used": [6, 3], "how": "chain"}),
     ]
 
 
 def outputs_for(case: Case) -> list[int]:
     """Return the outputs that a gradient arrives at in a real backward pass."""
-    tensor, parts = outputs_of(case)
+    given = case.given
+    return list(_arriving(given["how"], tuple(given["used"]), tuple(given.get("sizes", ()))))
+
+
+@cache
+def _arriving(how: str, used: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
+    given = {"how": how, "used": list(used)} | ({"sizes": list(sizes)} if sizes else {})
+    tensor, parts = outputs_of(Case("", given))
+    if not tensor.requires_grad:
+        return ()
     arrived: list[int] = []
     hook = parts[0].grad_fn.register_prehook(  # type: ignore[union-attr]
         lambda grads: arrived.extend(i for i, grad in enumerate(grads) if grad is not None)
     )
     torch.autograd.backward(tensor.sum())
     hook.remove()
-    return arrived
+    return tuple(arrived)
 
 
 def judge_outputs(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -311,6 +393,10 @@ def judge_outputs(case: Case, seen: Observation) -> Iterator[Finding]:
         message = f"Your list holds {describe(odd[0])}; expected whole numbers, the indices of outputs."
         yield Finding("type", False, message)
         return
+    if seen["first"] == expected != received:
+        message = f"Your first call returned {expected}, and your second call with the same arguments {received}."
+        yield Finding("calls", False, f"{message} Does your function keep a list or set between calls?")
+        return
     reached = f"the graph arrives at {expected}" if expected else "the graph arrives at no output of this node"
     yield Finding("outputs", set(received) == set(expected), f"You returned {received}; {reached}.")
     yield Finding("once", len(set(received)) == len(received), f"You returned {received}, with an output repeated.")
@@ -322,6 +408,12 @@ def repeated_outputs(case: Case, seen: Observation) -> bool:
     received = seen["returned"]
     expected = outputs_for(case)
     return isinstance(received, list) and len(received) > len(expected) and _set_of(received) == set(expected)
+
+
+def first_edge_only(case: Case, seen: Observation) -> bool:
+    received = seen["returned"]
+    expected = outputs_for(case)
+    return isinstance(received, list) and len(received) == 1 < len(expected) and received[0] in expected
 
 
 def all_outputs(case: Case, seen: Observation) -> bool:

@@ -103,6 +103,13 @@ def _chain() -> tuple[torch.Tensor, Named]:
     return y, {"x": x}
 
 
+def _frozen_later() -> tuple[torch.Tensor, Named]:
+    x, w = _tracked_numbers(3), _tracked_numbers(3)
+    y = (x * w).exp()
+    w.requires_grad_(False)
+    return y, {"x": x, "w": w}
+
+
 def _tracked_numbers(size: int) -> torch.Tensor:
     return (torch.arange(size) / 7 + 0.5).requires_grad_()
 
@@ -115,6 +122,7 @@ SHAPES: dict[str, Callable[[], tuple[torch.Tensor, Named]]] = {
     "detached": _detached,
     "several outputs": _several_outputs,
     "written view": _written_view,
+    "frozen later": _frozen_later,
     "doublings": _doublings,
     "recurrent": _recurrent,
     "chain": _chain,
@@ -137,6 +145,12 @@ def outputs_of(case: Case) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
             tensor = sum(uses, torch.zeros(()))
             for _ in range(40):
                 tensor = tensor + tensor
+        case "chain":
+            tensor = sum(uses, torch.zeros(()))
+            for _ in range(3_500):
+                tensor = tensor.neg()
+        case "no graph":
+            tensor = parts[0].detach() * 2
         case "itself":
             tensor = parts[case.given["used"][0]]
         case "detached":

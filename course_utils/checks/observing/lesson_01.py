@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.autograd.graph import get_gradient_edge
+from torch.autograd.graph import Node, get_gradient_edge
 
 from course_utils.checks.data import Array, Case, Observation, Value, plain, type_name
 from course_utils.checks.observing.graphs_01 import Named, graph_of, outputs_of
@@ -26,9 +26,14 @@ def walk(answer: Answer, case: Case) -> Observation:
         results = [answer(tensor) for _ in range(case.given.get("calls", 1))]
 
     def place_of(item: object) -> Value:
-        return number[id(item)] if id(item) in number else type_name(item)
+        if id(item) in number:
+            return number[id(item)]
+        return ["node", type_name(item)] if isinstance(item, Node) else type_name(item)
 
-    return {"returned": [_items(result, place_of) for result in results], "passes": len(passes)}
+    seen: Observation = {"returned": [_items(result, place_of) for result in results], "passes": len(passes)}
+    if tensor.is_leaf and tensor.requires_grad:
+        seen["behind a result"] = _items(answer(tensor.exp()), type_name)
+    return seen
 
 
 def leaves_of(answer: Answer, case: Case) -> Observation:
@@ -41,6 +46,8 @@ def leaves_of(answer: Answer, case: Case) -> Observation:
     def name_of(item: Any) -> Value:
         if id(item) in names:
             return names[id(item)]
+        if item is tensor:
+            return ["itself", ""]
         if type(item) in (torch.Tensor, nn.Parameter) and (twin := _twin(item, named)):
             return ["copy", twin]
         return ["type", type_name(item)]
@@ -53,9 +60,9 @@ def leaves_of(answer: Answer, case: Case) -> Observation:
 def used_outputs(answer: Answer, case: Case) -> Observation:
     tensor, parts = outputs_of(case)
     node = get_gradient_edge(parts[0]).node
-    with engine_passes(tensor) as passes:
-        result = plain(answer(tensor, node))
-    return {"returned": result, "passes": len(passes)}
+    with engine_passes(*_tracked(tensor)) as passes:
+        results = [plain(answer(tensor, node)) for _ in range(case.given.get("calls", 1))]
+    return {"returned": results[-1], "first": results[0], "passes": len(passes)}
 
 
 def build_graph(answer: Answer, case: Case) -> Observation:
@@ -73,6 +80,7 @@ def build_graph(answer: Answer, case: Case) -> Observation:
             for node, live in zip(graph.nodes, nodes, strict=True)
         ]
     seen["changed"] = [name for name, leaf in (("a", a), ("b", b)) if Array.of(leaf) != case.given[name]]
+    seen["graded"] = [name for name, leaf in (("a", a), ("b", b)) if leaf.grad is not None]
     return seen
 
 
@@ -80,17 +88,22 @@ def connected_loss(answer: Answer, case: Case) -> Observation:
     model = gated_model(case)
     x, target = case.given["x"].tensor(), case.given["target"].tensor()
     parameters = dict(model.named_parameters())
+    for parameter in parameters.values():
+        parameter.grad = torch.ones_like(parameter)
+    held = {name: plain(parameter.grad) for name, parameter in parameters.items()}
     loss = answer(model, x, target)
     seen: Observation = {"returned": plain(loss), "flagged": False, "recorded": False, "grads": {}, "refused": ""}
     seen["x"], seen["target"] = Array.of(x), Array.of(target)
     seen["changed"] = [name for name, parameter in parameters.items() if Array.of(parameter) != case.given[name]]
-    seen["graded"] = [name for name, parameter in parameters.items() if parameter.grad is not None]
+    seen["graded"] = [name for name, parameter in parameters.items() if plain(parameter.grad) != held[name]]
     if type(loss) is torch.Tensor and loss.requires_grad:
         seen["flagged"], seen["recorded"] = True, not loss.is_leaf
     if seen["recorded"] and loss.dim() == 0:
         leaves = [node.variable for node in _nodes(loss) if type(node).__name__ == graphs.ACCUMULATE]
         own = {id(parameter) for parameter in parameters.values()}
-        seen["strangers"] = sum(id(leaf) not in own for leaf in leaves)
+        given = {id(x): "x", id(target): "target"}
+        strangers = [leaf for leaf in leaves if id(leaf) not in own]
+        seen["strangers"] = [given.get(id(leaf), list(leaf.shape)) for leaf in strangers]
         seen["reached"] = [name for name, it in parameters.items() if any(it is leaf for leaf in leaves)]
         try:
             grads = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)

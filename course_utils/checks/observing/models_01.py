@@ -110,6 +110,8 @@ def _switched_off() -> tuple[nn.Module, Forward]:
 def _no_grad() -> tuple[nn.Module, Forward]:
     model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
 
+    model[0].bias.requires_grad_(False)
+
     def forward(x: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
             return torch.square(model(x)).mean()
@@ -141,6 +143,36 @@ def _doubled() -> tuple[nn.Module, Forward]:
     return model, forward
 
 
+def _chained() -> tuple[nn.Module, Forward]:
+    model = nn.ModuleDict({"main": nn.Linear(3, 2), "spare": nn.Linear(3, 2)})
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = model["main"](x).mean()
+        for _ in range(3_500):
+            out = out.neg()
+        return out
+
+    return model, forward
+
+
+def _equal_numbers() -> tuple[nn.Module, Forward]:
+    model = nn.ModuleDict({"norm": nn.LayerNorm(3), "spare_norm": nn.LayerNorm(3), "head": nn.Linear(3, 2)})
+    model["spare"] = nn.Linear(2, 3)
+    return model, lambda x: model["head"](model["norm"](x)).square().mean()
+
+
+def _with_buffers() -> tuple[nn.Module, Forward]:
+    model = nn.ModuleDict({"stem": nn.Linear(3, 4), "norm": nn.BatchNorm1d(4), "head": nn.Linear(4, 2)})
+    model["spare"] = nn.Linear(2, 3)
+    return model, lambda x: model["head"](model["norm"](model["stem"](x))).square().mean()
+
+
+def _layer_twice() -> tuple[nn.Module, Forward]:
+    layer = nn.Linear(3, 3).requires_grad_(False)
+    model = nn.Sequential(layer, nn.Linear(3, 3), layer)
+    return model, lambda x: model(x).square().mean()
+
+
 MODELS: dict[str, Callable[[], tuple[nn.Module, Forward]]] = {
     "plain": _plain_network,
     "frozen middle": _frozen_middle,
@@ -151,4 +183,8 @@ MODELS: dict[str, Callable[[], tuple[nn.Module, Forward]]] = {
     "no grad": _no_grad,
     "unrolled": _unrolled,
     "doubled": _doubled,
+    "chained": _chained,
+    "equal numbers": _equal_numbers,
+    "with buffers": _with_buffers,
+    "layer twice": _layer_twice,
 }

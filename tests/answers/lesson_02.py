@@ -251,6 +251,80 @@ def engine_with_zeros(loss):
     return {node.variable: places[node][0] for node in nodes if hasattr(node, "variable")}
 
 
+def order_by_distinct(count_edges, lower_edges):
+    """Treats two edges between the same nodes as one: in counting, in lowering, or in both."""
+
+    def answer(tensor):
+        waiting = Counter()
+        for node in nodes_behind(tensor):
+            targets = [to for to, _ in node.next_functions if to is not None]
+            waiting.update(targets if count_edges else set(targets))
+        ready, order = [get_gradient_edge(tensor).node], []
+        while ready:
+            node = max(ready, key=lambda node: node._sequence_nr())
+            ready.remove(node)
+            order.append(node)
+            targets = [to for to, _ in node.next_functions if to is not None]
+            for to in targets if lower_edges else dict.fromkeys(targets):
+                waiting[to] -= 1
+                if waiting[to] == 0:
+                    ready.append(to)
+        return order
+
+    return answer
+
+
+def taught_engine(pick="newest", in_place=False, lower_none=True, count_edges=True, lower_edges=True, as_dict=False):
+    """The master's engine in an order of one's own, with one thing wrong."""
+
+    @torch.no_grad()
+    def answer(loss):
+        edge = get_gradient_edge(loss)
+        nodes = nodes_behind(loss)
+        waiting = Counter()
+        for node in nodes:
+            targets = [to for to, _ in node.next_functions if to is not None]
+            waiting.update(targets if count_edges else set(targets))
+        inbox = {node: [None] * len(node._input_metadata) for node in nodes}
+        inbox[edge.node][edge.output_nr] = torch.ones_like(loss)
+        ready, found = [edge.node], {}
+        while ready:
+            node = {
+                "newest": max(ready, key=lambda node: node._sequence_nr()),
+                "first": ready[0],
+                "last": ready[-1],
+            }[pick]
+            ready.remove(node)
+            gradients = inbox[node]
+            if hasattr(node, "variable"):
+                found[node.variable] = gradients[0]
+                continue
+            pairs = list(zip(node.next_functions, ran(node, gradients), strict=True))
+            lowered = set()
+            for (to, output), gradient in dict(pairs).items() if as_dict else pairs:
+                if to is None:
+                    continue
+                if gradient is not None:
+                    expected = to._input_metadata[output]
+                    gradient = gradient.sum_to_size(expected.shape).to(expected.dtype)
+                    before = inbox[to][output]
+                    if before is None:
+                        inbox[to][output] = gradient
+                    elif in_place:
+                        before += gradient
+                    else:
+                        inbox[to][output] = before + gradient
+                if (gradient is None and not lower_none) or (to in lowered and not lower_edges):
+                    continue
+                lowered.add(to)
+                waiting[to] -= 1
+                if waiting[to] == 0:
+                    ready.append(to)
+        return found
+
+    return answer
+
+
 RIGHT = {
     "predict_gradients": [
         PREDICTED,
@@ -267,8 +341,17 @@ RIGHT = {
         lambda f, x: torch.func.jacrev(f)(x),
         lambda f, x: torch.autograd.functional.jacobian(f, x),
     ],
-    "run_order": [order_by_counting, order_by_sorting],
-    "backward_engine": [engine, engine_with_heap, engine_with_zeros],
+    "run_order": [
+        order_by_counting,
+        order_by_sorting,
+        order_by_distinct(count_edges=False, lower_edges=False),  # two edges open and close together
+    ],
+    "backward_engine": [
+        engine,
+        engine_with_heap,
+        engine_with_zeros,
+        taught_engine("first", count_edges=False, lower_edges=False),
+    ],
 }
 
 
@@ -551,9 +634,11 @@ MISCONCEIVED = {
     ("run_order", "the nearest first"): nodes_behind,
     ("run_order", "by number alone"): order_by_number,
     ("run_order", "leaves at the end"): order_leaves_last,
+    ("run_order", "one edge for two"): order_by_distinct(count_edges=True, lower_edges=False),
     ("backward_engine", "PyTorch's engine"): engine_by_torch,
     ("backward_engine", "AccumulateGrad is called"): faulty_engine(leaves=False),
     ("backward_engine", "once for each path"): engine_by_paths,
+    ("backward_engine", "one edge for two"): taught_engine(count_edges=False, lower_edges=False, as_dict=True),
     ("backward_engine", "not all contributions"): faulty_engine(wait=False),
     ("backward_engine", "changed in place"): faulty_engine(in_place=True),
     ("backward_engine", "wrong output"): faulty_engine(outputs=False),
@@ -591,6 +676,7 @@ WRONG = {
         lambda f, x: torch.func.jacrev(lambda x: f(x).sum(0))(x),
     ],
     "run_order": [
+        order_by_distinct(count_edges=False, lower_edges=True),
         order_first_come,
         order_depth_first,
         order_by_running,
@@ -599,6 +685,16 @@ WRONG = {
         lambda tensor: order_by_counting(tensor) * 2,
     ],
     "backward_engine": [
+        taught_engine(as_dict=True),
+        taught_engine(as_dict=True, count_edges=False),
+        taught_engine(lower_edges=False),
+        taught_engine(count_edges=False),
+        taught_engine("first", count_edges=False),
+        taught_engine("last", count_edges=False),
+        taught_engine(in_place=True),
+        taught_engine("first", in_place=True),
+        taught_engine("last", in_place=True),
+        taught_engine(lower_none=False),
         faulty_engine(add=False),
         faulty_engine(shapes="of leaves"),
         faulty_engine(recorded=True),

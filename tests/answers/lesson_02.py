@@ -405,6 +405,79 @@ def moving_a_copy(f, x):
     return result.reshape(x.shape)
 
 
+def asking_autograd(f, x):
+    y = x.detach().double().requires_grad_()
+    for _ in range(2 * x.numel() - 1):
+        f(y)
+    return torch.autograd.grad(f(y), y)[0]
+
+
+def one_sided_and_more(step):
+    """One-sided differences with a step so small that only the points tell, and enough calls."""
+
+    def answer(f, x):
+        base = x.double()
+        result = torch.zeros_like(base).contiguous()
+        for place, direction in enumerate(torch.eye(x.numel(), dtype=torch.float64).reshape(-1, *x.shape)):
+            result.view(-1)[place] = (f(base + step * direction) - f(base)) / step
+        return result
+
+    return answer
+
+
+def moving_a_flat_copy(f, x):
+    base, step = x.double(), 1e-5
+    result = torch.zeros(x.numel(), dtype=torch.float64)
+    for place in range(x.numel()):
+        higher, lower = base.clone(), base.clone()
+        higher.flatten()[place] += step
+        lower.flatten()[place] -= step
+        result[place] = (f(higher) - f(lower)) / (2 * step)
+    return result.reshape(x.shape)
+
+
+def by_vmap(f, x):
+    base, step = x.double(), 1e-5
+    directions = step * torch.eye(x.numel(), dtype=torch.float64).reshape(-1, *x.shape)
+    together = torch.func.vmap(f)
+    return ((together(base + directions) - together(base - directions)) / (2 * step)).reshape(x.shape)
+
+
+def by_complex_step(f, x):
+    base = x.to(torch.complex128)
+    directions = torch.eye(x.numel(), dtype=torch.complex128).reshape(-1, *x.shape)
+    f(base)
+    return torch.stack([f(base + 1e-20j * direction).imag / 1e-20 for direction in directions]).reshape(x.shape)
+
+
+def spoiled(answer, spoil):
+    """A right answer with a side effect on its inputs."""
+
+    def spoiling(*given):
+        returned = answer(*given)
+        spoil(*given)
+        return returned
+
+    return spoiling
+
+
+@torch.no_grad()
+def move_parameters(loss, model):
+    for parameter in model.parameters():
+        parameter.add_(0.1)
+
+
+def zeros_for_none(loss, model):
+    held = {parameter: parameter.grad for parameter in model.parameters()}
+    for parameter in held:
+        parameter.grad = None
+    loss.backward()
+    found = {name: parameter.grad for name, parameter in model.named_parameters()}
+    for parameter, gradient in held.items():
+        parameter.grad = torch.zeros_like(parameter) if gradient is None else gradient
+    return found
+
+
 def with_backward(loss, model):
     loss.backward()
     return {name: parameter.grad for name, parameter in model.named_parameters()}
@@ -610,6 +683,8 @@ MISCONCEIVED = {
     ("predict_gradients", "the second pass replaces"): predicted(two_passes=5),
     ("predict_gradients", "the seed is ignored"): predicted(vector_seed=6, half_seed=27),
     ("predict_gradients", "nothing is zero"): predicted(after_grad=0, left_out=0),
+    ("predict_gradients", "a pass writes everywhere"): predicted(after_grad=6, left_out=2),
+    ("predict_gradients", "a tie goes to one"): predicted(tie=1),
     ("vjp_product", "not summed back"): lambda a, b, v: (v * b, v * a),
     ("vjp_product", "gradients swapped"): lambda a, b, v: product_by_sums(b, a, v),
     ("vjp_product", "v is ignored"): lambda a, b, v: product_by_sums(a, b, torch.ones_like(v)),
@@ -619,10 +694,14 @@ MISCONCEIVED = {
     ("vjp_softmax", "only the diagonal"): lambda y, v, dim: v * y * (1 - y),
     ("vjp_softmax", "softmax once more"): lambda y, v, dim: softmax_in_one_line(y.softmax(dim), v, dim),
     ("vjp_softmax", "dim is ignored"): lambda y, v, dim: softmax_in_one_line(y, v, -1),
+    ("vjp_softmax", "summed over everything"): lambda y, v, dim: y * (v - (v * y).sum()),
+    ("vjp_softmax", "the factor y is missing"): lambda y, v, dim: v - (v * y).sum(dim, keepdim=True),
     ("numerical_gradient", "one-sided differences"): one_sided,
     ("numerical_gradient", "x itself is moved"): moving_x_itself,
     ("numerical_gradient", "differences in float32"): in_float32,
     ("numerical_gradient", "a copy is moved"): moving_a_copy,
+    ("numerical_gradient", "autograd is asked"): asking_autograd,
+    ("parameter_gradients", "zeros in place of None"): zeros_for_none,
     ("parameter_gradients", "writes into .grad"): with_backward,
     ("parameter_gradients", "clears .grad"): clearing,
     ("parameter_gradients", "one pass for each parameter"): pass_for_each,
@@ -643,35 +722,58 @@ MISCONCEIVED = {
     ("backward_engine", "changed in place"): faulty_engine(in_place=True),
     ("backward_engine", "wrong output"): faulty_engine(outputs=False),
     ("backward_engine", "not summed back"): faulty_engine(shapes=False),
+    ("backward_engine", "shapes of leaves only"): faulty_engine(shapes="of leaves"),
     ("backward_engine", "the wrong dtype"): faulty_engine(dtypes=False),
 }
 
 WRONG = {
-    "predict_gradients": [predicted(fan_out=14), predicted(tie=1), predicted(broadcast=2), list(PREDICTED.values())],
+    "predict_gradients": [
+        predicted(fan_out=14),
+        predicted(broadcast=2),
+        predicted(left_out="None"),
+        predicted(vector_seed=[4, 60, 1000]),
+        list(PREDICTED.values()),
+    ],
     "vjp_product": [
         lambda a, b, v: ((v * b).sum_to_size(a.shape), v * a),
         lambda a, b, v: tuple(g.float() for g in product_by_sums(a, b, v)),
         lambda a, b, v: (product_by_sums(a, b.mul_(2), v)[0] / 2, product_by_sums(a, b, v)[1]),
         lambda a, b, v: product_by_sums(a, b, v)[0],
     ],
-    "vjp_matmul": [lambda a, b, v: (v @ b, a @ v), lambda a, b, v: (v @ b.T, v.T @ a)],
+    "vjp_matmul": [
+        spoiled(lambda a, b, v: (v @ b.T, a.T @ v), lambda a, b, v: a.requires_grad_()),
+        lambda a, b, v: (v @ b, a @ v),
+        lambda a, b, v: (v @ b.T, v.T @ a),
+    ],
     "vjp_softmax": [
-        lambda y, v, dim: y * (v - (v * y).sum()),
+        lambda y, v, dim: softmax_in_one_line(y, v, abs(dim)),
         lambda y, v, dim: y * (v - v.sum(dim, keepdim=True)),
         lambda y, v, dim: y * v,
     ],
     "numerical_gradient": [
         central(1e-1),
+        central(1e-12),
+        *(one_sided_and_more(step) for step in (1e-6, 1e-7, 1e-8, 1e-9)),
+        moving_a_flat_copy,
+        by_vmap,
+        by_complex_step,
+        spoiled(central(1e-5), lambda f, x: x.requires_grad_()),
         lambda f, x: torch.func.grad(f)(x.double()),
         lambda f, x: central(1e-5)(f, x).float(),
     ],
     "parameter_gradients": [
         only_used,
+        spoiled(parameters_by_grad, lambda loss, model: model.requires_grad_()),
+        spoiled(parameters_by_grad, lambda loss, model: model.requires_grad_(False)),
+        spoiled(parameters_by_grad, lambda loss, model: model.eval()),
+        spoiled(parameters_by_grad, move_parameters),
         with_options(create_graph=True),
         with_options(materialize_grads=True),
         lambda loss, model: list(parameters_by_grad(loss, model).values()),
     ],
     "jacobian": [
+        spoiled(jacobian_by_rows, lambda f, x: x.requires_grad_()),
+        spoiled(jacobian_by_rows, lambda f, x: x.requires_grad_(False)),
         lambda f, x: jacobian_by_rows(f, x).reshape(-1, x.numel()),
         lambda f, x: torch.func.jacrev(lambda x: f(x).sum(0))(x),
     ],
@@ -696,7 +798,6 @@ WRONG = {
         taught_engine("last", in_place=True),
         taught_engine(lower_none=False),
         faulty_engine(add=False),
-        faulty_engine(shapes="of leaves"),
         faulty_engine(recorded=True),
         engine_by_torch_from_behind,
         lambda loss: list(engine(loss).items()),

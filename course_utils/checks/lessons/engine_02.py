@@ -304,6 +304,10 @@ def _wider_than_the_leaf(case: Case, seen: Observation) -> bool:
     )
 
 
+def _wider_inside(case: Case, seen: Observation) -> bool:
+    return _scene(case) == "broadcasting a result" and not _wider_than_the_leaf(case, seen)
+
+
 def _other_dtype(case: Case, seen: Observation) -> bool:
     received = seen["gradients"]
     return not _wrong_leaves(case, seen) and any(
@@ -391,6 +395,14 @@ backward_engine = Exercise(
             "gradients in the broadcast shape; the engine "
             "sums them back.",
             _wider_than_the_leaf,
+        ),
+        Misconception(
+            "shapes of leaves only",
+            "Your engine brings gradients to shape only where a leaf gets them. A gradient for an inner node has to be "
+            "brought to shape, too, before that node runs.",
+            _wider_inside,
+            ended=("RuntimeError",),
+            ended_in=("broadcasting a result",),
         ),
         Misconception(
             "the wrong dtype",

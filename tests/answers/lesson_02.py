@@ -722,6 +722,7 @@ MISCONCEIVED = {
     ("backward_engine", "changed in place"): faulty_engine(in_place=True),
     ("backward_engine", "wrong output"): faulty_engine(outputs=False),
     ("backward_engine", "not summed back"): faulty_engine(shapes=False),
+    ("backward_engine", "None leaves the edge open"): taught_engine(lower_none=False),
     ("backward_engine", "shapes of leaves only"): faulty_engine(shapes="of leaves"),
     ("backward_engine", "the wrong dtype"): faulty_engine(dtypes=False),
 }
@@ -796,7 +797,6 @@ WRONG = {
         taught_engine(in_place=True),
         taught_engine("first", in_place=True),
         taught_engine("last", in_place=True),
-        taught_engine(lower_none=False),
         faulty_engine(add=False),
         faulty_engine(recorded=True),
         engine_by_torch_from_behind,

@@ -330,7 +330,8 @@ backward_engine = Exercise(
         "You have all the parts: the counts and the order from run_order, and the lesson's way of running one "
         "node. New is a place "
         "where the gradients of each node wait until all have come.",
-        "Keep for each node a list with one place for each output of the operation, filled with None. A "
+        "Keep for each node a list with one place for each output of the operation, filled with None: "
+        "len(node._input_metadata) is the number of outputs. A "
         "contribution goes to "
         "the place that its edge names. It is brought to the shape and dtype expected there, then it is added to "
         "what is in that place. "
@@ -338,8 +339,8 @@ backward_engine = Exercise(
         "1. Count edges, as in run_order. 2. Put a one into the place of the loss: edge.node, edge.output_nr of "
         "get_gradient_edge(loss). "
         "3. Under no_grad, take a ready node. If it has a `variable`, keep the gradient. Otherwise call it with "
-        "its list (custom "
-        "Functions: node.apply). 4. Go through its next_functions and what it returned, side by side. Add each "
+        "the entries of its list: node(*gradients) (custom Functions: node.apply(*gradients)). 4. "
+        "Go through its next_functions and what it returned, side by side. Add each "
         "gradient that is not None, "
         "as a new tensor, after sum_to_size and to(dtype) by to._input_metadata[output]. Lower the count in any case.",
     ),
@@ -395,6 +396,12 @@ backward_engine = Exercise(
             "gradients in the broadcast shape; the engine "
             "sums them back.",
             _wider_than_the_leaf,
+        ),
+        Misconception(
+            "None leaves the edge open",
+            "A node returned None for one of its inputs, and your engine went on waiting for that edge. No gradient "
+            "comes by it, but no other one will come either.",
+            lambda case, seen: _scene(case) == "None for one input" and not seen["gradients"],
         ),
         Misconception(
             "shapes of leaves only",

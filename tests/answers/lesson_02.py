@@ -251,6 +251,80 @@ def engine_with_zeros(loss):
     return {node.variable: places[node][0] for node in nodes if hasattr(node, "variable")}
 
 
+def order_by_distinct(count_edges, lower_edges):
+    """Treats two edges between the same nodes as one: in counting, in lowering, or in both."""
+
+    def answer(tensor):
+        waiting = Counter()
+        for node in nodes_behind(tensor):
+            targets = [to for to, _ in node.next_functions if to is not None]
+            waiting.update(targets if count_edges else set(targets))
+        ready, order = [get_gradient_edge(tensor).node], []
+        while ready:
+            node = max(ready, key=lambda node: node._sequence_nr())
+            ready.remove(node)
+            order.append(node)
+            targets = [to for to, _ in node.next_functions if to is not None]
+            for to in targets if lower_edges else dict.fromkeys(targets):
+                waiting[to] -= 1
+                if waiting[to] == 0:
+                    ready.append(to)
+        return order
+
+    return answer
+
+
+def taught_engine(pick="newest", in_place=False, lower_none=True, count_edges=True, lower_edges=True, as_dict=False):
+    """The master's engine in an order of one's own, with one thing wrong."""
+
+    @torch.no_grad()
+    def answer(loss):
+        edge = get_gradient_edge(loss)
+        nodes = nodes_behind(loss)
+        waiting = Counter()
+        for node in nodes:
+            targets = [to for to, _ in node.next_functions if to is not None]
+            waiting.update(targets if count_edges else set(targets))
+        inbox = {node: [None] * len(node._input_metadata) for node in nodes}
+        inbox[edge.node][edge.output_nr] = torch.ones_like(loss)
+        ready, found = [edge.node], {}
+        while ready:
+            node = {
+                "newest": max(ready, key=lambda node: node._sequence_nr()),
+                "first": ready[0],
+                "last": ready[-1],
+            }[pick]
+            ready.remove(node)
+            gradients = inbox[node]
+            if hasattr(node, "variable"):
+                found[node.variable] = gradients[0]
+                continue
+            pairs = list(zip(node.next_functions, ran(node, gradients), strict=True))
+            lowered = set()
+            for (to, output), gradient in dict(pairs).items() if as_dict else pairs:
+                if to is None:
+                    continue
+                if gradient is not None:
+                    expected = to._input_metadata[output]
+                    gradient = gradient.sum_to_size(expected.shape).to(expected.dtype)
+                    before = inbox[to][output]
+                    if before is None:
+                        inbox[to][output] = gradient
+                    elif in_place:
+                        before += gradient
+                    else:
+                        inbox[to][output] = before + gradient
+                if (gradient is None and not lower_none) or (to in lowered and not lower_edges):
+                    continue
+                lowered.add(to)
+                waiting[to] -= 1
+                if waiting[to] == 0:
+                    ready.append(to)
+        return found
+
+    return answer
+
+
 RIGHT = {
     "predict_gradients": [
         PREDICTED,
@@ -267,8 +341,17 @@ RIGHT = {
         lambda f, x: torch.func.jacrev(f)(x),
         lambda f, x: torch.autograd.functional.jacobian(f, x),
     ],
-    "run_order": [order_by_counting, order_by_sorting],
-    "backward_engine": [engine, engine_with_heap, engine_with_zeros],
+    "run_order": [
+        order_by_counting,
+        order_by_sorting,
+        order_by_distinct(count_edges=False, lower_edges=False),  # two edges open and close together
+    ],
+    "backward_engine": [
+        engine,
+        engine_with_heap,
+        engine_with_zeros,
+        taught_engine("first", count_edges=False, lower_edges=False),
+    ],
 }
 
 
@@ -320,6 +403,79 @@ def moving_a_copy(f, x):
         result[place] = (higher - f(base)) / (2 * step)
         flat[place] += step
     return result.reshape(x.shape)
+
+
+def asking_autograd(f, x):
+    y = x.detach().double().requires_grad_()
+    for _ in range(2 * x.numel() - 1):
+        f(y)
+    return torch.autograd.grad(f(y), y)[0]
+
+
+def one_sided_and_more(step):
+    """One-sided differences with a step so small that only the points tell, and enough calls."""
+
+    def answer(f, x):
+        base = x.double()
+        result = torch.zeros_like(base).contiguous()
+        for place, direction in enumerate(torch.eye(x.numel(), dtype=torch.float64).reshape(-1, *x.shape)):
+            result.view(-1)[place] = (f(base + step * direction) - f(base)) / step
+        return result
+
+    return answer
+
+
+def moving_a_flat_copy(f, x):
+    base, step = x.double(), 1e-5
+    result = torch.zeros(x.numel(), dtype=torch.float64)
+    for place in range(x.numel()):
+        higher, lower = base.clone(), base.clone()
+        higher.flatten()[place] += step
+        lower.flatten()[place] -= step
+        result[place] = (f(higher) - f(lower)) / (2 * step)
+    return result.reshape(x.shape)
+
+
+def by_vmap(f, x):
+    base, step = x.double(), 1e-5
+    directions = step * torch.eye(x.numel(), dtype=torch.float64).reshape(-1, *x.shape)
+    together = torch.func.vmap(f)
+    return ((together(base + directions) - together(base - directions)) / (2 * step)).reshape(x.shape)
+
+
+def by_complex_step(f, x):
+    base = x.to(torch.complex128)
+    directions = torch.eye(x.numel(), dtype=torch.complex128).reshape(-1, *x.shape)
+    f(base)
+    return torch.stack([f(base + 1e-20j * direction).imag / 1e-20 for direction in directions]).reshape(x.shape)
+
+
+def spoiled(answer, spoil):
+    """A right answer with a side effect on its inputs."""
+
+    def spoiling(*given):
+        returned = answer(*given)
+        spoil(*given)
+        return returned
+
+    return spoiling
+
+
+@torch.no_grad()
+def move_parameters(loss, model):
+    for parameter in model.parameters():
+        parameter.add_(0.1)
+
+
+def zeros_for_none(loss, model):
+    held = {parameter: parameter.grad for parameter in model.parameters()}
+    for parameter in held:
+        parameter.grad = None
+    loss.backward()
+    found = {name: parameter.grad for name, parameter in model.named_parameters()}
+    for parameter, gradient in held.items():
+        parameter.grad = torch.zeros_like(parameter) if gradient is None else gradient
+    return found
 
 
 def with_backward(loss, model):
@@ -527,6 +683,8 @@ MISCONCEIVED = {
     ("predict_gradients", "the second pass replaces"): predicted(two_passes=5),
     ("predict_gradients", "the seed is ignored"): predicted(vector_seed=6, half_seed=27),
     ("predict_gradients", "nothing is zero"): predicted(after_grad=0, left_out=0),
+    ("predict_gradients", "a pass writes everywhere"): predicted(after_grad=6, left_out=2),
+    ("predict_gradients", "a tie goes to one"): predicted(tie=1),
     ("vjp_product", "not summed back"): lambda a, b, v: (v * b, v * a),
     ("vjp_product", "gradients swapped"): lambda a, b, v: product_by_sums(b, a, v),
     ("vjp_product", "v is ignored"): lambda a, b, v: product_by_sums(a, b, torch.ones_like(v)),
@@ -536,10 +694,14 @@ MISCONCEIVED = {
     ("vjp_softmax", "only the diagonal"): lambda y, v, dim: v * y * (1 - y),
     ("vjp_softmax", "softmax once more"): lambda y, v, dim: softmax_in_one_line(y.softmax(dim), v, dim),
     ("vjp_softmax", "dim is ignored"): lambda y, v, dim: softmax_in_one_line(y, v, -1),
+    ("vjp_softmax", "summed over everything"): lambda y, v, dim: y * (v - (v * y).sum()),
+    ("vjp_softmax", "the factor y is missing"): lambda y, v, dim: v - (v * y).sum(dim, keepdim=True),
     ("numerical_gradient", "one-sided differences"): one_sided,
     ("numerical_gradient", "x itself is moved"): moving_x_itself,
     ("numerical_gradient", "differences in float32"): in_float32,
     ("numerical_gradient", "a copy is moved"): moving_a_copy,
+    ("numerical_gradient", "autograd is asked"): asking_autograd,
+    ("parameter_gradients", "zeros in place of None"): zeros_for_none,
     ("parameter_gradients", "writes into .grad"): with_backward,
     ("parameter_gradients", "clears .grad"): clearing,
     ("parameter_gradients", "one pass for each parameter"): pass_for_each,
@@ -551,46 +713,73 @@ MISCONCEIVED = {
     ("run_order", "the nearest first"): nodes_behind,
     ("run_order", "by number alone"): order_by_number,
     ("run_order", "leaves at the end"): order_leaves_last,
+    ("run_order", "one edge for two"): order_by_distinct(count_edges=True, lower_edges=False),
     ("backward_engine", "PyTorch's engine"): engine_by_torch,
     ("backward_engine", "AccumulateGrad is called"): faulty_engine(leaves=False),
     ("backward_engine", "once for each path"): engine_by_paths,
+    ("backward_engine", "one edge for two"): taught_engine(count_edges=False, lower_edges=False, as_dict=True),
     ("backward_engine", "not all contributions"): faulty_engine(wait=False),
     ("backward_engine", "changed in place"): faulty_engine(in_place=True),
     ("backward_engine", "wrong output"): faulty_engine(outputs=False),
     ("backward_engine", "not summed back"): faulty_engine(shapes=False),
+    ("backward_engine", "None leaves the edge open"): taught_engine(lower_none=False),
+    ("backward_engine", "shapes of leaves only"): faulty_engine(shapes="of leaves"),
     ("backward_engine", "the wrong dtype"): faulty_engine(dtypes=False),
 }
 
 WRONG = {
-    "predict_gradients": [predicted(fan_out=14), predicted(tie=1), predicted(broadcast=2), list(PREDICTED.values())],
+    "predict_gradients": [
+        predicted(fan_out=14),
+        predicted(broadcast=2),
+        predicted(left_out="None"),
+        predicted(vector_seed=[4, 60, 1000]),
+        list(PREDICTED.values()),
+    ],
     "vjp_product": [
         lambda a, b, v: ((v * b).sum_to_size(a.shape), v * a),
         lambda a, b, v: tuple(g.float() for g in product_by_sums(a, b, v)),
         lambda a, b, v: (product_by_sums(a, b.mul_(2), v)[0] / 2, product_by_sums(a, b, v)[1]),
         lambda a, b, v: product_by_sums(a, b, v)[0],
     ],
-    "vjp_matmul": [lambda a, b, v: (v @ b, a @ v), lambda a, b, v: (v @ b.T, v.T @ a)],
+    "vjp_matmul": [
+        spoiled(lambda a, b, v: (v @ b.T, a.T @ v), lambda a, b, v: a.requires_grad_()),
+        lambda a, b, v: (v @ b, a @ v),
+        lambda a, b, v: (v @ b.T, v.T @ a),
+    ],
     "vjp_softmax": [
-        lambda y, v, dim: y * (v - (v * y).sum()),
+        lambda y, v, dim: softmax_in_one_line(y, v, abs(dim)),
         lambda y, v, dim: y * (v - v.sum(dim, keepdim=True)),
         lambda y, v, dim: y * v,
     ],
     "numerical_gradient": [
         central(1e-1),
+        central(1e-12),
+        *(one_sided_and_more(step) for step in (1e-6, 1e-7, 1e-8, 1e-9)),
+        moving_a_flat_copy,
+        by_vmap,
+        by_complex_step,
+        spoiled(central(1e-5), lambda f, x: x.requires_grad_()),
         lambda f, x: torch.func.grad(f)(x.double()),
         lambda f, x: central(1e-5)(f, x).float(),
     ],
     "parameter_gradients": [
         only_used,
+        spoiled(parameters_by_grad, lambda loss, model: model.requires_grad_()),
+        spoiled(parameters_by_grad, lambda loss, model: model.requires_grad_(False)),
+        spoiled(parameters_by_grad, lambda loss, model: model.eval()),
+        spoiled(parameters_by_grad, move_parameters),
         with_options(create_graph=True),
         with_options(materialize_grads=True),
         lambda loss, model: list(parameters_by_grad(loss, model).values()),
     ],
     "jacobian": [
+        spoiled(jacobian_by_rows, lambda f, x: x.requires_grad_()),
+        spoiled(jacobian_by_rows, lambda f, x: x.requires_grad_(False)),
         lambda f, x: jacobian_by_rows(f, x).reshape(-1, x.numel()),
         lambda f, x: torch.func.jacrev(lambda x: f(x).sum(0))(x),
     ],
     "run_order": [
+        order_by_distinct(count_edges=False, lower_edges=True),
         order_first_come,
         order_depth_first,
         order_by_running,
@@ -599,8 +788,16 @@ WRONG = {
         lambda tensor: order_by_counting(tensor) * 2,
     ],
     "backward_engine": [
+        taught_engine(as_dict=True),
+        taught_engine(as_dict=True, count_edges=False),
+        taught_engine(lower_edges=False),
+        taught_engine(count_edges=False),
+        taught_engine("first", count_edges=False),
+        taught_engine("last", count_edges=False),
+        taught_engine(in_place=True),
+        taught_engine("first", in_place=True),
+        taught_engine("last", in_place=True),
         faulty_engine(add=False),
-        faulty_engine(shapes="of leaves"),
         faulty_engine(recorded=True),
         engine_by_torch_from_behind,
         lambda loss: list(engine(loss).items()),

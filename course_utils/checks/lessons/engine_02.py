@@ -17,7 +17,10 @@ from course_utils.graph.trace import ACCUMULATE, roots_of, walk
 
 # What a wrong idea may spoil in a scene, where the values alone do not tell.
 _JOINS = ("an LSTM", "a Transformer layer")
-_SHARED = ("one gradient for two inputs", "a weight used three times", *_JOINS)
+_SHARED = (
+    *("one gradient for two inputs", "one gradient for two results", "one gradient for two results, older"),
+    *("a weight used three times", *_JOINS),
+)
 _OUTPUTS = ("an output that nobody used", "a second output as the loss", *_JOINS)
 
 
@@ -28,6 +31,7 @@ class Run:
     order: list[int]
     names: list[str]
     numbers: list[int]
+    behind: list[list[int]]  # for each node, where its edges lead
 
     def settled(self, order: list[int]) -> list[int]:
         """Sort each run of leaves. One node made them ready together, and PyTorch promises no order among them."""
@@ -49,13 +53,32 @@ def _real_run(case: Case) -> Run:
     for index, node in enumerate(nodes):
         node.register_prehook(lambda gradients, index=index: order.append(index))
     scene.loss.backward()
-    return Run(order, [type(node).__name__ for node in nodes], [node._sequence_nr() for node in nodes])
+    number = {node: index for index, node in enumerate(nodes)}
+    behind = [[number[to] for to, _ in node.next_functions if to is not None] for node in nodes]
+    return Run(order, [type(node).__name__ for node in nodes], [node._sequence_nr() for node in nodes], behind)
+
+
+def _two_edges_at_once(case: Case) -> bool:
+    """Tell whether a node of the scene leads to the same node by two edges."""
+    scene = SCENES[case.given["scene"]](case.given["seed"])
+    for node in walk(root[0] for root in roots_of([scene.loss]) if root is not None):
+        behind = [to for to, _ in node.next_functions if to is not None]
+        if len(set(behind)) < len(behind):
+            return True
+    return False
+
+
+_ONE_EDGE_FOR_TWO = (
+    "One node may lead to the same node by two edges, as in x * x. Each edge counts, and each brings a contribution "
+    "of its own."
+)
 
 
 def _order_cases(seed: int) -> Iterator[Case]:
     chosen = (
         *("a leaf as the loss", "a fork, long branch first", "a fork, short branch first", "a weight used three times"),
-        *("one gradient for two inputs", "an output that nobody used", "a Transformer layer"),
+        *("one gradient for two inputs", "x * x", "h * h", "x * x and more"),
+        *("an output that nobody used", "a Transformer layer"),
     )
     for offset, name in enumerate(chosen):
         yield Case(name, {"scene": name, "seed": seed + 20 * offset})
@@ -91,13 +114,18 @@ def _places(order: list[int], run: Run) -> tuple[bool, str]:
     agreed = next((place for place, pair in enumerate(zip(mine, real, strict=True)) if pair[0] != pair[1]), len(real))
     if agreed == len(real):
         return True, ""
-    name = run.names[mine[agreed]]
+    node = mine[agreed]
+    name = run.names[node]
     if not agreed:
         return False, f"Your order begins with {name}, and the engine began with another node."
-    return False, (
-        f"Your order is right for the first {agreed} of {len(real)} nodes. "
-        f"Then you have {name}, and the engine ran another node."
-    )
+    edges = sum(to.count(node) for to in run.behind)
+    still_open = edges - sum(run.behind[before].count(node) for before in mine[:agreed])
+    if still_open:
+        verb = "was" if still_open == 1 else "were"
+        why = f"which was not ready: {still_open} of its {edges} edges {verb} still open."
+    else:
+        why = "which was ready, but a ready node with a higher number went first."
+    return False, f"Your order is right for the first {agreed} of {len(real)} nodes. Then you have {name}, {why}"
 
 
 def _ordered(wrong: Callable[[Run], list[int]]) -> Callable[[Case, Observation], bool]:
@@ -158,6 +186,11 @@ run_order = Exercise(
             "AccumulateGrad as soon as "
             "its gradient is complete.",
             _ordered(_leaves_at_the_end),
+        ),
+        Misconception(
+            "one edge for two",
+            _ONE_EDGE_FOR_TWO,
+            lambda case, seen: "order" in seen and not seen["passes"] and _two_edges_at_once(case),
         ),
     ),
 )
@@ -222,6 +255,8 @@ def _one_contribution(case: Case, seen: Observation) -> bool:
     """Tell whether a join passed on less than the sum of what comes to it."""
     scene = SCENES[_scene(case)](case.given["seed"])
     wrong = _wrong_leaves(case, seen)
+    if _two_edges_at_once(case) and not scene.parts:
+        return bool(wrong)
     if scene.parts:
         return any(
             close(seen["gradients"][name], sum(gradients, torch.zeros(())))
@@ -269,6 +304,10 @@ def _wider_than_the_leaf(case: Case, seen: Observation) -> bool:
     )
 
 
+def _wider_inside(case: Case, seen: Observation) -> bool:
+    return _scene(case) == "broadcasting a result" and not _wider_than_the_leaf(case, seen)
+
+
 def _other_dtype(case: Case, seen: Observation) -> bool:
     received = seen["gradients"]
     return not _wrong_leaves(case, seen) and any(
@@ -291,7 +330,8 @@ backward_engine = Exercise(
         "You have all the parts: the counts and the order from run_order, and the lesson's way of running one "
         "node. New is a place "
         "where the gradients of each node wait until all have come.",
-        "Keep for each node a list with one place for each output of the operation, filled with None. A "
+        "Keep for each node a list with one place for each output of the operation, filled with None: "
+        "len(node._input_metadata) is the number of outputs. A "
         "contribution goes to "
         "the place that its edge names. It is brought to the shape and dtype expected there, then it is added to "
         "what is in that place. "
@@ -299,8 +339,8 @@ backward_engine = Exercise(
         "1. Count edges, as in run_order. 2. Put a one into the place of the loss: edge.node, edge.output_nr of "
         "get_gradient_edge(loss). "
         "3. Under no_grad, take a ready node. If it has a `variable`, keep the gradient. Otherwise call it with "
-        "its list (custom "
-        "Functions: node.apply). 4. Go through its next_functions and what it returned, side by side. Add each "
+        "the entries of its list: node(*gradients) (custom Functions: node.apply(*gradients)). 4. "
+        "Go through its next_functions and what it returned, side by side. Add each "
         "gradient that is not None, "
         "as a new tensor, after sum_to_size and to(dtype) by to._input_metadata[output]. Lower the count in any case.",
     ),
@@ -323,6 +363,11 @@ backward_engine = Exercise(
             "double with each fork. Wait until all contributions have come, and run the node once.",
             lambda case, seen: seen["runs"] > 1,
             ended=("TimedOut",),
+        ),
+        Misconception(
+            "one edge for two",
+            _ONE_EDGE_FOR_TWO,
+            lambda case, seen: _two_edges_at_once(case) and not seen["strangers"] and not _touched(seen),
         ),
         Misconception(
             "not all contributions",
@@ -351,6 +396,20 @@ backward_engine = Exercise(
             "gradients in the broadcast shape; the engine "
             "sums them back.",
             _wider_than_the_leaf,
+        ),
+        Misconception(
+            "None leaves the edge open",
+            "A node returned None for one of its inputs, and your engine went on waiting for that edge. No gradient "
+            "comes by it, but no other one will come either.",
+            lambda case, seen: _scene(case) == "None for one input" and not seen["gradients"],
+        ),
+        Misconception(
+            "shapes of leaves only",
+            "Your engine brings gradients to shape only where a leaf gets them. A gradient for an inner node has to be "
+            "brought to shape, too, before that node runs.",
+            _wider_inside,
+            ended=("RuntimeError",),
+            ended_in=("broadcasting a result",),
         ),
         Misconception(
             "the wrong dtype",

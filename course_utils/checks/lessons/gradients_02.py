@@ -9,20 +9,16 @@ import torch
 from course_utils.checks.compare import close, describe, listed, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
-from course_utils.checks.lessons.vjp_02 import LESSON, unchanged
+from course_utils.checks.lessons.vjp_02 import LESSON, left_alone
 from course_utils.checks.observing.lesson_02 import FUNCTIONS, MAPS, two_branches
 from course_utils.checks.observing.models import numbers
 
 
 def _numerical_cases(seed: int) -> Iterator[Case]:
-    kinds = {
-        "a bowl": ((3,), torch.float64, False),
-        "weights and a sine": ((2, 3), torch.float64, True),
-        "one number": ((), torch.float64, False),
-    }
-    for offset, (name, (shape, dtype, strided)) in enumerate(kinds.items()):
-        x = numbers(seed + offset, *shape, dtype=dtype)
-        yield Case(name, {"x": Array.of(x), "function": name, "strided": strided})
+    shapes: dict[str, tuple[int, ...]] = {"a bowl": (3,), "weights and a sine": (2, 3), "one number": ()}
+    for offset, (name, shape) in enumerate(shapes.items()):
+        x = numbers(seed + offset, *shape, dtype=torch.float64)
+        yield Case(name, {"x": Array.of(x), "function": name, "transposed": len(shape) == 2})
     x = numbers(seed + 5, 2, 3)
     yield Case("a float32 input", {"x": Array.of(x), "function": "weights and a sine"})
 
@@ -32,7 +28,8 @@ def _judge_numerical(case: Case, seen: Observation) -> Iterator[Finding]:
     (expected,) = torch.autograd.grad(FUNCTIONS[case.given["function"]](x), x)
     finding = right_value(seen["returned"], expected, "What you returned")
     yield _near_enough(finding, seen["returned"], expected)
-    yield unchanged(seen)
+    yield from left_alone(seen)
+    yield Finding("autograd", not seen["recorded"], _ASKED_AUTOGRAD)
     calls, needed = len(seen["points"]), 2 * x.numel()
     times = "once" if calls == 1 else f"{calls} times"
     most = needed + 2
@@ -45,6 +42,37 @@ def _judge_numerical(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding(
         "dtype of f", not odd, f"You called f with {listed(odd)}; the differences have to be taken in float64."
     )
+    both = _both_sides(case, seen)
+    judged = needed <= calls <= most and not odd and all(isinstance(point, Array) for point in seen["points"])
+    message = (
+        f"For {both} of the {x.numel()} numbers in x you called f on both sides, at the same distance. "
+        "Central differences need such a pair for each number."
+    )
+    yield Finding("both sides", not judged or both == x.numel(), message)
+
+
+_ASKED_AUTOGRAD = "You asked autograd. Here the gradient has to be measured, so that it can check autograd."
+
+
+def _shifts(case: Case, seen: Observation) -> list[list[tuple[int, float]]]:
+    """Return for each float64 point which numbers of x it shifts, and by how much."""
+    x = case.given["x"].tensor().double().reshape(-1)
+    found = []
+    for point in seen["points"]:
+        if isinstance(point, Array) and point.dtype == "float64" and point.shape == case.given["x"].shape:
+            moved = (point.tensor().reshape(-1) - x).tolist()
+            most = max(map(abs, moved), default=0.0)
+            found.append([(index, by) for index, by in enumerate(moved) if abs(by) > 1e-3 * most])
+    return found
+
+
+def _both_sides(case: Case, seen: Observation) -> int:
+    """Count the numbers of x for which f was called at two points, one on each side at the same distance."""
+    single = [shift[0] for shift in _shifts(case, seen) if len(shift) == 1]
+    raised, lowered = ([(index, abs(by)) for index, by in single if (by > 0) is up] for up in (True, False))
+    # Two steps from one number differ by the rounding of that number.
+    paired = {i for i, up in raised for j, down in lowered if i == j and abs(up - down) < 1e-3 * up + 1e-15}
+    return len(paired)
 
 
 def _near_enough(finding: Finding, received: Value, expected: torch.Tensor) -> Finding:
@@ -52,16 +80,22 @@ def _near_enough(finding: Finding, received: Value, expected: torch.Tensor) -> F
     if finding.prop != "value" or finding.ok:
         return finding
     values = received.tensor() if isinstance(received, Array) else torch.as_tensor(received)
-    error = (values.double() - expected).abs().max() / expected.abs().max()
-    return Finding("value", bool(error < 1e-6), finding.message)
+    error = float((values.double() - expected).abs().max() / expected.abs().max())
+    message = finding.message
+    if error < 1e-3:  # the numbers as they are printed could look the same
+        message = (
+            f"What you returned is near the gradient, but the largest error is {error:.1g} of the largest number. "
+            "With a good step it stays below 1e-06. A larger step bends the quotient, a smaller one rounds it."
+        )
+    return Finding("value", error < 1e-6, message)
 
 
 def _one_sided(case: Case, seen: Observation) -> bool:
-    """Tell whether f was called at x itself, and once for each number of x."""
-    x = case.given["x"].tensor().double()
-    points = seen["points"]
-    at_x = sum(point == Array.of(x) for point in points)
-    return not seen["changed"] and 0 < at_x < len(points) and len(points) - at_x == x.numel()
+    """Tell whether f was called at x itself, and for no number of x on both sides."""
+    shifts = _shifts(case, seen)
+    at_x = sum(not shift for shift in shifts)
+    usual = len(shifts) == len(seen["points"]) and not seen["changed"] and not seen["recorded"]
+    return usual and 0 < at_x < len(shifts) and not _both_sides(case, seen)
 
 
 numerical_gradient = Exercise(
@@ -105,10 +139,16 @@ numerical_gradient = Exercise(
         ),
         Misconception(
             "a copy is moved",
-            "All the points at which you called f are the same. You shifted numbers in a tensor that f does not see: "
-            "reshape and flatten return a copy where the tensor is not contiguous.",
-            lambda case, seen: len(seen["points"]) > 1 and all(point == seen["points"][0] for point in seen["points"]),
+            "All the points at which you called f are the same. Either you shifted numbers in a tensor that f does "
+            "not see: reshape and flatten return a copy where the tensor is not contiguous. Or two names stand for "
+            "one tensor, and the second shift undid the first.",
+            lambda case, seen: (
+                len(seen["points"]) > 1
+                and not seen["recorded"]
+                and all(isinstance(point, Array) and point == seen["points"][0] for point in seen["points"])
+            ),
         ),
+        Misconception("autograd is asked", _ASKED_AUTOGRAD, lambda case, seen: seen["recorded"]),
     ),
 )
 
@@ -148,6 +188,11 @@ def _judge_parameters(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("graph", passes != 1 or not seen["kept"], message)
     message = f"The gradients of {listed(seen['recorded'])} have a graph of their own: the backward pass was recorded."
     yield Finding("recorded", not seen["recorded"], message)
+    yield Finding("unfrozen", not seen["unfrozen"], f"Your function unfroze {listed(seen['unfrozen'])}.")
+    yield Finding("frozen", not seen["frozen"], f"Your function froze {listed(seen['frozen'])}.")
+    yield Finding("values", not seen["moved"], f"Your function changed the numbers in {listed(seen['moved'])}.")
+    message = "Your function switched the model, or a part of it, from training to evaluation."
+    yield Finding("mode", not seen["mode"], message)
 
 
 def _named_gradients(returned: dict[str, Value], expected: dict[str, torch.Tensor | None]) -> Iterator[Finding]:
@@ -174,12 +219,19 @@ def _changed_grads(seen: Observation) -> list[str]:
 
 
 def _wrote_grad(case: Case, seen: Observation) -> bool:
-    return any(seen["after"][name] is not None for name in _changed_grads(seen))
+    return any(seen["after"][name] is not None and seen["after"][name].tensor().any() for name in _changed_grads(seen))
+
+
+def _zeros_for_none(case: Case, seen: Observation) -> bool:
+    changed = _changed_grads(seen)
+    return bool(changed) and all(
+        seen["before"][name] is None and not seen["after"][name].tensor().any() for name in changed
+    )
 
 
 def _cleared_grad(case: Case, seen: Observation) -> bool:
     changed = _changed_grads(seen)
-    return bool(changed) and all(
+    return any(seen["before"][name] is not None for name in changed) and all(
         seen["after"][name] is None or not seen["after"][name].tensor().any() for name in changed
     )
 
@@ -212,6 +264,11 @@ parameter_gradients = Exercise(
             "After your function, .grad of parameters that held a gradient is cleared. Somebody may be "
             "collecting there.",
             _cleared_grad,
+        ),
+        Misconception(
+            "zeros in place of None",
+            ".grad was None before and holds zeros now. None is not zeros: some optimizers step on zeros.",
+            _zeros_for_none,
         ),
         Misconception(
             "one pass for each parameter",
@@ -248,10 +305,20 @@ def _judge_jacobian(case: Case, seen: Observation) -> Iterator[Finding]:
     yield right_value(seen["returned"], _jacobian_oracle(case), "What you returned")
     message = f"You ran f forward {seen['calls']} times. All rows come from one graph, so one run is enough."
     yield Finding("forward", seen["calls"] == 1, message if seen["calls"] else "You never called f.")
-    held = torch.full_like(case.given["x"].tensor(), 7.0) if case.given["held"] else None
-    same = seen["grad"] is None if held is None else close(seen["grad"], held)
-    yield Finding("grad", same, "Your function changed x.grad.")
-    yield unchanged(seen)
+    yield Finding("grad", _grad_kept(case, seen), "Your function changed x.grad.")
+    yield from left_alone(seen, case.given["requires_grad"])
+
+
+def _grad_kept(case: Case, seen: Observation) -> bool:
+    if not case.given["held"]:
+        return seen["grad"] is None
+    return close(seen["grad"], torch.full_like(case.given["x"].tensor(), 7.0))
+
+
+def _once_for_each_row(case: Case, seen: Observation) -> bool:
+    right = _jacobian_oracle(case)
+    rows = right.numel() // case.given["x"].tensor().numel()
+    return seen["calls"] > 1 and seen["calls"] in (rows, rows + 1) and close(seen["returned"], right)
 
 
 def _other_way_round(case: Case, seen: Observation) -> bool:
@@ -302,12 +369,12 @@ jacobian = Exercise(
         Misconception(
             "f runs for each row",
             "You ran f once for each number of the output. The graph of one run serves for all rows, if it is kept.",
-            lambda case, seen: seen["calls"] > 1 and close(seen["returned"], _jacobian_oracle(case)),
+            _once_for_each_row,
         ),
         Misconception(
             "the rows pile up in .grad",
             "You collected the rows in .grad, which adds up over the passes, and left it changed.",
-            lambda case, seen: seen["grad"] is not None and seen["calls"] == 1 and not _all_rows_summed(case, seen),
+            lambda case, seen: not _grad_kept(case, seen) and seen["calls"] == 1 and not _all_rows_summed(case, seen),
         ),
     ),
 )

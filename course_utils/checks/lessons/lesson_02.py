@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import torch
 from torch.autograd import backward
 
-from course_utils.checks.compare import close, right_entries
-from course_utils.checks.data import Case, Observation
+from course_utils.checks.compare import close, listed, right_entries
+from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.engine_02 import backward_engine, run_order
 from course_utils.checks.lessons.gradients_02 import jacobian, numerical_gradient, parameter_gradients
@@ -56,7 +56,18 @@ def _number(grad: torch.Tensor | None, *index: int) -> float | None:
 
 
 def _judge_predictions(case: Case, seen: Observation) -> Iterator[Finding]:
-    yield from right_entries(seen["value"], _eight_gradients(), "Your prediction")
+    value = seen["value"]
+    texts = [name for name, entry in value.items() if isinstance(entry, str)] if isinstance(value, dict) else []
+    message = f"Your prediction gives a text for {listed(texts)}. Write a number, or None without quotes."
+    yield Finding("texts", not texts, message)
+    many = [name for name, entry in value.items() if _is_many(entry)] if isinstance(value, dict) else []
+    message = f"Your prediction gives several numbers for {listed(many)}. One number is asked for: see the index."
+    yield Finding("several numbers", not many, message)
+    yield from right_entries(value, _eight_gradients(), "Your prediction")
+
+
+def _is_many(entry: Value) -> bool:
+    return isinstance(entry, list) or (isinstance(entry, Array) and bool(entry.shape))
 
 
 def _predicted(**wrong: tuple[float, ...]) -> Callable[[Case, Observation], bool]:
@@ -112,6 +123,18 @@ predict_gradients = Exercise(
             "You gave 0 for a .grad that no pass wrote to. Such a .grad holds no tensor of zeros: it holds "
             "something else.",
             _predicted(after_grad=(0.0,), left_out=(0.0,)),
+        ),
+        Misconception(
+            "a pass writes everywhere",
+            "You gave a gradient for a .grad that was not written to. Look at which function started the pass, and "
+            "at what inputs= names.",
+            _predicted(after_grad=(6.0,), left_out=(2.0,)),
+        ),
+        Misconception(
+            "a tie goes to one",
+            "Your tie gives the whole gradient to one entry, or to each. Two entries are the largest, and the lesson's "
+            "rule is about both.",
+            _predicted(tie=(1.0, 0.0)),
         ),
     ),
 )

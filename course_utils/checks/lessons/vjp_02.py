@@ -14,9 +14,18 @@ from course_utils.checks.observing.models import numbers
 LESSON = "02_how_backward_works"
 
 
-def unchanged(seen: Observation) -> Finding:
+def left_alone(seen: Observation, required: bool = False) -> Iterator[Finding]:
+    """Find whether the inputs hold the same numbers, and require grad only if they did before."""
     names = seen["changed"]
-    return Finding("input", not names, f"Your function changed the numbers in {listed(names)}.")
+    yield Finding("input", not names, f"Your function changed the numbers in {listed(names)}.")
+    names = seen["requiring"]
+    if required:
+        message = "Your function left x without requires_grad; before, it required grad."
+        yield Finding("requires_grad", bool(names), message)
+    else:
+        they = "it" if len(names) == 1 else "they"
+        message = f"Your function left {listed(names)} requiring grad; before, {they} did not."
+        yield Finding("requires_grad", not names, message)
 
 
 def _pair(received: Value, expected: tuple[torch.Tensor, torch.Tensor]) -> Iterator[Finding]:
@@ -47,7 +56,7 @@ def _vjp(case: Case, product: Product, v: torch.Tensor | None = None) -> tuple[t
 def _judge_pair(product: Product) -> Callable[[Case, Observation], Iterator[Finding]]:
     def judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield from _pair(seen["returned"], _vjp(case, product))
-        yield unchanged(seen)
+        yield from left_alone(seen)
 
     return judge
 
@@ -194,6 +203,7 @@ def _softmax_cases(seed: int) -> Iterator[Case]:
         "the last dimension": ((2, 5), 1),
         "the first dimension": ((3, 5), 0),
         "counted from the end": ((2, 3, 5), -2),
+        "the last one, counted from the end": ((2, 3, 5), -1),
         "a vector": ((5,), 0),
     }
     for offset, (name, (shape, dim)) in enumerate(shapes.items()):
@@ -212,7 +222,7 @@ def _softmax_vjp(case: Case, dim: int | None = None) -> torch.Tensor:
 
 def _judge_softmax(case: Case, seen: Observation) -> Iterator[Finding]:
     yield right_value(seen["returned"], _softmax_vjp(case), "What you returned")
-    yield unchanged(seen)
+    yield from left_alone(seen)
 
 
 def _diagonal(case: Case, seen: Observation) -> bool:
@@ -220,6 +230,16 @@ def _diagonal(case: Case, seen: Observation) -> bool:
     x = torch.logit(y).requires_grad_()
     (gradient,) = torch.autograd.grad(x.sigmoid(), x, v)  # each number by itself
     return close(seen["returned"], gradient)
+
+
+def _one_sum(case: Case, seen: Observation) -> bool:
+    y, v = case.given["y"].tensor(), case.given["v"].tensor()
+    return close(seen["returned"], y * v - y * (y * v).sum())
+
+
+def _without_factor(case: Case, seen: Observation) -> bool:
+    y = case.given["y"].tensor()
+    return close(seen["returned"], _softmax_vjp(case) / y)
 
 
 def _once_more(case: Case, seen: Observation) -> bool:
@@ -263,6 +283,17 @@ vjp_softmax = Exercise(
             "dim is ignored",
             "Your gradient is that of a softmax along the last dimension, whatever dim says.",
             lambda case, seen: close(seen["returned"], _softmax_vjp(case, -1)),
+        ),
+        Misconception(
+            "summed over everything",
+            "You summed over the whole tensor. Each vector along dim is a softmax of its own, with a sum of its own.",
+            _one_sum,
+        ),
+        Misconception(
+            "the factor y is missing",
+            "You subtracted the weighted sum from v and returned that. What each number of y contributes is still "
+            "to be multiplied by that number.",
+            _without_factor,
         ),
     ),
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.autograd.forward_ad import unpack_dual
 
 from course_utils.checks.data import Array, Case, Observation, Other, Value, plain, type_name
 from course_utils.checks.observing.models import numbers, seeded
@@ -30,7 +31,7 @@ def vjp_matmul(answer: Answer, case: Case) -> Observation:
 def vjp_softmax(answer: Answer, case: Case) -> Observation:
     y, v = _laid_out(case.given["y"], case), _laid_out(case.given["v"], case)
     returned = plain(answer(y, v, case.given["dim"]))
-    return {"returned": returned, "changed": _changed({"y": y, "v": v}, case)}
+    return {"returned": returned, **_left({"y": y, "v": v}, case)}
 
 
 def numerical_gradient(answer: Answer, case: Case) -> Observation:
@@ -38,15 +39,24 @@ def numerical_gradient(answer: Answer, case: Case) -> Observation:
     inner = FUNCTIONS[case.given["function"]]
     dtypes: list[str] = []
     points: list[Value] = []
+    recorded = False
 
     def f(point: torch.Tensor) -> torch.Tensor:
+        nonlocal recorded
         if isinstance(point, torch.Tensor):
+            recorded = recorded or _differentiated(point)
             dtypes.append(str(point.dtype).removeprefix("torch."))
             points.append(_copied(point))
         return inner(point)
 
     returned = plain(answer(f, x))
-    return {"returned": returned, "dtypes": dtypes, "points": points[:200], "changed": _changed({"x": x}, case)}
+    return {
+        "returned": returned,
+        "dtypes": dtypes,
+        "points": points[:200],
+        "recorded": recorded,
+        **_left({"x": x}, case),
+    }
 
 
 def parameter_gradients(answer: Answer, case: Case) -> Observation:
@@ -55,6 +65,9 @@ def parameter_gradients(answer: Answer, case: Case) -> Observation:
     for name in case.given["held"]:
         parameters[name].grad = numbers(len(name), *parameters[name].shape)
     before = {name: plain(parameter.grad) for name, parameter in parameters.items()}
+    values = {name: plain(parameter) for name, parameter in parameters.items()}
+    requiring = {name: parameter.requires_grad for name, parameter in parameters.items()}
+    training = model.training
     with engine_passes(loss) as passes:
         returned = answer(loss, model)
     recorded = [name for name, value in _items(returned) if type(value) is torch.Tensor and value.requires_grad]
@@ -65,6 +78,10 @@ def parameter_gradients(answer: Answer, case: Case) -> Observation:
         "kept": sum(entry.state == "held" for entry in saved(loss)),
         "before": before,
         "after": {name: plain(parameter.grad) for name, parameter in parameters.items()},
+        "moved": [name for name, parameter in parameters.items() if plain(parameter) != values[name]],
+        "unfrozen": [name for name, was in requiring.items() if parameters[name].requires_grad and not was],
+        "frozen": [name for name, was in requiring.items() if was and not parameters[name].requires_grad],
+        "mode": any(module.training != training for module in model.modules()),
     }
 
 
@@ -81,7 +98,7 @@ def jacobian(answer: Answer, case: Case) -> Observation:
         return inner(point)
 
     returned = plain(answer(f, x))
-    return {"returned": returned, "calls": calls, "grad": plain(x.grad), "changed": _changed({"x": x}, case)}
+    return {"returned": returned, "calls": calls, "grad": plain(x.grad), **_left({"x": x}, case)}
 
 
 def run_order(answer: Answer, case: Case) -> Observation:
@@ -175,12 +192,14 @@ MAPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 def _on_tensors(answer: Answer, case: Case, *names: str) -> Observation:
     tensors = {name: _laid_out(case.given[name], case) for name in names}
     returned = plain(answer(*tensors.values()))
-    return {"returned": returned, "changed": _changed(tensors, case)}
+    return {"returned": returned, **_left(tensors, case)}
 
 
 def _laid_out(array: Array, case: Case) -> torch.Tensor:
     """Return the tensor, as a view that is not contiguous where the case asks for one."""
     tensor = array.tensor()
+    if case.given.get("transposed"):
+        return tensor.mT.contiguous().mT
     if not case.given.get("strided"):
         return tensor
     spaced = torch.full((*tensor.shape, 2), 99.0, dtype=tensor.dtype)
@@ -188,9 +207,19 @@ def _laid_out(array: Array, case: Case) -> torch.Tensor:
     return spaced[..., 0]
 
 
-def _changed(tensors: dict[str, torch.Tensor], case: Case) -> list[str]:
-    """Name the tensors that no longer hold the numbers they were given with."""
-    return [name for name, tensor in tensors.items() if plain(tensor) != case.given[name]]
+def _left(tensors: dict[str, torch.Tensor], case: Case) -> Observation:
+    """Name the tensors that no longer hold the numbers they were given with, and those that require grad."""
+    return {
+        "changed": [name for name, tensor in tensors.items() if plain(tensor) != case.given[name]],
+        "requiring": [name for name, tensor in tensors.items() if tensor.requires_grad],
+    }
+
+
+def _differentiated(point: torch.Tensor) -> bool:
+    """Tell whether autograd follows this tensor, in any of its modes."""
+    if torch._C._functorch.is_functorch_wrapped_tensor(point):
+        return not torch._C._functorch.is_batchedtensor(point)
+    return point.requires_grad or unpack_dual(point).tangent is not None
 
 
 def _copied(tensor: torch.Tensor) -> Value:

@@ -94,6 +94,70 @@ def handed_on_twice(seed: int) -> Scene:
     return Scene((early + late + more + again).sum(), {"a": a, "b": b, "c": c, "d": d}, parts=parts)
 
 
+def handed_on_early(seed: int) -> Scene:
+    """The addition that hands one gradient to two results is the newest; each result gets more afterwards."""
+    x, scale = leaf(seed, 2, 3), numbers(seed + 1, 2, 3)
+    a, b = x.sin(), x.cos()
+    more_a, more_b = 3 * a, 5 * b
+    both = a + b
+    return Scene(((more_a + more_b + both) * scale).sum(), {"x": x}, parts=_four_parts(a, b, scale))
+
+
+def handed_on_late(seed: int) -> Scene:
+    """The same sum with the shared addition made first, and met first."""
+    x, scale = leaf(seed, 2, 3), numbers(seed + 1, 2, 3)
+    a, b = x.sin(), x.cos()
+    both = a + b
+    more_a, more_b = 3 * a, 5 * b
+    return Scene(((both + (more_a + more_b)) * scale).sum(), {"x": x}, parts=_four_parts(a, b, scale))
+
+
+def _four_parts(a: torch.Tensor, b: torch.Tensor, scale: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return tuple((factor * part * scale).sum() for factor, part in ((3, a), (5, b), (1, a), (1, b)))
+
+
+def times_itself(seed: int) -> Scene:
+    """Two edges lead from one node to the leaf."""
+    x = leaf(seed, 3)
+    return Scene((x * x).sum(), {"x": x})
+
+
+def result_times_itself(seed: int) -> Scene:
+    """Two edges lead from one node to an operation."""
+    x = leaf(seed, 3)
+    h = x.exp()
+    return Scene((h * h).sum(), {"x": x})
+
+
+def times_itself_and_more(seed: int) -> Scene:
+    """Each leaf is met by two edges at once, and is not complete then."""
+    x, z = leaf(seed, 3), leaf(seed + 1, 3)
+    more_x, more_z = x.sin().cos(), z.sin().cos()
+    parts = (x * x).sum(), more_x.sum(), (z * z).sum(), more_z.sum()
+    return Scene(((x * x + more_x) + (more_z + z * z)).sum(), {"x": x, "z": z}, parts=parts)
+
+
+class Detour(torch.autograd.Function):
+    """a * 3 + h, which sends no gradient to h."""
+
+    @staticmethod
+    def forward(ctx: Any, a: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
+        return a * 3 + h
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return 3 * gradients[0], None
+
+
+def nothing_for_one_input(seed: int) -> Scene:
+    """A custom Function returns None for a tensor that is used elsewhere, too."""
+    a = leaf(seed, 3)
+    h = a.exp()
+    detour: Any = Detour.apply(a, h)  # type: ignore[no-untyped-call]
+    bent = h.sin()
+    return Scene((detour + bent).sum(), {"a": a}, parts=((3 * a).sum(), bent.sum()))
+
+
 def broadcasting(seed: int) -> Scene:
     row, column, scalar = leaf(seed, 5), leaf(seed + 1, 3, 1), leaf(seed + 2)
     x = numbers(seed + 3, 2, 3, 5)
@@ -145,6 +209,12 @@ SCENES: dict[str, Callable[[int], Scene]] = {
     "a thousand paths": many_paths,
     "a weight used three times": shared_leaf,
     "one gradient for two inputs": handed_on_twice,
+    "one gradient for two results": handed_on_early,
+    "one gradient for two results, older": handed_on_late,
+    "x * x": times_itself,
+    "h * h": result_times_itself,
+    "x * x and more": times_itself_and_more,
+    "None for one input": nothing_for_one_input,
     "broadcasting": broadcasting,
     "broadcasting a result": broadcasting_a_result,
     "float32 and float64": two_dtypes,

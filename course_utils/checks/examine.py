@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
+
+import torch
 
 from course_utils.checks.blame import raised_by_learner
 from course_utils.checks.data import Case, Observation, Raised, TimedOut, decode, encode
@@ -29,6 +32,7 @@ def examine(
         return Verdict(exercise.id, "not attempted", exercise.points, (message,))
     pairs: list[tuple[Case, Seen]] = []
     warnings: dict[str, None] = {}
+    _warm_up()
     with guarded(seed):  # cases and judges use autograd, too, whatever mode the session is in
         problem = _tried(lambda: unusable(exercise, answer), seconds)
         if isinstance(problem, str):
@@ -49,6 +53,14 @@ def observe(observer: Observer, answer: object, case: Case, seed: int, seconds: 
     with guarded(seed) as warnings:
         seen = _tried(lambda: observer(answer, inside), seconds)
     return seen, warnings
+
+
+@cache
+def _warm_up() -> None:
+    """Let PyTorch import what its first `grad` with a seed imports. Stopped by a time limit, it would stay half done."""
+    with guarded(SEED):
+        x = torch.ones(1, requires_grad=True)
+        torch.autograd.grad(x * x, x, torch.ones(1))
 
 
 def _tried(run: Callable[[], Any], seconds: float) -> Any:

@@ -57,7 +57,7 @@ def observe(observer: Observer, answer: object, case: Case, seed: int, seconds: 
 
 @cache
 def _warm_up() -> None:
-    """Let PyTorch import what its first `grad` with a seed imports. Stopped by a time limit, it would stay half done."""
+    """Let PyTorch import what its first `grad` with a seed imports: a time limit would leave that half done."""
     with guarded(SEED):
         x = torch.ones(1, requires_grad=True)
         torch.autograd.grad(x * x, x, torch.ones(1))

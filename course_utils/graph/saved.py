@@ -137,13 +137,12 @@ def kept(node: LiveNode) -> list[tuple[str, State, torch.Tensor | None]]:
         except RuntimeError:  # a list of saved tensors refuses to be read once it is freed
             found.append((name, "freed", None))
             continue
-        if not isinstance(raw, tuple):
-            # A saved output can be unpacked through its node only.
+        if type(raw) is not tuple:
             if (look := _look(raw, node, attribute)) is not None:
-                found.append((name, *look))
+                found.append((name, look[0], look[1]))
             continue
         for position, item in enumerate(raw):
-            if (look := _look(item, None, "")) is not None:
+            if (look := _look(item, item, "unpack")) is not None:
                 found.append((f"{name}[{position}]", *look))
     return found
 
@@ -156,7 +155,7 @@ def _kept_by_function(node: Any) -> list[tuple[str, State, torch.Tensor | None]]
     except RuntimeError:  # after a pass PyTorch says so even where nothing was saved
         raw = ()
         found.append(("tensors, if any", "freed", None))
-    looks = [_look(item, None, "") for item in raw]
+    looks = [_look(item, item, "unpack") for item in raw]
     states = [look[0] if look is not None else None for look in looks]
     if "modified" not in states and "packed" not in states and _refuses(node):
         # One of the node's own outputs, which cannot be asked one by one.
@@ -190,15 +189,20 @@ def _refuses_alone(raw: Any) -> bool:
     return False
 
 
-def _look(raw: Any, node: LiveNode | None, attribute: str) -> tuple[State, torch.Tensor | None] | None:
-    """Say what became of one saved tensor; None for an input that backward never needed."""
-    data = raw.data
-    if raw.unpack_hook is not None or not (data is None or isinstance(data, torch.Tensor)):
+def _look(raw: Any, holder: Any, attribute: str) -> tuple[State, torch.Tensor | None] | None:
+    """Say what became of one saved tensor; None for an input that backward never needed.
+
+    Unpacking it is reading `attribute` of `holder`: of the node, for a saved output can be unpacked through it only.
+    """
+    if raw.unpack_hook is not None:
         return "packed", None
+    data = raw.data
     if data is not None and data._version == 0:  # never written to, so there is nothing to find out
         return "held", data
     try:
-        value = raw.unpack() if node is None else getattr(node, attribute)
+        value = getattr(holder, attribute)
+        if holder is raw:
+            value = value()
     except RuntimeError as error:
         if data is None:
             return "freed", None

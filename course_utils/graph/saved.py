@@ -138,7 +138,10 @@ def kept(node: LiveNode) -> list[tuple[str, State, torch.Tensor | None]]:
             found.append((name, "freed", None))
             continue
         if type(raw) is not tuple:
-            if (look := _look(raw, node, attribute)) is not None:
+            # The usual case of _look, without the call: a graph has thousands of these.
+            if raw.unpack_hook is None and (data := raw.data) is not None and data._version == 0:
+                found.append((name, "held", data))
+            elif (look := _look(raw, node, attribute)) is not None:
                 found.append((name, look[0], look[1]))
             continue
         for position, item in enumerate(raw):

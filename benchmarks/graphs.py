@@ -10,7 +10,6 @@ from torchviz import make_dot
 from benchmarks.timing import Row, medians
 from course_utils import saved, trace
 
-
 # The worst case known, for comparison: each node saves a number of its own and has a second place that stays empty.
 UNLIMITED = ("5,000 products with a number",)
 

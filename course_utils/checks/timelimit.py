@@ -17,7 +17,7 @@ from course_utils.checks.frames import is_course, is_learners
 # A loop may swallow the first exception that stops it, so it is raised again and again until it gets through.
 AGAIN_SECONDS = 0.05
 
-
+# Files whose code enters and leaves the time limit.
 _LEAVING = (__file__, contextlib.__file__)
 
 

@@ -88,8 +88,7 @@ def saved(*tensors: torch.Tensor, besides: Iterable[torch.Tensor] = ()) -> Saved
 
     Memory that belongs to the graph's leaves, or to the tensors in `besides` (inputs and buffers, which
     live anyway), is listed but not counted. Bytes are those of whole storages: a view keeps all of its base.
-    What C++ nodes keep without naming it (CopySlices does)
-    cannot be seen; such nodes are counted in `unseen`.
+    What C++ nodes keep without naming it (CopySlices does) cannot be seen; such nodes are counted in `unseen`.
 
     Raises TypeError for anything that is not a tensor, and GraphTooLarge above MAX_NODES nodes.
     """

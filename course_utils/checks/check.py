@@ -28,9 +28,10 @@ def check(exercise_id: str, answer: object) -> None:
     verdict = examine(exercise, observer_for(exercise), answer)
     progress.record(exercise.id, verdict.outcome)
     show(shown(exercise, verdict))
+    if verdict.outcome == "not attempted":
+        raise CheckFailed(f"{exercise.id}: not attempted.")
     if verdict.outcome != "correct":
-        first = verdict.messages[0].splitlines()[0] if verdict.messages else ""
-        raise CheckFailed(f"{exercise.id}: {verdict.outcome}. {first}")
+        raise CheckFailed(f"{exercise.id}: {verdict.outcome}. {verdict.messages[0].splitlines()[0]}")
 
 
 def show(thing: object) -> None:

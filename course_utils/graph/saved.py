@@ -9,7 +9,7 @@ import msgspec
 import torch
 
 from course_utils.graph.memory import dtype_name, memory_of, shape_of
-from course_utils.graph.trace import ACCUMULATE, UNNAMED, LiveNode, check_tensors, node_name, roots_of, shortened, walk
+from course_utils.graph.trace import ACCUMULATE, UNNAMED, LiveNode, check_tensors, node_name, nodes_behind, shortened
 
 # held: there to be used. modified: written to since, so backward will refuse it. packed: a hook
 # (checkpointing, save_on_cpu) holds something else and would have to run to give the tensor.
@@ -94,7 +94,7 @@ def saved(*tensors: torch.Tensor, besides: Iterable[torch.Tensor] = ()) -> Saved
     """
     besides = list(besides)
     check_tensors(besides)
-    nodes = walk(root[0] for root in roots_of(tensors) if root is not None)
+    nodes = nodes_behind(*tensors)
     kinds = [type(node).__name__ for node in nodes]
     owners = [node.variable for node, kind in zip(nodes, kinds, strict=True) if kind == ACCUMULATE]
     own = {memory_of(tensor)[0] for tensor in (*owners, *besides)}

@@ -113,6 +113,11 @@ def trace(*tensors: torch.Tensor) -> Graph:
     return describe(walk(root[0] for root in roots if root is not None), roots)
 
 
+def nodes_behind(*tensors: torch.Tensor) -> list[LiveNode]:
+    """Return PyTorch's own nodes behind `tensors`, numbered as in `trace`. Raises as `trace` does."""
+    return walk(root[0] for root in roots_of(tensors) if root is not None)
+
+
 def walk(roots: Iterable[LiveNode]) -> list[LiveNode]:
     """Return PyTorch's own nodes behind `roots`, each once, breadth first, without recursion.
 

@@ -13,7 +13,7 @@ from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.vjp_02 import LESSON
 from course_utils.checks.observing.scenes import SCENES, Scene
-from course_utils.graph.trace import ACCUMULATE, roots_of, walk
+from course_utils.graph.trace import ACCUMULATE, nodes_behind
 
 # What a wrong idea may spoil in a scene, where the values alone do not tell.
 _JOINS = ("an LSTM", "a Transformer layer")
@@ -48,7 +48,7 @@ class Run:
 
 def _real_run(case: Case) -> Run:
     scene = SCENES[case.given["scene"]](case.given["seed"])
-    nodes = walk(root[0] for root in roots_of([scene.loss]) if root is not None)
+    nodes = nodes_behind(scene.loss)
     order: list[int] = []
     for index, node in enumerate(nodes):
         node.register_prehook(lambda gradients, index=index: order.append(index))
@@ -61,7 +61,7 @@ def _real_run(case: Case) -> Run:
 def _two_edges_at_once(case: Case) -> bool:
     """Tell whether a node of the scene leads to the same node by two edges."""
     scene = SCENES[case.given["scene"]](case.given["seed"])
-    for node in walk(root[0] for root in roots_of([scene.loss]) if root is not None):
+    for node in nodes_behind(scene.loss):
         behind = [to for to, _ in node.next_functions if to is not None]
         if len(set(behind)) < len(behind):
             return True

@@ -13,7 +13,7 @@ from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.frugal_03 import frugal, train
 from course_utils.checks.lessons.predict_03 import LESSON, predict_alive, predict_second_backward
 from course_utils.checks.observing.scenes_03 import keeping
-from course_utils.graph.trace import roots_of, walk
+from course_utils.graph.trace import nodes_behind
 
 # Counting bytes. The oracle sees each tensor at the moment when an operation saves it.
 
@@ -46,7 +46,7 @@ def _when_saved(case: Case) -> list[tuple[int, int, int, bool]]:
     with torch.random.fork_rng(devices=[]), torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         torch.manual_seed(case.given["seed"])
         loss, besides = keeping(case)
-    nodes = walk(root[0] for root in roots_of([loss]) if root is not None)
+    nodes = nodes_behind(loss)
     own = [node.variable for node in nodes if hasattr(node, "variable")]
     addresses = {tensor.untyped_storage().data_ptr() for tensor in (*own, *besides)}
     storages = [tensor.untyped_storage() for tensor in kept]

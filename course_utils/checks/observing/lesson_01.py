@@ -20,7 +20,9 @@ Answer = Callable[..., Any]
 
 def walk(answer: Answer, case: Case) -> Observation:
     tensor, _ = graph_of(case)
-    nodes = _nodes(tensor)  # kept: the node of a leaf that no operation uses lives as long as someone holds it
+    nodes = graphs.nodes_behind(
+        tensor
+    )  # kept: the node of a leaf that no operation uses lives as long as someone holds it
     number = {id(node): index for index, node in enumerate(nodes)}
     with engine_passes(*_tracked(tensor)) as passes:
         results = [answer(tensor) for _ in range(case.given.get("calls", 1))]
@@ -71,7 +73,7 @@ def build_graph(answer: Answer, case: Case) -> Observation:
     tensor = answer(a, b)
     seen: Observation = {"returned": plain(tensor), "nodes": None}
     if type(tensor) is torch.Tensor:
-        nodes = _nodes(tensor)
+        nodes = graphs.nodes_behind(tensor)
         graph = graphs.describe(nodes, graphs.roots_of([tensor]))
         seen["nodes"] = [
             [owners.get(id(live.variable), "another leaf")]
@@ -99,7 +101,7 @@ def connected_loss(answer: Answer, case: Case) -> Observation:
     if type(loss) is torch.Tensor and loss.requires_grad:
         seen["flagged"], seen["recorded"] = True, not loss.is_leaf
     if seen["recorded"] and loss.dim() == 0:
-        leaves = [node.variable for node in _nodes(loss) if type(node).__name__ == graphs.ACCUMULATE]
+        leaves = [node.variable for node in graphs.nodes_behind(loss) if type(node).__name__ == graphs.ACCUMULATE]
         own = {id(parameter) for parameter in parameters.values()}
         given = {id(x): "x", id(target): "target"}
         strangers = [leaf for leaf in leaves if id(leaf) not in own]
@@ -127,10 +129,6 @@ def without_gradient(answer: Answer, case: Case) -> Observation:
         "graded": [name for name in held if name in now and plain(now[name].grad) != held[name]],
         "flags": [name for name in flags if name in now and now[name].requires_grad != flags[name]],
     }
-
-
-def _nodes(tensor: torch.Tensor) -> list[Any]:
-    return graphs.walk(root[0] for root in graphs.roots_of([tensor]) if root is not None)
 
 
 def _tracked(tensor: torch.Tensor) -> list[torch.Tensor]:

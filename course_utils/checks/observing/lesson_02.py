@@ -15,7 +15,7 @@ from course_utils.checks.observing.models import numbers, seeded
 from course_utils.checks.observing.scenes import SCENES
 from course_utils.checks.observing.watch import engine_passes
 from course_utils.graph.saved import saved
-from course_utils.graph.trace import roots_of, walk
+from course_utils.graph.trace import nodes_behind
 
 Answer = Callable[..., Any]
 
@@ -103,7 +103,7 @@ def jacobian(answer: Answer, case: Case) -> Observation:
 
 def run_order(answer: Answer, case: Case) -> Observation:
     scene = SCENES[case.given["scene"]](case.given["seed"])
-    nodes = walk(root[0] for root in roots_of([scene.loss]) if root is not None)
+    nodes = nodes_behind(scene.loss)
     number = {id(node): index for index, node in enumerate(nodes)}
     with engine_passes(*nodes) as passes:
         returned = answer(scene.loss)
@@ -115,7 +115,7 @@ def run_order(answer: Answer, case: Case) -> Observation:
 
 def backward_engine(answer: Answer, case: Case) -> Observation:
     scene = SCENES[case.given["scene"]](case.given["seed"])
-    nodes = walk(root[0] for root in roots_of([scene.loss]) if root is not None)
+    nodes = nodes_behind(scene.loss)
     for position, leaf in enumerate(scene.leaves.values()):
         if position % 2:  # some hold a gradient from before, some hold none
             leaf.grad = torch.full_like(leaf, 7.0)

@@ -12,7 +12,7 @@ from course_utils.checks.observing.scenes_03 import Batch, keeping, partly_freed
 from course_utils.checks.observing.watch import engine_passes
 from course_utils.graph import saved as instrument
 from course_utils.graph.alive import Graphs, Memory, PeakMemory
-from course_utils.graph.trace import roots_of, walk
+from course_utils.graph.trace import nodes_behind
 
 Answer = Callable[..., Any]
 
@@ -44,7 +44,7 @@ def count_saved_bytes(answer: Answer, case: Case) -> Observation:
 
 def freed_nodes(answer: Answer, case: Case) -> Observation:
     loss, named, leaves = partly_freed(case)
-    nodes = walk(root[0] for root in roots_of([loss]) if root is not None)  # kept, so that ids stay theirs
+    nodes = nodes_behind(loss)  # kept, so that ids stay theirs
     names = {id(tensor.grad_fn): name for name, tensor in named.items()}
     names |= {id(node): f"other {number}" for number, node in enumerate(nodes) if id(node) not in names}
     before, gradients = _states(loss), {name: plain(tensor.grad) for name, tensor in leaves.items()}

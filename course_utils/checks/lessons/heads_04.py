@@ -17,7 +17,7 @@ from course_utils.checks.observing.scenes_04 import many_headed, two_headed
 
 def _numbers(received: Value, right: list[float], what: str) -> Iterator[Finding]:
     if not isinstance(received, list) or any(type(item) is not float for item in received):
-        yield Finding("losses", False, f"{what} are {describe(received)}; expected a list of Python floats.")
+        yield Finding("losses", False, f"{what} is {describe(received)}; expected a list of Python floats.")
         return
     yield right_value(Array.of(torch.tensor(received)), torch.tensor(right), what)
 
@@ -58,7 +58,7 @@ def _updated(case: Case, way: str = "right") -> tuple[list[list[float]], list[li
 def _judge_updates(case: Case, seen: Observation) -> Iterator[Finding]:
     losses, parameters = _updated(case)
     for number, (received, expected) in enumerate(zip(seen["returned"], losses, strict=True), 1):
-        yield from _numbers(received, expected, f"The losses of update {number}")
+        yield from _numbers(received, expected, f"The list of losses of update {number}")
     for name, mine, right in zip(("trunk", "first head", "second head"), seen["parameters"], parameters, strict=True):
         text = f"After three updates the parameters of the {name} are not where the two gradients lead."
         yield Finding(name, all(close(a, b) for a, b in zip(mine, right, strict=True)), text)
@@ -68,8 +68,8 @@ def _judge_updates(case: Case, seen: Observation) -> Iterator[Finding]:
     runs = seen["forwards"]
     text = f"In {updates} updates the trunk ran {runs[0]} times, the heads {runs[1]} and {runs[2]} times."
     yield Finding("forwards", runs == [updates] * 3, text)
-    text = f"{seen['passes']} backward passes reached the trunk in {updates} updates; two in each are needed."
-    yield Finding("passes", seen["passes"] == 2 * updates, text)
+    text = f"{seen['passes']} backward passes reached the trunk in {updates} updates; two in each are enough."
+    yield Finding("passes", seen["passes"] <= 2 * updates, text)
     text = f"When the last optimizer stepped, the trunk still kept {seen['kept']} bytes, and no pass was to come."
     yield Finding("kept", seen["kept"] == 0, text)
 
@@ -124,7 +124,6 @@ def _many_heads(seed: int) -> list[Case]:
     kinds: dict[str, tuple[list[int], bool]] = {
         "three heads": ([7, 3, 5], False),
         "inputs that need a gradient": ([4, 6], True),
-        "a single head": ([3], False),
     }
     return [
         Case(name, {"seed": seed + n, "widths": widths, "inputs need grad": needed})
@@ -147,7 +146,7 @@ def _right(case: Case) -> tuple[list[float], dict[str, Any]]:
 
 def _judge_split(case: Case, seen: Observation) -> Iterator[Finding]:
     losses, gradients = _right(case)
-    yield from _numbers(seen["returned"], losses, "The losses")
+    yield from _numbers(seen["returned"], losses, "The list of losses")
     for name, mine in seen["gradients"].items():
         yield from _gradient(name, mine, gradients.get(name))
     runs = seen["runs"]

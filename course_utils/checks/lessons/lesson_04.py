@@ -91,7 +91,10 @@ one_pass = Exercise(
         Misconception(
             "a pass for each loss",
             "The gradients are right, and every loss took a pass of its own through what the losses share.",
-            lambda case, seen: seen["passes"] > 1 and _all_close(seen, _right_sums(case, case.given["weights"])),
+            lambda case, seen: (
+                seen["passes"] == len(case.given["weights"])
+                and _all_close(seen, _right_sums(case, case.given["weights"]))
+            ),
         ),
         Misconception(
             "weights left out",
@@ -137,7 +140,7 @@ def _right_gradients(case: Case) -> list[list[torch.Tensor]]:
 def _rows(received: Value, right: list[list[torch.Tensor]]) -> Iterator[Finding]:
     if not isinstance(received, list) or len(received) != len(right):
         expected = f"expected a list with {len(right)} {'entry' if len(right) == 1 else 'entries'}, one for each loss"
-        yield Finding("list", False, f"You returned {describe(received)}; {expected}.")
+        yield Finding("list", False, f"What you returned is {describe(received)}; {expected}.")
         return
     for number, (row, wanted) in enumerate(zip(received, right, strict=True)):
         if not isinstance(row, list) or len(row) != len(wanted):

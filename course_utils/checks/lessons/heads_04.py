@@ -69,7 +69,7 @@ def _judge_updates(case: Case, seen: Observation) -> Iterator[Finding]:
     text = f"In {updates} updates the trunk ran {runs[0]} times, the heads {runs[1]} and {runs[2]} times."
     yield Finding("forwards", runs == [updates] * 3, text)
     text = f"{seen['passes']} backward passes reached the trunk in {updates} updates; two in each are enough."
-    yield Finding("passes", seen["passes"] <= 2 * updates, text)
+    yield Finding("passes", seen["passes"] in range(1, 2 * updates + 1), text)
     text = f"When the last optimizer stepped, the trunk still kept {seen['kept']} bytes, and no pass was to come."
     yield Finding("kept", seen["kept"] == 0, text)
 
@@ -112,7 +112,7 @@ two_updates = Exercise(
         Misconception(
             "retained to the end",
             "The updates are right, but your second pass retained as well, though it was the last.",
-            lambda case, seen: seen["kept"] > 0 and seen["forwards"][0] == 3 and _ended_as(case, seen, "right"),
+            lambda case, seen: seen["kept"] != 0 and seen["forwards"] == [3, 3, 3] and _ended_as(case, seen, "right"),
         ),
     ),
 )
@@ -147,17 +147,19 @@ def _right(case: Case) -> tuple[list[float], dict[str, Any]]:
 def _judge_split(case: Case, seen: Observation) -> Iterator[Finding]:
     losses, gradients = _right(case)
     yield from _numbers(seen["returned"], losses, "The list of losses")
-    for name, mine in seen["gradients"].items():
-        yield from _gradient(name, mine, gradients.get(name))
-    runs = seen["runs"]
-    yield Finding("runs", runs == [1] * len(runs), f"The trunk and the heads ran {runs} times; once each is enough.")
+    received = seen["gradients"]
+    shared = {id(leaf): name for name, leaf in reversed(gradients.items()) if leaf is not None}
+    for name in [*shared.values(), *(name for name, leaf in gradients.items() if leaf is None)]:
+        yield from _gradient(name, received[name], gradients[name])
+    runs, count = seen["runs"], len(losses)
+    yield Finding("runs", runs == [1] * (1 + count), f"The trunk and the heads ran {runs} times; once each is enough.")
     passes = seen["passes"]
     yield Finding("passes", passes == 1, f"{passes} backward passes reached the trunk; one is enough.")
     text = f"Bytes that earlier heads still held when a head began, head by head: {seen['alive']}."
-    yield Finding("alive", not any(seen["alive"]), text)
+    yield Finding("alive", seen["alive"] == [0] * count, text)
     yield Finding("kept", seen["kept"] == 0, f"At the end the graphs still keep {seen['kept']} bytes for another pass.")
-    yield Finding("moved", not seen["moved"], "Your function changed the numbers of a parameter or of the inputs.")
-    yield Finding("frozen", not seen["frozen"], "Your function left a parameter with requires_grad=False.")
+    yield Finding("moved", seen["moved"] is False, "Your function changed the numbers of a parameter or of the inputs.")
+    yield Finding("frozen", seen["frozen"] is False, "Your function left a parameter with requires_grad=False.")
 
 
 def _gradient(name: str, mine: Value, right: torch.Tensor | None) -> Iterator[Finding]:
@@ -204,7 +206,9 @@ split_at_trunk = Exercise(
         Misconception(
             "all heads at once",
             "One pass for the sum of the losses is right and cheap, but all heads' saved tensors were alive together.",
-            lambda case, seen: seen["passes"] == 1 and any(seen["alive"]) and _all_right(case, seen),
+            lambda case, seen: (
+                seen["passes"] == 1 and seen["alive"] != [0] * len(case.given["widths"]) and _all_right(case, seen)
+            ),
         ),
         Misconception(
             "cut and not joined",

@@ -63,8 +63,8 @@ def _judge_one_pass(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("passes", passes == 1, f"{passes} backward passes ran; one is enough.")
     text = f"After your function the graphs of the losses still keep {seen['kept']} bytes. Nothing will use them."
     yield Finding("kept", seen["kept"] == 0, text)
-    yield Finding("recorded", not seen["recorded"], "The gradients in .grad have a graph of their own.")
-    yield Finding("moved", not seen["moved"], "Your function changed the numbers in a leaf.")
+    yield Finding("recorded", seen["recorded"] is False, "The gradients in .grad have a graph of their own.")
+    yield Finding("moved", seen["moved"] == [], "Your function changed the numbers in a leaf.")
 
 
 def _all_close(seen: Observation, right: dict[str, torch.Tensor]) -> bool:
@@ -114,7 +114,7 @@ one_pass = Exercise(
             "retained for nothing",
             "One pass ran, and it kept what the graph had saved, as if another pass were to come.",
             lambda case, seen: (
-                seen["passes"] == 1 and seen["kept"] > 0 and _all_close(seen, _right_sums(case, case.given["weights"]))
+                seen["passes"] == 1 and seen["kept"] != 0 and _all_close(seen, _right_sums(case, case.given["weights"]))
             ),
         ),
     ),
@@ -155,12 +155,12 @@ def _judge_gradients(case: Case, seen: Observation) -> Iterator[Finding]:
     yield from _rows(seen["returned"], _right_gradients(case))
     count = case.given["losses"]
     text = f"{seen['passes']} backward passes ran for {count} {'loss' if count == 1 else 'losses'}."
-    yield Finding("passes", seen["passes"] <= count, text)
+    yield Finding("passes", seen["passes"] in range(1, count + 1), text)
     text = f"After your function the trunk still keeps {seen['kept']} bytes for a pass that will not come."
     yield Finding("kept", seen["kept"] == 0, text)
     text = "Your function left something changed: a parameter's numbers, its .grad, or its requires_grad."
-    yield Finding("changed", not seen["changed"], text)
-    yield Finding("recorded", not seen["recorded"], "The gradients that you returned have graphs of their own.")
+    yield Finding("changed", seen["changed"] is False, text)
+    yield Finding("recorded", seen["recorded"] is False, "The gradients that you returned have graphs of their own.")
 
 
 def _same(received: Value, right: list[list[torch.Tensor]]) -> bool:
@@ -196,7 +196,7 @@ loss_gradients = Exercise(
             "retained to the end",
             "The gradients are right, but your last pass retained as well, so the trunk keeps its saved tensors.",
             lambda case, seen: (
-                seen["kept"] > 0 and not seen["recorded"] and _same(seen["returned"], _right_gradients(case))
+                seen["kept"] != 0 and not seen["recorded"] and _same(seen["returned"], _right_gradients(case))
             ),
         ),
         Misconception(

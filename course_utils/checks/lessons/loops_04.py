@@ -43,7 +43,7 @@ def _lean(seen: Observation, count: int) -> Iterator[Finding]:
 
 
 def _retains(seen: Observation) -> bool:
-    return bool(seen["steps"]) and all(step["kept"] > 0 for step in seen["steps"])
+    return bool(seen["steps"]) and all(step["kept"] != 0 for step in seen["steps"])
 
 
 # A constant that is none.
@@ -159,12 +159,12 @@ def _judge_chunks(case: Case, seen: Observation) -> Iterator[Finding]:
     else:
         yield from _floats(returned[0], losses)
         yield from _last_state(returned[1], state)
-    yield Finding("cut", not seen["attached"], "The state that you returned still has a graph behind it.")
+    yield Finding("cut", seen["attached"] is False, "The state that you returned still has a graph behind it.")
     trained = _moved(seen["parameters"], parameters)
     text = "After your loop the parameters are not those of training chunk by chunk with the state carried over."
     yield Finding("trained", trained, text)
     yield from _lean(seen, len(case.given["lengths"]))
-    yield Finding("start", seen["start"], "Your function changed the numbers of the state that it was given.")
+    yield Finding("start", seen["start"] is True, "Your function changed the numbers of the state that it was given.")
 
 
 def _last_state(received: Value, right: list[torch.Tensor]) -> Iterator[Finding]:

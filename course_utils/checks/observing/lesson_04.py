@@ -52,7 +52,6 @@ def loss_gradients(answer: Answer, case: Case) -> Observation:
         "passes": len(passes),
         "kept": saved(h).bytes,
         "changed": _state([*parameters, *others]) != before,
-        "grads": [plain(parameter.grad) for parameter in parameters],
     }
 
 

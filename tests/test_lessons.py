@@ -30,6 +30,13 @@ CLAIMS = {
         "F2": "backward() can only be called once.",
         "F3": "Without backward() the graph is never freed.",
     },
+    "04": {
+        "R1": "Two losses on a shared trunk need retain_graph.",
+        "R2": "backward(retain_graph=True), optimizer.step(), then the second loss's backward().",
+        "R3": "retain_graph=True in a training loop makes memory grow every step.",
+        "R4": "Iterative refinement needs retain_graph, since the graph is gone in the next iteration.",
+        "R5": "Without retain_graph the second gradients are silently wrong.",
+    },
 }
 
 

@@ -30,6 +30,12 @@ CLAIMS = {
         "F2": "backward() can only be called once.",
         "F3": "Without backward() the graph is never freed.",
     },
+    "05": {
+        "H1": "retain_graph=True gives second derivatives: call x.grad.backward().",
+        "H2": "create_graph is autograd.grad's name for retain_graph.",
+        "H3": "For y = x³ at 3: y' = 27 and y'' = 18.",
+        "H4": "backward(create_graph=True) is a harmless way to second derivatives.",
+    },
 }
 
 

@@ -812,7 +812,6 @@ WRONG = {
 # What these keep goes with the function's own tensors, or the caller's loss.
 STILL_RIGHT = {
     ("hvp", "keeps every graph"),
-    ("penalised_step", "keeps every graph"),
     ("gradient_penalty", "keeps every graph"),
     ("meta_gradient", "keeps every graph"),
 }

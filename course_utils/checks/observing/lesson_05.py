@@ -27,10 +27,6 @@ from course_utils.graph.alive import Graphs
 
 Answer = Callable[..., Any]
 
-with warnings.catch_warnings():  # forward mode imports more of PyTorch when it is first used: not inside a sandbox
-    warnings.simplefilter("ignore")
-    torch.func.jvp(torch.sin, (torch.ones(1),), (torch.ones(1),))
-
 
 def nth_derivative(answer: Answer, case: Case) -> Observation:
     x = _point(case)
@@ -250,3 +246,10 @@ def _grad_is(tensor: torch.Tensor, number: float | None) -> bool:
 def _state(parameter: torch.Tensor) -> tuple[Value, Value, bool]:
     """Return a parameter's numbers, its gradient, and whether it requires one."""
     return plain(parameter), plain(parameter.grad), parameter.requires_grad
+
+
+# Forward mode and dispatch modes import more of PyTorch when they are first used. That takes seconds, and the files
+# are out of reach inside a sandbox, so it is done here, before any answer runs.
+with warnings.catch_warnings(), _Largest():
+    warnings.simplefilter("ignore")
+    torch.func.jvp(torch.sin, (torch.ones(1),), (torch.ones(1),))

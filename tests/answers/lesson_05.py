@@ -184,6 +184,10 @@ def hvp_reverse_over_forward(f, x, v):
     return slope(x.detach())
 
 
+def hvp_by_library(f, x, v):
+    return torch.autograd.functional.hvp(f, x.detach(), v)[1]
+
+
 def hvp_gradient_times_v(f, x, v):
     return torch.func.grad(f)(x.detach()) * v
 
@@ -669,6 +673,28 @@ def meta_in_eval(model, support, query, lr, steps):
     return meta_by_hand(model, support, query, lr, steps)
 
 
+def meta_measured(model, support, query, lr, steps):
+    """Central differences of training: right to many digits, and a training run for each number."""
+    start = {name: p.detach().clone() for name, p in model.named_parameters() if p.requires_grad}
+
+    def after(values):
+        for _ in range(steps):
+            gradients = torch.func.grad(lambda v: mse_loss(functional_call(model, v, (support[0],)), support[1]))(
+                values
+            )
+            values = {name: values[name] - lr * gradients[name] for name in values}
+        return mse_loss(functional_call(model, values, (query[0],)), query[1]).item()
+
+    slopes = {name: torch.zeros_like(value) for name, value in start.items()}
+    for name, value in start.items():
+        for index in range(value.numel()):
+            move = torch.zeros(value.numel(), dtype=value.dtype)
+            move[index] = 1e-4
+            up, down = ({**start, name: value + sign * move.reshape(value.shape)} for sign in (1, -1))
+            slopes[name].view(-1)[index] = (after(up) - after(down)) / 2e-4
+    return slopes
+
+
 def meta_unfrozen(model, support, query, lr, steps):
     result = meta_by_hand(model, support, query, lr, steps)
     for parameter in model.parameters():
@@ -679,7 +705,7 @@ def meta_unfrozen(model, support, query, lr, steps):
 RIGHT = {
     "predict_second_order": [SECOND, {**SECOND, "product": torch.tensor(54.0), "relu": 0}],
     "nth_derivative": [nth_by_passes, nth_by_func, nth_by_ones, nth_forward_mode],
-    "hvp": [hvp_by_seed, hvp_forward_over_reverse, hvp_by_scalar, hvp_reverse_over_forward],
+    "hvp": [hvp_by_seed, hvp_forward_over_reverse, hvp_by_scalar, hvp_reverse_over_forward, hvp_by_library],
     "loss_hessian": [hessian_by_rows, hessian_batched, hessian_block_by_block],
     "penalised_step": [step_by_grad, step_by_assigning, step_cleared_between],
     "gradient_penalty": [penalty_by_sum, penalty_by_seed, penalty_by_func],
@@ -746,6 +772,8 @@ WRONG = {
         lambda f, x, v: hvp_by_seed(f, x, v).reshape(-1),
         lambda f, x, v: (f(x), hvp_by_seed(f, x, v)),
         lambda f, x, v: torch.zeros_like(x),
+        lambda f, x, v: hvp_by_seed(f, x.view(-1), v.view(-1)).view(x.shape),
+        lambda f, x, v: hvp_by_seed(f, x, v) + 1e-3 * v,
     ],
     "loss_hessian": [
         hessian_unguarded,
@@ -786,6 +814,11 @@ WRONG = {
         penaliser(distance=lambda norms: (norms.square() - 1).square().mean()),
         penaliser(distance=lambda norms: (norms.mean() - 1).square()),
         penaliser(norm=lambda gradients: gradients.flatten(1).norm(dim=1).detach().requires_grad_()),
+        penaliser(norm=lambda gradients: gradients.flatten(1).norm(1, dim=1)),
+        penaliser(distance=lambda norms: (norms - 1).square()),
+        lambda critic, real, fake, mix: penalty_by_sum(critic, real, fake, mix)[None],
+        lambda critic, real, fake, mix: penalty_by_sum(critic, real, fake, mix).detach().requires_grad_(),
+        lambda critic, real, fake, mix: 10 * penalty_by_sum(critic, real, fake, mix),
         lambda critic, real, fake, mix: (critic(mix * real + (1 - mix) * fake.detach()) - 1).square().mean(),
         lambda critic, real, fake, mix: penalty_by_sum(critic, real, fake, mix).item(),
     ],
@@ -799,6 +832,7 @@ WRONG = {
         meta_on_support,
         meta_in_eval,
         meta_unfrozen,
+        meta_measured,
         lambda *given: list(meta_by_hand(*given).values()),
         lambda *given: {"first.weight": None, "x": "y"},
         lambda *given: dict.fromkeys(meta_by_hand(*given), 1.0),

@@ -10,7 +10,7 @@ from torch import nn
 from torch.func import functional_call
 
 from course_utils.checks.compare import close, describe, listed, right_value
-from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.predict_05 import LESSON
 from course_utils.checks.lessons.remembered import remembered
@@ -190,10 +190,13 @@ def _judge_penalty(case: Case, seen: Observation) -> Iterator[Finding]:
     yield right_value(seen["returned"], value, "The penalty")
     text = "The penalty has no graph, so no gradient reaches the critic's parameters."
     yield Finding("recorded", seen["recorded"], text)
-    if isinstance(seen["gradients"], str):
+    received = seen["gradients"]
+    if isinstance(received, list) and len(received) == len(gradients):
+        yield from _same_gradients(received, gradients)
+    elif received is not None:
         yield Finding("usable", False, "The penalty's graph cannot be used: a pass has already gone through it.")
-    elif isinstance(seen["gradients"], list):
-        yield from _same_gradients(seen["gradients"], gradients)
+    elif seen["recorded"]:
+        yield Finding("one number", False, "The penalty is not one number, so no backward pass can start from it.")
     text = "A gradient of the penalty reaches what made `fake`. Only the critic is to learn from it."
     yield Finding("maker", not seen["maker"], text)
     yield Finding("calls", seen["calls"] == 1, f"The critic ran {seen['calls']} times; once will do.")
@@ -206,14 +209,12 @@ def _judge_penalty(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("inputs", not touched, text)
 
 
-def _same_gradients(received: list[object], right: list[torch.Tensor]) -> Iterator[Finding]:
-    for mine, gradient in zip(received, right, strict=False):
+def _same_gradients(received: list[Value], right: list[torch.Tensor]) -> Iterator[Finding]:
+    for mine, gradient in zip(received, right, strict=True):
         if mine is None and not bool(gradient.any()):
             continue  # the last bias has no part in the penalty
-        if isinstance(mine, Array | None):
-            yield right_value(
-                mine, gradient, f"The gradient of the penalty for a parameter of shape {tuple(gradient.shape)}"
-            )
+        shape = tuple(gradient.shape)
+        yield right_value(mine, gradient, f"The gradient of the penalty for a parameter of shape {shape}")
 
 
 def _gave(of: Penalty) -> Callable[[Case, Observation], bool]:
@@ -373,6 +374,9 @@ def _judge_meta(case: Case, seen: Observation) -> Iterator[Finding]:
     text = f"Your function changed .grad of {listed(seen['graded'])}. Leave it as it was."
     yield Finding("graded", not seen["graded"], text)
     yield Finding("mode", seen["mode"], "Your function switched the model to evaluation mode.")
+    runs, most = seen["runs"], 3 * (case.given["steps"] + 1)
+    text = f"The model ran {runs} times. For {case.given['steps']} inner steps at most {most} are allowed."
+    yield Finding("runs", runs <= most, text)
 
 
 def _names(received: set[str], right: set[str]) -> Iterator[Finding]:

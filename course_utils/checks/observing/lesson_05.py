@@ -131,7 +131,10 @@ def meta_gradient(answer: Answer, case: Case) -> Observation:
     support, query = (
         (case.given[f"{part} inputs"].tensor(), case.given[f"{part} targets"].tensor()) for part in ("support", "query")
     )
+    runs: list[None] = []
+    handle = model.register_forward_pre_hook(lambda module, given: runs.append(None))
     returned = answer(model, support, query, case.given["lr"], case.given["steps"])
+    handle.remove()
     entries = dict(dict.items(returned)) if type(returned) in (dict, OrderedDict) else {}
     now = dict(model.named_parameters())
     return {
@@ -145,6 +148,7 @@ def meta_gradient(answer: Answer, case: Case) -> Observation:
         "graded": [name for name, parameter in parameters.items() if plain(parameter.grad) != before[name][1]],
         "switched": [name for name, parameter in parameters.items() if parameter.requires_grad != before[name][2]],
         "mode": model.training,
+        "runs": len(runs),
     }
 
 

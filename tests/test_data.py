@@ -18,6 +18,7 @@ from course_utils.checks.data import MAX_BYTES, Array, Other, Raised, TimedOut, 
         torch.randn(2, 2, dtype=torch.float64, requires_grad=True),
         torch.randn(3).bfloat16(),
         torch.randn(3, dtype=torch.complex64).conj(),
+        torch._efficientzerotensor(2, 3),
         torch.randn(4, 6)[::2, 1::2],
     ],
 )

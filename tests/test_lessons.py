@@ -37,6 +37,12 @@ CLAIMS = {
         "R4": "Iterative refinement needs retain_graph, since the graph is gone in the next iteration.",
         "R5": "Without retain_graph the second gradients are silently wrong.",
     },
+    "05": {
+        "H1": "retain_graph=True gives second derivatives: call x.grad.backward().",
+        "H2": "create_graph is autograd.grad's name for retain_graph.",
+        "H3": "For y = x³ at 3: y' = 27 and y'' = 18.",
+        "H4": "backward(create_graph=True) is a harmless way to second derivatives.",
+    },
 }
 
 

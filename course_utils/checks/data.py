@@ -32,7 +32,8 @@ class Array(msgspec.Struct, frozen=True):
     @staticmethod
     def of(tensor: torch.Tensor) -> Array:
         """Copy a tensor's numbers. The tensor itself is left as it was."""
-        flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+        real = tensor.detach().clone() if tensor._is_zerotensor() else tensor.detach()  # torch.func makes some
+        flat = real.cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
         numbers = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
         return Array(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), numbers)
 

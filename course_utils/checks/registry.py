@@ -17,6 +17,7 @@ LESSONS = (
     "02_how_backward_works",
     "03_graph_freeing",
     "04_retain_graph",
+    "05_higher_order_gradients",
 )
 
 

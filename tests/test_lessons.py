@@ -30,6 +30,13 @@ CLAIMS = {
         "F2": "backward() can only be called once.",
         "F3": "Without backward() the graph is never freed.",
     },
+    "06": {
+        "D1": "detach() and no_grad() give the same result.",
+        "D2": "detach() copies.",
+        "D3": "GAN: detach to stop the gradient through the discriminator while training the generator.",
+        "D4": "eval() switches gradients off.",
+        "D5": "requires_grad_(False) on a layer is the same as no_grad around it.",
+    },
 }
 
 

@@ -33,7 +33,7 @@ def _to_round(seed: int) -> list[Case]:
 
 
 def _given_to_round(case: Case) -> torch.Tensor:
-    x = case.given["x"].tensor()
+    x: torch.Tensor = case.given["x"].tensor()
     return x.t() if case.given["transposed"] else x
 
 

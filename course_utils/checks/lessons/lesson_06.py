@@ -49,11 +49,11 @@ def _losses(case: Case) -> list[float]:
 
 def _average(case: Case) -> float:
     losses = _losses(case)
-    return sum(losses) / len(losses)
+    return float(sum(losses) / len(losses))
 
 
 def _average_of_averages(case: Case) -> float:
-    losses, averages = _losses(case), []
+    losses, averages = _losses(case), list[float]()
     for size in case.given["sizes"]:
         averages.append(sum(losses[:size]) / size)
         losses = losses[size:]
@@ -110,7 +110,8 @@ evaluate = Exercise(
         "model.eval() reaches every part, and model.train() would reach every part, too. Note the mode of each part in "
         "model.modules() before. And ask what happens if a batch raises.",
         "Keep a list of pairs (module, module.training). In try: model.eval(), and under torch.no_grad() the loop, "
-        "which adds loss.item() * len(targets) and counts targets. In finally: module.training = its mode, for each pair.",
+        "which adds loss.item() * len(targets) and counts targets. In finally: give each module its "
+        "mode back.",
     ),
     misconceptions=(
         Misconception(

@@ -162,7 +162,7 @@ def _td(case: Case, goals: torch.Tensor) -> tuple[float, list[torch.Tensor]]:
     network, _ = q_networks(case)
     states, actions = case.given["states"].tensor(), case.given["actions"].tensor()
     start = {name: parameter.detach() for name, parameter in network.named_parameters()}
-    values, pull = vjp(lambda parameters: functional_call(network, parameters, (states,)), start)
+    values, pull, *_ = vjp(lambda parameters: functional_call(network, parameters, (states,)), start)
     rows = torch.arange(len(actions))
     errors = values[rows, actions] - goals
     cotangent = torch.zeros_like(values)

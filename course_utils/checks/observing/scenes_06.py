@@ -63,11 +63,15 @@ def averaged(case: Case, seed: int) -> nn.Module:
     model = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), shared, nn.Tanh(), nn.Linear(5, 5), nn.Linear(5, 2))
     model[4].weight = shared.weight
     seeded(model, seed)
-    norm = model[1]
-    norm.running_mean.copy_(numbers(seed + 7, 5))
-    norm.running_var.copy_(numbers(seed + 8, 5).abs())
-    norm.num_batches_tracked.fill_(seed % 90 + 3)
+    _remember(model[1], seed + 7, seed % 90 + 3)
     return model
+
+
+def _remember(norm: Any, seed: int, batches: int) -> None:
+    """Give batch norm statistics as if it had seen some batches."""
+    norm.running_mean.copy_(numbers(seed, norm.num_features))
+    norm.running_var.copy_(numbers(seed + 1, norm.num_features).abs())
+    norm.num_batches_tracked.fill_(batches)
 
 
 def average_pair(case: Case) -> tuple[nn.Module, nn.Module]:
@@ -102,9 +106,7 @@ def evaluated(case: Case) -> tuple[Forked, list[Batch]]:
     seed = case.given["seed"]
     model = Forked()
     seeded(model, seed)
-    norm = model.body[1]
-    norm.running_mean.copy_(numbers(seed + 7, 6))
-    norm.running_var.copy_(numbers(seed + 8, 6).abs())
+    _remember(model.body[1], seed + 7, 4)
     stale(model, seed + 30)
     for name, module in model.named_modules():
         module.training = case.given["modes"] == "train" or (case.given["modes"] == "mixed" and "1" not in name)

@@ -125,7 +125,9 @@ def _judge_uncut(case: Case, seen: Observation) -> Iterator[Finding]:
     tensor = isinstance(seen["returned"], Array)
     yield Finding("tensor", tensor, "The loss is no tensor, so it has no graph.")
     yield Finding("graph", seen["graph"] or not tensor, "The loss does not require a gradient: nothing was recorded.")
-    if isinstance(seen["gradients"], dict):
+    measured = isinstance(seen["gradients"], dict)
+    yield Finding("measured", measured or not seen["graph"], "No gradient could be taken of what you returned.")
+    if measured:
         right = torch.func.grad(_loss, argnums=(0, 1, 2))(*given)
         for name, gradient in zip(names, right, strict=True):
             received = seen["gradients"].get(name)

@@ -76,22 +76,28 @@ def _judge_evaluation(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("training", not seen["in training"], "A part of the model was in training mode while it ran.")
     text = f"{seen['saved']} tensors were saved for a backward pass while your function ran. Expected none."
     yield Finding("saved", seen["saved"] == 0, text)
-    wrong = sum(a != b for a, b in zip(seen["modes"], seen["modes before"], strict=True))
-    text = f"{wrong} of the model's {len(seen['modes'])} parts are in another mode than before your function ran."
-    yield Finding("modes", wrong == 0, text)
+    before = _modes_before(case)
+    after = seen["modes"] if isinstance(seen["modes"], list) else []
+    wrong = sum(now is not then for now, then in zip(after, before, strict=False))
+    text = f"{wrong} of the model's {len(before)} parts are in another mode than before your function ran."
+    yield Finding("modes", after == before, text)
     yield Finding("grad mode", seen["grad mode"], "Recording is not switched as it was before your function ran.")
     yield Finding("model", seen["model"], "Your function changed a parameter: its numbers, .grad or requires_grad.")
     yield Finding("buffers", seen["buffers"], "Your function changed the model's buffers: batch norm's statistics.")
 
 
-def _modes_wrong(seen: Observation) -> bool:
-    return bool(seen["modes"] != seen["modes before"])
+def _modes_before(case: Case) -> list[bool]:
+    return [module.training for module in evaluated(case)[0].modules()]
 
 
-def _left_in(seen: Observation, training: bool) -> bool:
+def _modes_wrong(case: Case, seen: Observation) -> bool:
+    return bool(seen["modes"] != _modes_before(case))
+
+
+def _left_in(case: Case, seen: Observation, training: bool) -> bool:
     """Return whether an ordinary run leaves all parts in one mode, where they were in another."""
     modes = seen["modes"] if seen["modes at first"] is None else seen["modes at first"]
-    return isinstance(modes, list) and modes != seen["modes before"] and all(mode is training for mode in modes)
+    return isinstance(modes, list) and modes != _modes_before(case) and all(mode is training for mode in modes)
 
 
 evaluate = Exercise(
@@ -118,7 +124,7 @@ evaluate = Exercise(
             "recorded",
             "Your function is right in all but one thing: the model ran with recording on, and tensors were saved for "
             "a pass that never comes. eval() does not stop that, and detaching afterwards is too late.",
-            lambda case, seen: seen["saved"] != 0 and not seen["in training"] and not _modes_wrong(seen),
+            lambda case, seen: seen["saved"] != 0 and not seen["in training"] and not _modes_wrong(case, seen),
         ),
         Misconception(
             "not evaluating",
@@ -130,12 +136,12 @@ evaluate = Exercise(
             "all to training",
             "Afterwards every part of the model is in training mode, also those that were evaluating before. A frozen "
             "batch norm would start to learn again.",
-            lambda case, seen: _left_in(seen, True),
+            lambda case, seen: _left_in(case, seen, True),
         ),
         Misconception(
             "left evaluating",
             "Afterwards the model is still evaluating, also where it was in training before.",
-            lambda case, seen: _left_in(seen, False),
+            lambda case, seen: _left_in(case, seen, False),
         ),
         Misconception(
             "stuck after an error",
@@ -144,8 +150,8 @@ evaluate = Exercise(
             lambda case, seen: (
                 case.given["bad"] is not None
                 and seen["raised"] is True
-                and seen["modes at first"] == seen["modes before"]
-                and _modes_wrong(seen)
+                and seen["modes at first"] == _modes_before(case)
+                and _modes_wrong(case, seen)
             ),
         ),
         Misconception(

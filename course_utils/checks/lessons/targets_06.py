@@ -176,7 +176,10 @@ def _judge_td(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("graph", seen["graph"], "The loss has no graph, so no gradient can go through it.")
     yield Finding("untouched", seen["untouched"], "Your function changed a network: its numbers or requires_grad.")
     yield Finding("graded", not seen["graded"], "Your function left a .grad behind. It should return the loss only.")
-    if isinstance(seen["gradients"], list) and len(seen["gradients"]) == len(gradients):
+    measured = isinstance(seen["gradients"], list) and len(seen["gradients"]) == len(gradients)
+    text = "No gradient could be taken of what you returned."
+    yield Finding("measured", measured or not seen["graph"] or not seen["untouched"], text)
+    if measured:
         names = [name for name, _ in q_networks(case)[0].named_parameters()]
         for name, mine, right in zip(names, seen["gradients"], gradients, strict=True):
             yield right_value(mine, right, f"The gradient of network's {name}")
@@ -239,7 +242,7 @@ td_loss = Exercise(
         Misconception(
             "after the end",
             "Your goals count a next state where the episode has ended.",
-            lambda case, seen: seen["old runs"] > 0 and _loss_is(case, seen, masked=False),
+            lambda case, seen: seen["old runs"] != 0 and _loss_is(case, seen, masked=False),
         ),
     ),
 )

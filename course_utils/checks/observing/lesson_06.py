@@ -163,7 +163,6 @@ def evaluate(answer: Answer, case: Case) -> Observation:
         "in training": any(during),
         "runs": len(runs),
         "modes": [module.training for module in modules],
-        "modes before": modes,
         "modes at first": at_first,
         "grad mode": switches == (case.given["gradients on"], False),
         "model": (flags(model), _gradients(model), _numbers(model)) == before,

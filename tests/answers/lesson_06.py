@@ -237,6 +237,38 @@ def evaluate_in_inference_mode(model, loss_function, batches):
                 module.training = modes[name]
 
 
+def evaluate_part_by_part(model, loss_function, batches):
+    """Each part puts itself back, from the inside out."""
+
+    def within(modules, run):
+        if not modules:
+            return run()
+        first, *others = modules
+        mode = first.training
+        first.training = False
+        try:
+            return within(others, run)
+        finally:
+            first.training = mode
+
+    def run():
+        weighed = [torch.stack([loss_function(model(x), y) * len(y), torch.tensor(float(len(y)))]) for x, y in batches]
+        total, count = torch.stack(weighed).sum(0).tolist()
+        return total / count
+
+    with torch.no_grad():
+        return within(list(model.modules()), run)
+
+
+def evaluate_recording_stuck(model, loss_function, batches):
+    """Switches recording back on, but only if all goes well."""
+    before = torch.is_grad_enabled()
+    torch.set_grad_enabled(False)
+    result = evaluate_noting_modes(model, loss_function, batches)
+    torch.set_grad_enabled(before)
+    return result
+
+
 def evaluator(
     recording=torch.no_grad, before=nn.Module.eval, after=None, secure=True, weigh=len, hide=False, cut=float
 ):
@@ -383,6 +415,12 @@ def discriminator_clears_too_much(generator, discriminator, optimizer, real, noi
     return discriminator_under_no_grad(generator, discriminator, optimizer, real, noise)
 
 
+def discriminator_recording_off(generator, discriminator, optimizer, real, noise):
+    loss = discriminator_under_no_grad(generator, discriminator, optimizer, real, noise)
+    torch.set_grad_enabled(False)
+    return loss
+
+
 def discriminator_freezes(generator, discriminator, optimizer, real, noise):
     generator.requires_grad_(False)
     return discriminator_under_no_grad(generator, discriminator, optimizer, real, noise)
@@ -423,6 +461,24 @@ def generator_by_two_graphs(generator, discriminator, optimizer, noise):
     fake.backward(to_points)
     optimizer.step()
     return loss.item()
+
+
+def generator_putting_gradients_back(generator, discriminator, optimizer, noise):
+    """The pass leaves gradients in the discriminator, and the step puts back what was there."""
+    before = [None if parameter.grad is None else parameter.grad.clone() for parameter in discriminator.parameters()]
+    generator.zero_grad(set_to_none=False)
+    logits = discriminator(generator(noise))
+    loss = nn.BCEWithLogitsLoss()(logits, torch.ones(len(noise), 1))
+    loss.backward()
+    for parameter, gradient in zip(discriminator.parameters(), before, strict=True):
+        parameter.grad = gradient
+    optimizer.step()
+    return float(loss)
+
+
+def generator_evaluating(generator, discriminator, optimizer, noise):
+    discriminator.eval()
+    return generator_by_inputs(generator, discriminator, optimizer, noise)
 
 
 def generator_with(cut=lambda fake: fake, value=1.0, clear=True, give=float, before=None, after=None, **options):
@@ -607,6 +663,18 @@ def through_with(secure=True, after=None):
     return through
 
 
+def through_by_swapping(layer, x):
+    """Puts constants into the places of the parameters, for one run."""
+    places = [(module, name, its) for module in layer.modules() for name, its in module._parameters.items()]
+    for module, name, parameter in places:
+        module._parameters[name] = None if parameter is None else parameter.detach()
+    try:
+        return layer(x)
+    finally:
+        for module, name, parameter in places:
+            module._parameters[name] = parameter
+
+
 def through_no_grad(layer, x):
     with torch.no_grad():
         return layer(x)
@@ -656,11 +724,16 @@ RIGHT = {
     ],
     "uncut_loss": [uncut_by_norm, uncut_by_stacking],
     "ema_update": [ema_by_lerp, ema_by_name, ema_by_foreach, ema_by_loading],
-    "evaluate": [evaluate_noting_modes, evaluate_in_inference_mode],
+    "evaluate": [evaluate_noting_modes, evaluate_in_inference_mode, evaluate_part_by_part],
     "discriminator_step": [discriminator_under_no_grad, discriminator_in_two_passes, discriminator_together],
-    "generator_step": [generator_by_inputs, generator_by_freezing, generator_by_two_graphs],
+    "generator_step": [
+        generator_by_inputs,
+        generator_by_freezing,
+        generator_by_two_graphs,
+        generator_putting_gradients_back,
+    ],
     "td_loss": [td_under_no_grad, td_in_inference_mode],
-    "through_frozen": [through_by_flags, through_by_functional_call],
+    "through_frozen": [through_by_flags, through_by_functional_call, through_by_swapping],
 }
 
 MISCONCEIVED = {
@@ -750,6 +823,7 @@ WRONG = {
         evaluate_gradients_off,
         evaluate_parameters_frozen,
         evaluate_own_mode_only,
+        evaluate_recording_stuck,
         evaluate_as_one_batch,
         evaluator(hide=True),
         evaluator(after=nn.Module.train, secure=False),
@@ -762,6 +836,7 @@ WRONG = {
         discriminator_as_a_mean,
         discriminator_clears_too_much,
         discriminator_freezes,
+        discriminator_recording_off,
         discriminator_with(steps=2),
         discriminator_with(fakes=1.0),
         discriminator_with(give=lambda loss: loss),
@@ -775,6 +850,7 @@ WRONG = {
         generator_broken,
         generator_thaws,
         generator_clears_both,
+        generator_evaluating,
         generator_retains,
         generator_with(clear=False),
         generator_with(give=lambda loss: loss),
@@ -784,6 +860,9 @@ WRONG = {
     "td_loss": [
         td_best_action,
         td_freezes,
+        lambda network, target_network, batch, discount: td_under_no_grad(
+            network, target_network.eval(), batch, discount
+        ),
         td_runs_back,
         td_column,
         td_with(torch.enable_grad, live=True),

@@ -61,6 +61,8 @@ def _average_of_averages(case: Case) -> float:
 
 
 def _judge_evaluation(case: Case, seen: Observation) -> Iterator[Finding]:
+    model, _ = evaluated(case)
+    before = [module.training for module in model.modules()]
     if case.given["bad"] is None:
         number = type(seen["returned"]) is float
         text = f"You returned {describe(seen['returned'])}; expected a Python float."
@@ -76,7 +78,6 @@ def _judge_evaluation(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("training", not seen["in training"], "A part of the model was in training mode while it ran.")
     text = f"{seen['saved']} tensors were saved for a backward pass while your function ran. Expected none."
     yield Finding("saved", seen["saved"] == 0, text)
-    before = _modes_before(case)
     after = seen["modes"] if isinstance(seen["modes"], list) else []
     wrong = sum(now is not then for now, then in zip(after, before, strict=False))
     text = f"{wrong} of the model's {len(before)} parts are in another mode than before your function ran."

@@ -97,6 +97,8 @@ def _step_findings(seen: Observation, moved: str, right: list[torch.Tensor]) -> 
     yield Finding("steps", steps == 1, f"The optimizer made {steps} steps. Expected one.")
     text = f"After your step the {moved}'s parameters are not where one step on this loss leads."
     yield Finding("moved", _same(seen[moved], right), text)
+    text = "After your step a part of a player is in another mode, or recording is switched otherwise than before."
+    yield Finding("modes", seen["modes"], text)
     text = "After your step the graph still holds its saved tensors, as if another pass were to follow."
     yield Finding("freed", not seen["held"], text)
 

@@ -175,6 +175,8 @@ def _judge_td(case: Case, seen: Observation) -> Iterator[Finding]:
     yield right_value(seen["returned"], torch.tensor(value), "The loss")
     yield Finding("graph", seen["graph"], "The loss has no graph, so no gradient can go through it.")
     yield Finding("untouched", seen["untouched"], "Your function changed a network: its numbers or requires_grad.")
+    text = "Your function left a part of a network in another mode, or recording switched otherwise than before."
+    yield Finding("modes", seen["modes"], text)
     yield Finding("graded", not seen["graded"], "Your function left a .grad behind. It should return the loss only.")
     measured = isinstance(seen["gradients"], list) and len(seen["gradients"]) == len(gradients)
     text = "No gradient could be taken of what you returned."

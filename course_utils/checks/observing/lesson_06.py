@@ -69,6 +69,11 @@ def _gradients(model: nn.Module) -> list[Any]:
     return [plain(parameter.grad) for parameter in model.parameters()]
 
 
+def _modes(*models: nn.Module) -> list[bool]:
+    """Return whether recording is on, and the mode of each part of the models."""
+    return [torch.is_grad_enabled(), *(module.training for model in models for module in model.modules())]
+
+
 def _is_result(value: object) -> bool:
     return type(value) is torch.Tensor and value.requires_grad and value.numel() > 0
 
@@ -194,6 +199,7 @@ def _played(
     before = flags(generator), flags(discriminator)
     starts = _numbers(generator), _numbers(discriminator)
     gradients = _gradients(generator), _gradients(discriminator)
+    modes = _modes(generator, discriminator)
     steps: list[None] = []
     optimizer.register_step_post_hook(lambda *given: steps.append(None))
     returned = answer(generator, discriminator, optimizer, *data)
@@ -206,7 +212,7 @@ def _played(
         "generator gradients": _gradients(generator) == gradients[0],
         "discriminator gradients": _gradients(discriminator) == gradients[1],
         "flags": [flags(generator), flags(discriminator)] == list(before),
-        "discriminator frozen": not any(flags(discriminator).values()),
+        "modes": _modes(generator, discriminator) == modes,
         "fakes recorded": any(fakes.live),
         "fakes": len(fakes.live),
         "opinions": len(opinions.live),
@@ -223,6 +229,7 @@ def td_loss(answer: Answer, case: Case) -> Observation:
     names = ("states", "actions", "rewards", "next_states", "done")
     batch = tuple(case.given[name].tensor() for name in names)
     before = flags(network), flags(target_network), _numbers(network), _numbers(target_network)
+    modes = _modes(network, target_network)
     loss = answer(network, target_network, batch, case.given["discount"])
     seen: Observation = {
         "returned": plain(loss),
@@ -233,6 +240,7 @@ def td_loss(answer: Answer, case: Case) -> Observation:
         "runs": len(live.live),
         "old runs": len(old.live),
         "untouched": (flags(network), flags(target_network), _numbers(network), _numbers(target_network)) == before,
+        "modes": _modes(network, target_network) == modes,
         "graded": any(p.grad is not None for p in (*network.parameters(), *target_network.parameters())),
     }
     if type(loss) is torch.Tensor and loss.requires_grad and loss.numel() == 1 and seen["untouched"]:

@@ -43,6 +43,13 @@ CLAIMS = {
         "H3": "For y = x³ at 3: y' = 27 and y'' = 18.",
         "H4": "backward(create_graph=True) is a harmless way to second derivatives.",
     },
+    "06": {
+        "D1": "detach() and no_grad() give the same result.",
+        "D2": "detach() copies.",
+        "D3": "GAN: detach to stop the gradient through the discriminator while training the generator.",
+        "D4": "eval() switches gradients off.",
+        "D5": "requires_grad_(False) on a layer is the same as no_grad around it.",
+    },
 }
 
 

@@ -18,6 +18,7 @@ LESSONS = (
     "03_graph_freeing",
     "04_retain_graph",
     "05_higher_order_gradients",
+    "06_detach_vs_no_grad",
 )
 
 

@@ -1,0 +1,373 @@
+"""Exercises of lesson 06 on targets: an average of a model, a goal that is a constant, a frozen layer on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+from torch.func import functional_call, vjp
+
+from course_utils.checks.compare import close, listed, right_value
+from course_utils.checks.data import Array, Case, Observation, Value
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.lessons.predict_06 import LESSON
+from course_utils.checks.observing.models import numbers
+from course_utils.checks.observing.scenes_06 import average_pair, crossed, q_networks
+
+# An average that follows a model.
+
+
+def _pairs(seed: int) -> list[Case]:
+    kinds = (("all require a gradient", "all", 0.9), ("none does", "none", 0.7), ("some do", "some", 0.25))
+    return [Case(name, {"seed": seed + 10 * n, "live": live, "decay": d}) for n, (name, live, d) in enumerate(kinds)]
+
+
+def _averages(case: Case, shared_times: int = 1) -> dict[str, torch.Tensor]:
+    target, source = average_pair(case)
+    theirs = dict(source.named_parameters())
+    result = {}
+    for name, parameter in target.named_parameters():
+        count = shared_times if name == "2.weight" else 1
+        result[name] = torch.lerp(theirs[name].detach(), parameter.detach(), case.given["decay"] ** count)
+    return result
+
+
+def _judge_average(case: Case, seen: Observation) -> Iterator[Finding]:
+    for name, right in _averages(case).items():
+        yield _entry(seen["parameters"], name, right, f"The average of {name}")
+    for name, buffer in average_pair(case)[1].named_buffers():
+        yield _entry(seen["buffers"], name, buffer, f"The buffer {name}")
+    yield Finding("graph", not seen["graph"], "A tensor of the target has a graph after your update.")
+    text = "The target has other parameter objects than before. Whoever holds the old ones will not see your update."
+    yield Finding("objects", seen["same objects"], text)
+    yield Finding("place", seen["in place"], "The target's numbers lie in other memory than before. Write in place.")
+    text = "The version counter of a parameter did not move, so a graph that saved it would not notice your write."
+    yield Finding("counted", seen["counted"], text)
+    yield Finding("flags", seen["flags"], "After your update requires_grad is not what it was for every parameter.")
+    yield Finding("source", seen["source"], "Your update changed the source: its numbers or its .grad.")
+    yield Finding("grad mode", seen["grad mode"], "After your update recording is still switched off.")
+
+
+def _entry(received: Value, name: str, right: torch.Tensor, what: str) -> Finding:
+    return right_value(received.get(name) if isinstance(received, dict) else None, right, what)
+
+
+def _averaged_as(seen: Observation, right: dict[str, torch.Tensor]) -> bool:
+    received = seen["parameters"]
+    return isinstance(received, dict) and all(close(received.get(name), value) for name, value in right.items())
+
+
+def _buffers_as_before(case: Case, seen: Observation) -> bool:
+    received = seen["buffers"]
+    mine = average_pair(case)[0].named_buffers()
+    return isinstance(received, dict) and all(close(received.get(name), buffer) for name, buffer in mine)
+
+
+ema_update = Exercise(
+    id="ema_update",
+    title="An average that follows a model",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=15,
+    points=3,
+    call="ema_update(target, source, decay)",
+    cases=_pairs,
+    judge=_judge_average,
+    hints=(
+        "Writing to a leaf that requires a gradient is refused while recording is on. Which switch fits a manual "
+        "update?",
+        "Under no_grad, an in-place method on each of the target's parameters. parameters() gives a shared weight "
+        "once; state_dict() gives it under each of its names. Then the buffers, some of which are integers.",
+        "Under torch.no_grad(), for the pairs of zip(target.parameters(), source.parameters()): "
+        "mine.lerp_(its, 1 - decay). For the pairs of buffers(): mine.copy_(its).",
+    ),
+    misconceptions=(
+        Misconception(
+            "behind the counter's back",
+            "The numbers are right, and they were written through .data or in a like way: the version counter did not "
+            "move. A graph that saved the old numbers would give wrong gradients without a word.",
+            lambda case, seen: (
+                _averaged_as(seen, _averages(case))
+                and not seen["counted"]
+                and seen["in place"]
+                and seen["same objects"]
+            ),
+        ),
+        Misconception(
+            "weights changed places",
+            "The new average took decay times the source. With a decay near 1 it would forget nearly all it held.",
+            lambda case, seen: _averaged_as(
+                seen,
+                {
+                    name: torch.lerp(parameter.detach(), its.detach(), case.given["decay"])
+                    for (name, parameter), its in zip(
+                        average_pair(case)[0].named_parameters(), average_pair(case)[1].parameters(), strict=True
+                    )
+                },
+            ),
+        ),
+        Misconception(
+            "buffers forgotten",
+            "The parameters are right. The buffers are those that the target had: batch norm would go on with old "
+            "statistics.",
+            lambda case, seen: _averaged_as(seen, _averages(case)) and _buffers_as_before(case, seen),
+        ),
+        Misconception(
+            "the shared weight twice",
+            "All is right except one weight that two layers share. Your loop met it under both of its names and "
+            "averaged it twice.",
+            lambda case, seen: _averaged_as(seen, _averages(case, shared_times=2)),
+        ),
+    ),
+)
+
+
+# A goal that is a constant.
+
+
+def _batches(seed: int) -> list[Case]:
+    cases = []
+    for rows, discount in ((5, 0.9), (3, 0.55)):
+        generator = torch.Generator().manual_seed(seed + rows)
+        given: dict[str, Any] = {
+            "states": Array.of(numbers(seed + rows, rows, 4)),
+            "actions": Array.of(torch.randint(3, (rows,), generator=generator)),
+            "rewards": Array.of(numbers(seed + rows + 1, rows)),
+            "next_states": Array.of(numbers(seed + rows + 2, rows, 4)),
+            "done": Array.of((torch.arange(rows) % 3 == 1).float()),
+        }
+        cases.append(Case(f"{rows} transitions", {"seed": seed + rows, "discount": discount, **given}))
+    return cases
+
+
+def _goals(case: Case, old: bool = True, masked: bool = True) -> torch.Tensor:
+    """Return what the chosen values should be, one transition after the other."""
+    network, target_network = q_networks(case)
+    given = {name: case.given[name].tensor() for name in ("rewards", "next_states", "done")}
+    with torch.no_grad():
+        later = (target_network if old else network)(given["next_states"]).tolist()
+    rewards, done = given["rewards"].tolist(), given["done"].tolist()
+    return torch.tensor(
+        [
+            reward + (0.0 if masked and ended else case.given["discount"] * max(values))
+            for reward, ended, values in zip(rewards, done, later, strict=True)
+        ]
+    )
+
+
+def _td(case: Case, goals: torch.Tensor) -> tuple[float, list[torch.Tensor]]:
+    """Return the loss for fixed goals, and its gradient: each error times the derivative of the chosen value."""
+    network, _ = q_networks(case)
+    states, actions = case.given["states"].tensor(), case.given["actions"].tensor()
+    start = {name: parameter.detach() for name, parameter in network.named_parameters()}
+    values, pull, *_ = vjp(lambda parameters: functional_call(network, parameters, (states,)), start)
+    rows = torch.arange(len(actions))
+    errors = values[rows, actions] - goals
+    cotangent = torch.zeros_like(values)
+    cotangent[rows, actions] = 2 * errors / len(errors)
+    return float(errors.square().mean()), list(pull(cotangent)[0].values())
+
+
+def _judge_td(case: Case, seen: Observation) -> Iterator[Finding]:
+    value, gradients = _td(case, _goals(case))
+    yield right_value(seen["returned"], torch.tensor(value), "The loss")
+    yield Finding("graph", seen["graph"], "The loss has no graph, so no gradient can go through it.")
+    yield Finding("untouched", seen["untouched"], "Your function changed a network: its numbers or requires_grad.")
+    text = "Your function left a part of a network in another mode, or recording switched otherwise than before."
+    yield Finding("modes", seen["modes"], text)
+    yield Finding("graded", not seen["graded"], "Your function left a .grad behind. It should return the loss only.")
+    measured = isinstance(seen["gradients"], list) and len(seen["gradients"]) == len(gradients)
+    text = "No gradient could be taken of what you returned."
+    yield Finding("measured", measured or not seen["graph"] or not seen["untouched"], text)
+    if measured:
+        names = [name for name, _ in q_networks(case)[0].named_parameters()]
+        for name, mine, right in zip(names, seen["gradients"], gradients, strict=True):
+            yield right_value(mine, right, f"The gradient of network's {name}")
+        text = "A gradient reaches target_network. The goal should be a constant."
+        yield Finding("constant", not seen["old gradients"], text)
+    text = "target_network's run was recorded, and nobody needs that graph."
+    yield Finding("recorded", not seen["recorded"], text)
+    text = f"target_network ran {seen['old runs']} times. Expected one run."
+    yield Finding("old runs", seen["old runs"] == 1, text)
+    yield Finding("runs", seen["runs"] == 1, f"network ran {seen['runs']} times. Expected one run.")
+
+
+def _loss_is(case: Case, seen: Observation, **changed: bool) -> bool:
+    return close(seen["returned"], torch.tensor(_td(case, _goals(case, **changed))[0]))
+
+
+td_loss = Exercise(
+    id="td_loss",
+    title="Repair a loss that chases itself",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=15,
+    points=3,
+    call="td_loss(network, target_network, batch, discount)",
+    cases=_batches,
+    judge=_judge_td,
+    hints=(
+        "The loss compares two things. Which of them is to move towards the other, and which is to stay?",
+        "Everything that makes the goal runs without recording, and the values of the next states come from the older "
+        "copy. Where an episode has ended there is no next state to count.",
+        "Under torch.no_grad(): best = target_network(next_states).max(dim=1).values, and goals = rewards + discount * "
+        "(1 - done) * best. Outside: the chosen values with their graph, and mse_loss(chosen, goals).",
+    ),
+    misconceptions=(
+        Misconception(
+            "cut on the wrong side",
+            "No gradient reaches network, whose values are to learn.",
+            lambda case, seen: (
+                isinstance(seen["gradients"], list) and bool(seen["gradients"]) and seen["gradients"] == [None] * 4
+            ),
+        ),
+        Misconception(
+            "a goal that moves",
+            "The loss is right, and its gradient goes into target_network, too: the goal is pulled towards the value.",
+            lambda case, seen: (
+                _loss_is(case, seen) and seen["old gradients"] is True and seen["gradients"] != [None] * 4
+            ),
+        ),
+        Misconception(
+            "recorded for nothing",
+            "The loss and its gradients are right, and target_network ran with recording on: what it saved was thrown "
+            "away.",
+            lambda case, seen: _loss_is(case, seen) and seen["recorded"] and seen["old gradients"] is False,
+        ),
+        Misconception(
+            "its own judge",
+            "Your goals take the values of the next states from network itself, not from target_network.",
+            lambda case, seen: seen["old runs"] == 0 and _loss_is(case, seen, old=False),
+        ),
+        Misconception(
+            "after the end",
+            "Your goals count a next state where the episode has ended.",
+            lambda case, seen: seen["old runs"] != 0 and _loss_is(case, seen, masked=False),
+        ),
+    ),
+)
+
+
+# A frozen layer, a live input.
+
+
+def _layers(seed: int) -> list[Case]:
+    kinds: list[tuple[str, str, bool, bool]] = [
+        ("a layer in training", "all", False, False),
+        ("some parameters frozen before", "some", False, False),
+        ("all frozen before, evaluating", "none", True, False),
+        ("an input of the wrong width", "some", False, True),
+    ]
+    return [
+        Case(
+            name,
+            {
+                **{"seed": seed + n, "flags": live, "eval": evaluating, "wrong width": wrong},
+                "direction": Array.of(numbers(seed + n + 70, 7, 5)),
+            },
+        )
+        for n, (name, live, evaluating, wrong) in enumerate(kinds)
+    ]
+
+
+def _crossed(case: Case) -> tuple[torch.Tensor, torch.Tensor, nn.Module]:
+    """Return the layer's result, the gradient of its input, and the layer as a call leaves it."""
+    layer, x = crossed(case)
+    y = layer(x)
+    (gradient,) = torch.autograd.grad(y, x, case.given["direction"].tensor())
+    return y.detach(), gradient, layer
+
+
+def _flags_kept(seen: Observation) -> bool:
+    """Return whether an ordinary run leaves requires_grad as it was."""
+    return bool(seen["flags"] if seen["flags at first"] is None else seen["flags at first"])
+
+
+def _judge_crossing(case: Case, seen: Observation) -> Iterator[Finding]:
+    yield Finding("flags", seen["flags"], "Afterwards requires_grad is not what it was for every parameter.")
+    yield Finding("grad mode", seen["grad mode"], "Afterwards recording is still switched off.")
+    yield Finding("gradients", seen["gradients"], "Your function changed the .grad of a parameter.")
+    yield Finding("numbers", seen["numbers"], "Your function changed the numbers of a parameter.")
+    yield Finding("objects", seen["same objects"], "The layer has other parameter objects than before.")
+    yield Finding("modes", seen["modes"], "Your function changed whether the layer is in training or evaluating.")
+    if case.given["wrong width"]:
+        text = "The layer raised, and your function hid that. Let the exception through."
+        yield Finding("raised", seen["raised"], text)
+        return
+    y, gradient, layer = _crossed(case)
+    yield right_value(seen["returned"], y, "What you returned")
+    yield Finding("runs", seen["runs"] == 1, f"The layer ran {seen['runs']} times. Expected one run.")
+    yield Finding("graph", seen["graph"], "What you returned has no graph, so no gradient can go through it.")
+    for name, buffer in layer.named_buffers():
+        yield _entry(seen["buffers"], name, buffer, f"After your function the layer's buffer {name}")
+    if seen["graph"]:
+        if seen["gradient"] is None:
+            yield Finding("reaches x", False, "No gradient reaches x through what you returned.")
+        else:
+            yield right_value(seen["gradient"], gradient, "The gradient of x")
+        leaves = seen["leaves"] if isinstance(seen["leaves"], list) else []
+        reached = [name for name in leaves if name != "x"]
+        text = f"The graph of what you returned also leads to {listed(reached)}."
+        yield Finding("only x", not reached, text)
+
+
+through_frozen = Exercise(
+    id="through_frozen",
+    title="Through a frozen layer",
+    lesson=LESSON,
+    difficulty=4,
+    minutes=20,
+    points=4,
+    call="through_frozen(layer, x)",
+    cases=_layers,
+    judge=_judge_crossing,
+    hints=(
+        "no_grad would cut the way to x. The cut has to be at the parameters.",
+        "Either the layer's parameters do not require a gradient while it runs, and get back what they had whatever "
+        "happens; or the layer runs once with other tensors in their place.",
+        "Note parameter.requires_grad for each. In try: requires_grad_(False) for all, return layer(x). In finally: "
+        "give each back its own. Or torch.func.functional_call(layer, {name: parameter.detach(), ...}, (x,)).",
+    ),
+    misconceptions=(
+        Misconception(
+            "no_grad around it",
+            "What you returned has no graph: the way to x is cut as well. Frozen parameters do not cut it; a switch "
+            "that stops recording does.",
+            lambda case, seen: not seen["graph"] and isinstance(seen["returned"], Array) and seen["flags"],
+        ),
+        Misconception(
+            "frozen for good",
+            "Afterwards all parameters of the layer are frozen. The freezing was to last for this run only.",
+            lambda case, seen: (
+                not _flags_kept(seen)
+                and seen["thawed"] is False
+                and (case.given["wrong width"] or seen["leaves"] == ["x"])
+            ),
+        ),
+        Misconception(
+            "thawed",
+            "Your function switched requires_grad on for parameters that had been frozen before.",
+            lambda case, seen: not _flags_kept(seen) and case.given["flags"] != "all" and seen["thawed"] is True,
+        ),
+        Misconception(
+            "stuck after an error",
+            "When the layer raises, its parameters stay frozen: the line that puts things back is never reached.",
+            lambda case, seen: (
+                case.given["wrong width"] and seen["raised"] is True and not seen["flags"] and _flags_kept(seen)
+            ),
+        ),
+        Misconception(
+            "a copy ran",
+            "A copy of the layer ran. The layer itself saw nothing: its running statistics are those from before.",
+            lambda case, seen: (
+                seen["graph"]
+                and seen["flags"]
+                and seen["leaves"] == ["x"]
+                and isinstance(seen["buffers"], dict)
+                and all(close(seen["buffers"].get(name), buffer) for name, buffer in crossed(case)[0].named_buffers())
+            ),
+        ),
+    ),
+)

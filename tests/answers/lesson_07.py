@@ -733,7 +733,7 @@ MISCONCEIVED = {
         name: part / len(images) for name, part in samples_by_vmap(model, images, targets).items()
     },
     ("per_sample_gradients", "the batch's gradient"): batch_gradient,
-    ("per_sample_gradients", "written to .grad"): samples_by_backward,
+    ("per_sample_gradients", "written to .grad"): samples_then_cleared,
 }
 
 WRONG = {
@@ -807,7 +807,7 @@ WRONG = {
     ],
     "per_sample_gradients": [
         samples_by_retained_passes,
-        samples_then_cleared,
+        samples_by_backward,
         samples_alike,
         samples_as_list,
         samples_without_last,

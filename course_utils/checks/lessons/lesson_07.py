@@ -334,6 +334,7 @@ per_sample_gradients = Exercise(
             "The numbers are right, but your function left a gradient of its own in .grad, or took one away.",
             lambda case, seen: (
                 _rows(seen, case, lambda value: value)
+                and seen["runs"] <= 1
                 and any(not _is_quarter(value) for value in seen["gradients"].values())
             ),
         ),

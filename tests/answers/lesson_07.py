@@ -1,5 +1,6 @@
 """Right and wrong answers to the exercises of lesson 07."""
 
+import copy
 import itertools
 
 import torch
@@ -619,48 +620,56 @@ def samples_by_retained_passes(model, images, targets):
     return {name: torch.stack(part) for (name, _), part in zip(model.named_parameters(), parts, strict=True)}
 
 
-def samples_by_backward(model, images, targets):
-    """Right numbers in one run, and the batch's gradient is left in .grad."""
-    result = samples_by_vmap(model, images, targets)
-    cross_entropy(model(images), targets).backward()
-    return result
+def clip_samples(each, max_norm):
+    norms = sum(part.flatten(1).pow(2).sum(1) for part in each.values()).sqrt()
+    factors = (max_norm / norms).clamp(max=1.0)
+    return {name: torch.tensordot(factors, part, dims=1) / len(norms) for name, part in each.items()}
 
 
-def samples_then_cleared(model, images, targets):
-    result = samples_by_vmap(model, images, targets)
-    model.zero_grad()
-    return result
+def clip_samples_row_by_row(each, max_norm):
+    """With clip_grad_norm_ on stand-ins, one sample after the other; the model is not run again."""
+    count = len(next(iter(each.values())))
+    sums = {name: torch.zeros_like(part[0]) for name, part in each.items()}
+    for number in range(count):
+        rows = [nn.Parameter(torch.zeros_like(part[number])) for part in each.values()]
+        for row, part in zip(rows, each.values(), strict=True):
+            row.grad = part[number].detach().clone()
+        clip_grad_norm_(rows, max_norm)
+        for name, row in zip(sums, rows, strict=True):
+            sums[name] += row.grad / count
+    return sums
 
 
-def batch_gradient(model, images, targets):
-    parts = torch.autograd.grad(cross_entropy(model(images), targets), list(model.parameters()))
-    return {name: part for (name, _), part in zip(model.named_parameters(), parts, strict=True)}
+def clip_parts(each, max_norm):
+    """Each parameter by itself."""
+    return {name: clip_samples({name: part}, max_norm)[name] for name, part in each.items()}
 
 
-def samples_alike(model, images, targets):
-    parts = batch_gradient(model, images, targets)
-    return {name: part.expand(len(images), *part.shape) for name, part in parts.items()}
+def clip_mean(each, max_norm):
+    mean = {name: part.mean(0)[None] for name, part in each.items()}
+    return clip_samples(mean, max_norm)
 
 
-def samples_as_list(model, images, targets):
-    return list(samples_by_vmap(model, images, targets).values())
+def clip_always(each, max_norm):
+    norms = sum(part.flatten(1).pow(2).sum(1) for part in each.values()).sqrt()
+    return {name: torch.tensordot(max_norm / norms, part, dims=1) / len(norms) for name, part in each.items()}
 
 
-def samples_without_last(model, images, targets):
-    return {name: part for name, part in samples_by_vmap(model, images, targets).items() if "bias" not in name}
+def clip_numbers(each, max_norm):
+    return {name: part.clamp(-max_norm, max_norm).mean(0) for name, part in each.items()}
 
 
-def samples_absolute(model, images, targets):
-    return {name: part.abs() for name, part in samples_by_vmap(model, images, targets).items()}
+def sampler(find=samples_by_vmap, clip=clip_samples, change=lambda name, part, count: part, before=None):
+    def clip_each_sample(model, images, targets, max_norm):
+        if before:
+            before(model, images, targets)
+        result = clip(find(model, images, targets), max_norm)
+        return {name: change(name, part, len(images)) for name, part in result.items()}
 
-
-def samples_in_eval(model, images, targets):
-    model.eval()
-    return samples_by_vmap(model, images, targets)
+    return clip_each_sample
 
 
 def samples_with_graph(model, images, targets):
-    """The parameters were not detached."""
     losses = cross_entropy(model(images), targets, reduction="none")
     seeds = torch.eye(len(images), dtype=losses.dtype)
     parameters = list(model.parameters())
@@ -668,8 +677,33 @@ def samples_with_graph(model, images, targets):
     return {name: part for (name, _), part in zip(model.named_parameters(), parts, strict=True)}
 
 
-def samples_of_another_model(model, images, targets):
-    return samples_by_vmap(nn.Sequential(*model.children()), images, targets)
+def samples_by_backward(model, images, targets):
+    """One image at a time through backward and .grad."""
+    rows = []
+    for image, target in zip(images, targets, strict=True):
+        model.zero_grad()
+        cross_entropy(model(image[None]), target[None]).backward()
+        rows.append([p.grad.clone() for p in model.parameters()])
+    parts = zip(*rows, strict=True)
+    return {name: torch.stack(part) for (name, _), part in zip(model.named_parameters(), parts, strict=True)}
+
+
+def samples_by_copy(model, images, targets):
+    """On a copy of the model: nothing of the given one is touched, but each image runs by itself."""
+    return samples_by_loop(copy.deepcopy(model), images, targets)
+
+
+def samples_by_hooks(model, images, targets):
+    """Without functorch: one pass with expanded copies of the parameters, one for each sample."""
+    names = [name for name, _ in model.named_parameters()]
+    wide = [p.detach().expand(len(images), *p.shape).clone().requires_grad_() for p in model.parameters()]
+
+    def run(image, *parameters):
+        return functional_call(model, dict(zip(names, parameters, strict=True)), (image[None],))[0]
+
+    scores = vmap(run)(images, *wide)
+    parts = torch.autograd.grad(cross_entropy(scores, targets, reduction="sum"), wide)
+    return dict(zip(names, parts, strict=True))
 
 
 RIGHT = {
@@ -687,7 +721,12 @@ RIGHT = {
     "train_clipped": [clipped_once, clipped_by_hand],
     "step_in_backward": [step_by_hook, step_by_optimizers, step_in_all_names, step_by_node_hooks],
     "epoch_in_windows": [epoch_by_slices, epoch_by_sums],
-    "per_sample_gradients": [samples_by_vmap, samples_by_batched_grad, samples_by_jacobian],
+    "clip_each_sample": [
+        sampler(),
+        sampler(samples_by_batched_grad, clip_samples_row_by_row),
+        sampler(samples_by_jacobian),
+        sampler(samples_by_hooks),
+    ],
 }
 
 MISCONCEIVED = {
@@ -728,12 +767,12 @@ MISCONCEIVED = {
     ("epoch_in_windows", "divided by a full window"): epoch(lambda size, sizes, every: 1 / every),
     ("epoch_in_windows", "all micro-batches alike"): epoch(lambda size, sizes, every: 1 / len(sizes)),
     ("epoch_in_windows", "a step too many"): epoch(right_share, extra=True),
-    ("per_sample_gradients", "one after the other"): samples_by_loop,
-    ("per_sample_gradients", "shares of the mean"): lambda model, images, targets: {
-        name: part / len(images) for name, part in samples_by_vmap(model, images, targets).items()
-    },
-    ("per_sample_gradients", "the batch's gradient"): batch_gradient,
-    ("per_sample_gradients", "written to .grad"): samples_then_cleared,
+    ("clip_each_sample", "one after the other"): sampler(samples_by_loop),
+    ("clip_each_sample", "the mean clipped"): sampler(clip=clip_mean),
+    ("clip_each_sample", "each parameter by itself"): sampler(clip=clip_parts),
+    ("clip_each_sample", "short ones stretched"): sampler(clip=clip_always),
+    ("clip_each_sample", "a sum, not a mean"): sampler(change=lambda name, part, count: part * count),
+    ("clip_each_sample", "written to .grad"): sampler(before=lambda model, images, targets: model.zero_grad()),
 }
 
 WRONG = {
@@ -805,15 +844,20 @@ WRONG = {
         lambda model, optimizer, batches, every: epoch_by_slices(model, optimizer, batches, 1),
         lambda model, optimizer, batches, every: epoch_by_slices(model, optimizer, batches, every)[:1],
     ],
-    "per_sample_gradients": [
-        samples_by_retained_passes,
-        samples_by_backward,
-        samples_alike,
-        samples_as_list,
-        samples_without_last,
-        samples_absolute,
-        samples_in_eval,
-        samples_with_graph,
+    "clip_each_sample": [
+        sampler(samples_by_retained_passes),
+        sampler(samples_by_backward),
+        sampler(samples_by_copy),
+        sampler(samples_with_graph),
+        sampler(clip=clip_numbers),
+        sampler(clip=lambda each, max_norm: {name: part.mean(0) for name, part in each.items()}),
+        sampler(clip=lambda each, max_norm: each),
+        sampler(change=lambda name, part, count: part.abs()),
+        sampler(before=lambda model, images, targets: model.eval()),
+        sampler(before=lambda model, images, targets: images.mul_(1.0).add_(0.1)),
+        sampler(before=lambda model, images, targets: model(images)),
+        lambda model, images, targets, max_norm: list(sampler()(model, images, targets, max_norm).values()),
+        lambda model, images, targets, max_norm: dict.fromkeys(dict(model.named_parameters()), 0.0),
     ],
 }
 

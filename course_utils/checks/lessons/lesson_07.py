@@ -1,4 +1,4 @@
-"""Exercises of lesson 07: exact accumulation, steps inside the backward pass, gradients per sample."""
+"""Exercises of lesson 07: exact accumulation, and steps inside the backward pass."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.nn.functional import cross_entropy
 
 from course_utils.checks.compare import close, describe, right_value
-from course_utils.checks.data import Array, Case, Observation, Value
+from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.clipped_07 import train_clipped
 from course_utils.checks.lessons.predict_07 import predict_moved, predict_none_or_zero
+from course_utils.checks.lessons.samples_07 import clip_each_sample
 from course_utils.checks.lessons.windows_07 import (
     LESSON,
     Step,
@@ -24,7 +24,7 @@ from course_utils.checks.lessons.windows_07 import (
     summed,
     train_in_windows,
 )
-from course_utils.checks.observing.models_07 import batches_of, classifier, image_batch, loss_of, stale, tied
+from course_utils.checks.observing.models_07 import batches_of, classifier, loss_of, stale, tied
 
 # The gradient of a full batch, from micro-batches.
 
@@ -236,116 +236,6 @@ step_in_backward = Exercise(
 )
 
 
-# Gradients of single samples.
-
-
-def _image_batches(seed: int) -> list[Case]:
-    return [Case(name, {"seed": seed + n, "count": n}) for name, n in {"six images": 6, "a single image": 1}.items()]
-
-
-def _alone(case: Case) -> Tensors:
-    """Return the gradients of each sample's own loss, one sample at a time."""
-    model, images, targets = image_batch(case)
-    rows = []
-    for number in range(len(images)):
-        loss = cross_entropy(model(images[number : number + 1]), targets[number : number + 1])
-        rows.append(torch.autograd.grad(loss, list(model.parameters())))
-    return {
-        name: torch.stack(parts)
-        for (name, _), parts in zip(model.named_parameters(), zip(*rows, strict=True), strict=True)
-    }
-
-
-def _judge_samples(case: Case, seen: Observation) -> Iterator[Finding]:
-    right, returned = _alone(case), seen["returned"]
-    if not isinstance(returned, dict) or set(returned) != set(right):
-        text = f"You returned {describe(returned)}; expected a dict with the names that model.named_parameters() gives."
-        yield Finding("dict", False, text)
-    else:
-        for name, value in right.items():
-            yield right_value(returned[name], value, f"The entry {name}")
-    yield Finding("attached", not seen["attached"], "An entry of what you returned requires a gradient. Detach it.")
-    runs, passes = seen["runs"], seen["passes"]
-    text = f"The model's first layer ran {runs} times. One run on the whole batch is enough."
-    yield Finding("runs", runs <= 1, text)
-    yield Finding("passes", passes <= 1, f"{passes} backward passes ran through the model's result; 1 is enough.")
-    model, _, _ = image_batch(case)
-    quarter = all(
-        close(value, torch.full_like(parameter, 0.25).detach())
-        for (_, parameter), value in zip(model.named_parameters(), seen["gradients"].values(), strict=True)
-    )
-    yield Finding("grad", quarter, "Your function changed .grad of a parameter. It was to leave .grad alone.")
-    same_numbers = all(
-        close(seen["parameters"].get(name), parameter.detach()) for name, parameter in model.named_parameters()
-    )
-    yield Finding("numbers", same_numbers and seen["images"], "Your function changed the parameters or the images.")
-    text = "After your function, a parameter object, a requires_grad flag or the training mode differs."
-    yield Finding("flags", seen["flags"], text)
-
-
-def _rows(seen: Observation, case: Case, expected: Callable[[torch.Tensor], torch.Tensor]) -> bool:
-    returned: Value = seen["returned"]
-    right = _alone(case)
-    return isinstance(returned, dict) and all(
-        close(returned.get(name), expected(value)) for name, value in right.items()
-    )
-
-
-per_sample_gradients = Exercise(
-    id="per_sample_gradients",
-    title="The gradient of each sample",
-    lesson=LESSON,
-    difficulty=4,
-    minutes=25,
-    points=4,
-    call="per_sample_gradients(model, images, targets)",
-    cases=_image_batches,
-    judge=_judge_samples,
-    hints=(
-        "torch.func makes functions of functions. Write the loss of one sample as a function of the parameters.",
-        "functional_call(model, parameters, (image,)) runs the model with parameters from a dict. The model wants a "
-        "batch, so a single image needs a dimension more. grad differentiates the first argument, and vmap maps over "
-        "samples.",
-        "def loss(parameters, image, target): return cross_entropy(functional_call(model, parameters, "
-        "(image[None],)), target[None]). Then vmap(grad(loss), in_dims=(None, 0, 0)) on a dict of detached parameters, "
-        "the images and the targets.",
-    ),
-    misconceptions=(
-        Misconception(
-            "one after the other",
-            "The numbers are right, but the samples went through the model one by one, or one backward pass each.",
-            lambda case, seen: (seen["runs"] > 1 or seen["passes"] > 1) and _rows(seen, case, lambda value: value),
-        ),
-        Misconception(
-            "shares of the mean",
-            "Each row is a sample's share of the mean: its own gradient divided by the number of samples.",
-            lambda case, seen: case.given["count"] > 1 and _rows(seen, case, lambda value: value / len(value)),
-        ),
-        Misconception(
-            "the batch's gradient",
-            "What you returned is the gradient of the whole batch's mean loss, where one row per sample was asked for.",
-            lambda case, seen: (
-                _rows(seen, case, lambda value: value.mean(0))
-                or (case.given["count"] > 1 and _rows(seen, case, lambda value: value.mean(0).expand_as(value)))
-            ),
-        ),
-        Misconception(
-            "written to .grad",
-            "The numbers are right, but your function left a gradient of its own in .grad, or took one away.",
-            lambda case, seen: (
-                _rows(seen, case, lambda value: value)
-                and seen["runs"] <= 1
-                and any(not _is_quarter(value) for value in seen["gradients"].values())
-            ),
-        ),
-    ),
-)
-
-
-def _is_quarter(value: Value) -> bool:
-    return isinstance(value, Array) and bool((value.tensor() == 0.25).all())
-
-
 EXERCISES = (
     predict_none_or_zero,
     predict_moved,
@@ -354,5 +244,5 @@ EXERCISES = (
     train_clipped,
     step_in_backward,
     epoch_in_windows,
-    per_sample_gradients,
+    clip_each_sample,
 )

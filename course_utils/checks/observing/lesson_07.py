@@ -114,7 +114,7 @@ def _parameters(model: torch.nn.Module) -> dict[str, Array]:
     return {name: Array.of(parameter) for name, parameter in model.named_parameters()}
 
 
-def per_sample_gradients(answer: Answer, case: Case) -> Observation:
+def clip_each_sample(answer: Answer, case: Case) -> Observation:
     model, images, targets = image_batch(case)
     given = plain(images)
     for parameter in model.parameters():
@@ -122,7 +122,7 @@ def per_sample_gradients(answer: Answer, case: Case) -> Observation:
     runs: list[None] = []
     watch = Watch(model, model)
     model.get_submodule("features").register_forward_pre_hook(lambda *given: runs.append(None))
-    returned = answer(model, images, targets)
+    returned = answer(model, images, targets, case.given["max_norm"])
     parts = returned.values() if type(returned) is dict else ()
     attached = any(isinstance(part, torch.Tensor) and part.requires_grad for part in parts)
     seen = watch.seen(returned)

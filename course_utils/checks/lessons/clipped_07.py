@@ -23,6 +23,7 @@ from course_utils.checks.lessons.windows_07 import (
     summed,
     trained,
     trained_well,
+    well_formed,
 )
 
 
@@ -49,6 +50,7 @@ def _right(case: Case) -> tuple[list[Step], Tensors]:
 
 
 def _judge_clipped(case: Case, seen: Observation) -> Iterator[Finding]:
+    well_formed(seen)
     steps, parameters = _right(case)
     # In float32, because clip_grad_norm_ adds 1e-6 to the norm that it divides by, and others need not.
     yield from trained_well(seen, steps, parameters, torch.float32)

@@ -23,6 +23,7 @@ from course_utils.checks.lessons.windows_07 import (
     same,
     summed,
     train_in_windows,
+    well_formed,
 )
 from course_utils.checks.observing.models_07 import batches_of, classifier, loss_of, stale, tied
 
@@ -46,6 +47,7 @@ def _window(case: Case) -> Step:
 
 
 def _judge_accumulate(case: Case, seen: Observation) -> Iterator[Finding]:
+    well_formed(seen)
     step = _window(case)
     for name, right in step.gradient.items():
         yield right_value(seen["gradients"].get(name), right, f"The gradient of {name}")
@@ -158,6 +160,7 @@ def _taught(case: Case) -> tuple[list[Tensors], Tensors]:
 
 
 def _judge_hooks(case: Case, seen: Observation) -> Iterator[Finding]:
+    well_formed(seen, "passes", "gradients", "parameters")
     after, gradient = _taught(case)
     kinds = seen["returned"]
     listed = isinstance(kinds, list) and len(kinds) > 0 and all(kind == "handle" for kind in kinds)

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 from course_utils.checks.compare import close, describe, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
-from course_utils.checks.lessons.windows_07 import LESSON, Tensors
+from course_utils.checks.lessons.windows_07 import LESSON, Tensors, well_formed
 from course_utils.checks.observing.models_07 import image_batch
 
 
@@ -71,6 +71,7 @@ def _single(value: Value) -> Value:
 
 
 def _judge_samples(case: Case, seen: Observation) -> Iterator[Finding]:
+    well_formed(seen)
     right, returned = _right_mean(case), seen["returned"]
     if not isinstance(returned, dict) or set(returned) != set(right):
         text = f"You returned {describe(returned)}; expected a dict with the names that model.named_parameters() gives."
@@ -98,7 +99,7 @@ def _judge_side_effects(case: Case, seen: Observation) -> Iterator[Finding]:
         close(seen["parameters"].get(name), parameter.detach()) for name, parameter in model.named_parameters()
     )
     yield Finding("numbers", same_numbers and seen["images"], "Your function changed the parameters or the images.")
-    text = "After your function, a parameter object, a requires_grad flag or the training mode differs."
+    text = "After your function, a parameter object, a requires_grad flag, a mode, or the number of hooks differs."
     yield Finding("flags", seen["flags"], text)
 
 
@@ -145,11 +146,11 @@ clip_each_sample = Exercise(
     cases=_image_batches,
     judge=_judge_samples,
     hints=(
-        "First get the gradient of every sample. Then ask: which one number of a sample, made from all parameters, decides?",
+        "First get the gradient of every sample. Then ask: which number, made from all parameters, decides?",
         "The lesson's vmap over grad gives a dict of tensors whose first dimension counts samples. The squares of a "
         "sample, summed over all entries of the dict, are its squared norm.",
         "Sum part.flatten(1).pow(2).sum(1) over the parts and take the root. Then a factor for each sample: "
-        "max_norm / norm, at most 1. Multiply each part along its first dimension by the factors, and take the mean there.",
+        "max_norm / norm, at most 1. Multiply each part along its first dimension by the factors; take the mean there.",
     ),
     misconceptions=(
         Misconception(

@@ -102,6 +102,26 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def well_formed(seen: Observation, records: str = "steps", *parts: str) -> None:
+    """Raise for what no observer of this lesson returns, so that everything after this may read it."""
+    for part in () if parts else ("gradients", "parameters"):
+        if not isinstance(seen[part], dict):
+            raise TypeError(part)
+    for record in seen[records]:
+        for part in parts or ("gradients",):
+            if not isinstance(record[part], dict):
+                raise TypeError(part)
+    _readable(seen)
+
+
+def _readable(value: Any) -> None:
+    if isinstance(value, Array):
+        value.tensor()
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            _readable(item)
+
+
 def ran_well(case: Case, seen: Observation) -> Iterator[Finding]:
     """Find whether each micro-batch had one forward and one backward pass, and was then freed."""
     sizes, forwards = case.given["sizes"], seen["forwards"]
@@ -115,7 +135,7 @@ def ran_well(case: Case, seen: Observation) -> Iterator[Finding]:
         "should be done with, its backward pass included, before the next one starts."
     )
     yield Finding("held", seen["held"] == 0, text)
-    text = "After your function, a parameter object, a requires_grad flag, the training mode or the grad mode differs."
+    text = "After your function, a parameter object, a requires_grad flag, a mode, or the number of hooks differs."
     yield Finding("flags", seen["flags"], text)
 
 
@@ -174,6 +194,7 @@ def _loops(seed: int) -> list[Case]:
 
 
 def _judge_loop(case: Case, seen: Observation) -> Iterator[Finding]:
+    well_formed(seen)
     steps, parameters = trained(case, case.given["every"])
     yield from trained_well(seen, steps, parameters)
     yield from ran_well(case, seen)
@@ -264,6 +285,7 @@ def _epochs(seed: int) -> list[Case]:
 
 
 def _judge_epoch(case: Case, seen: Observation) -> Iterator[Finding]:
+    well_formed(seen)
     steps, parameters = trained(case, case.given["every"])
     yield from trained_well(seen, steps, parameters)
     yield from ran_well(case, seen)
@@ -317,8 +339,7 @@ epoch_in_windows = Exercise(
         ),
         Misconception(
             "a step too many",
-            "Your optimizer made one step more than there are windows. With no new gradient, momentum and weight decay "
-            "still move the parameters, or old gradients are used again.",
+            "Your optimizer made one step more than there are windows. No micro-batch is left for it.",
             lambda case, seen: len(seen["steps"]) == -(-len(case.given["sizes"]) // case.given["every"]) + 1,
         ),
     ),

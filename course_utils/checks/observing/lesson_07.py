@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch._dynamo  # the first optimizer would import it, and use up the time that learner code has
 from torch.autograd.graph import get_gradient_edge
 from torch.utils.hooks import RemovableHandle
 
@@ -120,8 +121,8 @@ def clip_each_sample(answer: Answer, case: Case) -> Observation:
     for parameter in model.parameters():
         parameter.grad = torch.full_like(parameter, 0.25)
     runs: list[None] = []
-    watch = Watch(model, model)
     model.get_submodule("features").register_forward_pre_hook(lambda *given: runs.append(None))
+    watch = Watch(model, model)
     returned = answer(model, images, targets, case.given["max_norm"])
     parts = returned.values() if type(returned) is dict else ()
     attached = any(isinstance(part, torch.Tensor) and part.requires_grad for part in parts)

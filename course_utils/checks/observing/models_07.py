@@ -146,11 +146,11 @@ class Watch:
         self.ahead = 0  # batches that were read and not yet used
         self.reader: Reader | None = None
         self._hidden = Memory()
-        self._before = self._flags()
         # Lambdas, because copying a model copies bound methods with all that they are bound to.
         model.register_forward_pre_hook(lambda module, given: self._starts(given))
         model.register_forward_hook(lambda module, given, result: self._made(result))
         inside.register_forward_hook(lambda module, given, result: self._inside(result))
+        self._before = self._flags()
 
     def step_of(self, optimizer: torch.optim.Optimizer) -> None:
         """Watch the steps of an optimizer, too."""
@@ -193,7 +193,14 @@ class Watch:
 
     def _flags(self) -> list[Any]:
         parameters = [(name, id(item), item.requires_grad) for name, item in self.model.named_parameters()]
-        return [parameters, [module.training for module in self.model.modules()], torch.is_grad_enabled()]
+        modules = [(module.training, hooks_on(module)) for module in self.model.modules()]
+        return [parameters, modules, hooks_on(*self.model.parameters()), torch.is_grad_enabled()]
+
+
+def hooks_on(*items: Any) -> int:
+    """Return how many hooks are registered on tensors and modules."""
+    names = ("_backward_hooks", "_post_accumulate_grad_hooks", "_forward_hooks", "_forward_pre_hooks")
+    return sum(len(getattr(item, name, None) or ()) for item in items for name in names)
 
 
 def _ordinary(value: object) -> bool:

@@ -41,7 +41,7 @@ def _windows(seed: int) -> list[Case]:
 
 def _limit(case: Case, part: float) -> float:
     """Return a part of the smallest norm that a window has without clipping, or for a large part, of the largest."""
-    norms = sorted(norm(step.gradient) for step in full_batches(case, case.given["every"]))
+    norms = sorted(norm(step.gradient) for step in trained(case, case.given["every"])[0])
     return part * (norms[0] if part < 2 else norms[-1])
 
 

@@ -23,6 +23,7 @@ from course_utils.checks.lessons.windows_07 import (
     same,
     summed,
     train_in_windows,
+    trained,
     well_formed,
 )
 from course_utils.checks.observing.models_07 import batches_of, classifier, loss_of, stale, tied
@@ -48,7 +49,7 @@ def _window(case: Case) -> Step:
 
 def _judge_accumulate(case: Case, seen: Observation) -> Iterator[Finding]:
     well_formed(seen)
-    step = _window(case)
+    step = trained(case, len(case.given["sizes"]))[0][0]
     for name, right in step.gradient.items():
         yield right_value(seen["gradients"].get(name), right, f"The gradient of {name}")
     for name, received in seen["gradients"].items():

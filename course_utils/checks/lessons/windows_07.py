@@ -22,7 +22,7 @@ Tensors: TypeAlias = dict[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class Step:
-    """One window: its mean loss, the gradient of the full batch, and what each micro-batch gives by itself."""
+    """One window: its mean loss, the gradient of the full batch, and, where asked for, of each micro-batch."""
 
     loss: float
     gradient: Tensors
@@ -31,11 +31,13 @@ class Step:
 
 
 def full_batches(case: Case, every: int, max_norm: float = float("inf"), gamma: float = 1.0) -> list[Step]:
-    """Train on the full batch of each window, and return the windows as they were met."""
-    return trained(case, every, max_norm, gamma)[0]
+    """Train on the full batch of each window. Return the windows with the gradients of their micro-batches."""
+    return trained(case, every, max_norm, gamma, apart=True)[0]
 
 
-def trained(case: Case, every: int, max_norm: float = float("inf"), gamma: float = 1.0) -> tuple[list[Step], Tensors]:
+def trained(
+    case: Case, every: int, max_norm: float = float("inf"), gamma: float = 1.0, apart: bool = False
+) -> tuple[list[Step], Tensors]:
     """Train on the full batch of each window. Return the windows and the parameters at the end."""
     model, batches = classifier(case.given["seed"]), batches_of(case)
     live: Tensors = {
@@ -47,7 +49,7 @@ def trained(case: Case, every: int, max_norm: float = float("inf"), gamma: float
         window = batches[start : start + every]
         inputs, targets = (torch.cat([batch[n] for batch in window]) for n in (0, 1))
         loss, gradient = _gradient(model, live, inputs, targets)
-        parts = [_gradient(model, live, *batch)[1] for batch in window]
+        parts = [_gradient(model, live, *batch)[1] for batch in window] if apart else []
         steps.append(Step(loss, gradient, parts, [len(batch[1]) for batch in window]))
         factor = min(1.0, max_norm / (norm(gradient) + 1e-6))
         with torch.no_grad():

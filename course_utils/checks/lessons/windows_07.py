@@ -113,6 +113,12 @@ def well_formed(seen: Observation, records: str = "steps", *parts: str) -> None:
         for part in parts or ("gradients",):
             if not isinstance(record[part], dict):
                 raise TypeError(part)
+    for name in ("held", "passes", "ahead", "runs", "waiting"):
+        if name in seen and name != records and type(seen[name]) is not int:
+            raise TypeError(name)
+    for name in ("flags", "moved", "same", "attached", "images"):
+        if name in seen and type(seen[name]) is not bool:
+            raise TypeError(name)
     _readable(seen)
 
 

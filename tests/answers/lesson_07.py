@@ -830,6 +830,7 @@ WRONG = {
         step_without_handles,
         step_by_new_parameters,
         lambda model, lr: [None, 3, "x"],
+        lambda model, lr: step_by_hook(model, lr) + [model.register_forward_hook(lambda *given: None)][:0],
         lambda model, lr: step_by_hook(model.requires_grad_(True), lr),
         lambda model, lr: step_by_hook(model, lr)[:-1],
     ],

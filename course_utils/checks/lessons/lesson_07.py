@@ -179,7 +179,7 @@ def _judge_hooks(case: Case, seen: Observation) -> Iterator[Finding]:
         "before the next parameter's arrives."
     )
     yield Finding("waiting", seen["waiting"] == 0, text)
-    text = "A parameter is another object than before, or its requires_grad flag differs."
+    text = "A parameter is another object than before, a requires_grad flag differs, or hooks are left after remove()."
     yield Finding("same", seen["same"], text)
     text = "Your handles were removed, and a backward pass still moved the parameters."
     yield Finding("removed", not seen["moved"], text)

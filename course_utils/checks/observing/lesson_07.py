@@ -17,6 +17,7 @@ from course_utils.checks.observing.models_07 import (
     batches_of,
     classifier,
     gradients,
+    hooks_on,
     image_batch,
     loss_of,
     optimizer_of,
@@ -88,6 +89,7 @@ def step_in_backward(answer: Answer, case: Case) -> Observation:
     same = {name: id(parameter) for name, parameter in model.named_parameters()} == before
     for handle in removable:
         handle.remove()
+    same = same and not hooks_on(*model.modules(), *model.parameters())
     left = _parameters(model)
     for parameter in model.parameters():
         parameter.grad = None

@@ -50,6 +50,13 @@ CLAIMS = {
         "D4": "eval() switches gradients off.",
         "D5": "requires_grad_(False) on a layer is the same as no_grad around it.",
     },
+    "07": {
+        "A1": "Three backward calls of 1x, 2x and 3x leave 1, 3 and 6 in x.grad.",
+        "A2": "zero_grad() sets gradients to zero.",
+        "A3": "Zeroing must come right before backward().",
+        "A4": "Divide the loss by the number of micro-batches.",
+        "A5": "Gradient accumulation needs retain_graph.",
+    },
 }
 
 

@@ -19,6 +19,7 @@ LESSONS = (
     "04_retain_graph",
     "05_higher_order_gradients",
     "06_detach_vs_no_grad",
+    "07_gradient_accumulation",
 )
 
 

@@ -1,0 +1,132 @@
+"""Observers for lesson 07."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch._dynamo  # the first optimizer would import it, and use up the time that learner code has
+from torch.autograd.graph import get_gradient_edge
+from torch.utils.hooks import RemovableHandle
+
+from course_utils.checks.data import Array, Case, Observation, Value, plain, type_name
+from course_utils.checks.observing.models_07 import (
+    Reader,
+    Watch,
+    batches_of,
+    classifier,
+    gradients,
+    hooks_on,
+    image_batch,
+    loss_of,
+    optimizer_of,
+    scheduler_of,
+    stale,
+    tied,
+)
+
+Answer = Callable[..., Any]
+
+
+def accumulate(answer: Answer, case: Case) -> Observation:
+    model = classifier(case.given["seed"])
+    stale(model, case)
+    watch = Watch(model, model.bend)
+    return watch.seen(answer(model, batches_of(case)))
+
+
+def train_in_windows(answer: Answer, case: Case) -> Observation:
+    model = classifier(case.given["seed"])
+    optimizer = optimizer_of(model, case)
+    stale(model, case)
+    watch = Watch(model, model.bend)
+    watch.step_of(optimizer)
+    return watch.seen(answer(model, optimizer, batches_of(case), case.given["every"]))
+
+
+def epoch_in_windows(answer: Answer, case: Case) -> Observation:
+    model = classifier(case.given["seed"])
+    optimizer = optimizer_of(model, case)
+    watch = Watch(model, model.bend)
+    watch.step_of(optimizer)
+    watch.reader = Reader(batches_of(case))
+    return watch.seen(answer(model, optimizer, watch.reader, case.given["every"]))
+
+
+def train_clipped(answer: Answer, case: Case) -> Observation:
+    model = classifier(case.given["seed"])
+    optimizer = optimizer_of(model, case)
+    scheduler = scheduler_of(optimizer)
+    watch = Watch(model, model.bend)
+    watch.step_of(optimizer)
+    batches, every = batches_of(case), case.given["every"]
+    windows = [batches[start : start + every] for start in range(0, len(batches), every)]
+    seen = watch.seen(answer(model, optimizer, scheduler, windows, case.given["max_norm"]))
+    return {**seen, "rate": float(optimizer.param_groups[0]["lr"])}
+
+
+def step_in_backward(answer: Answer, case: Case) -> Observation:
+    """Two passes with the learner's hooks on, and a third after they were removed."""
+    model = tied(case)
+    before = {name: id(parameter) for name, parameter in model.named_parameters()}
+    flags = {name: parameter.requires_grad for name, parameter in model.named_parameters()}
+    handles = answer(model, case.given["lr"])
+    kinds, removable = _handles(handles)
+    waiting: list[int] = []
+
+    def count(grads: Any) -> None:
+        waiting.append(sum(parameter.grad is not None for parameter in model.parameters()))
+
+    nodes = [get_gradient_edge(parameter).node for parameter in model.parameters() if parameter.requires_grad]
+    counters = [node.register_prehook(count) for node in nodes]
+    after: list[Observation] = []
+    for batch in batches_of(case)[:2]:
+        loss_of(model, batch).backward()
+        after.append({"gradients": gradients(model), "parameters": dict(_parameters(model))})
+    for counter in counters:
+        counter.remove()
+    same = {name: id(parameter) for name, parameter in model.named_parameters()} == before
+    for handle in removable:
+        handle.remove()
+    same = same and not hooks_on(*model.modules(), *model.parameters())
+    left = _parameters(model)
+    for parameter in model.parameters():
+        parameter.grad = None
+    spare = sum((parameter**2).sum() for parameter in model.spare.parameters())
+    (loss_of(model, batches_of(case)[2]) + spare).backward()
+    return {
+        "returned": kinds,
+        "waiting": max(waiting, default=0),
+        "passes": after,
+        "same": same and flags == {name: parameter.requires_grad for name, parameter in model.named_parameters()},
+        "moved": _parameters(model) != left,
+        "gradients": gradients(model),
+    }
+
+
+def _handles(handles: object) -> tuple[Value, list[RemovableHandle]]:
+    if type(handles) not in (list, tuple):
+        return plain(handles), []
+    items: list[Any] = list(handles)  # type: ignore[call-overload]
+    removable = [item for item in items if isinstance(item, RemovableHandle)]
+    return ["handle" if isinstance(item, RemovableHandle) else type_name(item) for item in items], removable
+
+
+def _parameters(model: torch.nn.Module) -> dict[str, Array]:
+    return {name: Array.of(parameter) for name, parameter in model.named_parameters()}
+
+
+def clip_each_sample(answer: Answer, case: Case) -> Observation:
+    model, images, targets = image_batch(case)
+    given = plain(images)
+    for parameter in model.parameters():
+        parameter.grad = torch.full_like(parameter, 0.25)
+    runs: list[None] = []
+    model.get_submodule("features").register_forward_pre_hook(lambda *given: runs.append(None))
+    watch = Watch(model, model)
+    returned = answer(model, images, targets, case.given["max_norm"])
+    parts = returned.values() if type(returned) is dict else ()
+    attached = any(isinstance(part, torch.Tensor) and part.requires_grad for part in parts)
+    seen = watch.seen(returned)
+    return {**seen, "runs": len(runs), "attached": attached, "images": plain(images) == given}

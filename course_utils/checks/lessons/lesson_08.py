@@ -327,6 +327,6 @@ rescue = Exercise(
 )
 
 EXERCISES = (
-    *(predict_retain_grad, hook_order, reverse_gradient, clip_passing),
-    *(saliency, layer_gradients, gradient_log, diagnosis, rescue),
+    *(predict_retain_grad, hook_order, reverse_gradient, clip_passing, saliency),
+    *(diagnosis, rescue, gradient_log, layer_gradients),
 )

@@ -185,7 +185,7 @@ def _healthy(seed: int, activation: type[nn.Module]) -> nn.Sequential:
         linear = nn.Linear(WIDTH, WIDTH)
         with torch.no_grad():
             linear.weight.copy_(torch.randn(WIDTH, WIDTH, generator=generator) * gain / WIDTH**0.5)
-            linear.bias.zero_()
+            linear.bias.fill_(0.2 if activation is nn.ReLU else 0.0)
         blocks.append(nn.Sequential(linear, activation()))
     return nn.Sequential(*blocks)
 

@@ -30,6 +30,13 @@ CLAIMS = {
         "F2": "backward() can only be called once.",
         "F3": "Without backward() the graph is never freed.",
     },
+    "08": {
+        "T1": "retain_grad() must come before the tensor is used.",
+        "T2": "Without retain_grad(), reading y.grad of a non-leaf raises.",
+        "T3": "retain_grad() lets you run backward twice.",
+        "T4": "The position of retain_grad() changes the gradient's value.",
+        "T5": "retain_grad() is needed for higher-order gradients.",
+    },
 }
 
 

@@ -222,8 +222,9 @@ def rescue(answer: Answer, case: Case) -> Observation:
 
 def _varied(weight: torch.Tensor) -> bool:
     """Return whether a layer's units all do something, and different things."""
-    rows = weight.norm(dim=1)
-    return bool(torch.linalg.matrix_rank(weight) == min(weight.shape)) and bool(rows.min() > 0.01 * rows.max())
+    sizes = weight.norm(dim=1, keepdim=True)
+    alike = (weight / sizes) @ (weight / sizes).T - torch.eye(len(weight), dtype=weight.dtype)
+    return bool(torch.linalg.matrix_rank(weight) == min(weight.shape)) and bool(alike.max() < 0.99)
 
 
 def changes_but_numbers(before: dict[str, Any], model: nn.Module) -> list[str]:

@@ -629,6 +629,7 @@ WRONG = {
     "hook_order": [ORDER[::-1], ORDER[:-1], [*ORDER, "input"], [], [1, 2], ", ".join(ORDER), set(ORDER)],
     "reverse_gradient": [
         reverse_in_place,
+        hooked(lambda gradient, strength: gradient.mul_(-strength)),
         hooked(lambda gradient, strength: None),
         lambda x, strength: x,
         lambda x, strength: x.detach() - strength * x,
@@ -639,6 +640,7 @@ WRONG = {
     "clip_passing": [
         clip_what_leaves,
         clip_once,
+        hooked(lambda gradient, most: gradient.mul_(torch.clamp(most / gradient.norm(), max=1))),
         hooked(lambda gradient, most: gradient * torch.clamp(most / gradient.norm(p=1), max=1)),
         hooked(lambda gradient, most: gradient * torch.clamp(most / gradient.abs().max(), max=1)),
         hooked(lambda gradient, most: gradient * torch.clamp(most / gradient.norm() ** 2, max=1)),
@@ -680,6 +682,7 @@ WRONG = {
         lambda model, batches, loss_fn: log_by_backward_hooks(model, list(batches) * 2, loss_fn),
         lambda model, batches, loss_fn: log_by_backward_hooks(model, list(batches)[:1], loss_fn),
         lambda model, batches, loss_fn: log_by_backward_hooks(copy.deepcopy(model), batches, loss_fn)[::-1],
+        lambda model, batches, loss_fn: log_by_backward_hooks(copy.deepcopy(model), batches, loss_fn),
         lambda model, batches, loss_fn: [None for _ in batches],
         lambda model, batches, loss_fn: [{} for _ in batches],
     ],

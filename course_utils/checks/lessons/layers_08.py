@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.func import jacfwd
 
 from course_utils.checks.compare import close, describe, listed, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
@@ -17,7 +16,7 @@ from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.predict_08 import LESSON
 from course_utils.checks.observing.scenes_08 import layered, logged, weighed
 
-# The gradient at each layer's result. The oracle runs forward only: it moves each result a little, in forward mode.
+# The gradient at each layer's result. The oracle adds zeros to each result, and asks for the gradient of those.
 
 _SCENES: dict[str, tuple[str, tuple[str, ...], bool]] = {
     "a plain model": ("plain", ("0", "3", "4"), False),
@@ -56,12 +55,9 @@ def _wanted(case: Case) -> dict[str, list[torch.Tensor | None]]:
     model, x = layered(case, in_place=False)
     names = case.given["names"]
     _, results = _results(model, names, x, None)
-    still = tuple(torch.zeros_like(result) for _, result in results)
-
-    def loss(moved: tuple[torch.Tensor, ...]) -> torch.Tensor:
-        return weighed(_results(model, names, x, list(moved))[0])
-
-    gradients = jacfwd(loss)(still)
+    zeros = [torch.zeros_like(result, requires_grad=True) for _, result in results]
+    loss = weighed(_results(model, names, x, zeros)[0])
+    gradients = torch.autograd.grad(loss, zeros, allow_unused=True, materialize_grads=True)
     wanted: dict[str, list[torch.Tensor | None]] = {name: [] for name in names}
     for (name, result), gradient in zip(results, gradients, strict=True):
         reaches = result.requires_grad and bool(gradient.any())
@@ -214,19 +210,17 @@ def _logs(seed: int) -> list[Case]:
 
 
 def _norms(case: Case, of_input: bool = False) -> list[dict[str, float]]:
-    """Return each linear layer's norms: from the gradient of its bias, with each row given a bias of its own."""
+    """Return the norms at each linear layer's result, or at its input."""
     model, batches = logged(case)
     names = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
     log = []
     for x, targets in batches:
         _, results = _results(model, names, x, None)
-
-        def loss(moved: tuple[torch.Tensor, ...], x: torch.Tensor = x, targets: torch.Tensor = targets) -> torch.Tensor:
-            return nn.functional.mse_loss(_results(model, names, x, list(moved))[0], targets)
-
-        gradients = jacfwd(loss)(tuple(torch.zeros_like(result) for _, result in results))
+        zeros = [torch.zeros_like(result, requires_grad=True) for _, result in results]
+        loss = nn.functional.mse_loss(_results(model, names, x, zeros)[0], targets)
+        gradients = torch.autograd.grad(loss, zeros)
         if of_input:
-            weights = [model.get_submodule(name).weight for name in names]
+            weights = [model.get_parameter(f"{name}.weight") for name in names]
             gradients = tuple(gradient @ weight for gradient, weight in zip(gradients, weights, strict=True))
         log.append({name: float(gradient.norm()) for name, gradient in zip(names, gradients, strict=True)})
     return log
@@ -250,6 +244,8 @@ def _judge_log(case: Case, seen: Observation) -> Iterator[Finding]:
         passes = len(case.given["sizes"])
         text = f"{seen['passes']} backward passes ran for {passes} batches."
         yield Finding("passes", seen["passes"] == passes, text)
+        text = f"The model that was given ran {seen['runs']} times for {passes} batches."
+        yield Finding("runs", seen["runs"] == passes, text)
         yield Finding("kept", not seen["kept"], "Your passes kept saved tensors for other passes. None follows.")
     hooks = seen["hooks"]
     text = f"When the loss is computed, the model's modules have this many hooks, batch after batch: {hooks}."

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.func import functional_call, vjp, vmap
 
 from course_utils.checks.compare import close, listed, right_entries, right_value
 from course_utils.checks.data import Case, Observation
@@ -33,33 +32,24 @@ def _images(seed: int) -> list[Case]:
     ]
 
 
-def _maps(case: Case, evaluating: bool = True) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the gradient of each image's score, and of the loss, by torch.func, for all images at once."""
+def _maps(case: Case, evaluating: bool = True, of_loss: bool = False) -> torch.Tensor:
+    """Return the gradient of each image's score, or of its loss."""
     model, images, labels = scorer_of_images(case)
     if evaluating:
         model.eval()
-    numbers = {**dict(model.named_parameters()), **dict(model.named_buffers())}
 
-    def scores(images: torch.Tensor) -> torch.Tensor:
-        state = {name: tensor.detach().clone() for name, tensor in numbers.items()}
-        result: torch.Tensor = functional_call(model, state, (images,))
-        return result
+    def gradient(images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        images = images.clone().requires_grad_()
+        scores: torch.Tensor = model(images)
+        if of_loss:
+            total = nn.functional.cross_entropy(scores, labels, reduction="sum")
+        else:
+            total = scores.gather(1, labels[:, None]).sum()
+        return torch.autograd.grad(total, images)[0]
 
-    chosen = torch.arange(len(labels))
-    jacobian = _jacobian(scores, images)
-    scored = jacobian[chosen, labels].sum(0) if not evaluating else jacobian[chosen, labels, chosen]
-    logits = scores(images).detach()
-    off = logits.softmax(1) - nn.functional.one_hot(labels, logits.shape[1])
-    lossy = torch.einsum("nc,ncnhwx->nhwx", off.to(jacobian.dtype), jacobian)
-    return scored.detach(), lossy.detach()
-
-
-def _jacobian(function: Any, x: torch.Tensor) -> torch.Tensor:
-    y, back = vjp(function, x)[:2]
-    basis = torch.eye(y.numel(), dtype=y.dtype).reshape(y.numel(), *y.shape)
-    (rows,) = vmap(back)(basis)
-    jacobian: torch.Tensor = rows.reshape(*y.shape, *x.shape)
-    return jacobian
+    if not evaluating:
+        return gradient(images, labels)
+    return torch.cat([gradient(images[n : n + 1], labels[n : n + 1]) for n in range(len(labels))])
 
 
 def _strongest(gradient: torch.Tensor) -> torch.Tensor:
@@ -67,7 +57,7 @@ def _strongest(gradient: torch.Tensor) -> torch.Tensor:
 
 
 def _judge_saliency(case: Case, seen: Observation) -> Iterator[Finding]:
-    yield right_value(seen["returned"], _strongest(_maps(case)[0]), "What you returned")
+    yield right_value(seen["returned"], _strongest(_maps(case)), "What you returned")
     yield Finding("graph", not seen["recorded"], "What you returned still has a graph.")
     yield Finding("runs", seen["runs"] == 1, f"The model ran {seen['runs']} times; once for the batch is enough.")
     changed = seen["changed"]
@@ -108,19 +98,19 @@ saliency = Exercise(
             "the loss in place of the score",
             "Your map is that of the cross-entropy loss. For a sure model it is nearly zero everywhere.",
             lambda case, seen: any(
-                _mapped(case, seen, _strongest(_maps(case)[1]) / count) for count in (1, case.given["count"])
+                _mapped(case, seen, _strongest(_maps(case, of_loss=True)) / count) for count in (1, case.given["count"])
             ),
         ),
         Misconception(
             "in training mode",
             "Your map was made in training mode, where batch norm lets each image influence the others.",
-            lambda case, seen: _mapped(case, seen, _strongest(_maps(case, evaluating=False)[0])),
+            lambda case, seen: _mapped(case, seen, _strongest(_maps(case, evaluating=False))),
         ),
         Misconception(
             "with a sign",
             "You took the largest value over the channels and not the largest absolute value: strong negative ones "
             "are lost.",
-            lambda case, seen: _mapped(case, seen, _maps(case)[0].amax(1)),
+            lambda case, seen: _mapped(case, seen, _maps(case).amax(1)),
         ),
         Misconception(
             "parameters got gradients",
@@ -262,9 +252,9 @@ def _judge_rescue(case: Case, seen: Observation) -> Iterator[Finding]:
     )
     yield Finding("gradient", 1 / FACTOR <= share <= FACTOR, message)
     low, high = min(outputs), max(outputs)
-    message = f"The activations have typical sizes from {low:.2g} to {high:.2g}; expected are sizes from 0.05 to 20."
-    yield Finding("activations", low >= 0.05 and high <= 20, message)
-    varied = all(seen["ranks"]) and min(_floats(seen["spread"]), default=0.0) >= 0.02
+    message = f"The activations have typical sizes from {low:.2g} to {high:.2g}; expected are sizes from 0.02 to 20."
+    yield Finding("activations", low >= 0.02 and high <= 20, message)
+    varied = all(seen["ranks"]) and min(_floats(seen["spread"]), default=0.0) >= 0.005
     message = "Units of one layer do the same as others, or nothing: the layers' weights have too low a rank."
     yield Finding("ranks", varied, message)
 

@@ -91,6 +91,12 @@ def _judge(rule: Rule) -> Callable[[Case, Observation], Iterator[Finding]]:
             )
             yield right_value(seen["both"], right["both"], "With a use of x beside your result, the gradient")
             yield right_value(seen["twice"], right["twice"], "Where your result is used twice, the gradient")
+            message = (
+                "Your result was added to another tensor, and that one's gradient is wrong: your code writes into the "
+                "gradient that it is given, and the other tensor shares it."
+            )
+            given = case.given["down"].tensor()
+            yield Finding("neighbour", close(seen["neighbour"], given), message)
 
     return judge
 

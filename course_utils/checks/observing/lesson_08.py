@@ -41,6 +41,8 @@ def _on_the_way(answer: Answer, case: Case) -> Observation:
     source = case.given["x"].tensor().t().requires_grad_(case.given["requires_grad"])
     x = source if case.given["leaf"] else source.sin()
     values, version = Array.of(x), x._version
+    other = torch.ones(x.shape, requires_grad=True)
+    neighbour = other * 1
     if case.given["no_grad"]:
         with torch.no_grad():
             y = answer(x)
@@ -48,7 +50,7 @@ def _on_the_way(answer: Answer, case: Case) -> Observation:
         y = answer(x)
     seen: Observation = {
         **{"returned": plain(y), "recorded": type(y) is torch.Tensor and y.requires_grad, "through": None},
-        **{"beside": None, "both": None, "twice": None},
+        **{"beside": None, "both": None, "twice": None, "neighbour": None},
     }
     if seen["recorded"] and y.shape == x.shape and y.dtype == x.dtype and source.requires_grad:
         down, beside = case.given["down"].tensor(), case.given["beside"].tensor()
@@ -56,6 +58,9 @@ def _on_the_way(answer: Answer, case: Case) -> Observation:
         seen["beside"] = _arriving((x.cos() * beside).sum(), source)
         seen["both"] = _arriving((y * down).sum() + (x.cos() * beside).sum(), source)
         seen["twice"] = _arriving((y * down).sum() + (y * beside).sum(), source)
+        # The node of a sum hands one tensor to both sides; the neighbour's side is the later one to use it.
+        added = ((y + neighbour) * down).sum()
+        seen["neighbour"] = plain(torch.autograd.grad(added, (other, source), retain_graph=True, allow_unused=True)[0])
     after = {"changed": Array.of(x) != values or x._version != version, "held": plain(source.grad)}
     return {**seen, **after, "required": source.requires_grad}
 
@@ -115,13 +120,14 @@ def gradient_log(answer: Answer, case: Case) -> Observation:
     model, batches = logged(case)
     hold_gradients(model)
     graphs = Graphs()
-    seen: dict[str, list[Any]] = {"hooks": [], "alive": [], "kept": []}
+    seen: dict[str, list[Any]] = {"hooks": [], "alive": [], "kept": [], "runs": []}
     passes: set[int] = set()
     last: list[torch.Tensor] = []
 
     def own_hook(module: nn.Module, given: Any, result: Any) -> None:
         seen["kept"] += [_kept(last.pop())] if last else []
         seen["alive"].append(graphs.alive())
+        seen["runs"].append(module is model)
         if isinstance(result, torch.Tensor):
             graphs.add(result)
 
@@ -144,7 +150,7 @@ def gradient_log(answer: Answer, case: Case) -> Observation:
         raised = str(error)
     observed = {"returned": plain(returned), "raised": raised, "changed": changes(before, model)}
     kept = any(seen["kept"]) or any(_kept(loss) for loss in last)
-    return {**observed, **seen, "kept": kept, "passes": len(passes)}
+    return {**observed, **seen, "kept": kept, "runs": sum(seen["runs"]), "passes": len(passes)}
 
 
 class _Batches:

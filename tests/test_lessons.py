@@ -57,6 +57,13 @@ CLAIMS = {
         "A4": "Divide the loss by the number of micro-batches.",
         "A5": "Gradient accumulation needs retain_graph.",
     },
+    "08": {
+        "T1": "retain_grad() must come before the tensor is used.",
+        "T2": "Without retain_grad(), reading y.grad of a non-leaf raises.",
+        "T3": "retain_grad() lets you run backward twice.",
+        "T4": "The position of retain_grad() changes the gradient's value.",
+        "T5": "retain_grad() is needed for higher-order gradients.",
+    },
 }
 
 

@@ -20,6 +20,7 @@ LESSONS = (
     "05_higher_order_gradients",
     "06_detach_vs_no_grad",
     "07_gradient_accumulation",
+    "08_intermediate_gradients",
 )
 
 

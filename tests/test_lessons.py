@@ -30,6 +30,9 @@ CLAIMS = {
         "F2": "backward() can only be called once.",
         "F3": "Without backward() the graph is never freed.",
     },
+    "09": {
+        "C1": "A checklist of five points makes a training loop right.",
+    },
 }
 
 

@@ -842,3 +842,9 @@ WRONG = {
         lambda model, optimizer, step: [step() for _ in range(2)] and checkup(model, optimizer, lambda: None),
     ],
 }
+
+STILL_RIGHT = {
+    ("checkup", "reversed list"),
+    ("checkup", "keeps every graph"),  # the change reaches the step, which is not the learner's
+    ("fit_points", "keeps every graph"),
+}

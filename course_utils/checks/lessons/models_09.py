@@ -26,6 +26,7 @@ from course_utils.checks.lessons.oracle_09 import (
     quiet,
     reached,
     right_end,
+    warmed,
 )
 from course_utils.checks.observing.loops_09 import (
     RATE,
@@ -41,6 +42,7 @@ from course_utils.checks.observing.loops_09 import (
 # Parameters that the module does not know.
 
 
+@warmed
 def _model_cases(seed: int) -> list[Case]:
     made = {"three layers": [3, 5, 4, 2], "one layer": [4, 3], "five layers": [2, 7, 3, 6, 5, 4]}
     return [
@@ -162,6 +164,7 @@ def _without(shapes: list[tuple[int, ...]], case: Case) -> list[tuple[int, ...]]
 # An optimizer that holds the old head.
 
 
+@warmed
 def _head_cases(seed: int) -> list[Case]:
     return [
         Case("three batches", {"seed": seed, "sizes": [5, 7, 4]}),
@@ -324,6 +327,7 @@ fine_tune = Exercise(
 # The best model.
 
 
+@warmed
 def _best_cases(seed: int) -> list[Case]:
     epochs = {"the best in the middle": (4, 1), "the first is the best": (3, 0), "the last is the best": (3, 2)}
     return [_best_case(name, seed + n, count, best) for n, (name, (count, best)) in enumerate(epochs.items())]

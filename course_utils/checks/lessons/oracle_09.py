@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, TypeAlias
 
 import torch
@@ -11,7 +12,7 @@ from torch import nn
 from torch.func import functional_call, grad_and_value
 
 from course_utils.checks.compare import close, describe, right_value
-from course_utils.checks.data import Array, Observation, Value
+from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Finding
 
 LESSON = "09_practical_checklist"
@@ -73,6 +74,20 @@ def on(model: nn.Module, inputs: torch.Tensor, state: State) -> torch.Tensor:
     return result
 
 
+Cases: TypeAlias = Callable[[int], list[Case]]
+
+
+def warmed(cases: Cases) -> Cases:
+    """Import what PyTorch's first optimizer imports before a time limit begins: cut off, it would stay half done."""
+
+    @wraps(cases)
+    def warm_first(seed: int) -> list[Case]:
+        torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+        return cases(seed)
+
+    return warm_first
+
+
 # Reading what was seen.
 
 
@@ -114,6 +129,8 @@ def quiet(seen: Observation, passes: int, *, training: bool = True) -> Iterator[
     yield Finding("passes", ran == passes, text)
     text = f"After your loop {seen['graphs']} graphs are still alive: something that outlives the steps refers to them."
     yield Finding("graphs", seen["graphs"] == 0, text)
+    text = "When the optimizer stepped, a graph still held what it had saved. That pass was the last to need it."
+    yield Finding("freed", not any(step["held"] for step in seen["steps"]), text)
     if training:
         yield Finding("modes", all(seen["training"]), "After your loop a part of the model is in evaluation mode.")
     yield Finding("hooks", seen["hooks"] == 0, "Your loop left hooks on the model.")

@@ -22,6 +22,7 @@ from course_utils.checks.lessons.oracle_09 import (
     quiet,
     reached,
     right_end,
+    warmed,
 )
 from course_utils.checks.observing.loops_09 import RATE, Masked, masked
 from course_utils.checks.observing.models import numbers
@@ -29,6 +30,7 @@ from course_utils.checks.observing.models import numbers
 # Writes that autograd does not see.
 
 
+@warmed
 def _masked_cases(seed: int) -> list[Case]:
     return [
         Case("three batches", {"seed": seed, "sizes": [5, 4, 6], "limit": 0.55}),

@@ -7,11 +7,13 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from course_utils.checks.data import Array, Case, Observation, plain
 from course_utils.checks.observing.models import numbers, seeded
 from course_utils.checks.observing.watch import engine_passes
 from course_utils.graph.alive import Graphs
+from course_utils.graph.saved import saved
 
 Batch = tuple[torch.Tensor, ...]
 Optimizer = torch.optim.Optimizer
@@ -158,20 +160,33 @@ def watched(
             training = all(part.training for part in module.modules())
             runs.append({"training": training, "recorded": result.requires_grad, "shape": list(result.shape)})
 
+    latest: list[torch.Tensor] = []  # from the last recorded operation of a module until the next step
+
+    def remember(module: nn.Module, given: Any, result: Any) -> None:
+        if isinstance(result, torch.Tensor) and result.requires_grad:
+            latest[:] = [result]
+
     def step(*given: Any) -> None:
         rates = [group["lr"] for group in given[0].param_groups]
-        steps.append({"rate": plain(rates[0]), "graphs": graphs.alive(), "runs": len(runs)})
+        held = any(entry.state == "held" for entry in saved(*latest))
+        latest.clear()
+        steps.append({"rate": plain(rates[0]), "held": held})
 
     handles = [module.register_forward_hook(forward) for module in modules]
-    if optimizer is not None:
-        handles.append(optimizer.register_step_pre_hook(step))
+    handles += [part.register_forward_hook(remember) for module in modules for part in module.modules()]
+    # Where the loop makes its own optimizer, all optimizers are watched.
+    on_step = register_optimizer_step_pre_hook if optimizer is None else optimizer.register_step_pre_hook
+    handles.append(on_step(step))
     data = [tensor for batch in batches for tensor in batch]
     before = [Array.of(tensor) for tensor in data]
     trainable = [it for module in modules for it in module.parameters() if it.requires_grad]
-    with engine_passes(*trainable) as passes:
-        returned = run()
-    for handle in handles:
-        handle.remove()
+    try:
+        with engine_passes(*trainable) as passes:
+            returned = run()
+    finally:
+        for handle in handles:
+            handle.remove()
+        latest.clear()
     return {
         "returned": plain(returned),
         "graphs": graphs.alive(),

@@ -13,8 +13,9 @@ from torch.nn.functional import mse_loss
 from course_utils.checks.compare import describe, listed, right_entries
 from course_utils.checks.data import Array, Case, Observation, Value, plain
 from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.lessons.keeping_09 import fine_tune, fit_best
 from course_utils.checks.lessons.loops_09 import fit_classes, fit_penalised, fit_scheduled
-from course_utils.checks.lessons.models_09 import fine_tune, fit_best, make_model, retrain
+from course_utils.checks.lessons.models_09 import make_model, retrain
 from course_utils.checks.lessons.oracle_09 import LESSON, warmed
 from course_utils.checks.lessons.wrong_gradients_09 import fit_masked, fit_points
 from course_utils.checks.observing.loops_09 import patient

@@ -64,6 +64,9 @@ CLAIMS = {
         "T4": "The position of retain_grad() changes the gradient's value.",
         "T5": "retain_grad() is needed for higher-order gradients.",
     },
+    "09": {
+        "C1": "A checklist of five points makes a training loop right.",
+    },
 }
 
 

@@ -21,6 +21,7 @@ LESSONS = (
     "06_detach_vs_no_grad",
     "07_gradient_accumulation",
     "08_intermediate_gradients",
+    "09_practical_checklist",
 )
 
 

@@ -37,3 +37,6 @@ WRONG = {
     "first_gradient": [9, "8", [8], -8],
     "slope": [lambda x: 3 * x**2 + 1e-2, lambda x: (3 * x**2).sum(), lambda x: (3 * x**2).double(), slope_in_place],
 }
+
+# A graph that is kept for nothing is the subject of lesson 03.
+STILL_RIGHT = {("slope", "keeps every graph")}

@@ -1,0 +1,227 @@
+"""Exercises of lesson 09 on who is trained: parameters that a model hides, a head that is replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from course_utils.checks.compare import close, describe, listed, right_value
+from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.lessons.oracle_09 import (
+    LESSON,
+    Path,
+    State,
+    descend,
+    floats,
+    on,
+    parameters_of,
+    quiet,
+    reached,
+    right_end,
+    warmed,
+)
+from course_utils.checks.observing.loops_09 import (
+    RATE,
+    Headed,
+    classes,
+    double,
+    new_head,
+)
+
+# Parameters that the module does not know.
+
+
+@warmed
+def _model_cases(seed: int) -> list[Case]:
+    made = {"three layers": [3, 5, 4, 2], "one layer": [4, 3], "five layers": [2, 7, 3, 6, 5, 4]}
+    return [
+        Case(name, {"seed": seed + n, "sizes": sizes, "mean": Array.of(double(seed + n, sizes[0]).float())})
+        for n, (name, sizes) in enumerate(made.items())
+    ]
+
+
+def _expected_shapes(case: Case) -> list[tuple[int, ...]]:
+    sizes = case.given["sizes"]
+    layers = [shape for a, b in pairwise(sizes) for shape in ((b, a), (b,))]
+    return sorted([*layers, (sizes[-1],)])
+
+
+def _shapes(seen: Observation) -> list[tuple[int, ...]]:
+    return sorted(it.shape for it in seen["parameters"].values() if isinstance(it, Array))
+
+
+def _by_formula(case: Case, seen: Observation) -> torch.Tensor:
+    """Compute what these parameters give. The scale is the vector of the last size that holds ones."""
+    sizes, mean = case.given["sizes"], case.given["mean"].tensor()
+    found = [it.tensor() for it in seen["parameters"].values() if isinstance(it, Array)]
+    h: torch.Tensor = double(case.given["seed"] + 3, 6, sizes[0]).float() - mean
+    for a, b in pairwise(sizes):
+        weight = next(it for it in found if it.shape == (b, a))
+        bias = next(it for it in found if it.shape == (b,) and not bool((it == 1).all()))
+        h = h @ weight.T + bias
+        if b is not sizes[-1]:
+            h = h.relu()
+    return h
+
+
+def _judge_model(case: Case, seen: Observation) -> Iterator[Finding]:
+    if not seen["module"]:
+        yield Finding("module", False, f"You returned {describe(seen['returned'])}; expected an nn.Module.")
+        return
+    shapes, right = _shapes(seen), _expected_shapes(case)
+    text = f"model.parameters() gives tensors of the shapes {shapes}; expected {right}."
+    yield Finding("parameters", shapes == right, text)
+    if shapes == right:
+        yield right_value(seen["output"], _by_formula(case, seen), "What a new model returns")
+    text = f"These parameters get no gradient: {listed(seen['without gradient'])}."
+    yield Finding("gradients", not seen["without gradient"], text)
+    yield Finding("frozen", not seen["frozen"], f"These parameters require no gradient: {listed(seen['frozen'])}.")
+    same = isinstance(seen["copied"], Array) and isinstance(seen["output"], Array) and _equal(seen)
+    text = (
+        "A second model that loads the first one's state_dict() gives other results. Something that the result depends "
+        "on is not in the state."
+    )
+    yield Finding("state", same, text)
+    moved = seen["moved"]
+    text = "After model.double() the model cannot compute in float64: a part of it did not move."
+    yield Finding("moves", isinstance(moved, Array) and moved.dtype == "float64", text)
+
+
+def _equal(seen: Observation) -> bool:
+    return bool(close(seen["copied"], seen["output"].tensor()))
+
+
+def _means(case: Case, tensors: dict[str, Any]) -> bool:
+    return any(close(it, case.given["mean"].tensor()) for it in tensors.values())
+
+
+make_model = Exercise(
+    id="make_model",
+    title="A model that hides its parameters",
+    lesson=LESSON,
+    difficulty=2,
+    minutes=12,
+    points=2,
+    call="make_model(sizes, mean)",
+    cases=_model_cases,
+    judge=_judge_model,
+    hints=(
+        "Print [name for name, _ in model.named_parameters()] and model.state_dict().keys(). What is missing?",
+        "A module knows parameters, buffers and modules that are its attributes. It does not look into lists, and a "
+        "plain tensor is nothing to it.",
+        "Put the layers into an nn.ModuleList, make the scale an nn.Parameter, and hand the mean to register_buffer: "
+        "it belongs to the state, but is not trained.",
+    ),
+    misconceptions=(
+        Misconception(
+            "layers in a list",
+            "The layers' parameters are not among the model's own. A module does not look into a Python list.",
+            lambda case, seen: seen["module"] and len(_shapes(seen)) <= 1,
+        ),
+        Misconception(
+            "the scale is no parameter",
+            "All layers are among the parameters, and the scale is not. A plain tensor is no parameter, even where it "
+            "requires a gradient.",
+            lambda case, seen: seen["module"] and _shapes(seen) == _without(_expected_shapes(case), case),
+        ),
+        Misconception(
+            "the mean is trained",
+            "The mean is among the parameters, so an optimizer would change it.",
+            lambda case, seen: seen["module"] and _means(case, seen["parameters"]),
+        ),
+        Misconception(
+            "the mean is no state",
+            "All parameters are right. The mean is neither saved with the state nor moved with the model.",
+            lambda case, seen: (
+                seen["module"]
+                and _shapes(seen) == _expected_shapes(case)
+                and not _means(case, seen["buffers"])
+                and isinstance(seen["output"], Array)
+                and close(seen["output"], _by_formula(case, seen))
+            ),
+        ),
+    ),
+)
+
+
+def _without(shapes: list[tuple[int, ...]], case: Case) -> list[tuple[int, ...]]:
+    left = list(shapes)
+    left.remove((case.given["sizes"][-1],))
+    return left
+
+
+# An optimizer that holds the old head.
+
+
+@warmed
+def head_cases(seed: int) -> list[Case]:
+    return [
+        Case("three batches", {"seed": seed, "sizes": [5, 7, 4]}),
+        Case("two batches", {"seed": seed + 1, "sizes": [4, 6]}),
+    ]
+
+
+def _retrained(case: Case, body: bool = True) -> Path:
+    model = Headed(case.given["seed"])
+    model.head = new_head(case)
+    start = parameters_of(model)
+    fixed = {} if body else {name: it for name, it in start.items() if name.startswith("body")}
+
+    def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
+        return lambda state: cross_entropy(on(model, inputs, state), targets)
+
+    losses = [loss(*batch) for batch in classes(case)]
+    return descend(start, losses, RATE, afterwards=lambda state: {**state, **fixed})
+
+
+def _judge_head(case: Case, seen: Observation) -> Iterator[Finding]:
+    right = _retrained(case)
+    yield Finding("head", seen["head in place"], "After your loop model.head is not the head that was given.")
+    yield from floats(seen["returned"], right.losses, "The list of losses")
+    yield from right_end(seen, right.end)
+    yield from quiet(seen, len(case.given["sizes"]))
+
+
+def _head_unmoved(case: Case, seen: Observation) -> bool:
+    return reached(seen, parameters_of(new_head(case)), 1)
+
+
+retrain = Exercise(
+    id="retrain",
+    title="The head that never learns",
+    lesson=LESSON,
+    difficulty=2,
+    minutes=8,
+    points=2,
+    call="retrain(model, head, batches)",
+    cases=head_cases,
+    judge=_judge_head,
+    hints=(
+        "Which tensors does the optimizer hold? Compare them with model.parameters() after the head was replaced.",
+        "An optimizer keeps the tensors that it was given when it was made. It does not look at the model again.",
+        "Set model.head first, then make the optimizer from model.parameters(). Or give the optimizer the new head's "
+        "parameters with add_param_group.",
+    ),
+    misconceptions=(
+        Misconception(
+            "an optimizer from before",
+            "The body was trained and the new head was not. The optimizer does not hold its parameters.",
+            lambda case, seen: seen["head in place"] and _head_unmoved(case, seen),
+        ),
+        Misconception(
+            "only the head",
+            "The head was trained and the body stayed as it was. Here both are to be trained.",
+            lambda case, seen: seen["head in place"] and reached(seen, _retrained(case, body=False).end),
+        ),
+        Misconception(
+            "a copy of the head",
+            "model.head holds other tensors than the head that was given, which is still as it was.",
+            lambda case, seen: not seen["head in place"] and _head_unmoved(case, seen),
+        ),
+    ),
+)

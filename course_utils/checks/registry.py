@@ -11,7 +11,13 @@ from course_utils.checks.examine import Observer
 from course_utils.checks.exercise import Exercise
 
 # In the order of the course. Each has its exercises in lessons/ and their observers in observing/.
-LESSONS = ("00_start_here", "01_graph_structure", "02_how_backward_works", "03_graph_freeing")
+LESSONS = (
+    "00_start_here",
+    "01_graph_structure",
+    "02_how_backward_works",
+    "03_graph_freeing",
+    "10_custom_functions",
+)
 
 
 @cache

@@ -427,6 +427,20 @@ class LogCoshOnce(LogCosh):
         return g * ctx.saved_tensors[0].tanh()
 
 
+class LogCoshByDifferences(LogCosh):
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * ((x + 1e-6).cosh().log() - (x - 1e-6).cosh().log()) / 2e-6
+
+
+class LogCoshOfACopy(LogCosh):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x.clone())
+        return x.cosh().log()
+
+
 # thrifty_linear
 
 
@@ -516,6 +530,21 @@ class WholeLinear(Function):
         return g @ weight, rows.T @ x.flatten(0, -2), rows.sum(0) if ctx.needs_input_grad[2] else None
 
 
+class CopyingLinear(Linear):
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        ctx.save_for_backward(x.clone(), weight.clone())
+        return nn.functional.linear(x, weight, bias)
+
+
+class SparinglyCopyingLinear(Linear):
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        x_needed, weight_needed, _ = ctx.needs_input_grad
+        ctx.save_for_backward(x.clone() if weight_needed else None, weight.clone() if x_needed else None)
+        return nn.functional.linear(x, weight, bias)
+
+
 # seeded_dropout
 
 
@@ -585,6 +614,47 @@ class GlobalDropout(Function):
         return g * (torch.rand(g.shape) >= ctx.p) / (1 - ctx.p), None, None
 
 
+class ResultDropout(Function):
+    """Keeps no mask but its result, which shows where zeros are."""
+
+    @staticmethod
+    def forward(ctx, x, p, seed):
+        ctx.p = p
+        y = x * mask_of(x.shape, p, seed) / (1 - p)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * (ctx.saved_tensors[0] != 0) / (1 - ctx.p), None, None
+
+
+def keep_state(ctx, mask):
+    ctx.state = torch.Generator().manual_seed(ctx.seed).get_state()
+
+
+def mask_from_state(ctx, g):
+    generator = torch.Generator()
+    generator.set_state(ctx.state)
+    return torch.rand(g.shape, generator=generator) >= ctx.p
+
+
+MASKS = {}
+
+
+def keep_elsewhere(ctx, mask):
+    MASKS["last"] = mask
+
+
+def keep_as_one_number(ctx, mask):
+    ctx.number = int("".join("01"[bit] for bit in mask.flatten().tolist()), 2)
+
+
+def mask_from_number(ctx, g):
+    bits = bin(ctx.number)[2:].zfill(g.numel())
+    return torch.tensor([bit == "1" for bit in bits]).reshape(g.shape)
+
+
 def keep_generator(ctx, mask):
     ctx.generator = torch.Generator().manual_seed(ctx.seed)
 
@@ -615,7 +685,7 @@ MISCONCEIVED = {
     ),
     ("swish", "tensors on ctx"): swisher(attributes=True),
     ("swish", "beta without g"): swisher(beta_gradient=lambda g, full, beta: full.sum_to_size(beta.shape)),
-    ("swish", "one number for every beta"): swisher(beta_gradient=lambda g, full, beta: (g * full).sum()),
+    ("swish", "summed too far"): swisher(beta_gradient=lambda g, full, beta: (g * full).sum()),
     ("agrees", "only the sum"): agrees_on_the_sum,
     ("agrees", "all numbers at once"): agrees_all_at_once,
     ("agrees", "a coarse difference"): agrees_coarsely(step=1e-2),
@@ -651,6 +721,7 @@ WRONG = {
         lambda x, low, high: x.clamp(low, high),
         lambda x, low, high: x + (x.clamp(low, high) - x).detach(),
         clamper(inward, nones=1),
+        lambda x, low, high: ClampInward.apply(x, -1.25, 2.5),
         clamper(lambda x, g, low, high: ((x > low) & (x < high)) | inward(x, g, low + 1e-9, high - 1e-9)),
         clamper(lambda x, g, low, high: inward(x, g, low, high) * 1.5),
         lambda x, low, high: x.detach().clamp(low, high).requires_grad_(),
@@ -681,6 +752,8 @@ WRONG = {
         lambda x: LogCosh.apply(x) + 0,
         lambda x: Tanh.apply(x),
         lambda x: LogCosh.apply(x.detach()),
+        lambda x: LogCoshByDifferences.apply(x),
+        lambda x: LogCoshOfACopy.apply(x),
     ],
     "thrifty_linear": [
         nn.functional.linear,
@@ -689,6 +762,8 @@ WRONG = {
         lambda x, weight, bias: Linear.apply(x, weight, None),
         lambda x, weight, bias: Linear.apply(x, weight.T, bias),
         linear(save="all", compute="all"),
+        lambda x, weight, bias: CopyingLinear.apply(x, weight, bias),
+        lambda x, weight, bias: SparinglyCopyingLinear.apply(x, weight, bias),
     ],
     "seeded_dropout": [
         lambda x, p, seed: nn.functional.dropout(x, p),
@@ -702,6 +777,10 @@ WRONG = {
             lambda ctx, mask: setattr(ctx, "mask", mask.numpy().tobytes()),
             lambda ctx, g: torch.frombuffer(bytearray(ctx.mask), dtype=torch.bool).reshape(g.shape),
         ),
+        lambda x, p, seed: ResultDropout.apply(x, p, seed),
+        dropout(keep_state, mask_from_state),
+        dropout(keep_elsewhere, lambda ctx, g: MASKS["last"]),
+        dropout(keep_as_one_number, mask_from_number),
         dropout(keep_generator, lambda ctx, g: torch.rand(g.shape, generator=ctx.generator) >= ctx.p),
         lambda x, p, seed: checkpoint(lambda t: t * mask_of(t.shape, p, seed) / (1 - p), x, use_reentrant=False),
     ],

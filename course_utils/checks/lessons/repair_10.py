@@ -11,7 +11,7 @@ from course_utils.checks.compare import close, describe, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.predict_10 import LESSON
-from course_utils.checks.lessons.writing_10 import one_function, spread
+from course_utils.checks.lessons.writing_10 import one_function, spread, to_rounding
 from course_utils.checks.observing.functions_10 import FUNCTIONS
 
 # swish: two inputs, one of them broadcast.
@@ -54,7 +54,7 @@ def _judge_swish(case: Case, seen: Observation) -> Iterator[Finding]:
     if not seen["attached"]:
         return
     for name, mine, right in zip(("x", "beta"), seen["gradients"], gradients, strict=False):
-        found = right_value(mine, right, f"The gradient of {name}")
+        found = to_rounding(mine, right, f"The gradient of {name}")
         yield Finding(f"{name} {found.prop}", found.ok, found.message)
     message = "After a write to x or beta, backward still ran: it used numbers that the forward had never seen."
     yield Finding("noticed", seen["noticed"], message)
@@ -106,8 +106,9 @@ swish = Exercise(
             _beta_alone,
         ),
         Misconception(
-            "one number for every beta",
-            "Your gradient of beta is a single number. That fits a single beta, and no other.",
+            "summed too far",
+            "Your gradient of beta fits some shapes of beta and raises for others. It was summed over too many "
+            "numbers, or over the wrong ones.",
             ended=("RuntimeError",),
             ended_in=("a beta for each column", "a beta for each row"),
         ),
@@ -124,8 +125,6 @@ _TO_VERIFY = {
     "a softmax": "softmax",
     "reversed columns": "flip",
     "a sum of squares": "total",
-    "a constant": "flat",
-    "a cube, wrong by a factor": "cube doubled",
     "a sine, wrong by one percent": "sine, slightly off",
     "a sine, wrong at one place": "sine without the last",
     "a sine that ignores what comes in": "sine without incoming",
@@ -271,7 +270,7 @@ def _judge_log_cosh(case: Case, seen: Observation) -> Iterator[Finding]:
             message = f"There is no {which} derivative: the {before} one has no graph that leads to x."
             yield Finding(f"{which} derivative", False, message)
             return
-        found = right_value(seen["derivatives"][number], right, f"The {which} derivative")
+        found = to_rounding(seen["derivatives"][number], right, f"The {which} derivative")
         yield Finding(f"{which} derivative", found.ok, found.message)
 
 

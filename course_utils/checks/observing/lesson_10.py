@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+import torch._dynamo  # the first operation under a dispatch mode imports it, and a second is too long for a time limit
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_utils.checks.data import Array, Case, Observation, plain
@@ -128,13 +129,14 @@ def thrifty_linear(answer: Answer, case: Case) -> Observation:
     memory["x"].add(x)
     memory["weight"].add(weight)
     direction = case.given["direction"].tensor()
-    with Products() as forward:
+    with PeakMemory() as made, Products() as forward:
         y = answer(x, weight, leaves.get("bias"))
     seen: Observation = {"returned": plain(y), "attached": attached(y, direction), "forward": forward.count}
     if seen["attached"]:
         given = (x, weight, leaves["bias"]) if "bias" in leaves else (x, weight)
         seen["operations"] = operations(y, *given)
         del given, x, weight
+        seen["copied"] = max(0, made.alive() - y.untyped_storage().nbytes())
         seen["kept"] = [name for name, watched in memory.items() if watched.alive()]
         with Products() as backward:
             gradients = torch.autograd.grad(y, [leaves[name] for name in wanted], direction, allow_unused=True)
@@ -170,13 +172,11 @@ def seeded_dropout(answer: Answer, case: Case) -> Observation:
     seen["other"] = plain(answer(x, p, seed + 1))
     if seen["attached"]:
         seen["operations"] = operations(y, x)
-        del x
-        own = y.untyped_storage().nbytes() if seen["operations"] else 0
-        seen["kept"] = max(0, made.alive() - own) + memory.alive() + bytes_on_ctx(y)
-        passes = [
-            torch.autograd.grad(y, base, direction, retain_graph=again, allow_unused=True) for again in (True, False)
-        ]
+        passes = [torch.autograd.grad(y, base, direction, retain_graph=True, allow_unused=True) for _ in range(2)]
         seen["gradients"] = [plain(gradient) for (gradient,) in passes]
+        total = y.sum()  # it keeps the graph, and not the result
+        del x, y, passes
+        seen["kept"] = max(made.alive(), saved.saved(total).bytes) + memory.alive() + bytes_on_ctx(total)
     seen["generator"] = bool(torch.equal(torch.get_rng_state(), state))
     return seen
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 import torch._dynamo  # the first operation under a dispatch mode imports it, and a second is too long for a time limit
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_utils.checks.data import Array, Case, Observation, plain
 from course_utils.checks.observing.functions_10 import FUNCTIONS, attached, bytes_on_ctx, operations
@@ -129,14 +128,14 @@ def thrifty_linear(answer: Answer, case: Case) -> Observation:
     memory["x"].add(x)
     memory["weight"].add(weight)
     direction = case.given["direction"].tensor()
-    with PeakMemory() as made, Products() as forward:
+    with Products() as forward:
         y = answer(x, weight, leaves.get("bias"))
     seen: Observation = {"returned": plain(y), "attached": attached(y, direction), "forward": forward.count}
     if seen["attached"]:
         given = (x, weight, leaves["bias"]) if "bias" in leaves else (x, weight)
         seen["operations"] = operations(y, *given)
         del given, x, weight
-        seen["copied"] = max(0, made.alive() - y.untyped_storage().nbytes())
+        seen["copied"] = max(0, forward.alive() - y.untyped_storage().nbytes())
         seen["kept"] = [name for name, watched in memory.items() if watched.alive()]
         with Products() as backward:
             gradients = torch.autograd.grad(y, [leaves[name] for name in wanted], direction, allow_unused=True)
@@ -146,18 +145,18 @@ def thrifty_linear(answer: Answer, case: Case) -> Observation:
     return seen
 
 
-class Products(TorchDispatchMode):
-    """Counts matrix products, however they are written."""
+class Products(PeakMemory):
+    """Counts matrix products, however they are written, besides the memory of what is made."""
 
     NAMES = ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "linear", "matmul", "addr", "dot")
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.count = 0
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.count += function.overloadpacket.__name__ in self.NAMES
-        return function(*args, **(kwargs or {}))
+        return super().__torch_dispatch__(function, types, args, kwargs)
 
 
 def seeded_dropout(answer: Answer, case: Case) -> Observation:

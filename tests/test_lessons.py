@@ -67,6 +67,7 @@ CLAIMS = {
     "09": {
         "C1": "A checklist of five points makes a training loop right.",
     },
+    "10": {},
 }
 
 

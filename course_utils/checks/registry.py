@@ -22,6 +22,7 @@ LESSONS = (
     "07_gradient_accumulation",
     "08_intermediate_gradients",
     "09_practical_checklist",
+    "10_custom_functions",
 )
 
 

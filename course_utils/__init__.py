@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from course_utils.checks.guidance import hint as hint
     from course_utils.checks.guidance import solution as solution
     from course_utils.checks.progress import progress as progress
+    from course_utils.graph.record import record_backward as record_backward
     from course_utils.graph.saved import saved as saved
     from course_utils.graph.trace import trace as trace
     from course_utils.pictures.svg import draw as draw
@@ -25,6 +26,7 @@ _HOME = {
     "draw": "pictures.svg",
     "hint": "checks.guidance",
     "progress": "checks.progress",
+    "record_backward": "graph.record",
     "saved": "graph.saved",
     "solution": "checks.guidance",
     "trace": "graph.trace",

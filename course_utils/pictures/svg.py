@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 import torch
 
-from course_utils.graph.memory import memory_of, shape_of
-from course_utils.graph.saved import kept
-from course_utils.graph.trace import Graph, LiveNode, Node, describe, roots_of, shortened, walk
+from course_utils.graph.naming import check_names, made_by
+from course_utils.graph.saved import Saved, SavedTensor, scan
+from course_utils.graph.trace import Graph, Node, describe, roots_of, shortened, walk
 from course_utils.pictures.layout import Layout, TooLargeToDraw, lay_out
 
 # After Okabe and Ito: colour-blind readers tell them apart. Shapes, words and strokes say the same again.
@@ -100,20 +100,11 @@ def draw(*tensors: torch.Tensor, **names: torch.Tensor) -> Picture:
     """
     if not tensors:
         raise TypeError("draw() got no tensor to start from: draw(loss), or draw(loss, x=x, w=w) to name some")
-    _check_names(names)
+    check_names(names, "draw")
     roots = roots_of(tensors)
     nodes = walk(root[0] for root in roots if root is not None)
     graph = describe(nodes, roots)
-    made: dict[int, list[str]] = {}
-    number = {node: index for index, node in enumerate(nodes)}
-    for name, (node, output) in _edges_of(names):
-        if node in number:
-            made.setdefault(number[node], []).append(f"{name} (output {output})" if output else name)
-    outputs = {edge.node for edge in graph.outputs if edge is not None}
-    boxes = {}
-    for node, live in zip(graph.nodes, nodes, strict=True):
-        lines = _leaf_lines(node, made) if node.is_leaf else _operation_lines(node, live, made, names)
-        boxes[node.index] = Box(lines, node.is_leaf, node.index in outputs)
+    boxes = boxes_of(graph, made_by(nodes, names), scan(nodes, names=names))
     alt, text = _alt(graph, boxes), _text(graph, boxes)
     if not graph.nodes:
         return Picture(None, text, alt)
@@ -125,55 +116,38 @@ def draw(*tensors: torch.Tensor, **names: torch.Tensor) -> Picture:
         return Picture(None, f"No picture: {error}. `pip install pygraphviz` gives it. As text:\n{text}", alt)
 
 
-def _check_names(names: Mapping[str, object]) -> None:
-    for name, tensor in names.items():
-        if not isinstance(tensor, torch.Tensor):
-            raise TypeError(f"draw() got {name}={type(tensor).__name__}; keyword arguments name tensors, as in x=x")
+def boxes_of(graph: Graph, made: Mapping[int, tuple[str, ...]], saved: Saved) -> dict[int, Box]:
+    """Return a box for each node: its name, the named tensors that it made, and what it saved."""
+    kept: dict[int, list[Line]] = {}
+    for entry in saved:
+        kept.setdefault(entry.node, []).append(_saved_line(entry))
+    outputs = {edge.node for edge in graph.outputs if edge is not None}
+    boxes = {}
+    for node in graph.nodes:
+        own = made.get(node.index, ())
+        lines = _leaf_lines(node, own) if node.is_leaf else _operation_lines(node, own)
+        boxes[node.index] = Box((*lines, *kept.get(node.index, ())), node.is_leaf, node.index in outputs)
+    return boxes
 
 
-def _edges_of(names: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, tuple[LiveNode, int]]]:
-    for name, tensor in names.items():
-        try:
-            (edge,) = roots_of([tensor])
-        except RuntimeError:  # a view that PyTorch has invalidated: it has no place in any graph
-            continue
-        if edge is not None:
-            yield name, edge
-
-
-def _identified(tensor: torch.Tensor, names: Mapping[str, torch.Tensor]) -> str:
-    """Say which of the named tensors a saved tensor is, or whose memory it views; else its shape."""
-    shape = f" {shape_of(tensor) or 'scalar'}"
-    memory, size = memory_of(tensor)
-    owners = {name: owner for name, owner in names.items() if size and memory_of(owner)[0] == memory}
-    for name, owner in owners.items():
-        if owner is tensor or _layout(owner) == _layout(tensor):
-            return f" = {name}"
-    return f"{shape}, view of {next(iter(owners))}" if owners else shape
-
-
-def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
-    if tensor.layout is not torch.strided or tensor.is_nested:
-        return (id(tensor),)
-    return tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.dtype
-
-
-def _leaf_lines(node: Node, made: Mapping[int, list[str]]) -> tuple[Line, ...]:
-    name, *others = made.get(node.index, ["leaf"])
+def _leaf_lines(node: Node, made: tuple[str, ...]) -> tuple[Line, ...]:
+    name, *others = made or ("leaf",)
     return Line(f"{name} {node.shape or 'scalar'}", "title"), *(Line(other) for other in others)
 
 
-def _operation_lines(
-    node: Node, live: LiveNode, made: Mapping[int, list[str]], names: Mapping[str, torch.Tensor]
-) -> tuple[Line, ...]:
-    lines = [Line(node.name, "title")]
-    if node.index in made:
-        lines.append(Line("makes " + ", ".join(made[node.index])))
-    for name, state, tensor in kept(live):
-        if tensor is not None:
-            name += _identified(tensor, names)
-        lines.append(Line(_STATE_TEXT[state].format(name), state))
-    return tuple(lines)
+def _operation_lines(node: Node, made: tuple[str, ...]) -> tuple[Line, ...]:
+    title = Line(node.name, "title")
+    return (title, Line("makes " + ", ".join(made))) if made else (title,)
+
+
+def _saved_line(entry: SavedTensor) -> Line:
+    """Say what was saved: which of the named tensors, or whose memory it views; else its shape."""
+    what = ""
+    if entry.shape is not None:
+        what = f" {entry.shape or 'scalar'}"
+        if entry.label:
+            what = f"{what}, {entry.label}" if entry.label.startswith("view of") else f" = {entry.label}"
+    return Line(_STATE_TEXT[entry.state].format(entry.name + what), entry.state)
 
 
 def _text(graph: Graph, boxes: Mapping[int, Box]) -> str:

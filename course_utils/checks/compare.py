@@ -128,6 +128,8 @@ def _difference(values: torch.Tensor, wanted: torch.Tensor) -> str | None:
         if torch.allclose(a, factor * b, rtol=relative, atol=absolute * max(scale, 1e-3)):
             return f"is exactly {factor:g} times the right one: {_first(values, wanted, ~near)}"
     count = int((~near).sum())
+    if not wanted.dim():
+        return f"is wrong: {_first(values, wanted, ~near)}"
     return f"differs in {count} of {near.numel()} numbers: {_first(values, wanted, ~near)}"
 
 

@@ -1,5 +1,7 @@
 """Right and wrong answers to the exercises of lesson 03."""
 
+import io
+
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
@@ -150,6 +152,26 @@ def count_after_a_pass(loss, besides):
     return total
 
 
+def count_unless_freed(loss, besides):
+    """Takes one freed node for a freed graph."""
+    return 0 if freed_by_message(loss) else count_by_address(loss, besides)
+
+
+def count_owned(loss, besides, leaves=True):
+    """Forgets what is in `besides`, or the leaves."""
+    nodes = all_nodes(loss)
+    given = [node.variable for node in nodes if hasattr(node, "variable")] if leaves else besides
+    addresses = set(map(storage_of, given))
+    tensors = [tensor for node in nodes for tensor in tensors_of(node) if storage_of(tensor) not in addresses]
+    return sum({storage_of(tensor): tensor.untyped_storage().nbytes() for tensor in tensors}.values())
+
+
+def count_and_empty(loss, besides):
+    total = count_by_address(loss, besides)
+    besides.clear()
+    return total
+
+
 def count_numbers(loss, besides):
     return count_by_address(loss, besides) // 4
 
@@ -216,6 +238,32 @@ def freed_by_running(loss):
     except RuntimeError:
         return freed_by_message(loss)
     return set()
+
+
+def freed_along(inputs):
+    """Follows one input of each node, the first or the last."""
+
+    def freed_nodes(loss):
+        node, path = loss.grad_fn, set()
+        while node is not None:
+            path.add(node)
+            node = node.next_functions[inputs][0] if node.next_functions else None
+        return path & freed_by_message(loss)
+
+    return freed_nodes
+
+
+def freed_and_switched_off(loss):
+    for node in all_nodes(loss):
+        if hasattr(node, "variable"):
+            node.variable.requires_grad_(False)
+    return freed_by_message(loss)
+
+
+def freed_and_detached(loss):
+    freed = freed_by_message(loss)
+    loss.detach_()
+    return freed
 
 
 def freed_list_with_repeats(loss):
@@ -293,6 +341,47 @@ def train_in_two_passes(model, optimizer, batches):
     return losses, average, samples
 
 
+def train_and_copy_rows_at_the_end(model, optimizer, batches):
+    """During the loop the rows are views, and keep all predictions."""
+    losses, average, samples = trainer(keep_row=lambda row: row.detach())(model, optimizer, batches)
+    return losses, average, [sample.clone() for sample in samples]
+
+
+def train_and_stay_in_eval_mode(model, optimizer, batches):
+    returned = train_with_floats(model, optimizer, batches)
+    model.eval()
+    return returned
+
+
+def train_and_switch_off(model, optimizer, batches):
+    returned = train_with_floats(model, optimizer, batches)
+    model.requires_grad_(False)
+    return returned
+
+
+def train_with_a_hook(model, optimizer, batches):
+    """A hook that stays on the model keeps all predictions."""
+    kept = []
+    model.register_forward_hook(lambda module, given, result: kept.append(result.detach()))
+    return train_with_floats(model, optimizer, batches)
+
+
+def train_with_a_closure(model, optimizer, batches):
+    losses, samples = [], []
+    for inputs, targets in batches:
+
+        def step(inputs=inputs, targets=targets):
+            optimizer.zero_grad()
+            predictions = model(inputs)
+            loss = nn.functional.mse_loss(predictions, targets)
+            loss.backward()
+            samples.append(predictions.data[0].clone())
+            return loss
+
+        losses.append(optimizer.step(step).item())
+    return losses, sum(losses) / len(losses), list(torch.stack(samples))
+
+
 def train_and_remember(model, optimizer, batches):
     """The list of losses is converted at the end: during the loop it holds every graph."""
     losses, average, samples = trainer(keep_loss=lambda loss: loss)(model, optimizer, batches)
@@ -334,6 +423,46 @@ def frugal_half_precision(blocks, x):
         return blocks(x)
 
 
+def frugal_reentrant(blocks, x):
+    for start in range(0, len(blocks), 5):
+        x = checkpoint(blocks[start : start + 5], x, use_reentrant=True)
+    return x
+
+
+def frugal_but_the_last(blocks, x):
+    """The last stretch is not recomputed: the backward pass begins there."""
+    return blocks[-4:](frugal_in_slices(blocks[:-4], x, 4))
+
+
+def frugal_in_lists(blocks, x):
+    """What the graph saves lies in Python lists, where no tensor is."""
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda t: (t.tolist(), t.dtype), lambda p: torch.tensor(p[0], dtype=p[1])
+    ):
+        return blocks(x)
+
+
+def frugal_in_files(blocks, x):
+    def pack(tensor):
+        file = io.BytesIO()
+        torch.save(tensor.detach(), file)
+        return file.getvalue()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda stored: torch.load(io.BytesIO(stored))):
+        return blocks(x)
+
+
+def frugal_without_training(blocks, x):
+    blocks.eval()
+    return frugal_in_slices(blocks, x)
+
+
+def frugal_every_other(blocks, x):
+    for number, block in enumerate(blocks):
+        x = checkpoint(block, x, use_reentrant=False) if number % 2 else block(x)
+    return x
+
+
 def frugal_cut(blocks, x):
     with torch.no_grad():
         return blocks(x)
@@ -347,9 +476,12 @@ RIGHT = {
     "predict_second_backward": [SECOND, {name: torch.tensor(value) for name, value in SECOND.items()}],
     "predict_alive": [ALIVE, dict(reversed(ALIVE.items()))],
     "count_saved_bytes": [count_by_address, count_by_raw_data],
-    "train": [train_with_floats, train_in_a_function],
+    "train": [train_with_floats, train_in_a_function, train_with_a_closure],
     "freed_nodes": [freed_by_message, freed_by_instrument],
-    "frugal": [frugal_in_slices, frugal_by_library, frugal_with_a_function],
+    "frugal": [
+        *(frugal_in_slices, frugal_by_library, frugal_with_a_function),
+        *(frugal_reentrant, frugal_but_the_last),
+    ],
 }
 
 MISCONCEIVED = {
@@ -386,6 +518,10 @@ WRONG = {
         count_by_identity,
         count_without_tuples,
         count_after_a_pass,
+        count_unless_freed,
+        count_owned,
+        lambda loss, besides: count_owned(loss, besides, leaves=False),
+        count_and_empty,
         count_numbers,
         lambda loss, besides: saved(loss, besides=besides).bytes,
         lambda loss, besides: len(trace(loss).nodes),
@@ -393,6 +529,10 @@ WRONG = {
     "freed_nodes": [
         freed_by_running,
         freed_where_nothing_is_left,
+        freed_along(0),
+        freed_along(-1),
+        freed_and_switched_off,
+        freed_and_detached,
         freed_list_with_repeats,
         lambda loss: set(list(freed_by_message(loss))[1:]),
         lambda loss: {entry.operation for entry in saved(loss).freed},
@@ -404,6 +544,11 @@ WRONG = {
         train_nothing,
         train_in_two_passes,
         train_and_remember,
+        train_and_copy_rows_at_the_end,
+        train_and_stay_in_eval_mode,
+        train_and_switch_off,
+        train_with_a_hook,
+        trainer(keep_row=lambda row: row._base.detach().clone()[0]),
         trainer(keep_loss=lambda loss: loss.detach()),
         trainer(keep_row=lambda row: row),
         lambda model, optimizer, batches: (1, 2, 3),
@@ -413,6 +558,11 @@ WRONG = {
     "frugal": [
         frugal_twice_nested,
         frugal_half_precision,
+        frugal_in_lists,
+        frugal_in_files,
+        frugal_without_training,
+        frugal_every_other,
+        lambda blocks, x: frugal_in_slices(blocks, x, 5) if len(blocks) == 26 else blocks(x),
         frugal_cut,
         frugal_first_24,
         lambda blocks, x: frugal_in_slices(blocks, x).detach().requires_grad_(),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from itertools import pairwise
 
 import torch
 from torch import nn
@@ -14,6 +16,8 @@ from course_utils.checks.lessons.predict_03 import LESSON
 from course_utils.checks.observing.scenes_03 import numbers, stack, trainee
 
 # Repairing a loop.
+
+_ROW = 3 * 4  # bytes of one prediction
 
 
 def _loops(seed: int) -> list[Case]:
@@ -52,14 +56,17 @@ def _judge_train(case: Case, seen: Observation) -> Iterator[Finding]:
         yield from _samples(returned[2], samples)
     trained = all(close(mine, right) for mine, right in zip(seen["parameters"], parameters, strict=True))
     yield Finding(
+        "state", seen["as before"], "Your loop left the model in eval mode, or a parameter without requires_grad."
+    )
+    yield Finding(
         "trained", trained, "After your loop the model's parameters are not what the given loop makes of them."
     )
     passes = len(case.given["sizes"])
     yield Finding("passes", seen["passes"] == passes, f"{seen['passes']} backward passes ran; {passes} were needed.")
-    yield from _freed_on_the_way(seen)
+    yield from _freed_on_the_way(case, seen)
 
 
-def _freed_on_the_way(seen: Observation) -> Iterator[Finding]:
+def _freed_on_the_way(case: Case, seen: Observation) -> Iterator[Finding]:
     graphs = [step["graphs"] for step in seen["steps"]]
     text = f"Graphs alive at each optimizer step: {graphs}. Something keeps those of earlier batches."
     yield Finding("flat", max(graphs, default=0) <= 2, text)
@@ -68,10 +75,20 @@ def _freed_on_the_way(seen: Observation) -> Iterator[Finding]:
         "When the optimizer steps, the hidden layer's saved numbers are still held. That pass was the last to use them."
     )
     yield Finding("saved", held == 0, text)
-    text = f"Graphs alive after your function returned: {seen['graphs']}. What it returned still refers to them."
+    sizes = [size * _ROW for size in case.given["sizes"]]
+    kept = [step["predictions"] for step in seen["steps"]]
+    most = max((sum(pair) for pair in pairwise(sizes)), default=0)
+    text = f"Bytes of predictions alive at each optimizer step: {kept}. Something keeps those of earlier batches."
+    yield Finding("predictions on the way", max(kept, default=0) <= most, text)
+    text = (
+        f"Graphs alive after your function returned: {seen['graphs']}. What it returned still refers to them, or "
+        "something outside does."
+    )
     yield Finding("end", seen["graphs"] == 0, text)
     text = f"Your function returned, and {seen['predictions']} bytes of the model's predictions are still held."
     yield Finding("predictions", seen["predictions"] == 0, text)
+    text = f"Your samples keep {seen['beyond the rows']} bytes beyond their own numbers: a view keeps all of its base."
+    yield Finding("rows", seen["beyond the rows"] <= 0 or seen["predictions"] > 0, text)
 
 
 def _floats(received: Value, losses: list[float]) -> Iterator[Finding]:
@@ -146,7 +163,9 @@ train = Exercise(
         Misconception(
             "a row that keeps the rest",
             "Your samples have no graph, but each is a view: it keeps the memory of all predictions of its batch.",
-            lambda case, seen: seen["graphs"] == 0 and seen["predictions"] > 0 and not _grows(seen),
+            lambda case, seen: (
+                seen["graphs"] == 0 and seen["predictions"] > 0 and seen["beyond the rows"] > 0 and not _grows(seen)
+            ),
         ),
     ),
 )
@@ -158,7 +177,11 @@ LIMIT = 26
 
 
 def _stacks(seed: int) -> list[Case]:
-    shapes = {"26 blocks, some with dropout": (26, 350, [3, 11, 25]), "2 blocks": (2, 50, [])}
+    shapes = {
+        "26 blocks, some with dropout": (26, 350, [3, 11, 25]),
+        "24 blocks": (24, 70, []),
+        "2 blocks": (2, 50, []),
+    }
     return [
         Case(
             name,
@@ -186,12 +209,18 @@ def _judge_frugal(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("graph", seen["attached"], "What you returned has no graph, so no gradient can go through it.")
     if seen["gradients"] is not None:
         yield from _gradients(seen["gradients"], gradients)
-    runs = seen["runs"]
+    runs = max(seen["runs"])
     yield Finding("runs", runs <= 2, f"A block's forward ran {runs} times, backward pass included; 2 are allowed.")
     unit = case.given["size"] * 8
     peak = seen["peak"] / unit
-    text = f"At the worst moment {peak:.1f} tensors of x's size were alive; {LIMIT} are allowed."
+    text = f"At the worst moment {math.ceil(peak * 10) / 10} tensors of x's size were alive; {LIMIT} are allowed."
     yield Finding("peak", peak <= LIMIT, text)
+    once = seen["runs"].count(1)
+    text = (
+        f"{once} blocks ran only once. What each saves takes two tensors of x's size, so much of it was kept outside "
+        "of tensors. Recompute it."
+    )
+    yield Finding("elsewhere", peak > LIMIT or not seen["attached"] or 2 * once <= LIMIT, text)
     yield Finding("input", seen["x"], "Your function changed the numbers in x.")
 
 
@@ -231,26 +260,28 @@ frugal = Exercise(
             "one long stretch",
             "After your forward nearly nothing is kept. But the backward pass recomputes all blocks at once, and then "
             "everything that they save is alive together.",
-            lambda case, seen: _over(case, seen) and _tensors(case, seen["kept"]) < 2 and seen["runs"] == 2,
+            lambda case, seen: _over(case, seen) and _tensors(case, seen["kept"]) < 2 and set(seen["runs"]) == {2},
         ),
         Misconception(
             "every block by itself",
             "You keep the input of every block. That is less than everything, and still one tensor for each block.",
             lambda case, seen: (
-                _over(case, seen) and seen["runs"] == 2 and _tensors(case, seen["kept"]) >= case.given["blocks"] - 1
+                _over(case, seen)
+                and set(seen["runs"]) == {2}
+                and _tensors(case, seen["kept"]) >= case.given["blocks"] - 1
             ),
         ),
         Misconception(
             "nothing recomputed",
             "Each block ran once, and all that it saved was kept until backward.",
-            lambda case, seen: _over(case, seen) and seen["runs"] == 1,
+            lambda case, seen: _over(case, seen) and set(seen["runs"]) == {1},
         ),
         Misconception(
             "other noise the second time",
             "The result is right and gradients are not: the recomputed dropout dropped other numbers.",
             lambda case, seen: (
                 bool(case.given["noisy"])
-                and seen["runs"] == 2
+                and max(seen["runs"]) == 2
                 and not _over(case, seen)
                 and seen["gradients"] is not None
                 and close(seen["returned"], _right_gradients(case)[0])

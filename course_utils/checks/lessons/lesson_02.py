@@ -10,8 +10,9 @@ from torch.autograd import backward
 from course_utils.checks.compare import close, listed, right_entries
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
-from course_utils.checks.lessons.engine_02 import backward_engine, run_order
+from course_utils.checks.lessons.engine_02 import backward_engine
 from course_utils.checks.lessons.gradients_02 import jacobian, numerical_gradient, parameter_gradients
+from course_utils.checks.lessons.order_02 import run_order
 from course_utils.checks.lessons.vjp_02 import LESSON, vjp_matmul, vjp_product, vjp_softmax
 
 

@@ -27,6 +27,7 @@ _KEEPING = {
     "a node that keeps a tuple": "rows picked",
     "thirty doublings": "doublings",
     "after backward": "after backward",
+    "after a pass through the upper part": "partly freed",
 }
 
 
@@ -35,8 +36,8 @@ def _graphs_to_count(seed: int) -> list[Case]:
     return [Case(name, {"scene": scene, "seed": seed + n, "rows": 3 + n % 3}) for n, (name, scene) in cases]
 
 
-def _when_saved(case: Case) -> list[tuple[int, int, int, bool]]:
-    """Return storage, its bytes, the tensor's own bytes, and whether it lives anyway, for each saved tensor."""
+def _when_saved(case: Case) -> list[tuple[int, int, int, str]]:
+    """Return storage, its bytes, the tensor's own bytes, and whose the memory is besides, for each saved tensor."""
     kept: list[torch.Tensor] = []
 
     def pack(tensor: torch.Tensor) -> torch.Tensor:
@@ -48,18 +49,27 @@ def _when_saved(case: Case) -> list[tuple[int, int, int, bool]]:
         loss, besides = keeping(case)
     nodes = nodes_behind(loss)
     own = [node.variable for node in nodes if hasattr(node, "variable")]
-    addresses = {tensor.untyped_storage().data_ptr() for tensor in (*own, *besides)}
+    owners = {tensor.untyped_storage().data_ptr(): "besides" for tensor in besides}
+    owners |= {tensor.untyped_storage().data_ptr(): "leaf" for tensor in own}
     storages = [tensor.untyped_storage() for tensor in kept]
     return [
-        (storage.data_ptr(), storage.nbytes(), tensor.nbytes, storage.data_ptr() in addresses)
+        (storage.data_ptr(), storage.nbytes(), tensor.nbytes, owners.get(storage.data_ptr(), ""))
         for storage, tensor in zip(storages, kept, strict=True)
     ]
 
 
 def _bytes(case: Case) -> int:
-    if case.given["scene"] == "after backward":
-        return 0
-    return sum({storage: size for storage, size, _, lives in _when_saved(case) if not lives}.values())
+    match case.given["scene"]:
+        case "after backward":
+            return 0
+        case "partly freed":
+            return int(case.given["rows"]) * 5 * 4  # the result of exp, which the pass did not reach
+    return _kept_with(case)
+
+
+def _kept_with(case: Case, *others: str) -> int:
+    """Return the bytes of all storages that were saved: the graph's own, and those that `others` own."""
+    return sum({storage: size for storage, size, _, owner in _when_saved(case) if owner in ("", *others)}.values())
 
 
 def _judge_count(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -67,6 +77,7 @@ def _judge_count(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("own count", not seen["by instrument"], message)
     yield right_value(seen["returned"], _bytes(case), "The number of bytes")
     yield Finding("untouched", seen["passes"] == 0 and not seen["freed"], "Your function ran a backward pass.")
+    yield Finding("besides", seen["besides"], "Your function changed the list `besides`.")
 
 
 def _counted(case: Case, seen: Observation, counted: float) -> bool:
@@ -95,21 +106,22 @@ count_saved_bytes = Exercise(
         Misconception(
             "counted twice",
             "Your number counts some memory more than once: it adds up saved tensors, and several share memory.",
-            lambda case, seen: _counted(case, seen, sum(size for _, size, _, lives in _when_saved(case) if not lives)),
+            lambda case, seen: _counted(case, seen, sum(size for _, size, _, owner in _when_saved(case) if not owner)),
         ),
         Misconception(
             "a view's own size",
             "Your number takes a view to be as large as it looks. A view keeps the whole memory of its base.",
             lambda case, seen: _counted(
-                case, seen, sum({place: size for place, _, size, lives in _when_saved(case) if not lives}.values())
+                case, seen, sum({place: size for place, _, size, owner in _when_saved(case) if not owner}.values())
             ),
         ),
         Misconception(
             "leaves included",
             "Your number includes the memory of leaves or of the tensors in `besides`, or of views of them. Those "
             "tensors live anyway.",
-            lambda case, seen: _counted(
-                case, seen, sum({place: size for place, size, _, _ in _when_saved(case)}.values())
+            lambda case, seen: any(
+                _counted(case, seen, _kept_with(case, *owners))
+                for owners in (("leaf",), ("besides",), ("leaf", "besides"))
             ),
         ),
     ),
@@ -122,6 +134,7 @@ _PARTLY: dict[str, tuple[str, set[str]]] = {
     "nothing has run": ("fresh", set()),
     "a pass through the upper part": ("upper part", {"m", "z"}),
     "a pass through one branch": ("one branch", {"trunk", "left"}),
+    "a pass through each branch": ("both branches", {"left", "right"}),
     "a factor that was never saved": ("constant", {"m"}),
     "a write in place": ("written", {"top"}),
     "a pass that retained": ("retained", set()),
@@ -162,8 +175,9 @@ def _judge_freed(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("kind", problem is None, problem or "")
     if problem is None:
         yield from _compare_freed(_names(seen) or set(), _PARTLY[case.name][1], seen["kinds"])
-    quiet = seen["passes"] == 0 and not seen["freed"] and not seen["graded"]
-    yield Finding("untouched", quiet, "Your function ran a backward pass or changed a gradient. Reading is enough.")
+    quiet = seen["passes"] == 0 and not seen["freed"] and not seen["changed"]
+    message = "Your function ran a backward pass, or changed a tensor or a gradient. Reading is enough."
+    yield Finding("untouched", quiet, message)
 
 
 def _compare_freed(names: set[str], right: set[str], kinds: dict[str, str]) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ Answer = Callable[..., Any]
 def count_saved_bytes(answer: Answer, case: Case) -> Observation:
     torch.manual_seed(case.given["seed"])
     loss, besides = keeping(case)
-    before = _states(loss)
+    before, given = _states(loss), list(map(id, besides))
     reads: list[None] = []
     original = instrument.kept
 
@@ -39,6 +39,7 @@ def count_saved_bytes(answer: Answer, case: Case) -> Observation:
         "passes": len(passes),
         "by instrument": bool(reads),
         "freed": _states(loss) != before,
+        "besides": list(map(id, besides)) == given,
     }
 
 
@@ -47,7 +48,7 @@ def freed_nodes(answer: Answer, case: Case) -> Observation:
     nodes = nodes_behind(loss)  # kept, so that ids stay theirs
     names = {id(tensor.grad_fn): name for name, tensor in named.items()}
     names |= {id(node): f"other {number}" for number, node in enumerate(nodes) if id(node) not in names}
-    before, gradients = _states(loss), {name: plain(tensor.grad) for name, tensor in leaves.items()}
+    before, tensors = _states(loss), [_as_is(tensor) for tensor in leaves.values()]
     with engine_passes(loss, *leaves.values()) as passes:
         returned = answer(loss)
     listed: Value = plain(returned)
@@ -58,7 +59,7 @@ def freed_nodes(answer: Answer, case: Case) -> Observation:
         "kinds": {names[id(node)]: type(node).__name__ for node in nodes},
         "passes": len(passes),
         "freed": _states(loss) != before,
-        "graded": any(plain(tensor.grad) != gradients[name] for name, tensor in leaves.items()),
+        "changed": [_as_is(tensor) for tensor in leaves.values()] != tensors,
     }
 
 
@@ -79,17 +80,28 @@ def train(answer: Answer, case: Case) -> Observation:
     optimizer.register_step_pre_hook(step)
     with engine_passes(*model.parameters()) as passes:
         returned = answer(model, optimizer, _Batches(batches))
+    rows = returned[2] if isinstance(returned, list | tuple) and len(returned) == 3 else ()
     seen = {
         "returned": plain(returned),
+        "beyond the rows": _beyond(rows),
         "graphs": graphs.alive(),
         "bytes": inside.alive(),
         "predictions": predictions.alive(),
         "steps": steps,
         "passes": len(passes),
         "parameters": [Array.of(parameter) for parameter in model.parameters()],
+        "as before": all(module.training for module in model.modules())
+        and all(parameter.requires_grad for parameter in model.parameters()),
     }
-    del returned
+    del returned, rows
     return seen
+
+
+def _beyond(rows: Any) -> int:
+    """Return how many bytes the tensors in a list keep beyond their own: those of whole storages."""
+    tensors = [row for row in rows if type(row) is torch.Tensor] if isinstance(rows, list | tuple) else []
+    storages = {tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes() for tensor in tensors}
+    return sum(storages.values()) - sum(tensor.nbytes for tensor in tensors)
 
 
 class _Batches:
@@ -126,10 +138,13 @@ def frugal(answer: Answer, case: Case) -> Observation:
         seen: Observation = {"returned": plain(y), "kept": memory.alive(), "attached": False, "gradients": None}
         if type(y) is torch.Tensor and y.requires_grad and y.shape == x.shape and y.dtype == x.dtype:
             seen["attached"] = True
-            gradients = torch.autograd.grad(y, tensors, direction, allow_unused=True)
-            seen["gradients"] = [plain(gradient) for gradient in gradients]
-            del gradients
-    return {**seen, "peak": memory.peak, "runs": max(runs), "x": Array.of(x) == before}
+            y.backward(direction)
+            seen["gradients"] = [plain(tensor.grad) for tensor in tensors]
+    return {**seen, "peak": memory.peak, "runs": runs, "x": Array.of(x) == before}
+
+
+def _as_is(tensor: torch.Tensor) -> list[Value]:
+    return [plain(tensor.grad), tensor.requires_grad, tensor._version]
 
 
 def _states(loss: torch.Tensor) -> list[str]:

@@ -50,6 +50,12 @@ def keeping(case: Case) -> tuple[torch.Tensor, list[torch.Tensor]]:
             for _ in range(30):
                 y = y + y
             return y.sum(), []
+        case "partly freed":
+            h = x.exp()
+            m = h.sin()
+            loss = (m * m).sum()
+            torch.autograd.grad(loss, h)
+            return loss, []
     loss = (x.exp() * x.sin()).sum()  # after backward
     loss.backward()
     return loss, []
@@ -85,6 +91,13 @@ def partly_freed(case: Case) -> tuple[torch.Tensor, Named, Named]:
             loss = joined.sum()
             tensors = {"trunk": trunk, "left": left, "right": right, "moved": moved, "joined": joined, "loss": loss}
             return loss, tensors, {"x": x}
+        case "both branches":
+            left, right = x.sin(), x.cos()
+            left.sum().backward()
+            right.sum().backward()
+            joined = left + right
+            loss = joined.sum()
+            return loss, {"left": left, "right": right, "joined": joined, "loss": loss}, {"x": x}
         case "constant":
             h = x * constant
             m = h.exp()
@@ -148,7 +161,7 @@ class Block(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = torch.sin(self.scale * x)
-        return x + 0.1 * (nn.functional.dropout(y, self.noise) if self.noise else y)
+        return x + 0.1 * (nn.functional.dropout(y, self.noise, self.training) if self.noise else y)
 
 
 def stack(case: Case) -> tuple[nn.Sequential, torch.Tensor]:

@@ -3,62 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
-from unicodedata import east_asian_width
 from urllib.parse import quote
 
 import torch
 
 from course_utils.graph.naming import check_names, made_by
-from course_utils.graph.saved import Saved, SavedTensor, scan
-from course_utils.graph.trace import Graph, Node, describe, roots_of, shortened, walk
-from course_utils.pictures.layout import Layout, TooLargeToDraw, lay_out
+from course_utils.graph.saved import scan
+from course_utils.graph.trace import Graph, describe, roots_of, shortened, walk
+from course_utils.pictures.boxes import CHARACTER, LINE, PAD, Box, Scene, boxes_of, scene
+from course_utils.pictures.layout import MAX_ARROWS, MAX_BOXES, Layout, TooLargeToDraw, lay_out
 
 # After Okabe and Ito: colour-blind readers tell them apart. Shapes, words and strokes say the same again.
 BLUE, ORANGE, GREEN, INK, GREY = "#0072B2", "#A84300", "#00694D", "#222222", "#5F5F5F"
 _FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
-_CHARACTER, _LINE, _PAD = 7.25, 17.0, 8.0  # of a 12 px monospaced font, in px
-
-# A leaf with more uses than this gets one box for each, because long arrows take Graphviz minutes to place.
-_USES = 4
-
-_STATE_TEXT = {
-    "held": "saved {}",
-    "modified": "saved {}, written to since",
-    "packed": "saved {}, packed by a hook",
-    "freed": "freed {}",
-    "attribute": "keeps {}",
-}
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of text in a box."""
-
-    text: str
-    style: str = "plain"
-
-
-def _columns(text: str) -> int:
-    """Return how many characters wide a text is: Chinese and the like take two each."""
-    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
-
-
-@dataclass(frozen=True)
-class Box:
-    """One box of the picture: what it says, and whether it stands for a leaf."""
-
-    lines: tuple[Line, ...]
-    leaf: bool
-    output: bool
-
-    @property
-    def size(self) -> tuple[float, float]:
-        return max(_columns(line.text) for line in self.lines) * _CHARACTER + 2 * _PAD, len(self.lines) * _LINE + _PAD
 
 
 @dataclass(frozen=True)
@@ -83,9 +45,7 @@ class Picture:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         bundle = {"text/plain": self.text}
         if self.svg is not None:
-            # As an image it survives in notebooks that are not trusted, and screen readers get its alt text.
-            source = quote(self.svg, safe=" =:;,/()-'")
-            bundle["text/html"] = f'<img alt="{escape(_printable(self.alt))}" src="data:image/svg+xml,{source}">'
+            bundle["text/html"] = image(self.svg, self.alt)
         return bundle
 
 
@@ -109,45 +69,11 @@ def draw(*tensors: torch.Tensor, **names: torch.Tensor) -> Picture:
     if not graph.nodes:
         return Picture(None, text, alt)
     try:
-        return Picture(_svg(graph, boxes, alt), text, alt)
+        return Picture(svg_of(scene(graph, boxes), alt), text, alt)
     except TooLargeToDraw as error:
         return Picture(None, f"No picture: {error}. Draw a part, for example one layer's output. As text:\n{text}", alt)
     except ImportError as error:
         return Picture(None, f"No picture: {error}. `pip install pygraphviz` gives it. As text:\n{text}", alt)
-
-
-def boxes_of(graph: Graph, made: Mapping[int, tuple[str, ...]], saved: Saved) -> dict[int, Box]:
-    """Return a box for each node: its name, the named tensors that it made, and what it saved."""
-    kept: dict[int, list[Line]] = {}
-    for entry in saved:
-        kept.setdefault(entry.node, []).append(_saved_line(entry))
-    outputs = {edge.node for edge in graph.outputs if edge is not None}
-    boxes = {}
-    for node in graph.nodes:
-        own = made.get(node.index, ())
-        lines = _leaf_lines(node, own) if node.is_leaf else _operation_lines(node, own)
-        boxes[node.index] = Box((*lines, *kept.get(node.index, ())), node.is_leaf, node.index in outputs)
-    return boxes
-
-
-def _leaf_lines(node: Node, made: tuple[str, ...]) -> tuple[Line, ...]:
-    name, *others = made or ("leaf",)
-    return Line(f"{name} {node.shape or 'scalar'}", "title"), *(Line(other) for other in others)
-
-
-def _operation_lines(node: Node, made: tuple[str, ...]) -> tuple[Line, ...]:
-    title = Line(node.name, "title")
-    return (title, Line("makes " + ", ".join(made))) if made else (title,)
-
-
-def _saved_line(entry: SavedTensor) -> Line:
-    """Say what was saved: which of the named tensors, or whose memory it views; else its shape."""
-    what = ""
-    if entry.shape is not None:
-        what = f" {entry.shape or 'scalar'}"
-        if entry.label:
-            what = f"{what}, {entry.label}" if entry.label.startswith("view of") else f" = {entry.label}"
-    return Line(_STATE_TEXT[entry.state].format(entry.name + what), entry.state)
 
 
 def _text(graph: Graph, boxes: Mapping[int, Box]) -> str:
@@ -178,52 +104,48 @@ def _alt(graph: Graph, boxes: Mapping[int, Box]) -> str:
     return f"{head}, with the leaves {', '.join(leaves)}. {'. '.join(steps)}.{tail}"
 
 
-def _svg(graph: Graph, boxes: Mapping[int, Box], alt: str) -> str:
-    uses = Counter(edge.node for _, edge in graph.edges)
-    shared = {node.index for node in graph.leaves if uses[node.index] > _USES}
-    several = {edge.node for _, edge in graph.edges if edge.output}
-    contents = {f"n{index}": box for index, box in boxes.items() if index not in shared}
-    arrows: list[tuple[str, str]] = []
-    for start, edge in graph.edges:
-        end = f"n{edge.node}"
-        if edge.node in shared:
-            end = f"n{edge.node}use{len(arrows)}"
-            contents[end] = boxes[edge.node]
-        if edge.node in several:  # the output stands above its node, as a small box of its own
-            port = f"{end}output{edge.output}"
-            if port not in contents:
-                contents[port] = Box((Line(f"output {edge.output}"),), False, False)
-                arrows.append((port, end))
-            end = port
-        arrows.append((f"n{start}", end))
-    layout = lay_out({name: box.size for name, box in contents.items()}, arrows)
-    parts = [_arrow(curve) for curve in layout.arrows]
-    parts += [_drawn(name, box, layout.centres[name]) for name, box in contents.items()]
-    return _page(layout, parts, boxes, bool(shared), alt)
+def image(svg: str, alt: str) -> str:
+    """Return an HTML image. It survives in notebooks that are not trusted, and screen readers get its alt text."""
+    source = quote(svg, safe=" =:;,/()-'")
+    return f'<img alt="{escape(_printable(alt))}" src="data:image/svg+xml,{source}">'
 
 
-def _arrow(curve: Sequence[tuple[float, float]]) -> str:
+def svg_of(drawn: Scene, alt: str, most_boxes: int = MAX_BOXES, most_arrows: int = MAX_ARROWS) -> str:
+    """Lay a scene out and draw it. Raises TooLargeToDraw above the limits, and ImportError without pygraphviz."""
+    sizes = {name: box.size for name, box in drawn.boxes.items()}
+    layout = lay_out(sizes, drawn.arrows, most_boxes, most_arrows)
+    parts = [_arrow(*pair) for pair in zip(layout.arrows, drawn.edges, strict=True)]
+    for name, box in drawn.boxes.items():
+        node = drawn.nodes[name]
+        parts.append(_drawn(box, node, node in drawn.copied, layout.centres[name]))
+    return _page(layout, parts, _legend(drawn), alt)
+
+
+def _arrow(curve: Sequence[tuple[float, float]], edges: Collection[tuple[int, int]]) -> str:
     (x, y), *bends, tip = curve
     path = f"M{x},{y} C{' '.join(f'{x},{y}' for x, y in bends)} L{tip[0]},{tip[1]}"
-    return f'<path d="{path}" fill="none" stroke="{INK}" stroke-width="1.2" marker-end="url(#tip)"/>'
+    keys = " ".join(f"{node}-{position}" for node, position in edges)
+    stroke = f'fill="none" stroke="{INK}" stroke-width="1.2" marker-end="url(#tip)"'
+    return f'<path class="edge" data-edges="{keys}" d="{path}" {stroke}/>'
 
 
-def _drawn(name: str, box: Box, centre: tuple[float, float]) -> str:
+def _drawn(box: Box, node: int, copied: bool, centre: tuple[float, float]) -> str:
     width, height = box.size
     left, top = centre[0] - width / 2, centre[1] - height / 2
-    stroke, fill = (BLUE, "#E3F0F9") if box.leaf else (INK, "#FFFFFF" if not box.output else "#F3F3F3")
+    stroke, fill = (BLUE, "#E3F0F9") if box.leaf else (INK, "#FFFFFF" if not box.start else "#F3F3F3")
     radius = height / 2 if box.leaf else 3
-    dash = ' stroke-dasharray="5 3"' if "use" in name else ' stroke-opacity="0"' if "output" in name else ""
+    dash = ' stroke-dasharray="5 3"' if copied else ' stroke-opacity="0"' if box.port else ""
     rect = (
         f'<rect x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{radius:.1f}" '
-        f'fill="{fill}" stroke="{stroke}" stroke-width="{2.4 if box.output else 1.2}"{dash}/>'
+        f'fill="{fill}" stroke="{stroke}" stroke-width="{2.4 if box.start else 1.2}"{dash}/>'
     )
     rows = []
     for number, line in enumerate(box.lines):
-        baseline = top + _PAD / 2 + (number + 0.75) * _LINE
+        baseline = top + PAD / 2 + (number + 0.75) * LINE
         where = f'x="{centre[0]:.1f}" y="{baseline:.1f}" text-anchor="middle"'
-        rows.append(f"<text {where}{_style(line.style)}>{escape(_printable(line.text))}</text>")
-    return f'<g id="{name}">{rect}{"".join(rows)}</g>'
+        key = f' class="line" data-key="{line.key}"' if line.key else ""
+        rows.append(f"<text {where}{key}{_STYLES[line.style]}>{escape(_printable(line.text))}</text>")
+    return f'<g class="node" data-node="{node}">{rect}{"".join(rows)}</g>'
 
 
 def _printable(text: str) -> str:
@@ -231,23 +153,22 @@ def _printable(text: str) -> str:
     return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
-def _style(style: str) -> str:
-    return {
-        "title": f' fill="{INK}" font-weight="bold"',
-        "plain": f' fill="{INK}"',
-        "held": f' fill="{GREEN}"',
-        "attribute": f' fill="{GREEN}"',
-        "packed": f' fill="{GREEN}" font-style="italic"',
-        "modified": f' fill="{ORANGE}" font-weight="bold"',
-        "freed": f' fill="{GREY}" text-decoration="line-through"',
-    }[style]
+_STYLES = {
+    "title": f' fill="{INK}" font-weight="bold"',
+    "plain": f' fill="{INK}"',
+    "held": f' fill="{GREEN}"',
+    "attribute": f' fill="{GREEN}"',
+    "packed": f' fill="{GREEN}" font-style="italic"',
+    "modified": f' fill="{ORANGE}" font-weight="bold"',
+    "freed": f' fill="{GREY}" text-decoration="line-through"',
+    "gradient": f' fill="{BLUE}" font-weight="bold"',
+}
 
 
-def _page(layout: Layout, parts: list[str], boxes: Mapping[int, Box], shared: bool, alt: str) -> str:
-    legend = _legend(boxes, shared)
+def _page(layout: Layout, parts: list[str], legend: str, alt: str) -> str:
     margin = 12.0
-    width = max(layout.width, len(legend) * _CHARACTER * 10 / 12) + 2 * margin
-    height = layout.height + 2 * margin + _LINE + 4
+    width = max(layout.width, len(legend) * CHARACTER * 10 / 12) + 2 * margin
+    height = layout.height + 2 * margin + LINE + 4
     shift = (width - layout.width) / 2
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
@@ -262,8 +183,8 @@ def _page(layout: Layout, parts: list[str], boxes: Mapping[int, Box], shared: bo
     )
 
 
-def _legend(boxes: Mapping[int, Box], shared: bool) -> str:
-    styles = {line.style for box in boxes.values() for line in box.lines}
+def _legend(drawn: Scene) -> str:
+    styles = {line.style for box in drawn.boxes.values() for line in box.lines}
     words = ["round: leaf", "square: operation", "thick: start"]
     if styles & {"held", "packed", "attribute"}:
         words.append("green: kept for backward")
@@ -271,6 +192,8 @@ def _legend(boxes: Mapping[int, Box], shared: bool) -> str:
         words.append("orange: written to since")
     if "freed" in styles:
         words.append("struck through: freed")
-    if shared:
+    if "gradient" in styles:
+        words.append("blue: gradient received, by step")
+    if drawn.copied:
         words.append("dashed: one leaf, drawn at each use")
     return " | ".join(words)

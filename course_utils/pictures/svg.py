@@ -20,6 +20,8 @@ from course_utils.pictures.layout import MAX_ARROWS, MAX_BOXES, Layout, TooLarge
 
 # After Okabe and Ito: colour-blind readers tell them apart. Shapes, words and strokes say the same again.
 BLUE, ORANGE, GREEN, INK, GREY = "#0072B2", "#A84300", "#00694D", "#222222", "#5F5F5F"
+_MARGIN, _LEGEND_WIDTH = 12.0, 440.0
+_SMALL = CHARACTER * 11 / 12
 _FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 
 
@@ -143,7 +145,7 @@ def _drawn(box: Box, node: int, copied: bool, centre: tuple[float, float]) -> st
     for number, line in enumerate(box.lines):
         baseline = top + PAD / 2 + (number + 0.75) * LINE
         where = f'x="{centre[0]:.1f}" y="{baseline:.1f}" text-anchor="middle"'
-        key = f' class="line" data-key="{line.key}"' if line.key else ""
+        key = f' class="line {line.style}" data-key="{line.key}"' if line.key else ""
         rows.append(f"<text {where}{key}{_STYLES[line.style]}>{escape(_printable(line.text))}</text>")
     return f'<g class="node" data-node="{node}">{rect}{"".join(rows)}</g>'
 
@@ -161,39 +163,56 @@ _STYLES = {
     "packed": f' fill="{GREEN}" font-style="italic"',
     "modified": f' fill="{ORANGE}" font-weight="bold"',
     "freed": f' fill="{GREY}" text-decoration="line-through"',
+    "spent": f' fill="{GREY}" text-decoration="line-through"',  # freed in the pass that the picture is about
     "gradient": f' fill="{BLUE}" font-weight="bold"',
 }
 
 
-def _page(layout: Layout, parts: list[str], legend: str, alt: str) -> str:
-    margin = 12.0
-    width = max(layout.width, len(legend) * CHARACTER * 10 / 12) + 2 * margin
-    height = layout.height + 2 * margin + LINE + 4
+def _page(layout: Layout, parts: list[str], words: Sequence[str], alt: str) -> str:
+    legend = _wrapped(words, max(layout.width, _LEGEND_WIDTH))
+    width = max(layout.width, *(len(line) * _SMALL for line in legend)) + 2 * _MARGIN
+    below = layout.height + _MARGIN + LINE
+    height = below + len(legend) * LINE
+    rows = "".join(
+        f'<text class="legend" x="{width / 2:.1f}" y="{below + number * LINE:.1f}" text-anchor="middle" font-size="11" '
+        f'fill="{INK}">{line}</text>'
+        for number, line in enumerate(legend)
+    )
     shift = (width - layout.width) / 2
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-family="{_FONT}" font-size="12">'
         f"<title>{escape(_printable(alt))}</title>"
-        f'<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-        f'<path d="M0,0 L8,4 L0,8 z" fill="{INK}"/></marker></defs>'
+        f'<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8.4" markerHeight="8.4" '
+        f'markerUnits="userSpaceOnUse" orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="context-stroke"/></marker></defs>'
         f'<rect width="100%" height="100%" fill="#FFFFFF"/>'
-        f'<g transform="translate({shift:.1f},{margin})">{"".join(parts)}</g>'
-        f'<text x="{width / 2:.1f}" y="{height - margin:.1f}" text-anchor="middle" font-size="10" fill="{INK}">'
-        f"{legend}</text></svg>"
+        f'<g transform="translate({shift:.1f},{_MARGIN})">{"".join(parts)}</g>{rows}</svg>'
     )
 
 
-def _legend(drawn: Scene) -> str:
+def _wrapped(words: Sequence[str], width: float) -> list[str]:
+    """Put the legend's words into lines of at most `width` px, where a word allows it."""
+    lines = [words[0]]
+    for word in words[1:]:
+        longer = f"{lines[-1]} | {word}"
+        if len(longer) * _SMALL <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
+def _legend(drawn: Scene) -> list[str]:
     styles = {line.style for box in drawn.boxes.values() for line in box.lines}
     words = ["round: leaf", "square: operation", "thick: start"]
     if styles & {"held", "packed", "attribute"}:
         words.append("green: kept for backward")
     if "modified" in styles:
         words.append("orange: written to since")
-    if "freed" in styles:
+    if styles & {"freed", "spent"}:
         words.append("struck through: freed")
     if "gradient" in styles:
         words.append("blue: gradient received, by step")
     if drawn.copied:
         words.append("dashed: one leaf, drawn at each use")
-    return " | ".join(words)
+    return words

@@ -91,24 +91,29 @@ class Panel {
     const nodes = byKey(find(".node"), (node) => [node.dataset.node]);
     const edges = byKey(find(".edge"), (edge) => edge.dataset.edges.split(" "));
     const lines = byKey(find(".line"), (line) => [line.dataset.key]);
-    /* What each step adds: [element, class while it is at work, class afterwards]. */
-    this.changes = this.steps.map((step) => [
-      ...nodes(step.node).map((node) => [node, step.failed ? "failed" : "now", step.failed ? "failed" : "done"]),
-      ...step.edges.flatMap(edges).map((edge) => [edge, "now", "done"]),
-      ...step.freed.flatMap(lines).map((line) => [line, "freed", "freed"]),
-    ]);
+    /* For each element its marks, [step, class at that step, class afterwards]; for each step its elements. */
+    this.marks = new Map();
+    this.touched = [[]];
+    for (const [index, step] of this.steps.entries()) {
+      this.touched.push([]);
+      const mark = (element, now, after) => {
+        this.marks.set(element, [...(this.marks.get(element) || []), [index + 1, now, after]]);
+        this.touched[index + 1].push(element);
+      };
+      for (const node of nodes(step.node)) mark(node, step.failed ? "failed" : "now", step.failed ? "failed" : "done");
+      for (const edge of step.edges.flatMap(edges)) mark(edge, "now", "done");
+      for (const line of step.freed.flatMap(lines)) mark(line, "freed", "freed");
+    }
     this.tell(null);
   }
 
   show(step) {
     step = Math.min(step, this.steps.length);
-    /* Back to the frame before the first difference, then forward. The step that was at work is drawn anew. */
-    for (let at = this.shown; at > Math.min(step, this.shown - 1) && at > 0; at--)
-      for (const [element, now, after] of this.changes[at - 1]) element.classList.remove(now, after);
-    for (let at = Math.max(1, Math.min(this.shown, step + 1)); at <= step; at++)
-      for (const [element, now, after] of this.changes[at - 1]) {
-        element.classList.remove(now, after);
-        element.classList.add(at === step ? now : after);
+    for (let at = Math.min(step, this.shown); at <= Math.max(step, this.shown); at++)
+      for (const element of this.touched[at]) {
+        element.classList.remove("now", "done", "failed", "freed");
+        const mark = this.marks.get(element).findLast(([when]) => when <= step);
+        if (mark) element.classList.add(mark[0] === step ? mark[1] : mark[2]);
       }
     this.shown = step;
     this.tell(step ? this.steps[step - 1] : null);

@@ -26,7 +26,7 @@ LEGEND = (
 )
 
 _HERE = Path(__file__).parent
-_MARGINS = 190  # of a panel, besides its graph, in px
+_MARGINS = 260  # of a panel, besides its graph, in px
 _TALLEST = 560  # graph, in px, before it scrolls; also in stepper.css
 
 
@@ -79,7 +79,8 @@ class Stepper:
             f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
             '<meta name="viewport" content="width=device-width">'
             f"<style>body {{ margin: 0; background: #ffffff; color: #222222; font: 14px system-ui, sans-serif; }}\n"
-            f"{_file('stepper.css')}</style></head><body><main>{body}{_as_html(self.panels)}</main></body></html>"
+            "h1 { font-size: 16px; margin: 6px 2px; }\n"
+            f"{_file('stepper.css')}</style></head><body><main><h1>{title}</h1>{body}{_as_html(self.panels)}</main></body></html>"
         )
 
     def widget(self) -> Any:

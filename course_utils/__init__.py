@@ -1,6 +1,7 @@
 """See what PyTorch's autograd does, and check what you write about it.
 
-`trace`, `saved` and `draw` show a recorded graph. `check`, `hint`, `solution` and `progress` belong to the exercises.
+`trace`, `saved` and `draw` show a recorded graph; `record_backward` and `step` show a backward pass over it.
+`check`, `hint`, `solution` and `progress` belong to the exercises.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ if TYPE_CHECKING:
     from course_utils.checks.guidance import hint as hint
     from course_utils.checks.guidance import solution as solution
     from course_utils.checks.progress import progress as progress
+    from course_utils.graph.record import record_backward as record_backward
     from course_utils.graph.saved import saved as saved
     from course_utils.graph.trace import trace as trace
+    from course_utils.pictures.stepper import step as step
     from course_utils.pictures.svg import draw as draw
 
 # Each name is loaded when it is first used, so that `import course_utils` costs next to nothing.
@@ -25,8 +28,10 @@ _HOME = {
     "draw": "pictures.svg",
     "hint": "checks.guidance",
     "progress": "checks.progress",
+    "record_backward": "graph.record",
     "saved": "graph.saved",
     "solution": "checks.guidance",
+    "step": "pictures.stepper",
     "trace": "graph.trace",
 }
 

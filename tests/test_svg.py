@@ -18,8 +18,16 @@ def x() -> torch.Tensor:
     return torch.ones(2, 3, requires_grad=True)
 
 
+def elements(picture) -> list[ET.Element]:
+    return list(ET.fromstring(picture.svg).iter("{http://www.w3.org/2000/svg}text"))
+
+
 def texts(picture) -> list[str]:
-    return [element.text for element in ET.fromstring(picture.svg).iter("{http://www.w3.org/2000/svg}text")]
+    return [element.text for element in elements(picture) if element.get("class") != "legend"]
+
+
+def legend(picture) -> list[str]:
+    return " | ".join(element.text for element in elements(picture) if element.get("class") == "legend").split(" | ")
 
 
 def test_names_saved_tensors_and_leaves_are_drawn(x):
@@ -37,7 +45,7 @@ def test_names_saved_tensors_and_leaves_are_drawn(x):
         "saved other = w",
     ):
         assert text in shown
-    assert "green: kept for backward" in shown[-1]
+    assert "green: kept for backward" in legend(picture)
     assert "freed" not in " ".join(shown)
 
 
@@ -47,7 +55,7 @@ def test_freed_tensors_are_struck_through(x):
     picture = draw(loss)
     assert "freed result" in texts(picture)
     assert 'text-decoration="line-through">freed result<' in picture.svg
-    assert "struck through: freed" in texts(picture)[-1]
+    assert "struck through: freed" in legend(picture)
     assert picture.alt.endswith("Saved tensors freed at 1 places.")
 
 
@@ -78,7 +86,7 @@ def test_outputs_of_multi_output_nodes_are_named(x):
 def test_a_leaf_with_many_uses_is_drawn_at_each(x):
     picture = draw(sum(x * number for number in range(2, 9)), x=x)
     assert texts(picture).count("x (2, 3)") == 7
-    assert "dashed: one leaf" in texts(picture)[-1]
+    assert "dashed: one leaf, drawn at each use" in legend(picture)
 
 
 def test_alt_text_describes_the_picture(x):
@@ -207,8 +215,14 @@ def test_a_view_with_another_dtype_is_not_the_tensor(x):
 
 
 def test_names_that_no_xml_may_hold(x):
-    assert texts(draw(x * x, **{"a\x00b\ud800": x}))[-2] == "a\ufffdb\ufffd (2, 3)"
+    assert texts(draw(x * x, **{"a\x00b\ud800": x}))[-1] == "a\ufffdb\ufffd (2, 3)"
     draw(x * x, **{"a\ud800": x})._repr_mimebundle_()
+
+
+def test_the_legend_is_as_wide_as_a_narrow_picture_allows(x):
+    narrow = draw((x * x).sum())
+    assert float(ET.fromstring(narrow.svg).get("width")) < 470
+    assert legend(narrow) == ["round: leaf", "square: operation", "thick: start", "green: kept for backward"]
 
 
 def test_wide_characters_get_room(x):

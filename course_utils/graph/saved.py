@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 import torch
 
 from course_utils.graph.memory import dtype_name, memory_of, shape_of
+from course_utils.graph.naming import Known
 from course_utils.graph.trace import ACCUMULATE, UNNAMED, LiveNode, check_tensors, node_name, nodes_behind, shortened
 
 # held: there to be used. modified: written to since, so backward will refuse it. packed: a hook
@@ -32,7 +33,8 @@ class SavedTensor(msgspec.Struct, frozen=True, gc=False):
     `node` is the node's number in `trace`, `name` PyTorch's name for what is kept ("self", "result", ...).
     `shape`, `dtype` and `storage` are None for packed and freed ones. `storage` numbers the memory:
     entries with the same number share it. `leaf` says that the memory belongs to a leaf of the graph
-    (a parameter, say) or to a tensor that the caller gave, and is not kept for this graph alone.
+    (a parameter, say) or to a tensor that the caller gave, and is not kept for this graph alone. `label` says
+    which named tensor it is: "x", "view of x", or "" without a name.
     """
 
     node: int
@@ -44,6 +46,7 @@ class SavedTensor(msgspec.Struct, frozen=True, gc=False):
     storage: int | None = None
     bytes: int = 0
     leaf: bool = False
+    label: str = ""
 
 
 class Saved(msgspec.Struct, frozen=True):
@@ -94,10 +97,17 @@ def saved(*tensors: torch.Tensor, besides: Iterable[torch.Tensor] = ()) -> Saved
     """
     besides = list(besides)
     check_tensors(besides)
-    nodes = nodes_behind(*tensors)
+    return scan(nodes_behind(*tensors), besides)
+
+
+def scan(
+    nodes: Sequence[LiveNode], besides: Iterable[torch.Tensor] = (), names: Mapping[str, torch.Tensor] | None = None
+) -> Saved:
+    """Return what live nodes keep, numbered by their place in `nodes`, with the labels that `names` give."""
     kinds = [type(node).__name__ for node in nodes]
     owners = [node.variable for node, kind in zip(nodes, kinds, strict=True) if kind == ACCUMULATE]
     own = {memory_of(tensor)[0] for tensor in (*owners, *besides)}
+    known = Known(names) if names else None
     storages: dict[Hashable, tuple[int, int, bool]] = {}
     entries = []
     for index, node in enumerate(nodes):
@@ -112,7 +122,8 @@ def saved(*tensors: torch.Tensor, besides: Iterable[torch.Tensor] = ()) -> Saved
             if memory is None:
                 memory = storages[key] = len(storages), size, key in own
             shape, dtype = shape_of(tensor), dtype_name(tensor.dtype)
-            entries.append(SavedTensor(index, operation, name, state, shape, dtype, *memory))
+            label = "" if known is None else known.label(tensor, key)
+            entries.append(SavedTensor(index, operation, name, state, shape, dtype, *memory, label))
     return Saved(tuple(entries), sum(kinds.count(kind) for kind in UNSEEN))
 
 
@@ -147,6 +158,23 @@ def kept(node: LiveNode) -> list[tuple[str, State, torch.Tensor | None]]:
             if (look := _look(item, item, "unpack")) is not None:
                 found.append((f"{name}[{position}]", *look))
     return found
+
+
+def still_holds(node: LiveNode) -> bool:
+    """Say whether a node holds anything that backward frees. A pass frees all that a node saved, or nothing."""
+    kind: type = type(node)
+    attributes = _ATTRIBUTES.get(kind)
+    if attributes is None:
+        return any(state not in ("freed", "attribute") for _, state, _ in kept(node))
+    for raw_attribute, _, _ in attributes:
+        try:
+            raw = getattr(node, raw_attribute)
+        except RuntimeError:
+            continue
+        for item in raw if type(raw) is tuple else (raw,):
+            if item.data is not None or item.unpack_hook is not None:
+                return True
+    return False
 
 
 def _kept_by_function(node: Any) -> list[tuple[str, State, torch.Tensor | None]]:

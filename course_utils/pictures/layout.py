@@ -31,15 +31,20 @@ class Layout:
     arrows: Sequence[Sequence[tuple[float, float]]]
 
 
-def lay_out(boxes: Mapping[str, tuple[float, float]], arrows: Sequence[tuple[str, str]]) -> Layout:
+def lay_out(
+    boxes: Mapping[str, tuple[float, float]],
+    arrows: Sequence[tuple[str, str]],
+    most_boxes: int = MAX_BOXES,
+    most_arrows: int = MAX_ARROWS,
+) -> Layout:
     """Place `boxes` (name: width and height in pixels) in ranks, so that `arrows` point downwards.
 
-    Raises TooLargeToDraw above MAX_BOXES or MAX_ARROWS, and ImportError without pygraphviz.
+    Raises TooLargeToDraw above `most_boxes` or `most_arrows`, and ImportError without pygraphviz.
     """
-    if len(boxes) > MAX_BOXES or len(arrows) > MAX_ARROWS:
+    if len(boxes) > most_boxes or len(arrows) > most_arrows:
         raise TooLargeToDraw(
             f"the picture would have {len(boxes)} boxes and {len(arrows)} arrows; "
-            f"it is drawn up to {MAX_BOXES} boxes and {MAX_ARROWS} arrows"
+            f"it is drawn up to {most_boxes} boxes and {most_arrows} arrows"
         )
     import pygraphviz
 

@@ -3,62 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
-from unicodedata import east_asian_width
 from urllib.parse import quote
 
 import torch
 
-from course_utils.graph.memory import memory_of, shape_of
-from course_utils.graph.saved import kept
-from course_utils.graph.trace import Graph, LiveNode, Node, describe, roots_of, shortened, walk
-from course_utils.pictures.layout import Layout, TooLargeToDraw, lay_out
+from course_utils.graph.naming import check_names, made_by
+from course_utils.graph.saved import scan
+from course_utils.graph.trace import Graph, describe, roots_of, shortened, walk
+from course_utils.pictures.boxes import CHARACTER, LINE, PAD, Box, Scene, boxes_of, scene
+from course_utils.pictures.layout import MAX_ARROWS, MAX_BOXES, Layout, TooLargeToDraw, lay_out
 
 # After Okabe and Ito: colour-blind readers tell them apart. Shapes, words and strokes say the same again.
 BLUE, ORANGE, GREEN, INK, GREY = "#0072B2", "#A84300", "#00694D", "#222222", "#5F5F5F"
+_MARGIN, _LEGEND_WIDTH = 12.0, 440.0
+_SMALL = CHARACTER * 11 / 12
 _FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
-_CHARACTER, _LINE, _PAD = 7.25, 17.0, 8.0  # of a 12 px monospaced font, in px
-
-# A leaf with more uses than this gets one box for each, because long arrows take Graphviz minutes to place.
-_USES = 4
-
-_STATE_TEXT = {
-    "held": "saved {}",
-    "modified": "saved {}, written to since",
-    "packed": "saved {}, packed by a hook",
-    "freed": "freed {}",
-    "attribute": "keeps {}",
-}
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of text in a box."""
-
-    text: str
-    style: str = "plain"
-
-
-def _columns(text: str) -> int:
-    """Return how many characters wide a text is: Chinese and the like take two each."""
-    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
-
-
-@dataclass(frozen=True)
-class Box:
-    """One box of the picture: what it says, and whether it stands for a leaf."""
-
-    lines: tuple[Line, ...]
-    leaf: bool
-    output: bool
-
-    @property
-    def size(self) -> tuple[float, float]:
-        return max(_columns(line.text) for line in self.lines) * _CHARACTER + 2 * _PAD, len(self.lines) * _LINE + _PAD
 
 
 @dataclass(frozen=True)
@@ -83,9 +47,7 @@ class Picture:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         bundle = {"text/plain": self.text}
         if self.svg is not None:
-            # As an image it survives in notebooks that are not trusted, and screen readers get its alt text.
-            source = quote(self.svg, safe=" =:;,/()-'")
-            bundle["text/html"] = f'<img alt="{escape(_printable(self.alt))}" src="data:image/svg+xml,{source}">'
+            bundle["text/html"] = image(self.svg, self.alt)
         return bundle
 
 
@@ -100,80 +62,20 @@ def draw(*tensors: torch.Tensor, **names: torch.Tensor) -> Picture:
     """
     if not tensors:
         raise TypeError("draw() got no tensor to start from: draw(loss), or draw(loss, x=x, w=w) to name some")
-    _check_names(names)
+    check_names(names, "draw")
     roots = roots_of(tensors)
     nodes = walk(root[0] for root in roots if root is not None)
     graph = describe(nodes, roots)
-    made: dict[int, list[str]] = {}
-    number = {node: index for index, node in enumerate(nodes)}
-    for name, (node, output) in _edges_of(names):
-        if node in number:
-            made.setdefault(number[node], []).append(f"{name} (output {output})" if output else name)
-    outputs = {edge.node for edge in graph.outputs if edge is not None}
-    boxes = {}
-    for node, live in zip(graph.nodes, nodes, strict=True):
-        lines = _leaf_lines(node, made) if node.is_leaf else _operation_lines(node, live, made, names)
-        boxes[node.index] = Box(lines, node.is_leaf, node.index in outputs)
+    boxes = boxes_of(graph, made_by(nodes, names), scan(nodes, names=names))
     alt, text = _alt(graph, boxes), _text(graph, boxes)
     if not graph.nodes:
         return Picture(None, text, alt)
     try:
-        return Picture(_svg(graph, boxes, alt), text, alt)
+        return Picture(svg_of(scene(graph, boxes), alt), text, alt)
     except TooLargeToDraw as error:
         return Picture(None, f"No picture: {error}. Draw a part, for example one layer's output. As text:\n{text}", alt)
     except ImportError as error:
         return Picture(None, f"No picture: {error}. `pip install pygraphviz` gives it. As text:\n{text}", alt)
-
-
-def _check_names(names: Mapping[str, object]) -> None:
-    for name, tensor in names.items():
-        if not isinstance(tensor, torch.Tensor):
-            raise TypeError(f"draw() got {name}={type(tensor).__name__}; keyword arguments name tensors, as in x=x")
-
-
-def _edges_of(names: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, tuple[LiveNode, int]]]:
-    for name, tensor in names.items():
-        try:
-            (edge,) = roots_of([tensor])
-        except RuntimeError:  # a view that PyTorch has invalidated: it has no place in any graph
-            continue
-        if edge is not None:
-            yield name, edge
-
-
-def _identified(tensor: torch.Tensor, names: Mapping[str, torch.Tensor]) -> str:
-    """Say which of the named tensors a saved tensor is, or whose memory it views; else its shape."""
-    shape = f" {shape_of(tensor) or 'scalar'}"
-    memory, size = memory_of(tensor)
-    owners = {name: owner for name, owner in names.items() if size and memory_of(owner)[0] == memory}
-    for name, owner in owners.items():
-        if owner is tensor or _layout(owner) == _layout(tensor):
-            return f" = {name}"
-    return f"{shape}, view of {next(iter(owners))}" if owners else shape
-
-
-def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
-    if tensor.layout is not torch.strided or tensor.is_nested:
-        return (id(tensor),)
-    return tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.dtype
-
-
-def _leaf_lines(node: Node, made: Mapping[int, list[str]]) -> tuple[Line, ...]:
-    name, *others = made.get(node.index, ["leaf"])
-    return Line(f"{name} {node.shape or 'scalar'}", "title"), *(Line(other) for other in others)
-
-
-def _operation_lines(
-    node: Node, live: LiveNode, made: Mapping[int, list[str]], names: Mapping[str, torch.Tensor]
-) -> tuple[Line, ...]:
-    lines = [Line(node.name, "title")]
-    if node.index in made:
-        lines.append(Line("makes " + ", ".join(made[node.index])))
-    for name, state, tensor in kept(live):
-        if tensor is not None:
-            name += _identified(tensor, names)
-        lines.append(Line(_STATE_TEXT[state].format(name), state))
-    return tuple(lines)
 
 
 def _text(graph: Graph, boxes: Mapping[int, Box]) -> str:
@@ -204,52 +106,48 @@ def _alt(graph: Graph, boxes: Mapping[int, Box]) -> str:
     return f"{head}, with the leaves {', '.join(leaves)}. {'. '.join(steps)}.{tail}"
 
 
-def _svg(graph: Graph, boxes: Mapping[int, Box], alt: str) -> str:
-    uses = Counter(edge.node for _, edge in graph.edges)
-    shared = {node.index for node in graph.leaves if uses[node.index] > _USES}
-    several = {edge.node for _, edge in graph.edges if edge.output}
-    contents = {f"n{index}": box for index, box in boxes.items() if index not in shared}
-    arrows: list[tuple[str, str]] = []
-    for start, edge in graph.edges:
-        end = f"n{edge.node}"
-        if edge.node in shared:
-            end = f"n{edge.node}use{len(arrows)}"
-            contents[end] = boxes[edge.node]
-        if edge.node in several:  # the output stands above its node, as a small box of its own
-            port = f"{end}output{edge.output}"
-            if port not in contents:
-                contents[port] = Box((Line(f"output {edge.output}"),), False, False)
-                arrows.append((port, end))
-            end = port
-        arrows.append((f"n{start}", end))
-    layout = lay_out({name: box.size for name, box in contents.items()}, arrows)
-    parts = [_arrow(curve) for curve in layout.arrows]
-    parts += [_drawn(name, box, layout.centres[name]) for name, box in contents.items()]
-    return _page(layout, parts, boxes, bool(shared), alt)
+def image(svg: str, alt: str) -> str:
+    """Return an HTML image. It survives in notebooks that are not trusted, and screen readers get its alt text."""
+    source = quote(svg, safe=" =:;,/()-'")
+    return f'<img alt="{escape(_printable(alt))}" src="data:image/svg+xml,{source}">'
 
 
-def _arrow(curve: Sequence[tuple[float, float]]) -> str:
+def svg_of(drawn: Scene, alt: str, most_boxes: int = MAX_BOXES, most_arrows: int = MAX_ARROWS) -> str:
+    """Lay a scene out and draw it. Raises TooLargeToDraw above the limits, and ImportError without pygraphviz."""
+    sizes = {name: box.size for name, box in drawn.boxes.items()}
+    layout = lay_out(sizes, drawn.arrows, most_boxes, most_arrows)
+    parts = [_arrow(*pair) for pair in zip(layout.arrows, drawn.edges, strict=True)]
+    for name, box in drawn.boxes.items():
+        node = drawn.nodes[name]
+        parts.append(_drawn(box, node, node in drawn.copied, layout.centres[name]))
+    return _page(layout, parts, _legend(drawn), alt)
+
+
+def _arrow(curve: Sequence[tuple[float, float]], edges: Collection[tuple[int, int]]) -> str:
     (x, y), *bends, tip = curve
     path = f"M{x},{y} C{' '.join(f'{x},{y}' for x, y in bends)} L{tip[0]},{tip[1]}"
-    return f'<path d="{path}" fill="none" stroke="{INK}" stroke-width="1.2" marker-end="url(#tip)"/>'
+    keys = " ".join(f"{node}-{position}" for node, position in edges)
+    stroke = f'fill="none" stroke="{INK}" stroke-width="1.2" marker-end="url(#tip)"'
+    return f'<path class="edge" data-edges="{keys}" d="{path}" {stroke}/>'
 
 
-def _drawn(name: str, box: Box, centre: tuple[float, float]) -> str:
+def _drawn(box: Box, node: int, copied: bool, centre: tuple[float, float]) -> str:
     width, height = box.size
     left, top = centre[0] - width / 2, centre[1] - height / 2
-    stroke, fill = (BLUE, "#E3F0F9") if box.leaf else (INK, "#FFFFFF" if not box.output else "#F3F3F3")
+    stroke, fill = (BLUE, "#E3F0F9") if box.leaf else (INK, "#FFFFFF" if not box.start else "#F3F3F3")
     radius = height / 2 if box.leaf else 3
-    dash = ' stroke-dasharray="5 3"' if "use" in name else ' stroke-opacity="0"' if "output" in name else ""
+    dash = ' stroke-dasharray="5 3"' if copied else ' stroke-opacity="0"' if box.port else ""
     rect = (
         f'<rect x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{radius:.1f}" '
-        f'fill="{fill}" stroke="{stroke}" stroke-width="{2.4 if box.output else 1.2}"{dash}/>'
+        f'fill="{fill}" stroke="{stroke}" stroke-width="{2.4 if box.start else 1.2}"{dash}/>'
     )
     rows = []
     for number, line in enumerate(box.lines):
-        baseline = top + _PAD / 2 + (number + 0.75) * _LINE
+        baseline = top + PAD / 2 + (number + 0.75) * LINE
         where = f'x="{centre[0]:.1f}" y="{baseline:.1f}" text-anchor="middle"'
-        rows.append(f"<text {where}{_style(line.style)}>{escape(_printable(line.text))}</text>")
-    return f'<g id="{name}">{rect}{"".join(rows)}</g>'
+        key = f' class="line {line.style}" data-key="{line.key}"' if line.key else ""
+        rows.append(f"<text {where}{key}{_STYLES[line.style]}>{escape(_printable(line.text))}</text>")
+    return f'<g class="node" data-node="{node}">{rect}{"".join(rows)}</g>'
 
 
 def _printable(text: str) -> str:
@@ -257,46 +155,64 @@ def _printable(text: str) -> str:
     return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
-def _style(style: str) -> str:
-    return {
-        "title": f' fill="{INK}" font-weight="bold"',
-        "plain": f' fill="{INK}"',
-        "held": f' fill="{GREEN}"',
-        "attribute": f' fill="{GREEN}"',
-        "packed": f' fill="{GREEN}" font-style="italic"',
-        "modified": f' fill="{ORANGE}" font-weight="bold"',
-        "freed": f' fill="{GREY}" text-decoration="line-through"',
-    }[style]
+_STYLES = {
+    "title": f' fill="{INK}" font-weight="bold"',
+    "plain": f' fill="{INK}"',
+    "held": f' fill="{GREEN}"',
+    "attribute": f' fill="{GREEN}"',
+    "packed": f' fill="{GREEN}" font-style="italic"',
+    "modified": f' fill="{ORANGE}" font-weight="bold"',
+    "freed": f' fill="{GREY}" text-decoration="line-through"',
+    "spent": f' fill="{GREY}" text-decoration="line-through"',  # freed in the pass that the picture is about
+    "gradient": f' fill="{BLUE}" font-weight="bold"',
+}
 
 
-def _page(layout: Layout, parts: list[str], boxes: Mapping[int, Box], shared: bool, alt: str) -> str:
-    legend = _legend(boxes, shared)
-    margin = 12.0
-    width = max(layout.width, len(legend) * _CHARACTER * 10 / 12) + 2 * margin
-    height = layout.height + 2 * margin + _LINE + 4
+def _page(layout: Layout, parts: list[str], words: Sequence[str], alt: str) -> str:
+    legend = _wrapped(words, max(layout.width, _LEGEND_WIDTH))
+    width = max(layout.width, *(len(line) * _SMALL for line in legend)) + 2 * _MARGIN
+    below = layout.height + _MARGIN + LINE
+    height = below + len(legend) * LINE
+    rows = "".join(
+        f'<text class="legend" x="{width / 2:.1f}" y="{below + number * LINE:.1f}" text-anchor="middle" font-size="11" '
+        f'fill="{INK}">{line}</text>'
+        for number, line in enumerate(legend)
+    )
     shift = (width - layout.width) / 2
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-family="{_FONT}" font-size="12">'
         f"<title>{escape(_printable(alt))}</title>"
-        f'<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-        f'<path d="M0,0 L8,4 L0,8 z" fill="{INK}"/></marker></defs>'
+        f'<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8.4" markerHeight="8.4" '
+        f'markerUnits="userSpaceOnUse" orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="context-stroke"/></marker></defs>'
         f'<rect width="100%" height="100%" fill="#FFFFFF"/>'
-        f'<g transform="translate({shift:.1f},{margin})">{"".join(parts)}</g>'
-        f'<text x="{width / 2:.1f}" y="{height - margin:.1f}" text-anchor="middle" font-size="10" fill="{INK}">'
-        f"{legend}</text></svg>"
+        f'<g transform="translate({shift:.1f},{_MARGIN})">{"".join(parts)}</g>{rows}</svg>'
     )
 
 
-def _legend(boxes: Mapping[int, Box], shared: bool) -> str:
-    styles = {line.style for box in boxes.values() for line in box.lines}
+def _wrapped(words: Sequence[str], width: float) -> list[str]:
+    """Put the legend's words into lines of at most `width` px, where a word allows it."""
+    lines = [words[0]]
+    for word in words[1:]:
+        longer = f"{lines[-1]} | {word}"
+        if len(longer) * _SMALL <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
+def _legend(drawn: Scene) -> list[str]:
+    styles = {line.style for box in drawn.boxes.values() for line in box.lines}
     words = ["round: leaf", "square: operation", "thick: start"]
     if styles & {"held", "packed", "attribute"}:
         words.append("green: kept for backward")
     if "modified" in styles:
         words.append("orange: written to since")
-    if "freed" in styles:
+    if styles & {"freed", "spent"}:
         words.append("struck through: freed")
-    if shared:
+    if "gradient" in styles:
+        words.append("blue: gradient received, by step")
+    if drawn.copied:
         words.append("dashed: one leaf, drawn at each use")
-    return " | ".join(words)
+    return words

@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from playwright.sync_api import Page, Playwright, sync_playwright
@@ -21,6 +22,13 @@ SERVER_OPTIONS = (
     *("--LabApp.expose_app_in_browser=True", "--ServerApp.root_dir=."),
 )
 BROWSER_OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
+
+
+class Lab(NamedTuple):
+    """A running JupyterLab: where it answers, and the folder that it shows."""
+
+    address: str
+    folder: Path
 
 
 def chromium(playwright: Playwright) -> str:
@@ -37,8 +45,8 @@ def chromium(playwright: Playwright) -> str:
 
 
 @pytest.fixture(scope="session")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve a copy of the notebooks and return the address: what a test types must not reach the sources."""
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Serve a copy of the notebooks: what a test types must not reach the sources."""
     folder = tmp_path_factory.mktemp("lab")
     for name in ("notebooks", "exercises"):
         shutil.copytree(ROOT / name, folder / "course" / name, ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
@@ -55,7 +63,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     address = f"http://127.0.0.1:{port}"
     try:
         _wait_for(address, server, folder / "log")
-        yield address
+        yield Lab(address, folder / "course")
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait(30)
@@ -72,12 +80,25 @@ def page(tmp_path: Path) -> Iterator[Page]:
             viewport={"width": 1200, "height": 1600},
         )
         page = context.new_page()
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(float(os.environ.get("T", "60000")))
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
         yield page
         context.close()
         assert not errors
+
+
+def open_notebook(page: Page, lab: Lab, path: str) -> None:
+    page.goto(f"{lab.address}/lab/tree/{path}?reset")
+    page.wait_for_selector(".jp-Notebook .jp-Cell")
+    page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
+
+
+def run_all(page: Page, cells: int) -> None:
+    """Run the open notebook and wait until its last code cell, number `cells`, has run."""
+    page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
+    prompt = page.locator(".jp-InputArea-prompt", has_text=f"[{cells}]")
+    prompt.wait_for(state="attached", timeout=120_000)
 
 
 def _wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:

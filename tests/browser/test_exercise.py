@@ -2,6 +2,8 @@
 
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.conftest import Lab, open_notebook
+
 WRONG = "walk = lambda tensor: [tensor.grad_fn]"
 RIGHT = """\
 def walk(tensor):
@@ -12,12 +14,6 @@ def walk(tensor):
         nodes += {parent for parent, _ in node.next_functions if parent is not None} - set(nodes)
     return nodes
 """
-
-
-def open_notebook(page: Page, address: str) -> None:
-    page.goto(f"{address}?reset")
-    page.wait_for_selector(".jp-Notebook .jp-Cell")
-    page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
 
 
 def cell_with(page: Page, text: str) -> Locator:
@@ -36,8 +32,8 @@ def answer(page: Page, source: str) -> None:
     page.keyboard.press("Shift+Enter")
 
 
-def test_a_wrong_then_a_right_answer(lab: str, page: Page) -> None:
-    open_notebook(page, f"{lab}/lab/tree/exercises/01_graph_structure.ipynb")
+def test_a_wrong_then_a_right_answer(lab: Lab, page: Page) -> None:
+    open_notebook(page, lab, "exercises/01_graph_structure.ipynb")
     cell_with(page, "from course_utils import").locator(".cm-content").click()
     page.keyboard.press("Shift+Enter")
     verdict = cell_with(page, 'check("walk", walk)').locator(".jp-OutputArea")
@@ -52,9 +48,9 @@ def test_a_wrong_then_a_right_answer(lab: str, page: Page) -> None:
     expect(verdict).not_to_contain_text("incorrect")
 
 
-def test_stored_pictures_show_without_running_anything(lab: str, page: Page) -> None:
+def test_stored_pictures_show_without_running_anything(lab: Lab, page: Page) -> None:
     """A newcomer's copy is not trusted by Jupyter: what it shows before anything runs."""
-    open_notebook(page, f"{lab}/lab/tree/notebooks/00_start_here.ipynb")
+    open_notebook(page, lab, "notebooks/00_start_here.ipynb")
     picture = page.locator(".jp-OutputArea img[alt^='Backward graph']").first
     picture.scroll_into_view_if_needed()
     expect(picture).to_be_visible()

@@ -1,6 +1,7 @@
 """See what PyTorch's autograd does, and check what you write about it.
 
-`trace`, `saved` and `draw` show a recorded graph. `check`, `hint`, `solution` and `progress` belong to the exercises.
+`trace`, `saved` and `draw` show a recorded graph, `memory` and `plot` the bytes alive during a run.
+`check`, `hint`, `solution` and `progress` belong to the exercises.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from course_utils.graph.record import record_backward as record_backward
     from course_utils.graph.saved import saved as saved
     from course_utils.graph.trace import trace as trace
+    from course_utils.graph.watch import memory as memory
+    from course_utils.pictures.plots import plot as plot
     from course_utils.pictures.svg import draw as draw
 
 # Each name is loaded when it is first used, so that `import course_utils` costs next to nothing.
@@ -25,6 +28,8 @@ _HOME = {
     "check": "checks.check",
     "draw": "pictures.svg",
     "hint": "checks.guidance",
+    "memory": "graph.watch",
+    "plot": "pictures.plots",
     "progress": "checks.progress",
     "record_backward": "graph.record",
     "saved": "graph.saved",

@@ -1,12 +1,14 @@
 """The page that leads from a question or an error message to the section that answers it."""
 
 import re
+from collections import Counter
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
 from course_utils import notebooks
+from course_utils.checks.registry import LESSONS, exercises
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 INDEX = (FOLDER / "README.md").read_text(encoding="utf-8")
@@ -52,3 +54,12 @@ def test_every_message_stands_in_each_lesson_that_explains_it(message, target):
         text = everything(FOLDER / name)
         for part in message.strip("`").split(" ... "):
             assert part in text, f"{name} does not have {part!r}"
+
+
+def test_the_readme_lists_every_lesson_with_its_exercises():
+    text = (FOLDER.parent / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"\(notebooks/(\d\d_\w+)\.ipynb\) \| [^|]+ \| \[(\d+)\]\(exercises/(\d\d_\w+)\.ipynb\)", text)
+    counted = Counter(exercise.lesson for exercise in exercises().values())
+    assert listed == [(lesson, str(counted[lesson]), lesson) for lesson in LESSONS]
+    assert sum(counted.values()) >= 55
+    assert min(counted[lesson] for lesson in LESSONS[1:]) >= 5

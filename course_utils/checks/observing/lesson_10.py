@@ -32,6 +32,7 @@ def squash(answer: Answer, case: Case) -> Observation:
     if case.given["transposed"]:
         x = x.t()
     around = Surroundings({"x": x, INCOMING: direction})
+    answer(direction)  # plain data: it stays plain
     memory.add(x)
     with PeakMemory() as made:
         y = answer(x)
@@ -41,7 +42,6 @@ def squash(answer: Answer, case: Case) -> Observation:
         gradient, second = _two_derivatives(answer(x), x, direction)
         seen |= {"gradient": gradient, "second": second}
         torch.autograd.grad(answer(x), x, direction, allow_unused=True)
-        answer(direction)
         seen["changed"] = around.changed()
         del x, around
         own = y.untyped_storage().nbytes() if seen["operations"] else 0

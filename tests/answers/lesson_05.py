@@ -29,7 +29,7 @@ def nth_by_passes(f, x, n):
     for _ in range(n):
         if not y.requires_grad:
             return torch.zeros_like(x)
-        (y,) = torch.autograd.grad(y.sum(), own, create_graph=True)
+        (y,) = torch.autograd.grad(y.sum(), own, create_graph=True, materialize_grads=True)
     return y.detach()
 
 
@@ -42,7 +42,7 @@ def nth_by_func(f, x, n):
     g = f
     for _ in range(n):
         g = derivative(g)
-    return g(x.detach())
+    return g(x.detach()).detach()
 
 
 def nth_by_ones(f, x, n):
@@ -52,7 +52,9 @@ def nth_by_ones(f, x, n):
         if y.grad_fn is None:
             y = torch.zeros_like(own)
             break
-        y = torch.autograd.grad(y, own, torch.ones_like(y), create_graph=number < n, retain_graph=number < n)[0]
+        y = torch.autograd.grad(y, own, torch.ones_like(y), create_graph=number < n, allow_unused=True)[0]
+        if y is None:
+            return torch.zeros_like(own).detach()
     return y.detach()
 
 
@@ -63,7 +65,52 @@ def nth_forward_mode(f, x, n):
     g = f
     for _ in range(n):
         g = derivative(g)
-    return g(x.detach())
+    return g(x.detach()).detach()
+
+
+def nth_without_zeros(f, x, n):
+    """Fails where what f's parameter leaves over does not depend on x."""
+    own = x.detach().requires_grad_()
+    y = f(own)
+    for _ in range(n):
+        if not y.requires_grad:
+            return torch.zeros_like(x)
+        (y,) = torch.autograd.grad(y.sum(), own, create_graph=True)
+    return y.detach()
+
+
+def nth_into_parameters(f, x, n):
+    """With backward, which also writes to .grad of f's own parameters."""
+    own = x.detach().requires_grad_()
+    y = f(own)
+    for _ in range(n):
+        if not y.requires_grad:
+            return torch.zeros_like(x)
+        own.grad = None
+        y.sum().backward(create_graph=True)
+        y = own.grad if own.grad is not None else torch.zeros_like(own)
+    own.grad = None
+    return y.detach()
+
+
+def leaving(right, effect):
+    """The right answer, which then changes something."""
+
+    def answer(*given):
+        result = right(*given)
+        effect(*given)
+        return result
+
+    return answer
+
+
+def gradients_off(*given):
+    torch.set_grad_enabled(False)
+
+
+def hook_on(tensor):
+    if tensor.requires_grad:
+        tensor.register_hook(lambda gradient: None)
 
 
 def nth_accumulated(f, x, n):
@@ -164,7 +211,7 @@ def hvp_by_seed(f, x, v):
 
 
 def hvp_forward_over_reverse(f, x, v):
-    return torch.func.jvp(torch.func.grad(f), (x.detach(),), (v,))[1]
+    return torch.func.jvp(torch.func.grad(f), (x.detach(),), (v,))[1].detach()
 
 
 def hvp_by_scalar(f, x, v):
@@ -175,13 +222,30 @@ def hvp_by_scalar(f, x, v):
     own.grad = None
     if not along.requires_grad:
         return v * 0
-    along.backward()
-    return own.grad
+    return torch.autograd.grad(along, own, materialize_grads=True)[0]
+
+
+def hvp_into_parameters(f, x, v):
+    """The second pass also writes to .grad of f's own parameters."""
+    own = x.detach().clone().requires_grad_(True)
+    (gradient,) = torch.autograd.grad(f(own), own, create_graph=True)
+    if not gradient.requires_grad:
+        return torch.zeros_like(x)
+    (gradient * v).sum().backward()
+    return own.grad if own.grad is not None else torch.zeros_like(x)
+
+
+def hvp_measured_at_once(f, x, v):
+    """Differences of gradients, with one call of f for all points."""
+    h, shape = 1e-3, (-1, *[1] * x.dim())
+    shifts = torch.tensor([1.0, -1.0, 2.0, -2.0], dtype=x.dtype) * h
+    near, far, further, furthest = torch.func.vmap(torch.func.grad(f))(x.detach() + shifts.reshape(shape) * v)
+    return ((8 * (near - far) - (further - furthest)) / (12 * h)).detach()
 
 
 def hvp_reverse_over_forward(f, x, v):
     slope = torch.func.grad(lambda t: torch.func.jvp(f, (t,), (v,))[1])
-    return slope(x.detach())
+    return slope(x.detach()).detach()
 
 
 def hvp_by_library(f, x, v):
@@ -240,6 +304,19 @@ def hvp_retained(f, x, v):
 def hessian_by_rows(loss, parameters):
     gradients = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
     joined = torch.cat([gradient.reshape(-1) for gradient in gradients])
+    if not joined.requires_grad:
+        return joined.new_zeros(len(joined), len(joined))
+    rows = []
+    for number in joined:
+        parts = torch.autograd.grad(number, parameters, retain_graph=True, materialize_grads=True)
+        rows.append(torch.cat([part.reshape(-1) for part in parts]))
+    return torch.stack(rows)
+
+
+def hessian_straight_forgotten(loss, parameters):
+    """Raises where no gradient has a graph."""
+    gradients = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
+    joined = torch.cat([gradient.reshape(-1) for gradient in gradients])
     rows = []
     for number in joined:
         parts = torch.autograd.grad(number, parameters, retain_graph=True, materialize_grads=True)
@@ -252,6 +329,8 @@ def hessian_batched(loss, parameters):
     gradients = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, gradients, strict=True)]
     joined = torch.cat([gradient.reshape(-1) for gradient in gradients])
     seeds = torch.eye(len(joined), dtype=joined.dtype)
+    if not joined.requires_grad:
+        return torch.zeros_like(seeds)
     parts = torch.autograd.grad(joined, parameters, seeds, is_grads_batched=True, allow_unused=True)
     filled = [
         torch.zeros(len(joined), p.numel(), dtype=p.dtype) if part is None else part.reshape(len(joined), -1)
@@ -304,6 +383,8 @@ def hessian_outer(loss, parameters):
 def hessian_of_sums(loss, parameters):
     gradients = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
     total = sum(gradient.sum() for gradient in gradients)
+    if not total.requires_grad:
+        return torch.zeros(sum(p.numel() for p in parameters)).double().diag()
     parts = torch.autograd.grad(total, parameters, materialize_grads=True)
     return torch.cat([part.reshape(-1) for part in parts]).diag()
 
@@ -695,6 +776,46 @@ def meta_measured(model, support, query, lr, steps):
     return slopes
 
 
+def meta_measured_at_once(model, support, query, lr, steps):
+    """Differences of training, with one run of the model for all of them."""
+    start = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
+    sizes = [value.numel() for value in start.values()]
+
+    def loss(values, data):
+        return mse_loss(functional_call(model, values, (data[0],)), data[1])
+
+    def after(flat):
+        pairs = zip(start.items(), flat.split(sizes), strict=True)
+        values = {name: part.reshape(value.shape) for (name, value), part in pairs}
+        for _ in range(steps):
+            gradients = torch.func.grad(loss)(values, support)
+            values = {name: values[name] - lr * gradients[name] for name in values}
+        return loss(values, query)
+
+    flat = torch.cat([value.reshape(-1) for value in start.values()])
+    moves = 1e-3 * torch.eye(len(flat), dtype=flat.dtype)
+    many = torch.cat([flat + times * moves for times in (1, -1, 2, -2)])
+    near, far, further, furthest = torch.func.vmap(after)(many).reshape(4, -1)
+    slopes = ((8 * (near - far) - (further - furthest)) / 12e-3).split(sizes)
+    return {name: part.reshape(value.shape) for (name, value), part in zip(start.items(), slopes, strict=True)}
+
+
+def meta_by_forward_mode(model, support, query, lr, steps):
+    """One column of the derivative at a time, all in one run: right, if wasteful."""
+    start = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
+
+    def loss(values, data):
+        return (functional_call(model, values, (data[0],)) - data[1]).square().mean()
+
+    def after(values):
+        for _ in range(steps):
+            gradients = torch.func.grad(loss)(values, support)
+            values = {name: values[name] - lr * gradients[name] for name in values}
+        return loss(values, query)
+
+    return {name: slope.detach() for name, slope in torch.func.jacfwd(after)(start).items()}
+
+
 def meta_unfrozen(model, support, query, lr, steps):
     result = meta_by_hand(model, support, query, lr, steps)
     for parameter in model.parameters():
@@ -709,7 +830,7 @@ RIGHT = {
     "loss_hessian": [hessian_by_rows, hessian_batched, hessian_block_by_block],
     "penalised_step": [step_by_grad, step_by_assigning, step_cleared_between],
     "gradient_penalty": [penalty_by_sum, penalty_by_seed, penalty_by_func],
-    "meta_gradient": [meta_by_hand, meta_by_func, meta_by_vectors],
+    "meta_gradient": [meta_by_hand, meta_by_func, meta_by_vectors, meta_by_forward_mode],
 }
 
 MISCONCEIVED = {
@@ -749,6 +870,11 @@ WRONG = {
     ],
     "nth_derivative": [
         nth_unguarded,
+        nth_without_zeros,
+        nth_into_parameters,
+        leaving(nth_by_passes, gradients_off),
+        leaving(nth_by_passes, lambda f, x, n: hook_on(x)),
+        lambda f, x, n: nth_by_passes(f, x.double(), n),
         nth_recorded,
         nth_by_differences,
         nth_on_x,
@@ -762,6 +888,11 @@ WRONG = {
     ],
     "hvp": [
         hvp_rows,
+        hvp_into_parameters,
+        hvp_measured_at_once,
+        leaving(hvp_by_seed, gradients_off),
+        leaving(hvp_by_seed, lambda f, x, v: hook_on(x)),
+        lambda f, x, v: hvp_by_seed(f, x.double(), v.double()),
         hvp_differences,
         hvp_on_x,
         hvp_recorded,
@@ -777,6 +908,11 @@ WRONG = {
     ],
     "loss_hessian": [
         hessian_unguarded,
+        hessian_straight_forgotten,
+        leaving(hessian_by_rows, gradients_off),
+        leaving(hessian_by_rows, lambda loss, parameters: hook_on(loss)),
+        leaving(hessian_by_rows, lambda loss, parameters: hook_on(parameters[0])),
+        lambda loss, parameters: hessian_by_rows(loss, parameters).double(),
         hessian_leaves_gradients,
         hessian_recorded,
         hessian_one_pass_an_entry,
@@ -789,6 +925,9 @@ WRONG = {
     ],
     "penalised_step": [
         step_cleared_after,
+        leaving(step_by_grad, lambda model, *given: model.eval()),
+        leaving(step_by_grad, lambda model, *given: hook_on(model[0].weight)),
+        leaving(step_by_grad, lambda model, *given: model.append(torch.nn.Linear(2, 2).double())),
         step_never_cleared,
         step_norm,
         step_returning_a_graph,
@@ -800,6 +939,10 @@ WRONG = {
     ],
     "gradient_penalty": [
         penalty_in_eval,
+        leaving(penalty_by_sum, gradients_off),
+        leaving(penalty_by_sum, lambda critic, *given: critic[0].eval()),
+        leaving(penalty_by_sum, lambda critic, *given: critic.requires_grad_(False)),
+        leaving(penalty_by_sum, lambda critic, *given: critic.register_forward_hook(lambda *run: None)),
         penalty_by_backward,
         penalty_in_a_loop,
         penalty_spent,
@@ -824,6 +967,11 @@ WRONG = {
     ],
     "meta_gradient": [
         meta_one_step,
+        meta_measured_at_once,
+        leaving(meta_by_hand, gradients_off),
+        leaving(meta_by_hand, lambda model, *given: model.first.eval()),
+        leaving(meta_by_hand, lambda model, *given: model.shift.zero_()),
+        leaving(meta_by_hand, lambda model, *given: hook_on(model.last.weight)),
         meta_on_a_copy,
         meta_last_step_recorded,
         meta_into_grad,
@@ -845,6 +993,7 @@ WRONG = {
 
 # What these keep goes with the function's own tensors, or the caller's loss.
 STILL_RIGHT = {
+    ("penalised_step", "keeps every graph"),
     ("hvp", "keeps every graph"),
     ("gradient_penalty", "keeps every graph"),
     ("meta_gradient", "keeps every graph"),

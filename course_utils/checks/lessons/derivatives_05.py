@@ -12,7 +12,7 @@ from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.predict_05 import LESSON
 from course_utils.checks.lessons.remembered import remembered
-from course_utils.checks.observing.scenes_05 import LOSSES, SCALAR, doubles, parameters_of
+from course_utils.checks.observing.scenes_05 import LOSSES, doubles, parameters_of, scalar
 
 # The nth derivative. What is right was worked out by hand, as formulas.
 
@@ -25,12 +25,15 @@ def _nth_cases(seed: int) -> Iterator[Case]:
         "an exponential, n = 5": ("exponential", 5, (3, 2), True),
         "a sine, n = 0": ("sine", 0, (3,), True),
         "a line, n = 2": ("line", 2, (3,), False),
+        "a line whose slope is a parameter of f, n = 2": ("weighted line", 2, (3,), False),
         "a constant, n = 1": ("constant", 1, (2,), False),
         "a polynomial of degree 4, n = 6": ("polynomial", 6, (2,), False),
     }
     for offset, (name, (function, n, shape, requires_grad)) in enumerate(trials.items()):
-        x = Array.of(doubles(seed + offset, *shape))
-        yield Case(name, {"function": function, "n": n, "x": x, "requires_grad": requires_grad})
+        x = doubles(seed + offset, *shape)
+        if name == "an exponential, n = 5":
+            x = x.float()
+        yield Case(name, {"function": function, "n": n, "x": Array.of(x), "requires_grad": requires_grad})
 
 
 def _formula(case: Case, n: int) -> torch.Tensor:
@@ -45,6 +48,8 @@ def _formula(case: Case, n: int) -> torch.Tensor:
             return [2.5 * x + 1.5, torch.full_like(x, 2.5)][n] if n < 2 else torch.zeros_like(x)
         case "constant":
             return torch.full_like(x, 0.0 if n else 3.5)
+        case "weighted line":
+            return [1.7 * x, torch.full_like(x, 1.7)][n] if n < 2 else torch.zeros_like(x)
     powers = {4: 2.0, 3: -3.0, 1: 5.0}
     terms = [math.perm(k, n) * factor * x ** (k - n) for k, factor in powers.items() if k >= n]
     return sum(terms, torch.zeros_like(x))
@@ -75,6 +80,14 @@ def _clean(seen: Observation, names: tuple[str, ...]) -> Iterator[Finding]:
     yield Finding(
         "graded", not seen["graded"], f"Your function wrote to .grad of {listed(seen['graded'])}. Leave it as it was."
     )
+    text = "f has a parameter of its own, and your function wrote to its .grad."
+    yield Finding("own parameter", seen["own parameter"], text)
+    yield untouched(seen)
+
+
+def untouched(seen: Observation) -> Finding:
+    """Find whether everything around the answer is as it was."""
+    return Finding("left", not seen["left"], f"Your function left something changed: {listed(seen['left'])}.")
 
 
 def _times(count: int) -> str:
@@ -109,7 +122,8 @@ nth_derivative = Exercise(
         "number of x alone, so the sum has all derivatives as its gradient. Before a pass ask whether what you "
         "have depends on your tensor at all.",
         "own = x.detach().requires_grad_(); y = f(own). n times: if y does not require grad, return zeros; "
-        "else y becomes the gradient of y.sum() for own, with create_graph. At the end return y detached.",
+        "else y becomes the gradient of y.sum() for own, with create_graph and materialize_grads (y may have a graph "
+        "that leads to a parameter of f only). At the end return y detached.",
     ),
     misconceptions=(
         Misconception(
@@ -146,9 +160,12 @@ def _hvp_cases(seed: int) -> Iterator[Case]:
         "300 numbers": ("mixed", (300,), True),
         "linear in all of x": ("line", (3,), False),
         "linear in a part of x": ("half a line", (3, 2), True),
+        "a line whose slope is a parameter of f": ("weighted line", (4,), False),
     }
     for offset, (name, (function, shape, requires_grad)) in enumerate(trials.items()):
         x, v = doubles(seed + offset, *shape), doubles(seed + offset + 50, *shape)
+        if function == "half a line":
+            x, v = x.float(), v.float()
         given = {"function": function, "x": Array.of(x), "v": Array.of(v), "requires_grad": requires_grad}
         yield Case(name, given)
 
@@ -156,15 +173,16 @@ def _hvp_cases(seed: int) -> Iterator[Case]:
 @remembered
 def _measured_product(case: Case) -> torch.Tensor:
     """Return the Hessian times v, from differences of gradients along v."""
-    f, x, v = SCALAR[case.given["function"]], case.given["x"].tensor(), case.given["v"].tensor()
-    h = 1e-3
+    f, given, v = scalar(case.given["function"]), case.given["x"].tensor(), case.given["v"].tensor().double()
+    x, h = given.double(), 1e-3
 
     def change(by: float) -> torch.Tensor:
         above, below = ((x + shift * v).requires_grad_() for shift in (by, -by))
         result: torch.Tensor = torch.autograd.grad(f(above), above)[0] - torch.autograd.grad(f(below), below)[0]
         return result
 
-    return (8 * change(h) - change(2 * h)) / (12 * h)  # the error falls with the fourth power of h
+    measured = (8 * change(h) - change(2 * h)) / (12 * h)  # the error falls with the fourth power of h
+    return measured.to(given.dtype)
 
 
 def _judge_hvp(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -172,6 +190,8 @@ def _judge_hvp(case: Case, seen: Observation) -> Iterator[Finding]:
     yield right_value(seen["returned"], _measured_product(case), "What you returned")
     yield from _clean(seen, ("x", "v"))
     yield Finding("calls", seen["calls"] == 1, f"You called f {_times(seen['calls'])}; one call is enough.")
+    text = "Your function called f at several points at once, through vmap. One point, x, is enough."
+    yield Finding("one point", not seen["batched"], text)
     yield Finding("passes", seen["passes"] <= 2, f"{seen['passes']} backward passes ran; two are enough.")
     if n >= 100:
         largest = seen["largest"]
@@ -182,8 +202,8 @@ def _judge_hvp(case: Case, seen: Observation) -> Iterator[Finding]:
 
 
 def _gradient_by(case: Case) -> torch.Tensor:
-    result: torch.Tensor = torch.func.grad(SCALAR[case.given["function"]])(case.given["x"].tensor())
-    return result
+    result: torch.Tensor = torch.func.grad(scalar(case.given["function"]))(case.given["x"].tensor())
+    return result.detach()
 
 
 def _row_sums(case: Case) -> torch.Tensor:
@@ -206,7 +226,8 @@ hvp = Exercise(
         "The Hessian is the Jacobian of the gradient. Record the first pass, then run a second one from the gradient, "
         "with v as its seed. What if the gradient does not depend on x?",
         "own = x.detach().requires_grad_(); the gradient of f(own) with create_graph; if it requires no grad, zeros; "
-        "else grad(gradient, own, v). Or: torch.func.jvp of torch.func.grad(f) at x along v, second result.",
+        "else grad(gradient, own, v, materialize_grads=True). Or: torch.func.jvp of torch.func.grad(f) at x along v, "
+        "second result, detached.",
     ),
     misconceptions=(
         Misconception(
@@ -235,9 +256,15 @@ hvp = Exercise(
 
 
 def _hessian_cases(seed: int) -> Iterator[Case]:
-    yield Case("two layers", {"loss": "two layers", "seed": seed})
-    yield Case("a loss that is linear in one parameter", {"loss": "straight in one", "seed": seed + 1})
-    yield Case("a parameter without influence", {"loss": "a spare", "seed": seed + 2})
+    trials = {
+        "two layers": ("two layers", False),
+        "a loss that is linear in one parameter": ("straight in one", False),
+        "a parameter without influence": ("a spare", False),
+        "a loss that is linear in all parameters": ("straight", False),
+        "float32": ("a spare", True),
+    }
+    for offset, (name, (loss, single)) in enumerate(trials.items()):
+        yield Case(name, {"loss": loss, "single": single, "seed": seed + offset})
 
 
 @remembered
@@ -269,6 +296,7 @@ def _judge_hessian(case: Case, seen: Observation) -> Iterator[Finding]:
     most = len(right) + 1
     text = f"{seen['passes']} backward passes ran. One for the gradient and one for each of its {most - 1} numbers do."
     yield Finding("passes", seen["passes"] <= most, text)
+    yield untouched(seen)
 
 
 def _blocks(case: Case) -> torch.Tensor:
@@ -299,7 +327,8 @@ loss_hessian = Exercise(
     hints=(
         "First one long gradient, recorded. Then its rows: the Hessian is the Jacobian of that gradient.",
         "Some gradients have no graph, because they depend on nothing, and some parameters play no part. "
-        "`materialize_grads=True` gives zeros for the second; for the first ask requires_grad.",
+        "`materialize_grads=True` gives zeros for the second; for the first ask requires_grad. With "
+        "is_grads_batched=True those zeros lack the dimension of the rows: use allow_unused, and fill in your own.",
         "Gradients of the loss with create_graph and materialize_grads; flatten and join them. For each number of the "
         "joined gradient: grad(number, parameters, retain_graph=True, materialize_grads=True), flattened and joined, "
         "is one row. If the joined gradient does not require grad, the matrix is zero.",

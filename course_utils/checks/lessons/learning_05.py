@@ -12,6 +12,7 @@ from torch.func import functional_call
 from course_utils.checks.compare import close, describe, listed, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.lessons.derivatives_05 import untouched
 from course_utils.checks.lessons.predict_05 import LESSON
 from course_utils.checks.lessons.remembered import remembered
 from course_utils.checks.observing.scenes_05 import adaptable, critic_of, doubles, regularised
@@ -89,6 +90,7 @@ def _judge_step(case: Case, seen: Observation) -> Iterator[Finding]:
         "forwards", forwards == count, f"The model ran {forwards} times in {count} steps; once a step will do."
     )
     yield Finding("steps", seen["steps"] == count, f"The optimizer stepped {seen['steps']} times; expected {count}.")
+    yield untouched(seen)
 
 
 penalised_step = Exercise(
@@ -193,8 +195,9 @@ def _judge_penalty(case: Case, seen: Observation) -> Iterator[Finding]:
     received = seen["gradients"]
     if isinstance(received, list) and len(received) == len(gradients):
         yield from _same_gradients(received, gradients)
-    elif received is not None:
-        yield Finding("usable", False, "The penalty's graph cannot be used: a pass has already gone through it.")
+    elif isinstance(received, str):
+        spent = "a pass has already gone through it" if "second time" in received else received
+        yield Finding("usable", False, f"No gradient can be taken of the penalty: {spent.removesuffix('.')}.")
     elif seen["recorded"]:
         yield Finding("one number", False, "The penalty is not one number, so no backward pass can start from it.")
     text = "A gradient of the penalty reaches what made `fake`. Only the critic is to learn from it."
@@ -202,7 +205,7 @@ def _judge_penalty(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("calls", seen["calls"] == 1, f"The critic ran {seen['calls']} times; once will do.")
     text = "Your function changed a parameter of the critic: its numbers, its .grad or requires_grad."
     yield Finding("untouched", seen["untouched"], text)
-    yield Finding("modes", seen["modes"], "Your function changed the training mode of the critic or of a part of it.")
+    yield untouched(seen)
     yield Finding("changed", not seen["changed"], f"Your function changed the numbers in {listed(seen['changed'])}.")
     touched = sorted({*seen["requiring"], *seen["held"]})
     text = f"Your function changed requires_grad or .grad of {listed(touched)}."
@@ -373,10 +376,14 @@ def _judge_meta(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("switched", not seen["switched"], text)
     text = f"Your function changed .grad of {listed(seen['graded'])}. Leave it as it was."
     yield Finding("graded", not seen["graded"], text)
-    yield Finding("mode", seen["mode"], "Your function switched the model to evaluation mode.")
+    yield untouched(seen)
     runs, most = seen["runs"], 3 * (case.given["steps"] + 1)
     text = f"The model ran {runs} times. For {case.given['steps']} inner steps at most {most} are allowed."
     yield Finding("runs", runs <= most, text)
+    text = (
+        "Your function ran the model for several sets of parameters at once, through vmap. One set at a time is enough."
+    )
+    yield Finding("batched", not seen["batched"], text)
 
 
 def _names(received: set[str], right: set[str]) -> Iterator[Finding]:

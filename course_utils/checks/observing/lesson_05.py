@@ -13,15 +13,17 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_utils.checks.data import Case, Observation, Value, plain
+from course_utils.checks.observing.left_05 import batched, changes, traces
 from course_utils.checks.observing.scenes_05 import (
-    ELEMENTWISE,
     LOSSES,
-    SCALAR,
+    Weighted,
     adaptable,
     critic_of,
     doubles,
+    elementwise,
     parameters_of,
     regularised,
+    scalar,
 )
 from course_utils.graph.alive import Graphs
 
@@ -30,10 +32,10 @@ Answer = Callable[..., Any]
 
 def nth_derivative(answer: Answer, case: Case) -> Observation:
     x = _point(case)
-    watched = _Watched(ELEMENTWISE[case.given["function"]])
+    watched, before = _Watched(elementwise(case.given["function"])), traces(x=x)
     with watched:
         returned = answer(watched, x, case.given["n"])
-    return {**_result(returned), **watched.seen(), **_left({"x": x}, case)}
+    return {**_result(returned), **watched.seen(), **_left({"x": x}, case, before)}
 
 
 def hvp(answer: Answer, case: Case) -> Observation:
@@ -41,10 +43,11 @@ def hvp(answer: Answer, case: Case) -> Observation:
     v = case.given["v"].tensor()
     if v.dim() == 2:
         v = v.mT.contiguous().mT
-    watched = _Watched(SCALAR[case.given["function"]])
+    watched, before = _Watched(scalar(case.given["function"])), traces(x=x, v=v)
     with watched, _Largest() as largest:
         returned = answer(watched, x, v)
-    return {**_result(returned), **watched.seen(), **_left({"x": x, "v": v}, case), "largest": largest.numel}
+    left = _left({"x": x, "v": v}, case, before)
+    return {**_result(returned), **watched.seen(), **left, "largest": largest.numel}
 
 
 def loss_hessian(answer: Answer, case: Case) -> Observation:
@@ -54,10 +57,13 @@ def loss_hessian(answer: Answer, case: Case) -> Observation:
             parameter.grad = torch.full_like(parameter, 7.0)
     before = [_state(parameter) for parameter in parameters]
     loss = LOSSES[case.given["loss"]][1](parameters)
+    named = {"loss": loss} | {f"parameter {number}": parameter for number, parameter in enumerate(parameters)}
+    traced = traces(None, **named)
     with _passes(loss, *parameters) as passes:
         returned = answer(loss, list(parameters))
     untouched = [_state(parameter) for parameter in parameters] == before
-    return {**_result(returned), "passes": len(passes), "untouched": untouched}
+    left = changes(traced, traces(None, **named))
+    return {**_result(returned), "passes": len(passes), "untouched": untouched, "left": left}
 
 
 def penalised_step(answer: Answer, case: Case) -> Observation:
@@ -72,17 +78,19 @@ def penalised_step(answer: Answer, case: Case) -> Observation:
 
     model.register_forward_hook(forward)
     optimizer.register_step_pre_hook(lambda *given: steps.append(None))
+    parameters, before = list(model.parameters()), traces(model)
     for inputs, targets in batches:
         totals.append(plain(answer(model, optimizer, inputs, targets, case.given["weight"])))
         alive.append(graphs.alive())
-    kept = any(parameter.grad is not None and parameter.grad.requires_grad for parameter in model.parameters())
+    kept = any(parameter.grad is not None and parameter.grad.requires_grad for parameter in parameters)
     return {
         "totals": totals,
         "alive": alive,
         "forwards": len(runs),
         "steps": len(steps),
         "recorded grad": kept,
-        "parameters": [plain(parameter) for parameter in model.parameters()],
+        "parameters": [plain(parameter) for parameter in parameters],
+        "left": changes(before, traces(model)),
     }
 
 
@@ -95,16 +103,17 @@ def gradient_penalty(answer: Answer, case: Case) -> Observation:
     parameters = list(critic.parameters())
     parameters[0].grad = torch.full_like(parameters[0], 7.0)
     before = [_state(parameter) for parameter in parameters]
-    modes = [module.training for module in critic.modules()]
+    learning = [parameter for parameter in parameters if parameter.requires_grad]
     calls: list[None] = []
-    handle = critic.register_forward_pre_hook(lambda module, given: calls.append(None))
+    critic.register_forward_pre_hook(lambda module, given: calls.append(None))
+    traced = traces(critic)
     returned = answer(critic, real, made, mix)
-    handle.remove()
+    left = changes(traced, traces(critic))
     seen: Observation = {
         **_result(returned),
         "calls": len(calls),
         "untouched": [_state(parameter) for parameter in parameters] == before,
-        "modes": [module.training for module in critic.modules()] == modes,
+        "left": left,
         "maker": maker.grad is not None,
         "changed": [name for name, tensor in tensors.items() if plain(tensor) != case.given[name]],
         "requiring": [name for name in ("real", "mix") if tensors[name].requires_grad],
@@ -112,7 +121,6 @@ def gradient_penalty(answer: Answer, case: Case) -> Observation:
         "gradients": None,
     }
     if seen["recorded"] and returned.numel() == 1:
-        learning = [parameter for parameter in parameters if parameter.requires_grad]
         try:
             gradients = torch.autograd.grad(returned, [maker, *learning], torch.ones_like(returned), allow_unused=True)
         except RuntimeError as error:
@@ -131,10 +139,15 @@ def meta_gradient(answer: Answer, case: Case) -> Observation:
     support, query = (
         (case.given[f"{part} inputs"].tensor(), case.given[f"{part} targets"].tensor()) for part in ("support", "query")
     )
-    runs: list[None] = []
-    handle = model.register_forward_pre_hook(lambda module, given: runs.append(None))
+    runs: list[bool] = []  # whether each was for several sets of parameters at once
+
+    def forward(module: nn.Module, given: Any) -> None:
+        runs.append(any(batched(parameter) for parameter in module.parameters()))
+
+    model.register_forward_pre_hook(forward)
+    traced = traces(model)
     returned = answer(model, support, query, case.given["lr"], case.given["steps"])
-    handle.remove()
+    left = changes(traced, traces(model))
     entries = dict(dict.items(returned)) if type(returned) in (dict, OrderedDict) else {}
     now = dict(model.named_parameters())
     return {
@@ -147,8 +160,9 @@ def meta_gradient(answer: Answer, case: Case) -> Observation:
         ],
         "graded": [name for name, parameter in parameters.items() if plain(parameter.grad) != before[name][1]],
         "switched": [name for name, parameter in parameters.items() if parameter.requires_grad != before[name][2]],
-        "mode": model.training,
+        "left": left,
         "runs": len(runs),
+        "batched": any(runs),
     }
 
 
@@ -158,11 +172,13 @@ class _Watched:
     def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
         self._function = function
         self._calls = 0
+        self._batched = False
         self._passes: set[int] = set()
         self._handles: list[Any] = []
 
     def __call__(self, point: torch.Tensor) -> torch.Tensor:
         self._calls += 1
+        self._batched = self._batched or batched(point)
         ordinary = isinstance(point, torch.Tensor) and not torch._C._functorch.is_functorch_wrapped_tensor(point)
         if ordinary and point.requires_grad:
             self._handles.append(point.register_hook(_counter(self._passes)))
@@ -176,7 +192,8 @@ class _Watched:
             handle.remove()
 
     def seen(self) -> Observation:
-        return {"calls": self._calls, "passes": len(self._passes)}
+        own = not isinstance(self._function, Weighted) or self._function.weight.grad is None
+        return {"calls": self._calls, "batched": self._batched, "passes": len(self._passes), "own parameter": own}
 
 
 @contextmanager
@@ -230,14 +247,15 @@ def _recorded(value: Any) -> bool:
     return type(value) in (torch.Tensor, nn.Parameter) and value.requires_grad
 
 
-def _left(tensors: dict[str, torch.Tensor], case: Case) -> Observation:
-    """Say what of the given tensors is no longer as it was."""
+def _left(tensors: dict[str, torch.Tensor], case: Case, before: dict[str, Any]) -> Observation:
+    """Say what of the given tensors, and of `before`, is no longer as it was."""
     right = case.given["requires_grad"]
     held = {name: right and name == "x" for name in tensors}
     return {
         "changed": [name for name, tensor in tensors.items() if plain(tensor) != case.given[name]],
         "requiring": [name for name, tensor in tensors.items() if tensor.requires_grad != held[name]],
         "graded": [name for name, tensor in tensors.items() if not _grad_is(tensor, 7.0 if held[name] else None)],
+        "left": changes(before, traces(None, **tensors)),
     }
 
 

@@ -30,6 +30,22 @@ ELEMENTWISE: dict[str, Map] = {
 }
 
 
+class Weighted:
+    """A function with a parameter of its own, as a layer has."""
+
+    def __init__(self, function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> None:
+        self.weight = torch.tensor(1.7, dtype=torch.float64, requires_grad=True)
+        self._function = function
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return self._function(self.weight, x)
+
+
+def elementwise(name: str) -> Map:
+    """Return one of the functions above, or the weighted line, whose slope is a parameter."""
+    return Weighted(lambda weight, x: weight * x) if name == "weighted line" else ELEMENTWISE[name]
+
+
 # For hvp: functions from a tensor to one number, whose Hessians are full.
 
 
@@ -53,6 +69,11 @@ SCALAR: dict[str, Map] = {
 }
 
 
+def scalar(name: str) -> Map:
+    """Return one of the functions above, or the weighted line, whose slope is a parameter."""
+    return Weighted(lambda weight, x: weight * x.sum()) if name == "weighted line" else SCALAR[name]
+
+
 # For loss_hessian: parameters, and the loss as a function of them.
 
 
@@ -67,6 +88,11 @@ def _straight_in_one(p: list[torch.Tensor]) -> torch.Tensor:
     return (straight * _SLOPES).sum() + bent.prod() * bent.square().sum()
 
 
+def _straight(p: list[torch.Tensor]) -> torch.Tensor:
+    first, second = p
+    return (first * _SLOPES).sum() - 3 * second.sum()
+
+
 def _with_a_spare(p: list[torch.Tensor]) -> torch.Tensor:
     spare, scale, shift = p
     del spare
@@ -76,6 +102,7 @@ def _with_a_spare(p: list[torch.Tensor]) -> torch.Tensor:
 LOSSES: dict[str, tuple[list[tuple[int, ...]], Callable[[list[torch.Tensor]], torch.Tensor]]] = {
     "two layers": ([(2, 3), (3,), (3,)], _two_layers),
     "straight in one": ([(2,), (3,)], _straight_in_one),
+    "straight": ([(2,), (3,)], _straight),
     "a spare": ([(2,), (3,), ()], _with_a_spare),
 }
 
@@ -84,6 +111,8 @@ def parameters_of(case: Case) -> list[torch.Tensor]:
     """Return the case's parameters as leaves; matrices are not contiguous."""
     shapes, _ = LOSSES[case.given["loss"]]
     made = [doubles(case.given["seed"] + n, *shape) for n, shape in enumerate(shapes)]
+    if case.given["single"]:
+        made = [number.float() for number in made]
     return [(t.mT.contiguous().mT if t.dim() == 2 else t).requires_grad_() for t in made]
 
 

@@ -1,0 +1,48 @@
+"""What an answer must leave as it was, besides the numbers and gradients that observers compare themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from course_utils.checks.data import plain
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def traces(model: nn.Module | None = None, **tensors: torch.Tensor) -> dict[str, Any]:
+    """Return facts about the gradient mode, tensors and a model, each under words that fit into a sentence."""
+    facts: dict[str, Any] = {"the gradient mode": torch.is_grad_enabled()}
+    for name, tensor in tensors.items():
+        facts[f"the hooks on {name}"] = _hooks_on(tensor)
+    if model is not None:
+        for name, parameter in model.named_parameters():
+            facts[f"the hooks on {name}"] = _hooks_on(parameter)
+        for name, buffer in model.named_buffers():
+            facts[f"the numbers in {name}"] = plain(buffer)
+        for name, module in model.named_modules():
+            known = f"the module {name}" if name else "the model"
+            facts[f"the training mode of {known}"] = module.training
+            facts[f"the hooks on {known}"] = [len(getattr(module, kind)) for kind in _HOOKS]
+    return facts
+
+
+def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """Name what differs, at most three things."""
+    return [what for what in {**before, **after} if before.get(what) != after.get(what)][:3]
+
+
+def batched(tensor: Any) -> bool:
+    """Return whether a tensor stands for several at once, inside vmap."""
+    functorch = torch._C._functorch
+    while isinstance(tensor, torch.Tensor) and functorch.is_functorch_wrapped_tensor(tensor):
+        if functorch.is_batchedtensor(tensor):
+            return True
+        tensor = functorch.get_unwrapped(tensor)
+    return False
+
+
+def _hooks_on(tensor: torch.Tensor) -> list[int]:
+    return [len(hooks or ()) for hooks in (tensor._backward_hooks, tensor._post_accumulate_grad_hooks)]

@@ -15,7 +15,7 @@ from course_utils.checks.lessons.frozen_06 import through_frozen
 from course_utils.checks.lessons.players_06 import discriminator_step, generator_step
 from course_utils.checks.lessons.predict_06 import LESSON, predict_switches
 from course_utils.checks.lessons.targets_06 import ema_update, td_loss
-from course_utils.checks.observing.scenes_06 import evaluated
+from course_utils.checks.observing.scenes_06 import Batch, evaluated
 
 # Each: modes, sizes, the batch that cannot be read, gradients on, inputs that require a gradient.
 _EVALUATIONS: dict[str, tuple[str, list[int], int | None, bool, bool]] = {
@@ -40,22 +40,16 @@ def _evaluations(seed: int) -> list[Case]:
     ]
 
 
-def _losses(case: Case) -> list[float]:
+def _losses(model: nn.Module, batches: list[Batch]) -> list[float]:
     """Return the loss of each sample by itself, every part of the model evaluating."""
-    model, batches = evaluated(case)
     model.eval()
     with torch.no_grad():
         each = [nn.functional.cross_entropy(model(x), y, reduction="none") for x, y in batches]
     return [value for losses in each for value in losses.tolist()]
 
 
-def _average(case: Case) -> float:
-    losses = _losses(case)
-    return float(sum(losses) / len(losses))
-
-
 def _average_of_averages(case: Case) -> float:
-    losses, averages = _losses(case), list[float]()
+    losses, averages = _losses(*evaluated(case)), list[float]()
     for size in case.given["sizes"]:
         averages.append(sum(losses[:size]) / size)
         losses = losses[size:]
@@ -63,15 +57,16 @@ def _average_of_averages(case: Case) -> float:
 
 
 def _judge_evaluation(case: Case, seen: Observation) -> Iterator[Finding]:
-    model, _ = evaluated(case)
+    model, batches = evaluated(case)
     before = [module.training for module in model.modules()]
     if case.given["bad"] is None:
         number = type(seen["returned"]) is float
         text = f"You returned {describe(seen['returned'])}; expected a Python float."
         yield Finding("number", number, text)
         if number:
+            losses = _losses(model, batches)
             received = Array.of(torch.tensor(seen["returned"]))
-            yield right_value(received, torch.tensor(_average(case)), "The average loss")
+            yield right_value(received, torch.tensor(sum(losses) / len(losses)), "The average loss")
         count = len(case.given["sizes"])
         yield Finding("runs", seen["runs"] == count, f"The model ran {seen['runs']} times; there are {count} batches.")
     else:

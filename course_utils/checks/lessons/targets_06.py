@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch import nn
 from torch.func import functional_call, vjp
 
 from course_utils.checks.compare import close, right_value
@@ -30,8 +31,10 @@ def _pairs(seed: int) -> list[Case]:
     ]
 
 
-def _averages(case: Case, shared_times: int = 1) -> dict[str, torch.Tensor]:
-    target, source = average_pair(case)
+def _averages(
+    case: Case, shared_times: int = 1, pair: tuple[nn.Module, nn.Module] | None = None
+) -> dict[str, torch.Tensor]:
+    target, source = pair or average_pair(case)
     theirs = dict(source.named_parameters())
     result = {}
     for name, parameter in target.named_parameters():
@@ -41,9 +44,10 @@ def _averages(case: Case, shared_times: int = 1) -> dict[str, torch.Tensor]:
 
 
 def _judge_average(case: Case, seen: Observation) -> Iterator[Finding]:
-    for name, right in _averages(case).items():
+    pair = average_pair(case)
+    for name, right in _averages(case, pair=pair).items():
         yield _entry(seen["parameters"], name, right, f"The average of {name}")
-    for name, buffer in average_pair(case)[1].named_buffers():
+    for name, buffer in pair[1].named_buffers():
         yield _entry(seen["buffers"], name, buffer, f"The buffer {name}")
     yield Finding("graph", not seen["graph"], "A tensor of the target has a graph after your update.")
     text = "The target has other parameter objects than before. Whoever holds the old ones will not see your update."

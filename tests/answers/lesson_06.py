@@ -47,6 +47,31 @@ class Straight(torch.autograd.Function):
         return gradient
 
 
+def straight_half_up(x):
+    """Rounds halves up, where torch.round goes to the even neighbour."""
+    return x + ((x + 0.5).floor() - x).detach()
+
+
+def straight_with(before):
+    """Leaves something behind on x."""
+
+    def through(x):
+        before(x)
+        return straight_by_detach(x)
+
+    return through
+
+
+def hook_left(x):
+    if x.requires_grad:
+        x.register_hook(lambda gradient: gradient)
+
+
+def keeps_gradient(x):
+    if x.requires_grad and not x.is_leaf:
+        x.retain_grad()
+
+
 def straight_in_place(x):
     x.data.round_()
     return x * 1
@@ -63,6 +88,28 @@ def uncut_by_norm(points, scale, weights):
 def uncut_by_stacking(points, scale, weights):
     lengths = torch.stack([row.pow(2).sum().sqrt() for row in points])
     return weights @ (-scale * lengths).exp()
+
+
+def uncut_by_position(p, s, w):
+    return torch.dot(w, torch.exp(-s * torch.linalg.vector_norm(p, dim=-1)))
+
+
+def loss_that_differentiates(points, scale, weights):
+    """Runs a pass that ends at the inputs, before it reaches any leaf."""
+    loss = uncut_by_norm(points, scale, weights)
+    torch.autograd.grad(loss, [points, scale, weights], retain_graph=True)
+    return loss
+
+
+def loss_and(extra):
+    """A right loss, and something left behind."""
+
+    def loss(points, scale, weights):
+        result = uncut_by_norm(points, scale, weights)
+        extra(points)
+        return result
+
+    return loss
 
 
 def cut_loss(lengths="", factor="", shares="", last=""):
@@ -197,6 +244,31 @@ def ema_grad_off(target, source, decay):
     torch.set_grad_enabled(False)
 
 
+def ema_switching_on(target, source, decay):
+    """Switches recording on at the end, also where it was off."""
+    ema_by_lerp(target, source, decay)
+    torch.set_grad_enabled(True)
+
+
+def ema_of_live_sources(target, source, decay):
+    """Passes over what is frozen in the source."""
+    with torch.no_grad():
+        for mine, its in zip(target.parameters(), source.parameters(), strict=True):
+            if its.requires_grad:
+                mine.lerp_(its, 1 - decay)
+        for mine, its in zip(target.buffers(), source.buffers(), strict=True):
+            mine.copy_(its)
+
+
+def clear_target(target, source):
+    for parameter in target.parameters():
+        parameter.grad = None
+
+
+def hook_on_module(model):
+    model.register_forward_hook(lambda module, given, result: None)
+
+
 def ema_frozen(target, source, decay):
     target.requires_grad_(False)
     for mine, its in zip(target.parameters(), source.detach().parameters(), strict=True):
@@ -258,6 +330,21 @@ def evaluate_part_by_part(model, loss_function, batches):
 
     with torch.no_grad():
         return within(list(model.modules()), run)
+
+
+def evaluate_a_copy(model, loss_function, batches):
+    return evaluate_noting_modes(copy.deepcopy(model), loss_function, batches)
+
+
+def evaluate_seeding(model, loss_function, batches):
+    torch.manual_seed(0)
+    return evaluate_noting_modes(model, loss_function, batches)
+
+
+def eval_if_training(model):
+    """Asks the model, not its parts."""
+    if model.training:
+        model.eval()
 
 
 def evaluate_recording_stuck(model, loss_function, batches):
@@ -415,6 +502,16 @@ def discriminator_clears_too_much(generator, discriminator, optimizer, real, noi
     return discriminator_under_no_grad(generator, discriminator, optimizer, real, noise)
 
 
+def discriminator_to_training(generator, discriminator, optimizer, real, noise):
+    discriminator.train()
+    return discriminator_under_no_grad(generator, discriminator, optimizer, real, noise)
+
+
+def discriminator_with_hook(generator, discriminator, optimizer, real, noise):
+    hook_on_module(discriminator)
+    return discriminator_under_no_grad(generator, discriminator, optimizer, real, noise)
+
+
 def discriminator_recording_off(generator, discriminator, optimizer, real, noise):
     loss = discriminator_under_no_grad(generator, discriminator, optimizer, real, noise)
     torch.set_grad_enabled(False)
@@ -549,6 +646,12 @@ def generator_retains(generator, discriminator, optimizer, noise):
     return generator_with(retain_graph=True)(generator, discriminator, optimizer, noise)
 
 
+def generator_with_hooks(generator, discriminator, optimizer, noise):
+    for parameter in discriminator.parameters():
+        hook_left(parameter)
+    return generator_by_inputs(generator, discriminator, optimizer, noise)
+
+
 # td_loss
 
 
@@ -603,6 +706,24 @@ def td_best_action(network, target_network, batch, discount):
 def td_freezes(network, target_network, batch, discount):
     target_network.requires_grad_(False)
     return td_with(torch.enable_grad)(network, target_network, batch, discount)
+
+
+def td_freezes_and_thaws(network, target_network, batch, discount):
+    loss = td_freezes(network, target_network, batch, discount)
+    target_network.requires_grad_(True)
+    return loss
+
+
+def td_writes_rewards(network, target_network, batch, discount):
+    states, actions, rewards, next_states, done = batch
+    with torch.no_grad():
+        rewards.add_(discount * (1 - done) * target_network(next_states).max(dim=1).values)
+    return mse_loss(network(states)[torch.arange(len(actions)), actions], rewards)
+
+
+def td_with_hook(network, target_network, batch, discount):
+    hook_on_module(network)
+    return td_under_no_grad(network, target_network, batch, discount)
 
 
 def td_runs_back(network, target_network, batch, discount):
@@ -675,6 +796,29 @@ def through_by_swapping(layer, x):
             module._parameters[name] = parameter
 
 
+def through_a_copy_loaded(layer, x):
+    """Runs a copy, and copies the statistics back."""
+    other = copy.deepcopy(layer).requires_grad_(False)
+    y = other(x)
+    layer.load_state_dict(other.state_dict())
+    return y
+
+
+def through_untied(layer, x):
+    """Puts new parameters into each place, so that a shared weight is shared no longer."""
+    places = [(part, name, its) for part in layer.modules() for name, its in part.named_parameters(recurse=False)]
+    try:
+        return through_by_flags(layer, x)
+    finally:
+        for part, name, parameter in places:
+            setattr(part, name, nn.Parameter(parameter.detach(), parameter.requires_grad))
+
+
+def through_with_hook(layer, x):
+    hook_on_module(layer)
+    return through_by_flags(layer, x)
+
+
 def through_no_grad(layer, x):
     with torch.no_grad():
         return layer(x)
@@ -722,7 +866,7 @@ RIGHT = {
         Straight.apply,
         lambda x: x - x.detach() + x.detach().round(),
     ],
-    "uncut_loss": [uncut_by_norm, uncut_by_stacking],
+    "uncut_loss": [uncut_by_norm, uncut_by_stacking, uncut_by_position],
     "ema_update": [ema_by_lerp, ema_by_name, ema_by_foreach, ema_by_loading],
     "evaluate": [evaluate_noting_modes, evaluate_in_inference_mode, evaluate_part_by_part],
     "discriminator_step": [discriminator_under_no_grad, discriminator_in_two_passes, discriminator_together],
@@ -783,6 +927,12 @@ WRONG = {
     "predict_switches": [dict.fromkeys(SWITCHES, True), dict.fromkeys(SWITCHES, False), list(SWITCHES.values())],
     "straight_through": [
         straight_in_place,
+        straight_half_up,
+        straight_with(hook_left),
+        straight_with(keeps_gradient),
+        straight_with(torch.Tensor.requires_grad_),
+        straight_with(lambda x: torch.set_grad_enabled(False)),
+        lambda x: straight_by_detach(x if x.requires_grad else x.clone().requires_grad_()),
         lambda x: x,
         lambda x: x.detach().round(),
         lambda x: x.floor() + (x - x.floor()),
@@ -796,6 +946,10 @@ WRONG = {
         loss_with_new_leaves,
         loss_that_writes,
         loss_that_runs_back,
+        loss_that_differentiates,
+        loss_and(hook_left),
+        loss_and(keeps_gradient),
+        loss_and(lambda points: torch.set_grad_enabled(False)),
         cut_loss(lengths="cut"),
         cut_loss(shares="cut"),
         cut_loss(last="cut"),
@@ -811,6 +965,11 @@ WRONG = {
         ema_recorded,
         ema_grad_off,
         ema_frozen,
+        ema_switching_on,
+        ema_of_live_sources,
+        ema(after=clear_target),
+        ema(after=lambda target, source: target.eval()),
+        ema(after=lambda target, source: hook_on_module(target)),
         ema(after=lambda target, source: source.zero_grad()),
         ema(after=lambda target, source: target.requires_grad_(True)),
         ema(after=lambda target, source: target.requires_grad_(False)),
@@ -825,6 +984,10 @@ WRONG = {
         evaluate_own_mode_only,
         evaluate_recording_stuck,
         evaluate_as_one_batch,
+        evaluate_a_copy,
+        evaluate_seeding,
+        evaluator(before=eval_if_training),
+        evaluator(before=lambda model: hook_on_module(model.eval())),
         evaluator(hide=True),
         evaluator(after=nn.Module.train, secure=False),
         evaluator(torch.enable_grad, before=lambda model: None),
@@ -837,6 +1000,8 @@ WRONG = {
         discriminator_clears_too_much,
         discriminator_freezes,
         discriminator_recording_off,
+        discriminator_to_training,
+        discriminator_with_hook,
         discriminator_with(steps=2),
         discriminator_with(fakes=1.0),
         discriminator_with(give=lambda loss: loss),
@@ -852,6 +1017,7 @@ WRONG = {
         generator_clears_both,
         generator_evaluating,
         generator_retains,
+        generator_with_hooks,
         generator_with(clear=False),
         generator_with(give=lambda loss: loss),
         generator_with(lambda fake: fake.detach().requires_grad_()),
@@ -860,6 +1026,9 @@ WRONG = {
     "td_loss": [
         td_best_action,
         td_freezes,
+        td_freezes_and_thaws,
+        td_writes_rewards,
+        td_with_hook,
         lambda network, target_network, batch, discount: td_under_no_grad(
             network, target_network.eval(), batch, discount
         ),
@@ -880,6 +1049,9 @@ WRONG = {
         through_clearing,
         through_new_parameters,
         through_twice,
+        through_a_copy_loaded,
+        through_untied,
+        through_with_hook,
         lambda layer, x: layer(x),
         lambda layer, x: through_by_flags(layer, x) * 2,
         lambda layer, x: layer(x.detach()),

@@ -12,7 +12,7 @@ from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.predict_06 import LESSON
 from course_utils.checks.observing.models import numbers
 
-# Rounding, with a gradient. Numbers keep their distance from halves, where a rounding error would decide.
+# Rounding, with a gradient. Numbers are exact halves, or keep away from them: a rounding error would decide near them.
 
 
 def _to_round(seed: int) -> list[Case]:
@@ -29,7 +29,9 @@ def _to_round(seed: int) -> list[Case]:
         direction = numbers(seed + number + 90, *(reversed(shape) if transposed else shape), dtype=dtype)
         given = {"x": Array.of(x), "live": live, "transposed": transposed, "direction": Array.of(direction)}
         cases.append(Case(name, given))
-    return cases
+    halves = torch.tensor([0.5, 1.5, 2.5, -0.5, -1.5, -2.5])
+    given = {"x": Array.of(halves), "live": True, "transposed": False, "direction": Array.of(numbers(seed + 95, 6))}
+    return [*cases, Case("numbers halfway between two whole ones", given)]
 
 
 def _given_to_round(case: Case) -> torch.Tensor:
@@ -40,7 +42,11 @@ def _given_to_round(case: Case) -> torch.Tensor:
 def _judge_rounding(case: Case, seen: Observation) -> Iterator[Finding]:
     yield right_value(seen["returned"], _given_to_round(case).round(), "What you returned")
     yield Finding("input", seen["x"], "Your function changed the numbers in x.")
+    text = "Your function left something behind: a hook or requires_grad on x, or recording switched otherwise."
+    yield Finding("as before", seen["as before"], text)
     if not case.given["live"]:
+        text = "x requires no gradient, and what you returned requires one."
+        yield Finding("no gradient", not seen["graph"], text)
         return
     yield Finding("graph", seen["graph"], "What you returned does not require a gradient, so none can go through it.")
     if not seen["graph"]:
@@ -84,7 +90,7 @@ straight_through = Exercise(
         Misconception(
             "a new leaf",
             "Your result requires a gradient, and no gradient reaches x. The result is the start of a new graph.",
-            lambda case, seen: case.given["live"] and seen["graph"] and seen["gradient"] is None,
+            lambda case, seen: seen["graph"] and seen["gradient"] is None and (case.given["live"] or seen["leaf"]),
         ),
         Misconception(
             "the other part",
@@ -136,6 +142,8 @@ def _judge_uncut(case: Case, seen: Observation) -> Iterator[Finding]:
             else:
                 yield right_value(received, gradient, f"The gradient of {name}")
     yield Finding("untouched", seen["untouched"], "Your function changed the numbers in its inputs.")
+    text = "Your function left something behind: a hook or retain_grad on an input, or recording switched off."
+    yield Finding("as before", seen["as before"], text)
     yield Finding("passes", seen["passes"] == 0, "Your function ran a backward pass. It should return the loss only.")
 
 

@@ -11,15 +11,17 @@ from course_utils.checks.compare import close, describe, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.cut_06 import straight_through, uncut_loss
+from course_utils.checks.lessons.frozen_06 import through_frozen
 from course_utils.checks.lessons.players_06 import discriminator_step, generator_step
 from course_utils.checks.lessons.predict_06 import LESSON, predict_switches
-from course_utils.checks.lessons.targets_06 import ema_update, td_loss, through_frozen
-from course_utils.checks.observing.scenes_06 import evaluated
+from course_utils.checks.lessons.targets_06 import ema_update, td_loss
+from course_utils.checks.observing.scenes_06 import Batch, evaluated
 
 # Each: modes, sizes, the batch that cannot be read, gradients on, inputs that require a gradient.
 _EVALUATIONS: dict[str, tuple[str, list[int], int | None, bool, bool]] = {
     "a part that evaluates already": ("mixed", [5, 2, 3], None, True, False),
     "all in training": ("train", [4, 7], None, True, True),
+    "only one part in training": ("head", [3, 4], None, True, False),
     "evaluating, gradients off": ("eval", [3, 6], None, False, False),
     "a batch that cannot be read": ("mixed", [3, 2, 4], 1, True, False),
 }
@@ -38,22 +40,16 @@ def _evaluations(seed: int) -> list[Case]:
     ]
 
 
-def _losses(case: Case) -> list[float]:
+def _losses(model: nn.Module, batches: list[Batch]) -> list[float]:
     """Return the loss of each sample by itself, every part of the model evaluating."""
-    model, batches = evaluated(case)
     model.eval()
     with torch.no_grad():
         each = [nn.functional.cross_entropy(model(x), y, reduction="none") for x, y in batches]
     return [value for losses in each for value in losses.tolist()]
 
 
-def _average(case: Case) -> float:
-    losses = _losses(case)
-    return float(sum(losses) / len(losses))
-
-
 def _average_of_averages(case: Case) -> float:
-    losses, averages = _losses(case), list[float]()
+    losses, averages = _losses(*evaluated(case)), list[float]()
     for size in case.given["sizes"]:
         averages.append(sum(losses[:size]) / size)
         losses = losses[size:]
@@ -61,20 +57,23 @@ def _average_of_averages(case: Case) -> float:
 
 
 def _judge_evaluation(case: Case, seen: Observation) -> Iterator[Finding]:
-    model, _ = evaluated(case)
+    model, batches = evaluated(case)
     before = [module.training for module in model.modules()]
     if case.given["bad"] is None:
         number = type(seen["returned"]) is float
         text = f"You returned {describe(seen['returned'])}; expected a Python float."
         yield Finding("number", number, text)
         if number:
+            losses = _losses(model, batches)
             received = Array.of(torch.tensor(seen["returned"]))
-            yield right_value(received, torch.tensor(_average(case)), "The average loss")
+            yield right_value(received, torch.tensor(sum(losses) / len(losses)), "The average loss")
         count = len(case.given["sizes"])
         yield Finding("runs", seen["runs"] == count, f"The model ran {seen['runs']} times; there are {count} batches.")
     else:
         text = "The batches raised an exception, and your function hid it. Let it through."
         yield Finding("raised", seen["raised"], text)
+    text = "A copy of the model ran. Evaluate the model itself: a copy holds all its numbers a second time."
+    yield Finding("copied", not seen["copied"], text)
     yield Finding("training", not seen["in training"], "A part of the model was in training mode while it ran.")
     text = f"{seen['saved']} tensors were saved for a backward pass while your function ran. Expected none."
     yield Finding("saved", seen["saved"] == 0, text)
@@ -85,6 +84,8 @@ def _judge_evaluation(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("grad mode", seen["grad mode"], "Recording is not switched as it was before your function ran.")
     yield Finding("model", seen["model"], "Your function changed a parameter: its numbers, .grad or requires_grad.")
     yield Finding("buffers", seen["buffers"], "Your function changed the model's buffers: batch norm's statistics.")
+    yield Finding("hooks", seen["hooks"], "Your function left a hook on the model, or removed one.")
+    yield Finding("random", seen["random"], "Your function changed the state of the random numbers.")
 
 
 def _modes_before(case: Case) -> list[bool]:

@@ -99,6 +99,7 @@ def _step_findings(seen: Observation, moved: str, right: list[torch.Tensor]) -> 
     yield Finding("moved", _same(seen[moved], right), text)
     text = "After your step a part of a player is in another mode, or recording is switched otherwise than before."
     yield Finding("modes", seen["modes"], text)
+    yield Finding("hooks", seen["hooks"], "Your step left a hook on a player, or removed one.")
     text = "After your step the graph still holds its saved tensors, as if another pass were to follow."
     yield Finding("freed", not seen["held"], text)
 

@@ -1,4 +1,4 @@
-"""Exercises of lesson 06 on targets: an average of a model, a goal that is a constant, a frozen layer on the way."""
+"""Exercises of lesson 06 on targets: an average of a model, and a goal that is a constant."""
 
 from __future__ import annotations
 
@@ -9,23 +9,32 @@ import torch
 from torch import nn
 from torch.func import functional_call, vjp
 
-from course_utils.checks.compare import close, listed, right_value
+from course_utils.checks.compare import close, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.predict_06 import LESSON
 from course_utils.checks.observing.models import numbers
-from course_utils.checks.observing.scenes_06 import average_pair, crossed, q_networks
+from course_utils.checks.observing.scenes_06 import average_pair, q_networks
 
 # An average that follows a model.
 
 
 def _pairs(seed: int) -> list[Case]:
-    kinds = (("all require a gradient", "all", 0.9), ("none does", "none", 0.7), ("some do", "some", 0.25))
-    return [Case(name, {"seed": seed + 10 * n, "live": live, "decay": d}) for n, (name, live, d) in enumerate(kinds)]
+    kinds = (
+        ("all require a gradient", "all", 0.9),
+        ("none does, recording off", "none", 0.7),
+        ("some do", "some", 0.25),
+    )
+    return [
+        Case(name, {"seed": seed + 10 * n, "live": live, "decay": decay, "recording": live != "none"})
+        for n, (name, live, decay) in enumerate(kinds)
+    ]
 
 
-def _averages(case: Case, shared_times: int = 1) -> dict[str, torch.Tensor]:
-    target, source = average_pair(case)
+def _averages(
+    case: Case, shared_times: int = 1, pair: tuple[nn.Module, nn.Module] | None = None
+) -> dict[str, torch.Tensor]:
+    target, source = pair or average_pair(case)
     theirs = dict(source.named_parameters())
     result = {}
     for name, parameter in target.named_parameters():
@@ -35,9 +44,10 @@ def _averages(case: Case, shared_times: int = 1) -> dict[str, torch.Tensor]:
 
 
 def _judge_average(case: Case, seen: Observation) -> Iterator[Finding]:
-    for name, right in _averages(case).items():
+    pair = average_pair(case)
+    for name, right in _averages(case, pair=pair).items():
         yield _entry(seen["parameters"], name, right, f"The average of {name}")
-    for name, buffer in average_pair(case)[1].named_buffers():
+    for name, buffer in pair[1].named_buffers():
         yield _entry(seen["buffers"], name, buffer, f"The buffer {name}")
     yield Finding("graph", not seen["graph"], "A tensor of the target has a graph after your update.")
     text = "The target has other parameter objects than before. Whoever holds the old ones will not see your update."
@@ -47,7 +57,10 @@ def _judge_average(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("counted", seen["counted"], text)
     yield Finding("flags", seen["flags"], "After your update requires_grad is not what it was for every parameter.")
     yield Finding("source", seen["source"], "Your update changed the source: its numbers or its .grad.")
-    yield Finding("grad mode", seen["grad mode"], "After your update recording is still switched off.")
+    yield Finding("grad mode", seen["grad mode"], "Recording is not switched as it was before your update.")
+    yield Finding("gradients", seen["target gradients"], "Your update changed the .grad of the target.")
+    yield Finding("modes", seen["modes"], "After your update a part of a model is in another mode.")
+    yield Finding("hooks", seen["hooks"], "Your update left a hook on a model, or removed one.")
 
 
 def _entry(received: Value, name: str, right: torch.Tensor, what: str) -> Finding:
@@ -138,7 +151,8 @@ def _batches(seed: int) -> list[Case]:
             "next_states": Array.of(numbers(seed + rows + 2, rows, 4)),
             "done": Array.of((torch.arange(rows) % 3 == 1).float()),
         }
-        cases.append(Case(f"{rows} transitions", {"seed": seed + rows, "discount": discount, **given}))
+        given |= {"seed": seed + rows, "discount": discount, "frozen": rows == 3}
+        cases.append(Case(f"{rows} transitions", given))
     return cases
 
 
@@ -177,6 +191,8 @@ def _judge_td(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("untouched", seen["untouched"], "Your function changed a network: its numbers or requires_grad.")
     text = "Your function left a part of a network in another mode, or recording switched otherwise than before."
     yield Finding("modes", seen["modes"], text)
+    yield Finding("batch", seen["batch"], "Your function changed a tensor of the batch.")
+    yield Finding("hooks", seen["hooks"], "Your function left a hook on a network, or removed one.")
     yield Finding("graded", not seen["graded"], "Your function left a .grad behind. It should return the loss only.")
     measured = isinstance(seen["gradients"], list) and len(seen["gradients"]) == len(gradients)
     text = "No gradient could be taken of what you returned."
@@ -245,129 +261,6 @@ td_loss = Exercise(
             "after the end",
             "Your goals count a next state where the episode has ended.",
             lambda case, seen: seen["old runs"] != 0 and _loss_is(case, seen, masked=False),
-        ),
-    ),
-)
-
-
-# A frozen layer, a live input.
-
-
-def _layers(seed: int) -> list[Case]:
-    kinds: list[tuple[str, str, bool, bool]] = [
-        ("a layer in training", "all", False, False),
-        ("some parameters frozen before", "some", False, False),
-        ("all frozen before, evaluating", "none", True, False),
-        ("an input of the wrong width", "some", False, True),
-    ]
-    return [
-        Case(
-            name,
-            {
-                **{"seed": seed + n, "flags": live, "eval": evaluating, "wrong width": wrong},
-                "direction": Array.of(numbers(seed + n + 70, 7, 5)),
-            },
-        )
-        for n, (name, live, evaluating, wrong) in enumerate(kinds)
-    ]
-
-
-def _crossed(case: Case) -> tuple[torch.Tensor, torch.Tensor, nn.Module]:
-    """Return the layer's result, the gradient of its input, and the layer as a call leaves it."""
-    layer, x = crossed(case)
-    y = layer(x)
-    (gradient,) = torch.autograd.grad(y, x, case.given["direction"].tensor())
-    return y.detach(), gradient, layer
-
-
-def _flags_kept(seen: Observation) -> bool:
-    """Return whether an ordinary run leaves requires_grad as it was."""
-    return bool(seen["flags"] if seen["flags at first"] is None else seen["flags at first"])
-
-
-def _judge_crossing(case: Case, seen: Observation) -> Iterator[Finding]:
-    yield Finding("flags", seen["flags"], "Afterwards requires_grad is not what it was for every parameter.")
-    yield Finding("grad mode", seen["grad mode"], "Afterwards recording is still switched off.")
-    yield Finding("gradients", seen["gradients"], "Your function changed the .grad of a parameter.")
-    yield Finding("numbers", seen["numbers"], "Your function changed the numbers of a parameter.")
-    yield Finding("objects", seen["same objects"], "The layer has other parameter objects than before.")
-    yield Finding("modes", seen["modes"], "Your function changed whether the layer is in training or evaluating.")
-    if case.given["wrong width"]:
-        text = "The layer raised, and your function hid that. Let the exception through."
-        yield Finding("raised", seen["raised"], text)
-        return
-    y, gradient, layer = _crossed(case)
-    yield right_value(seen["returned"], y, "What you returned")
-    yield Finding("runs", seen["runs"] == 1, f"The layer ran {seen['runs']} times. Expected one run.")
-    yield Finding("graph", seen["graph"], "What you returned has no graph, so no gradient can go through it.")
-    for name, buffer in layer.named_buffers():
-        yield _entry(seen["buffers"], name, buffer, f"After your function the layer's buffer {name}")
-    if seen["graph"]:
-        if seen["gradient"] is None:
-            yield Finding("reaches x", False, "No gradient reaches x through what you returned.")
-        else:
-            yield right_value(seen["gradient"], gradient, "The gradient of x")
-        leaves = seen["leaves"] if isinstance(seen["leaves"], list) else []
-        reached = [name for name in leaves if name != "x"]
-        text = f"The graph of what you returned also leads to {listed(reached)}."
-        yield Finding("only x", not reached, text)
-
-
-through_frozen = Exercise(
-    id="through_frozen",
-    title="Through a frozen layer",
-    lesson=LESSON,
-    difficulty=4,
-    minutes=20,
-    points=4,
-    call="through_frozen(layer, x)",
-    cases=_layers,
-    judge=_judge_crossing,
-    hints=(
-        "no_grad would cut the way to x. The cut has to be at the parameters.",
-        "Either the layer's parameters do not require a gradient while it runs, and get back what they had whatever "
-        "happens; or the layer runs once with other tensors in their place.",
-        "Note parameter.requires_grad for each. In try: requires_grad_(False) for all, return layer(x). In finally: "
-        "give each back its own. Or torch.func.functional_call(layer, {name: parameter.detach(), ...}, (x,)).",
-    ),
-    misconceptions=(
-        Misconception(
-            "no_grad around it",
-            "What you returned has no graph: the way to x is cut as well. Frozen parameters do not cut it; a switch "
-            "that stops recording does.",
-            lambda case, seen: not seen["graph"] and isinstance(seen["returned"], Array) and seen["flags"],
-        ),
-        Misconception(
-            "frozen for good",
-            "Afterwards all parameters of the layer are frozen. The freezing was to last for this run only.",
-            lambda case, seen: (
-                not _flags_kept(seen)
-                and seen["thawed"] is False
-                and (case.given["wrong width"] or seen["leaves"] == ["x"])
-            ),
-        ),
-        Misconception(
-            "thawed",
-            "Your function switched requires_grad on for parameters that had been frozen before.",
-            lambda case, seen: not _flags_kept(seen) and case.given["flags"] != "all" and seen["thawed"] is True,
-        ),
-        Misconception(
-            "stuck after an error",
-            "When the layer raises, its parameters stay frozen: the line that puts things back is never reached.",
-            lambda case, seen: (
-                case.given["wrong width"] and seen["raised"] is True and not seen["flags"] and _flags_kept(seen)
-            ),
-        ),
-        Misconception(
-            "a copy ran",
-            "A copy of the layer ran. The layer itself saw nothing: its running statistics are those from before.",
-            lambda case, seen: (
-                seen["graph"]
-                and seen["flags"]
-                and seen["leaves"] == ["x"]
-                and isinstance(seen["buffers"], dict)
-                and all(close(seen["buffers"].get(name), buffer) for name, buffer in crossed(case)[0].named_buffers())
-            ),
         ),
     ),
 )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -20,62 +19,19 @@ from course_utils.checks.observing.scenes_06 import (
     players,
     q_networks,
 )
-from course_utils.checks.observing.watch import engine_passes
-from course_utils.graph.saved import kept
-from course_utils.graph.trace import nodes_behind, walk
+from course_utils.checks.observing.watching_06 import (
+    Runs,
+    gradients_in,
+    hooks_in,
+    is_result,
+    modes_of,
+    numbers_in,
+    packs,
+    unmarked,
+)
+from course_utils.graph.trace import nodes_behind
 
 Answer = Callable[..., Any]
-
-
-@contextmanager
-def packs() -> Iterator[list[None]]:
-    """Collect an entry for each tensor that is saved for a backward pass while the body runs."""
-    counted: list[None] = []
-
-    def pack(tensor: torch.Tensor) -> torch.Tensor:
-        counted.append(None)
-        return tensor.detach()
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        yield counted
-
-
-class Runs:
-    """The results of one module: how many, which required a gradient, and whether their graphs still hold anything."""
-
-    def __init__(self, model: nn.Sequential) -> None:
-        self.live: list[bool] = []
-        self._nodes: list[Any] = []
-        self._handle = model[-1].register_forward_hook(self._note)
-
-    def _note(self, module: nn.Module, given: Any, result: torch.Tensor) -> None:
-        self.live.append(result.requires_grad)
-        if result.grad_fn is not None:
-            self._nodes.append(result.grad_fn)
-
-    def held(self) -> bool:
-        """Return whether a graph behind any result still has its saved tensors."""
-        return any(state == "held" for node in walk(self._nodes) for _, state, _ in kept(node))
-
-    def close(self) -> None:
-        self._handle.remove()
-
-
-def _numbers(model: nn.Module) -> list[Array]:
-    return [Array.of(parameter) for parameter in model.parameters()]
-
-
-def _gradients(model: nn.Module) -> list[Any]:
-    return [plain(parameter.grad) for parameter in model.parameters()]
-
-
-def _modes(*models: nn.Module) -> list[bool]:
-    """Return whether recording is on, and the mode of each part of the models."""
-    return [torch.is_grad_enabled(), *(module.training for model in models for module in model.modules())]
-
-
-def _is_result(value: object) -> bool:
-    return type(value) is torch.Tensor and value.requires_grad and value.numel() > 0
 
 
 # Single functions.
@@ -86,7 +42,9 @@ def straight_through(answer: Answer, case: Case) -> Observation:
     given = x.t() if case.given["transposed"] else x * 1
     before = Array.of(given)
     y = answer(given)
-    seen: Observation = {"returned": plain(y), "graph": _is_result(y), "gradient": None}
+    seen: Observation = {"returned": plain(y), "graph": is_result(y), "gradient": None}
+    seen["leaf"] = seen["graph"] and y.is_leaf
+    seen["as before"] = given.requires_grad is case.given["live"] and unmarked(given) and torch.is_grad_enabled()
     direction = case.given["direction"].tensor()
     if x.requires_grad and type(y) is torch.Tensor and y.requires_grad and y.shape == direction.shape:
         (gradient,) = torch.autograd.grad(y, x, direction.to(y.dtype), allow_unused=True)
@@ -99,15 +57,20 @@ def uncut_loss(answer: Answer, case: Case) -> Observation:
     # What the function gets are results, as they would be inside a network.
     given = {name: leaf * 1 for name, leaf in leaves.items()}
     before = {name: Array.of(tensor) for name, tensor in given.items()}
-    with engine_passes(*leaves.values()) as passes:
-        loss = answer(**given)
-    seen: Observation = {"returned": plain(loss), "graph": _is_result(loss), "gradients": None, "leaf": False}
+    passes: list[None] = []
+    # Hooks on the tensors themselves are called also by a pass that ends here.
+    watching = [tensor.register_hook(lambda gradient: passes.append(None)) for tensor in given.values()]
+    loss = answer(*given.values())
+    for handle in watching:
+        handle.remove()
+    as_before = unmarked(*given.values()) and torch.is_grad_enabled()
+    seen: Observation = {"returned": plain(loss), "graph": is_result(loss), "gradients": None, "leaf": False}
     if type(loss) is torch.Tensor and loss.requires_grad and loss.numel() == 1:
         seen["leaf"] = loss.is_leaf
         found = torch.autograd.grad(loss, list(leaves.values()), torch.ones_like(loss), allow_unused=True)
         seen["gradients"] = {name: plain(gradient) for name, gradient in zip(leaves, found, strict=True)}
     untouched = all(Array.of(tensor) == before[name] for name, tensor in given.items())
-    return {**seen, "untouched": untouched, "passes": len(passes)}
+    return {**seen, "untouched": untouched, "passes": len(passes), "as before": as_before}
 
 
 # Models.
@@ -119,8 +82,12 @@ def ema_update(answer: Answer, case: Case) -> Observation:
     given = [*source.parameters(), *source.buffers()]
     places = {name: tensor.data_ptr() for name, tensor in (parameters | buffers).items()}
     versions = {name: tensor._version for name, tensor in parameters.items()}
-    before = flags(target), flags(source), _gradients(source), [Array.of(tensor) for tensor in given]
-    answer(target, source, case.given["decay"])
+    before = flags(target), flags(source), gradients_in(source), [Array.of(tensor) for tensor in given]
+    with torch.set_grad_enabled(case.given["recording"]):
+        rest = gradients_in(target), modes_of(target, source), hooks_in(target, source)
+        answer(target, source, case.given["decay"])
+        rest_after = gradients_in(target), modes_of(target, source), hooks_in(target, source)
+        recording = torch.is_grad_enabled()
     after = dict(target.named_parameters()) | dict(target.named_buffers())
     written = all(tensor._version > versions[name] for name, tensor in parameters.items())
     names_same = after.keys() == parameters.keys() | buffers.keys()
@@ -132,15 +99,18 @@ def ema_update(answer: Answer, case: Case) -> Observation:
         "counted": written,
         "graph": any(tensor.grad_fn is not None for tensor in (*target.parameters(), *target.buffers())),
         "flags": (flags(target), flags(source)) == before[:2],
-        "source": (_gradients(source), [Array.of(tensor) for tensor in given]) == before[2:],
-        "grad mode": torch.is_grad_enabled(),
+        "source": (gradients_in(source), [Array.of(tensor) for tensor in given]) == before[2:],
+        "grad mode": recording is case.given["recording"],
+        "target gradients": rest_after[0] == rest[0],
+        "modes": rest_after[1][1:] == rest[1][1:],
+        "hooks": rest_after[2] == rest[2],
     }
 
 
 def evaluate(answer: Answer, case: Case) -> Observation:
     model, batches = evaluated(case)
     modules = list(model.modules())
-    modes, before = [module.training for module in modules], (flags(model), _gradients(model), _numbers(model))
+    modes, before = [module.training for module in modules], (flags(model), gradients_in(model), numbers_in(model))
     at_first: list[bool] | None = None
     if case.given["bad"] is not None:  # what happens where nothing goes wrong
         answer(model, nn.functional.cross_entropy, Batches(batches))
@@ -149,12 +119,19 @@ def evaluate(answer: Answer, case: Case) -> Observation:
             module.training = mode
     buffers = [Array.of(buffer) for buffer in model.buffers()]
     during: list[bool] = []
+    copies: list[bool] = []
+
+    def note(module: nn.Module, given: Any) -> None:
+        during.append(module.training)
+        copies.append(all(module is not mine for mine in modules))
+
     for module in modules:  # the largest part runs first
-        module.register_forward_pre_hook(lambda module, given: during.append(module.training))
+        module.register_forward_pre_hook(note)
     runs: list[None] = []
     model.body.register_forward_hook(lambda *given: runs.append(None))
     raised = False
     returned: object = None
+    hooks, random = hooks_in(model), torch.get_rng_state()
     with torch.set_grad_enabled(case.given["gradients on"]), packs() as saved:
         try:
             returned = answer(model, nn.functional.cross_entropy, Batches(batches, case.given["bad"]))
@@ -166,11 +143,14 @@ def evaluate(answer: Answer, case: Case) -> Observation:
         "raised": raised,
         "saved": len(saved),
         "in training": any(during),
+        "copied": any(copies),
+        "hooks": hooks_in(model) == hooks,
+        "random": torch.equal(torch.get_rng_state(), random),
         "runs": len(runs),
         "modes": [module.training for module in modules],
         "modes at first": at_first,
         "grad mode": switches == (case.given["gradients on"], False),
-        "model": (flags(model), _gradients(model), _numbers(model)) == before,
+        "model": (flags(model), gradients_in(model), numbers_in(model)) == before,
         "buffers": [Array.of(buffer) for buffer in model.buffers()] == buffers,
     }
 
@@ -197,22 +177,23 @@ def _played(
 ) -> Observation:
     fakes, opinions = Runs(generator), Runs(discriminator)
     before = flags(generator), flags(discriminator)
-    starts = _numbers(generator), _numbers(discriminator)
-    gradients = _gradients(generator), _gradients(discriminator)
-    modes = _modes(generator, discriminator)
+    starts = numbers_in(generator), numbers_in(discriminator)
+    gradients = gradients_in(generator), gradients_in(discriminator)
+    modes, hooks = modes_of(generator, discriminator), hooks_in(generator, discriminator)
     steps: list[None] = []
     optimizer.register_step_post_hook(lambda *given: steps.append(None))
     returned = answer(generator, discriminator, optimizer, *data)
     seen = {
         "returned": plain(returned),
-        "generator": _numbers(generator),
-        "discriminator": _numbers(discriminator),
-        "generator moved": _numbers(generator) != starts[0],
-        "discriminator moved": _numbers(discriminator) != starts[1],
-        "generator gradients": _gradients(generator) == gradients[0],
-        "discriminator gradients": _gradients(discriminator) == gradients[1],
+        "generator": numbers_in(generator),
+        "discriminator": numbers_in(discriminator),
+        "generator moved": numbers_in(generator) != starts[0],
+        "discriminator moved": numbers_in(discriminator) != starts[1],
+        "generator gradients": gradients_in(generator) == gradients[0],
+        "discriminator gradients": gradients_in(discriminator) == gradients[1],
         "flags": [flags(generator), flags(discriminator)] == list(before),
-        "modes": _modes(generator, discriminator) == modes,
+        "modes": modes_of(generator, discriminator) == modes,
+        "hooks": hooks_in(generator, discriminator) == hooks,
         "fakes recorded": any(fakes.live),
         "fakes": len(fakes.live),
         "opinions": len(opinions.live),
@@ -228,25 +209,29 @@ def td_loss(answer: Answer, case: Case) -> Observation:
     live, old = Runs(network), Runs(target_network)
     names = ("states", "actions", "rewards", "next_states", "done")
     batch = tuple(case.given[name].tensor() for name in names)
-    before = flags(network), flags(target_network), _numbers(network), _numbers(target_network)
-    modes = _modes(network, target_network)
+    before = flags(network), flags(target_network), numbers_in(network), numbers_in(target_network)
+    modes, hooks = modes_of(network, target_network), hooks_in(network, target_network)
+    given = [Array.of(tensor) for tensor in batch]
     loss = answer(network, target_network, batch, case.given["discount"])
     seen: Observation = {
         "returned": plain(loss),
-        "graph": _is_result(loss),
+        "graph": is_result(loss),
         "gradients": None,
         "old gradients": None,
         "recorded": any(old.live),
         "runs": len(live.live),
         "old runs": len(old.live),
-        "untouched": (flags(network), flags(target_network), _numbers(network), _numbers(target_network)) == before,
-        "modes": _modes(network, target_network) == modes,
+        "untouched": (flags(network), flags(target_network), numbers_in(network), numbers_in(target_network)) == before,
+        "modes": modes_of(network, target_network) == modes,
+        "hooks": hooks_in(network, target_network) == hooks,
+        "batch": [Array.of(tensor) for tensor in batch] == given,
         "graded": any(p.grad is not None for p in (*network.parameters(), *target_network.parameters())),
     }
     if type(loss) is torch.Tensor and loss.requires_grad and loss.numel() == 1 and seen["untouched"]:
-        every = [*network.parameters(), *target_network.parameters()]
+        old_leaves = [parameter for parameter in target_network.parameters() if parameter.requires_grad]
+        every = [*network.parameters(), *old_leaves]
         found = torch.autograd.grad(loss, every, torch.ones_like(loss), allow_unused=True)
-        half = len(list(network.parameters()))
+        half = len(every) - len(old_leaves)
         seen["gradients"] = [plain(gradient) for gradient in found[:half]]
         seen["old gradients"] = any(gradient is not None for gradient in found[half:])
     return seen
@@ -255,18 +240,21 @@ def td_loss(answer: Answer, case: Case) -> Observation:
 def through_frozen(answer: Answer, case: Case) -> Observation:
     layer, leaf = crossed(case)
     x = leaf * 1
-    before = flags(layer), _gradients(layer), _numbers(layer), [module.training for module in layer.modules()]
-    objects = list(layer.parameters())
-    names = {id(parameter): name for name, parameter in layer.named_parameters()} | {id(leaf): "x"}
-    runs: list[None] = []
-    layer[0].register_forward_hook(lambda *given: runs.append(None))
+    objects = dict(layer.named_parameters())
+    names = {id(parameter): name for name, parameter in objects.items()} | {id(leaf): "x"}
+    modes = [module.training for module in layer.modules()]
+    before = flags(layer), gradients_in(layer), numbers_in(layer)
+    runs: list[bool] = []
+    first = layer[0]
+    first.register_forward_hook(lambda module, *given: runs.append(module is first))
+    hooks = hooks_in(layer)
     at_first: bool | None = None
     thawing: dict[str, bool] = {}
     if case.given["wrong width"]:  # what happens where nothing goes wrong
         answer(layer, torch.ones(4, 3))
-        thawing = flags(layer)
+        thawing = {name: parameter.requires_grad for name, parameter in objects.items()}
         at_first = thawing == before[0]
-        for name, parameter in layer.named_parameters():
+        for name, parameter in objects.items():
             parameter.requires_grad_(before[0][name])
     raised = False
     y: object = None
@@ -276,27 +264,29 @@ def through_frozen(answer: Answer, case: Case) -> Observation:
         if not case.given["wrong width"]:
             raise
         raised = True
-    after = flags(layer), _gradients(layer), _numbers(layer), [module.training for module in layer.modules()]
-    thawing = thawing or after[0]
-    same = len(objects) == len(list(layer.parameters())) and all(
-        mine is its for mine, its in zip(objects, layer.parameters(), strict=True)
-    )
+    # The parameters that the layer had are looked at, also where it has others now.
+    now_flags = {name: parameter.requires_grad for name, parameter in objects.items()}
+    after = now_flags, gradients_in(layer), numbers_in(layer)
+    thawing = thawing or now_flags
+    now = dict(layer.named_parameters())
+    same = now.keys() == objects.keys() and all(now[name] is parameter for name, parameter in objects.items())
     seen: Observation = {
         "returned": plain(y),
         "raised": raised,
-        "graph": _is_result(y),
+        "graph": is_result(y),
         "gradient": None,
         "leaves": [],
         "flags": before[0] == after[0],
         "flags at first": at_first,
-        "thawed": any(now and not before[0][name] for name, now in thawing.items()),
+        "thawed": any(flag and not before[0][name] for name, flag in thawing.items()),
         "gradients": before[1] == after[1],
         "numbers": before[2] == after[2],
-        "modes": before[3] == after[3],
+        "modes": [module.training for module in layer.modules()] == modes,
+        "hooks": hooks_in(layer) == hooks,
         "same objects": same,
         "buffers": {name: Array.of(buffer) for name, buffer in layer.named_buffers()},
         "grad mode": torch.is_grad_enabled(),
-        "runs": len(runs),
+        "runs": sum(runs),
     }
     direction = case.given["direction"].tensor()
     if type(y) is torch.Tensor and y.requires_grad and y.shape == direction.shape:

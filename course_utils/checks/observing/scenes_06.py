@@ -42,6 +42,7 @@ def players(case: Case) -> tuple[nn.Sequential, nn.Sequential]:
         stale(model, own + 50)
     if case.given["frozen"]:
         discriminator[0].bias.requires_grad_(False)
+        discriminator.eval()
     return generator, discriminator
 
 
@@ -51,6 +52,8 @@ def q_networks(case: Case) -> tuple[nn.Sequential, nn.Sequential]:
     live, old = (nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3)) for _ in range(2))
     seeded(live, seed)
     seeded(old, seed + 1)
+    if case.given["frozen"]:
+        old[0].bias.requires_grad_(False)
     return live, old
 
 
@@ -77,9 +80,11 @@ def _remember(norm: Any, seed: int, batches: int) -> None:
 def average_pair(case: Case) -> tuple[nn.Module, nn.Module]:
     """Return the average and the model that it follows."""
     target, source = averaged(case, case.given["seed"]), averaged(case, case.given["seed"] + 1)
-    for number, parameter in enumerate(target.parameters()):
-        parameter.requires_grad_({"all": True, "none": False, "some": number % 2 == 0}[case.given["live"]])
+    stale(target, case.given["seed"] + 4)
     stale(source, case.given["seed"] + 2)
+    for number, (mine, its) in enumerate(zip(target.parameters(), source.parameters(), strict=True)):
+        mine.requires_grad_({"all": True, "none": False, "some": number % 2 == 0}[case.given["live"]])
+        its.requires_grad_(case.given["live"] != "some" or number % 3 == 0)
     return target, source
 
 
@@ -109,7 +114,10 @@ def evaluated(case: Case) -> tuple[Forked, list[Batch]]:
     _remember(model.body[1], seed + 7, 4)
     stale(model, seed + 30)
     for name, module in model.named_modules():
-        module.training = case.given["modes"] == "train" or (case.given["modes"] == "mixed" and "1" not in name)
+        in_head, numbered_one = name.startswith("head"), "1" in name
+        module.training = {"train": True, "eval": False, "mixed": not numbered_one, "head": in_head}[
+            case.given["modes"]
+        ]
     batches = []
     for number, size in enumerate(case.given["sizes"]):
         inputs = numbers(seed + 40 + number, size, 4).requires_grad_(case.given["live inputs"])

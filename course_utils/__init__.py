@@ -1,7 +1,7 @@
 """See what PyTorch's autograd does, and check what you write about it.
 
 `trace`, `saved` and `draw` show a recorded graph; `record_backward` and `step` show a backward pass over it.
-`check`, `hint`, `solution` and `progress` belong to the exercises.
+`predict` asks before it shows. `check`, `hint`, `solution` and `progress` belong to the exercises.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from course_utils.graph.record import record_backward as record_backward
     from course_utils.graph.saved import saved as saved
     from course_utils.graph.trace import trace as trace
+    from course_utils.pictures.prediction import predict as predict
     from course_utils.pictures.stepper import step as step
     from course_utils.pictures.svg import draw as draw
 
@@ -27,6 +28,7 @@ _HOME = {
     "check": "checks.check",
     "draw": "pictures.svg",
     "hint": "checks.guidance",
+    "predict": "pictures.prediction",
     "progress": "checks.progress",
     "record_backward": "graph.record",
     "saved": "graph.saved",

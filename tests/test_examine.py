@@ -356,6 +356,11 @@ def test_a_judge_that_fails_is_not_blamed_on_the_learner():
     assert result.messages[0].startswith("The check itself failed on your answer (ZeroDivisionError).")
 
 
+def test_a_misconception_that_cannot_read_what_was_seen_explains_nothing():
+    blind = Misconception("blind", "It is blind.", lambda case, seen: seen["not there"] > 1)
+    assert verdict(lambda x: x * 5, misconceptions=(blind,)).misconceptions == ()
+
+
 def test_messages_come_in_the_order_of_the_cases():
     def judge_two(case, seen):
         yield Finding("a", False, "first a")

@@ -91,3 +91,14 @@ def test_warnings_and_stderr_are_caught(capsys):
 def test_autocast_does_not_reach_the_body():
     with torch.autocast("cpu", dtype=torch.bfloat16), guarded(5):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
+
+
+def test_a_profiler_goes_on():
+    import cProfile
+
+    with cProfile.Profile() as profile:
+        before = sys.getprofile()
+        with guarded(0):
+            pass
+        assert sys.getprofile() is before
+    assert profile.getstats()

@@ -10,7 +10,7 @@ import torch
 
 from course_utils.checks.blame import raised_by_learner
 from course_utils.checks.data import Case, Observation, Raised, TimedOut, decode, encode
-from course_utils.checks.exercise import Exercise, Finding, Outcome, Seen, Verdict, unusable
+from course_utils.checks.exercise import Exercise, Finding, Misconception, Outcome, Seen, Verdict, unusable
 from course_utils.checks.guard import guarded
 from course_utils.checks.timelimit import TimeUp, time_limit
 
@@ -99,7 +99,7 @@ def judge(exercise: Exercise, pairs: Iterable[tuple[Case, Seen]], warnings: tupl
         return Verdict(exercise.id, "correct", exercise.points, (), tuple(findings), (), warnings)
     unjudged = any(finding.prop == "judged" for finding in findings)
     known = () if unjudged else exercise.misconceptions
-    held = [wrong for wrong in known if all(wrong.explains(case, seen) for case, seen in failed)]
+    held = [wrong for wrong in known if all(_explains(wrong, case, seen) for case, seen in failed)]
     first: dict[str, str] = {}
     for finding in findings:
         if not finding.ok:
@@ -119,6 +119,13 @@ def _judged(exercise: Exercise, case: Case, seen: Observation) -> list[Finding]:
             "course, restart the kernel. Otherwise the check has a bug: please report it with your answer."
         )
         return [Finding("judged", False, message)]
+
+
+def _explains(wrong: Misconception, case: Case, seen: Seen) -> bool:
+    try:
+        return wrong.explains(case, seen)
+    except Exception:  # forged data, which no misconception explains
+        return False
 
 
 def _exception(seen: Raised) -> str:

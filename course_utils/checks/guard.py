@@ -61,7 +61,8 @@ def _session() -> Iterator[tuple[Any, tuple[Any, ...]]]:
     """Yield functions that put the session back, with what they need. The last ones are called first."""
     yield sys.setrecursionlimit, (sys.getrecursionlimit(),)
     yield sys.settrace, (sys.gettrace(),)
-    yield sys.setprofile, (sys.getprofile(),)
+    if callable(profile := sys.getprofile()) or profile is None:  # cProfile's cannot be put back, and nothing moved it
+        yield sys.setprofile, (profile,)
     if threading.current_thread() is threading.main_thread() and (handler := signal.getsignal(signal.SIGINT)):
         yield signal.signal, (signal.SIGINT, handler)
     yield random.setstate, (random.getstate(),)

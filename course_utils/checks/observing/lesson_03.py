@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+import torch._dynamo  # the first optimizer or dispatch mode would import it, out of the time that learner code has
 
 from course_utils.checks.data import Array, Case, Observation, Value, plain, type_name
 from course_utils.checks.observing.scenes_03 import Batch, keeping, partly_freed, stack, trainee

@@ -86,6 +86,34 @@ def reverse_in_place(x, strength):
     return x.clone()
 
 
+def for_one_dtype(function):
+    return lambda x, amount: function(x.float(), amount)
+
+
+def and_then(function, action):
+    """Return `function` with a side effect."""
+
+    def both(*given):
+        result = function(*given)
+        action(*given)
+        return result
+
+    return both
+
+
+def retain(x, amount):
+    if x.requires_grad:
+        x.retain_grad()
+
+
+def switch_on(*given):
+    torch.set_grad_enabled(True)
+
+
+def switch_off(*given):
+    torch.set_grad_enabled(False)
+
+
 # clip_passing
 
 
@@ -167,6 +195,35 @@ def saliency_by_seed(model, images, labels):
     for module, training in modes:
         module.training = training
     return pixels.grad.abs().max(dim=1).values
+
+
+def saliency_on_a_copy(model, images, labels):
+    model = copy.deepcopy(model).eval().requires_grad_(False)
+    with torch.enable_grad():
+        pixels = images.clone().requires_grad_()
+        model(pixels).gather(1, labels[:, None]).sum().backward()
+    return pixels.grad.abs().amax(1)
+
+
+def saliency_by_func(model, images, labels):
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        return torch.func.grad(lambda x: model(x)[range(len(labels)), labels].sum())(images).detach().abs().amax(1)
+    finally:
+        for module, training in modes.items():
+            module.training = training
+
+
+def saliency_with_norms_in_evaluation(model, images, labels):
+    """Puts batch norms into evaluation mode, and no other module."""
+    norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d) and module.training]
+    for norm in norms:
+        norm.eval()
+    result = maps_of(model, images, labels, evaluating=False)
+    for norm in norms:
+        norm.train()
+    return result
 
 
 def saliency_and_gradients(model, images, labels):
@@ -372,6 +429,14 @@ def gradients_clearing_all_hooks(model, names, x, loss_fn):
             module._forward_hooks.clear()
 
 
+def gradients_without_writes(model, names, x, loss_fn):
+    """Switches off writes in place, and leaves them off."""
+    for module in model.modules():
+        if isinstance(module, nn.ReLU):
+            module.inplace = False
+    return gradients_by_hooks(model, names, x, loss_fn)
+
+
 def gradients_of_inputs(model, names, x, loss_fn):
     found, handles = {name: [] for name in names}, []
     for name in names:
@@ -555,6 +620,13 @@ def rescue_by_new_layers(model):
     rescue_with(nn.init.orthogonal_)(model)
 
 
+def rescue_deaf(model):
+    """Gradients arrive, but the first layer hardly listens to the input."""
+    rescue_by_kaiming(model)
+    model[0].weight.data.mul_(1e-4)
+    nn.init.normal_(model[0].bias)
+
+
 def rescue_with_ones(model):
     rescue_with(lambda weight: nn.init.constant_(weight, 1 / weight.shape[1]))(model)
 
@@ -564,7 +636,7 @@ RIGHT = {
     "hook_order": [ORDER, tuple(ORDER)],
     "reverse_gradient": [hooked(turn), lambda x, s: Reversal.apply(x, s), reverse_by_arithmetic, reverse_by_node],
     "clip_passing": [hooked(shorten), lambda x, most: Clip.apply(x, most), hooked(clip_with_if)],
-    "saliency": [maps_of, saliency_by_seed],
+    "saliency": [maps_of, saliency_by_seed, saliency_on_a_copy, saliency_by_func],
     "layer_gradients": [gradients_by_hooks, gradients_by_edges, gradients_by_moving],
     "gradient_log": [log_by_backward_hooks, log_by_results],
     "diagnosis": [DIAGNOSIS, dict(reversed(DIAGNOSIS.items()))],
@@ -636,6 +708,10 @@ WRONG = {
         lambda x, strength: x.detach().requires_grad_(),
         lambda x, strength: (1 + strength) * x.data - strength * x.data,
         lambda x, strength: [Reversal.apply(x, strength)],
+        for_one_dtype(hooked(turn)),
+        and_then(hooked(turn), retain),
+        and_then(hooked(turn), switch_on),
+        and_then(hooked(turn), switch_off),
     ],
     "clip_passing": [
         clip_what_leaves,
@@ -646,6 +722,9 @@ WRONG = {
         hooked(lambda gradient, most: gradient * torch.clamp(most / gradient.norm() ** 2, max=1)),
         lambda x, most: x * torch.clamp(most / x.norm(), max=1),
         lambda x, most: x.clone(),
+        for_one_dtype(hooked(shorten)),
+        and_then(hooked(shorten), retain),
+        and_then(hooked(shorten), switch_on),
     ],
     "saliency": [
         saliency_and_zero_grad,
@@ -654,6 +733,8 @@ WRONG = {
         saliency_freezing,
         saliency_on_the_images,
         saliency_one_by_one,
+        saliency_with_norms_in_evaluation,
+        and_then(maps_of, switch_on),
         partial(maps_of, score=lambda scores, labels: scores.max(1).values.sum()),
         partial(maps_of, score=lambda scores, labels: scores.sum()),
         partial(maps_of, score=lambda scores, labels: scores[:, labels].sum()),
@@ -670,6 +751,8 @@ WRONG = {
         gradients_one_by_one,
         gradients_clearing_all_hooks,
         gradients_of_inputs,
+        gradients_without_writes,
+        and_then(gradients_by_hooks, switch_off),
         lambda model, names, x, loss_fn: {name: [None] for name in names},
         lambda model, names, x, loss_fn: {name: None for name in names},
         lambda model, names, x, loss_fn: [loss_fn(model(x))],
@@ -678,6 +761,7 @@ WRONG = {
         broken_gradient_log,
         log_with(finish=False),
         log_with(keep=True),
+        and_then(log_by_results, switch_off),
         log_with(convert=lambda norm: norm.item() ** 2),
         lambda model, batches, loss_fn: log_by_backward_hooks(model, list(batches) * 2, loss_fn),
         lambda model, batches, loss_fn: log_by_backward_hooks(model, list(batches)[:1], loss_fn),
@@ -696,6 +780,7 @@ WRONG = {
         rescue_by_hooks,
         rescue_by_new_layers,
         rescue_with_ones,
+        rescue_deaf,
         rescue_with(nn.init.eye_),
         rescue_with(nn.init.xavier_normal_),
         rescue_with(nn.init.zeros_),

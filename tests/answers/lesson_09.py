@@ -22,6 +22,34 @@ SYMPTOMS = {
 }
 
 
+def by_grad(parameters, optimizer, loss):
+    """A step whose gradients come from torch.autograd.grad."""
+    for p, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+        p.grad = gradient
+    optimizer.step()
+    return loss.item()
+
+
+def leaving(answer, mess):
+    """A right answer that leaves something behind: mess(model) runs when it is done."""
+
+    def left_behind(model, *given):
+        returned = answer(model, *given)
+        mess(model)
+        return returned
+
+    return left_behind
+
+
+MESSES = [
+    lambda model: torch.set_grad_enabled(False),
+    lambda model: torch.autograd.set_detect_anomaly(True),
+    lambda model: torch.set_default_dtype(torch.float64),
+    lambda model: next(model.parameters()).requires_grad_(False),
+    lambda model: model.register_full_backward_pre_hook(lambda *given: None),
+]
+
+
 def step(optimizer, loss):
     optimizer.zero_grad()
     loss.backward()
@@ -62,6 +90,15 @@ def classes_by_hand(model, optimizer, batches):
     return [losses, sum(right) / len(right)]
 
 
+def classes_by_grad(model, optimizer, batches):
+    losses, right = [], []
+    for inputs, targets in batches:
+        scores = model(inputs)
+        right.append(scores.argmax(dim=-1) == targets)
+        losses.append(by_grad(list(model.parameters()), optimizer, cross_entropy(scores, targets)))
+    return losses, torch.cat(right).double().mean().item()
+
+
 # fit_penalised
 
 
@@ -79,6 +116,33 @@ def penalised(penalty, keep=float):
     return fit_penalised
 
 
+def penalised_in_two_passes(model, optimizer, batches, weight):
+    losses = []
+    for inputs, targets in batches:
+        optimizer.zero_grad()
+        error, penalty = mse_loss(model(inputs), targets), weight * squares(model)
+        error.backward()
+        penalty.backward()
+        optimizer.step()
+        losses.append((error + penalty).item())
+    return losses
+
+
+def penalised_by_formula(model, optimizer, batches, weight):
+    """The penalty's gradient is 2 * weight * p. It is added by hand."""
+    losses = []
+    for inputs, targets in batches:
+        error = mse_loss(model(inputs), targets)
+        losses.append(error.item() + weight * squares(model).item())
+        optimizer.zero_grad(set_to_none=False)
+        error.backward()
+        for p in model.parameters():
+            if p.requires_grad:
+                p.grad = 2 * weight * p.detach() + (0 if p.grad is None else p.grad)
+        optimizer.step()
+    return losses
+
+
 def penalised_rewrapped(model, optimizer, batches, weight):
     losses = []
     for inputs, targets in batches:
@@ -89,7 +153,7 @@ def penalised_rewrapped(model, optimizer, batches, weight):
 
 
 def penalised_by_decay(model, optimizer, batches, weight):
-    """The same steps by weight decay, and the losses besides."""
+    """Nearly the same steps by weight decay, which stays in the caller's optimizer and skips unused parameters."""
     for group in optimizer.param_groups:
         group["weight_decay"] = 2 * weight
     losses = []
@@ -97,6 +161,12 @@ def penalised_by_decay(model, optimizer, batches, weight):
         loss = mse_loss(model(inputs), targets)
         losses.append(loss.item() + weight * sum(float(p.detach().pow(2).sum()) for p in model.parameters()))
         step(optimizer, loss)
+    return losses
+
+
+def penalised_by_decay_and_back(model, optimizer, batches, weight):
+    losses = penalised_by_decay(model, optimizer, batches, weight)
+    optimizer.param_groups[0]["weight_decay"] = 0
     return losses
 
 
@@ -170,6 +240,26 @@ class ReluLast(Net):
         for layer in self.layers:
             x = layer(x).relu()
         return self.scale * x
+
+
+class ScaleOfOneRow(Net):
+    def __init__(self, sizes, mean):
+        super().__init__(sizes, mean)
+        self.scale = nn.Parameter(torch.ones(1, sizes[-1]))
+
+
+class ConstantStart(Net):
+    def __init__(self, sizes, mean):
+        super().__init__(sizes, mean)
+        for layer in self.layers:
+            nn.init.zeros_(layer.weight)
+
+
+KEPT = {}
+
+
+def one_model_for_all(sizes, mean):
+    return KEPT.setdefault(tuple(sizes), Net(sizes, mean))
 
 
 class Shift(nn.Module):
@@ -259,7 +349,25 @@ def retrain_by_copying_numbers(model, head, batches):
     return losses
 
 
+def retrain_without_optimizer(model, head, batches):
+    model.head, losses = head, []
+    for inputs, targets in batches:
+        loss = cross_entropy(model(inputs), targets)
+        gradients = torch.autograd.grad(loss, list(model.parameters()))
+        with torch.no_grad():
+            for p, gradient in zip(model.parameters(), gradients, strict=True):
+                p -= 0.1 * gradient
+        losses.append(loss.item())
+    return losses
+
+
 # fit_scheduled
+
+
+def scheduled_and_put_back(model, optimizer, scheduler, batches, epochs):
+    rates = scheduled()(model, optimizer, scheduler, batches, epochs)
+    optimizer.param_groups[0]["lr"] = rates[0]
+    return rates
 
 
 def scheduled(before=False, by_batch=False, rate_after=False, hand=False):
@@ -432,6 +540,18 @@ def points_in_place(points, wanted, steps):
     return points, losses
 
 
+def points_of_formula(points, wanted, steps):
+    losses = []
+    for _ in range(steps):
+        lines = points[:, None] - points
+        lengths = lines.pow(2).sum(-1).sqrt()
+        losses.append((lengths - wanted).pow(2).mean().item())
+        away = torch.where(lengths > 0, (lengths - wanted) / lengths, 0.0)
+        pulls = (away + away.T)[..., None] * lines
+        points = points - 2 / len(points) ** 2 * pulls.sum(1)
+    return points, losses
+
+
 # fine_tune
 
 
@@ -457,6 +577,15 @@ def tuned(evaluate=True, clear=True, record=False, everything=False, thaw=False,
 
 
 def tuned_with_own_care(backbone, head, optimizer, batches):
+    held = optimizer.param_groups[0]["params"]
+    try:
+        return tuned_with_fewer_parameters(backbone, head, optimizer, batches)
+    finally:
+        optimizer.param_groups[0]["params"] = held
+
+
+def tuned_with_fewer_parameters(backbone, head, optimizer, batches):
+    """The caller's optimizer has lost the backbone afterwards."""
     optimizer.param_groups[0]["params"] = list(head.parameters())
     backbone.eval()
     losses = []
@@ -483,6 +612,23 @@ def tuned_without_recording(backbone, head, optimizer, batches):
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
+    return losses
+
+
+def tuned_with_another_optimizer(backbone, head, optimizer, batches):
+    other = torch.optim.SGD(head.parameters(), lr=0.1, momentum=0.9, weight_decay=0.1)
+    return tuned()(backbone, head, other, batches)
+
+
+def tuned_with_batch_norm_alone(backbone, head, optimizer, batches):
+    """Dropout stays on."""
+    for module in backbone.modules():
+        module.train(not isinstance(module, nn.BatchNorm1d))
+    losses = []
+    for inputs, targets in batches:
+        with torch.no_grad():
+            features = backbone(inputs)
+        losses.append(step(optimizer, cross_entropy(head(features), targets)))
     return losses
 
 
@@ -662,6 +808,47 @@ def checkup_leaving_hooks_after_an_error(model, optimizer, step):
     return report
 
 
+def checkup_of_values(model, optimizer, step):
+    """Compares numbers where it should compare objects."""
+    held = [p for group in optimizer.param_groups for p in group["params"]]
+    equal = {
+        name for name, p in model.named_parameters() if any(p.shape == q.shape and torch.equal(p, q) for q in held)
+    }
+    report = checkup(model, optimizer, step)
+    report["not_in_optimizer"] = [name for name, p in model.named_parameters() if p.requires_grad and name not in equal]
+    return report
+
+
+def checkup_of_one_group(model, optimizer, step):
+    report = checkup(model, optimizer, step)
+    held = {id(p) for p in optimizer.param_groups[0]["params"]}
+    report["not_in_optimizer"] = [name for name, p in model.named_parameters() if p.requires_grad and id(p) not in held]
+    return report
+
+
+def checkup_of_frozen_too(model, optimizer, step):
+    report = checkup(model, optimizer, step)
+    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    report["not_in_optimizer"] = [name for name, p in model.named_parameters() if id(p) not in held]
+    return report
+
+
+def checkup_zeros_are_none(model, optimizer, step):
+    """Takes a gradient of zeros for none."""
+    came, handles = set(), []
+    for name, p in model.named_parameters():
+        if p.requires_grad:
+            note = lambda grad, name=name: came.add(name) if grad.any() else None  # noqa: E731
+            handles.append(p.register_hook(note))
+    try:
+        report = checkup(model, optimizer, step)
+    finally:
+        for handle in handles:
+            handle.remove()
+    report["no_gradient"] = [name for name, p in model.named_parameters() if p.requires_grad and name not in came]
+    return report
+
+
 def checkup_with_frozen(model, optimizer, step):
     report = checkup(model, optimizer, step)
     report["no_gradient"] |= {name for name, p in model.named_parameters() if not p.requires_grad}
@@ -690,21 +877,27 @@ def checkup_by_numbers(model, optimizer, step):
 
 RIGHT = {
     "predict_symptoms": [SYMPTOMS, dict(reversed(SYMPTOMS.items()))],
-    "fit_classes": [classifier(), classes_by_hand],
+    "fit_classes": [classifier(), classes_by_hand, classes_by_grad],
     "fit_penalised": [
         penalised(squares),
         penalised(lambda model: sum(p.norm() ** 2 for p in model.parameters())),
-        penalised_by_decay,
+        penalised_in_two_passes,
+        penalised_by_formula,
     ],
-    "make_model": [lambda sizes, mean: Net(sizes, mean), model_of_parts, lambda sizes, mean: Named(sizes, mean)],
-    "retrain": [retrain_with(lambda model: model.parameters()), retrain_and_add],
+    "make_model": [
+        lambda sizes, mean: Net(sizes, mean),
+        model_of_parts,
+        lambda sizes, mean: Named(sizes, mean),
+        lambda sizes, mean: ScaleOfOneRow(sizes, mean),
+    ],
+    "retrain": [retrain_with(lambda model: model.parameters()), retrain_and_add, retrain_without_optimizer],
     "fit_scheduled": [scheduled(), scheduled_by_groups],
     "fit_masked": [
         masked_loop(by_product, how=lambda w, limit: w.detach().clamp_(-limit, limit)),
         masked_with_copy,
         masked_loop(through_where),
     ],
-    "fit_points": [points_with(safe_root), points_by_norm, points_by_cdist],
+    "fit_points": [points_with(safe_root), points_by_norm, points_by_cdist, points_of_formula],
     "fine_tune": [tuned(), tuned_with_own_care, tuned_without_recording],
     "fit_best": [best(), best_by_index],
     "checkup": [checkup, checkup_by_tensor_hooks],
@@ -765,8 +958,15 @@ WRONG = {
         classifier(again=True),
         classifier(lambda scores, targets: cross_entropy(scores, targets, reduction="sum")),
         lambda model, optimizer, batches: ([], 0.0),
+        *(leaving(classifier(), mess) for mess in MESSES),
     ],
     "fit_penalised": [
+        penalised_by_decay,
+        penalised_by_decay_and_back,
+        penalised(lambda model: sum(p.pow(2).sum() for p in model.parameters() if p.requires_grad)),
+        penalised(lambda model: sum(p.pow(2).sum() for p in model.state_dict(keep_vars=True).values())),
+        penalised(lambda model: sum(p.pow(2).sum() for _, p in model.named_parameters(remove_duplicate=False))),
+        *(leaving(penalised(squares), mess) for mess in MESSES),
         penalised(squares, keep=lambda loss: loss),
         penalised(lambda model: squares(model[0]) + squares(model[2]).detach()),
         penalised(lambda model: sum(p.norm() for p in model.parameters())),
@@ -781,17 +981,23 @@ WRONG = {
         lambda sizes, mean: Net(sizes, torch.zeros_like(mean)),
         lambda sizes, mean: nn.Sequential(*(nn.Linear(a, b) for a, b in pairwise(sizes))),
         lambda sizes, mean: nn.Linear(sizes[0], sizes[-1]),
+        lambda sizes, mean: Net(sizes, mean).double(),
+        lambda sizes, mean: ConstantStart(sizes, mean),
+        one_model_for_all,
     ],
     "retrain": [
         retrain_by_copying_numbers,
         retrain_with(lambda model: model.body.parameters()),
         retrain_with(lambda model: model.parameters(), lambda head: head.eval()),
         lambda model, head, batches: [],
+        *(leaving(retrain_with(lambda model: model.parameters()), mess) for mess in MESSES),
     ],
     "fit_scheduled": [
         scheduled(before=True, by_batch=True),
         scheduled(before=True, rate_after=True),
         scheduled_never_turning_last,
+        scheduled_and_put_back,
+        *(leaving(scheduled(), mess) for mess in MESSES),
         lambda model, optimizer, scheduler, batches, epochs: [],
         lambda model, optimizer, scheduler, batches, epochs: scheduler,
     ],
@@ -802,6 +1008,7 @@ WRONG = {
         masked_loop(by_product, "before", how=lambda w, limit: w.detach().clamp_(-limit, limit)),
         masked_bias_too,
         masked_at_the_end,
+        *(leaving(masked_loop(by_product), mess) for mess in MESSES),
         masked_loop(lambda hidden, mask: hidden * (mask > 0)),
     ],
     "fit_points": [
@@ -810,11 +1017,20 @@ WRONG = {
         points_with(lambda squares: safe_root(squares).detach().requires_grad_()),
         points_with(safe_root, lambda gradient: gradient.clamp(-0.1, 0.1)),
         points_in_place,
+        lambda *given: [points_by_norm(*given)[0].requires_grad_(), points_by_norm(*given)[1]],
+        lambda *given: (points_by_norm(*given), torch.set_grad_enabled(False))[0],
         lambda points, wanted, steps: (points, []),
     ],
     "fine_tune": [
         tuned_and_put_back,
         tuned_zeros,
+        tuned_with_fewer_parameters,
+        tuned_with_another_optimizer,
+        tuned_with_batch_norm_alone,
+        lambda backbone, head, *given: leaving(lambda model, *more: tuned()(backbone, model, *more), MESSES[3])(
+            head, *given
+        ),
+        *(leaving(tuned(), mess) for mess in (*MESSES[:3], *MESSES[4:])),
         tuned(evaluate=False, clear=False),
         tuned(record=True, thaw=True),
         lambda backbone, head, optimizer, batches: [],
@@ -825,6 +1041,7 @@ WRONG = {
         best(keep=lambda loss: loss),
         best(keep=lambda loss: loss.detach()),
         best(evaluate=False),
+        *(leaving(best(), mess) for mess in MESSES),
         best(back_at_end=False),
         best(silent=False, keep=lambda loss: loss),
         lambda model, optimizer, batches, validation, epochs: ({}, 0.0, []),
@@ -834,6 +1051,12 @@ WRONG = {
         checkup_leaving_hooks_after_an_error,
         checkup_swallowing,
         checkup_by_numbers,
+        checkup_of_values,
+        checkup_of_one_group,
+        checkup_of_frozen_too,
+        checkup_zeros_are_none,
+        *(leaving(checkup, mess) for mess in MESSES),
+        leaving(checkup, lambda model: model.eval()),
         changed(checkup, before=lambda model, optimizer: optimizer.zero_grad()),
         changed(checkup_by_looking, before=lambda model, optimizer: model.zero_grad()),
         changed(checkup, after=lambda report: {name: [] for name in report}),

@@ -103,6 +103,36 @@ def nothing(ctx, g):
     from_y(ctx, g)
 
 
+def from_y_in_place(ctx, g):
+    return g.mul_((1 - ctx.saved_tensors[0] ** 2) ** 1.5)
+
+
+def from_y_in_place_at_first(ctx, g):
+    return from_y(ctx, g) if torch.is_grad_enabled() else from_y_in_place(ctx, g)
+
+
+def gradients_off_after(answer):
+    """An answer that leaves gradient mode off."""
+
+    def run(*args):
+        result = answer(*args)
+        torch.set_grad_enabled(False)
+        return result
+
+    return run
+
+
+def hooked(answer):
+    """An answer that leaves a hook on its input."""
+
+    def run(x, *args):
+        if x.requires_grad:
+            x.register_hook(lambda g: g)
+        return answer(x, *args)
+
+    return run
+
+
 # clamp_inward
 
 
@@ -156,6 +186,51 @@ def clamper(passes, nones=2):
 
 def inward(x, g, low, high):
     return ((x >= low) & (x <= high)) | ((x < low) & (g < 0)) | ((x > high) & (g > 0))
+
+
+class ClampInPlace(ClampInward):
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        g[((x < ctx.low) & (g > 0)) | ((x > ctx.high) & (g < 0))] = 0
+        return g, None, None
+
+
+class ClampInSingle(ClampInward):
+    @staticmethod
+    def backward(ctx, g):
+        gradient, *rest = ClampInward.backward(ctx, g.float())
+        return gradient.to(g.dtype), *rest
+
+
+class ClampOnCtx(Function):
+    @staticmethod
+    def forward(ctx, x, low, high):
+        ctx.x, ctx.range = x, (low, high)
+        return x.clamp(low, high)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * inward(ctx.x, g, *ctx.range), None, None
+
+
+class ClampOnTheClass(Function):
+    """Keeps its bounds where a later call overwrites them."""
+
+    @staticmethod
+    def forward(ctx, x, low, high):
+        ClampOnTheClass.range = low, high
+        ctx.save_for_backward(x)
+        return x.clamp(low, high)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * inward(ctx.saved_tensors[0], g, *ClampOnTheClass.range), None, None
+
+
+def clamp_writing_to_x(x, low, high):
+    x.data.clamp_(low, high)
+    return clamp_inward(x, low, high)
 
 
 # swish
@@ -236,6 +311,30 @@ class CopyingSwish(Function):
         return x * torch.sigmoid(beta * x)
 
     backward = Swish.backward
+
+
+class SwishInPlace(Swish):
+    @staticmethod
+    def backward(ctx, g):
+        to_x, to_beta = Swish.backward(ctx, g)
+        g.copy_(to_x)
+        return g, to_beta
+
+
+class SwishDeleting(Function):
+    """Takes its attributes away in backward: nothing outlives the pass, and no version is compared."""
+
+    @staticmethod
+    def forward(ctx, x, beta):
+        ctx.given = x, beta
+        return x * torch.sigmoid(beta * x)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, beta = ctx.given
+        del ctx.given
+        s = torch.sigmoid(beta * x)
+        return g * (s + beta * x * s * (1 - s)), g * x**2 * s * (1 - s)
 
 
 # agrees
@@ -441,6 +540,24 @@ class LogCoshOfACopy(LogCosh):
         return x.cosh().log()
 
 
+class LogCoshOnCtx(LogCosh):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.x = x
+        return x.cosh().log()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.x.tanh()
+
+
+class LogCoshInPlace(LogCosh):
+    @staticmethod
+    def backward(ctx, g):
+        slope = ctx.saved_tensors[0].tanh()
+        return g * slope if torch.is_grad_enabled() else g.mul_(slope)
+
+
 # thrifty_linear
 
 
@@ -543,6 +660,57 @@ class SparinglyCopyingLinear(Linear):
         x_needed, weight_needed, _ = ctx.needs_input_grad
         ctx.save_for_backward(x.clone() if weight_needed else None, weight.clone() if x_needed else None)
         return nn.functional.linear(x, weight, bias)
+
+
+class LinearClearing(Linear):
+    """Keeps its factors on ctx and takes them away in backward: no version is compared."""
+
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        x_needed, weight_needed, _ = ctx.needs_input_grad
+        ctx.kept = x if weight_needed else None, weight if x_needed else None
+        return nn.functional.linear(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, weight = ctx.kept
+        ctx.kept = None
+        rows = g.flatten(0, -2)
+        to_x = g @ weight if ctx.needs_input_grad[0] else None
+        to_weight = rows.T @ x.flatten(0, -2) if ctx.needs_input_grad[1] else None
+        return to_x, to_weight, rows.sum(0) if ctx.needs_input_grad[2] else None
+
+
+class LinearByElements(Linear):
+    """Does without matrix products, and makes far larger tensors."""
+
+    @staticmethod
+    def backward(ctx, g):
+        x, weight = ctx.saved_tensors
+        rows = g.flatten(0, -2)
+        to_x = (g[..., None] * weight).sum(-2) if ctx.needs_input_grad[0] else None
+        to_weight = None
+        if ctx.needs_input_grad[1]:
+            to_weight = (rows[:, :, None] * x.flatten(0, -2)[:, None, :]).sum(0)
+        return to_x, to_weight, rows.sum(0) if ctx.needs_input_grad[2] else None
+
+
+class LinearOfViews(Linear):
+    @staticmethod
+    def backward(ctx, g):
+        x, weight = ctx.saved_tensors
+        rows = g.view(-1, g.shape[-1])
+        to_x = g @ weight if ctx.needs_input_grad[0] else None
+        to_weight = rows.T @ x.flatten(0, -2) if ctx.needs_input_grad[1] else None
+        return to_x, to_weight, rows.sum(0) if ctx.needs_input_grad[2] else None
+
+
+class LinearZeroing(Linear):
+    @staticmethod
+    def backward(ctx, g):
+        result = Linear.backward(ctx, g)
+        g.zero_()
+        return result
 
 
 # seeded_dropout
@@ -659,11 +827,44 @@ def keep_generator(ctx, mask):
     ctx.generator = torch.Generator().manual_seed(ctx.seed)
 
 
+class DropoutInPlace(SeededDropout):
+    @staticmethod
+    def backward(ctx, g):
+        return g.mul_(mask_of(g.shape, ctx.p, ctx.seed)).div_(1 - ctx.p), None, None
+
+
+class DropoutBySeed(Function):
+    """Keeps its masks in a table of its own, by the seed."""
+
+    @staticmethod
+    def forward(ctx, x, p, seed):
+        ctx.p, ctx.seed = p, seed
+        MASKS[seed] = mask_of(x.shape, p, seed)
+        return x * MASKS[seed] / (1 - p)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * MASKS[ctx.seed] / (1 - ctx.p), None, None
+
+
+def dropout_of(mask):
+    """Dropout by another mask of (shape, p, seed), a tensor of numbers that is already divided."""
+
+    def forward(ctx, x, p, seed):
+        ctx.how = p, seed
+        return x * mask(x.shape, p, seed)
+
+    def backward(ctx, g):
+        return g * mask(g.shape, *ctx.how), None, None
+
+    return function(forward, backward)
+
+
 RIGHT = {
     "predict_functions": [PREDICTED, dict(reversed(PREDICTED.items()))],
     "squash": [squash, SquashInTwo.apply],
     "clamp_inward": [clamp_inward, ClampBySide.apply, clamper(inward)],
-    "swish": [lambda x, beta: Swish.apply(x, beta), SwishSummed.apply, swisher()],
+    "swish": [lambda x, beta: Swish.apply(x, beta), SwishSummed.apply, swisher(), CopyingSwish.apply],
     "agrees": [agrees, agrees_on_random_lines],
     "log_cosh": [lambda x: LogCosh.apply(x), LogCoshNested.apply, lambda x: LogCoshTwoOutputs.apply(x)[0]],
     "thrifty_linear": [thrifty_linear, LinearInTwo.apply, linear()],
@@ -716,6 +917,11 @@ WRONG = {
         lambda x: squash(x) * 1,
         lambda x: squash(x.detach().requires_grad_()),
         lambda x: (squash(x),),
+        squasher(save_y, from_y_in_place),
+        squasher(save_y, from_y_in_place_at_first),
+        gradients_off_after(squash),
+        hooked(squash),
+        lambda x: squash(x.requires_grad_()),
     ],
     "clamp_inward": [
         lambda x, low, high: x.clamp(low, high),
@@ -725,13 +931,20 @@ WRONG = {
         clamper(lambda x, g, low, high: ((x > low) & (x < high)) | inward(x, g, low + 1e-9, high - 1e-9)),
         clamper(lambda x, g, low, high: inward(x, g, low, high) * 1.5),
         lambda x, low, high: x.detach().clamp(low, high).requires_grad_(),
+        ClampInPlace.apply,
+        ClampInSingle.apply,
+        ClampOnCtx.apply,
+        ClampOnTheClass.apply,
+        clamp_writing_to_x,
     ],
     "swish": [
         swisher(swap=True),
         swisher(attributes=True, beta_gradient=lambda g, full, beta: full.sum(), swap=True),
         swisher(beta_gradient=lambda g, full, beta: None),
         lambda x, beta: HalfSwish.apply(x, beta),
-        lambda x, beta: CopyingSwish.apply(x, beta),
+        SwishInPlace.apply,
+        SwishDeleting.apply,
+        hooked(Swish.apply),
         lambda x, beta: x * torch.sigmoid(beta * x),
         lambda x, beta: Swish.apply(x, beta) + 0,
     ],
@@ -745,6 +958,7 @@ WRONG = {
         agrees_coarsely(step=1e-3, one_sided=True),
         agrees_coarsely(step=1e-13),
         agrees_coarsely(rtol=10, atol=10),
+        gradients_off_after(agrees),
     ],
     "log_cosh": [
         lambda x: x.cosh().log(),
@@ -754,6 +968,8 @@ WRONG = {
         lambda x: LogCosh.apply(x.detach()),
         lambda x: LogCoshByDifferences.apply(x),
         lambda x: LogCoshOfACopy.apply(x),
+        LogCoshOnCtx.apply,
+        LogCoshInPlace.apply,
     ],
     "thrifty_linear": [
         nn.functional.linear,
@@ -764,6 +980,10 @@ WRONG = {
         linear(save="all", compute="all"),
         lambda x, weight, bias: CopyingLinear.apply(x, weight, bias),
         lambda x, weight, bias: SparinglyCopyingLinear.apply(x, weight, bias),
+        LinearClearing.apply,
+        LinearByElements.apply,
+        LinearOfViews.apply,
+        LinearZeroing.apply,
     ],
     "seeded_dropout": [
         lambda x, p, seed: nn.functional.dropout(x, p),
@@ -781,6 +1001,12 @@ WRONG = {
         dropout(keep_state, mask_from_state),
         dropout(keep_elsewhere, lambda ctx, g: MASKS["last"]),
         dropout(keep_as_one_number, mask_from_number),
+        DropoutInPlace.apply,
+        DropoutBySeed.apply,
+        dropout_of(lambda shape, p, seed: mask_of(shape[-1:], p, seed) / (1 - p)),
+        dropout_of(lambda shape, p, seed: mask_of(shape[:1], p, seed).reshape(-1, *[1] * (len(shape) - 1)) / (1 - p)),
+        dropout_of(lambda shape, p, seed: mask_of(shape, p, seed % 2) / (1 - p)),
+        dropout_of(lambda shape, p, seed: mask_of(shape, p, seed).float() / (1 - p)),
         dropout(keep_generator, lambda ctx, g: torch.rand(g.shape, generator=ctx.generator) >= ctx.p),
         lambda x, p, seed: checkpoint(lambda t: t * mask_of(t.shape, p, seed) / (1 - p), x, use_reentrant=False),
     ],

@@ -16,6 +16,7 @@ from course_utils.checks.lessons.models_09 import head_cases
 from course_utils.checks.lessons.oracle_09 import (
     LESSON,
     Path,
+    Refused,
     State,
     descend,
     floats,
@@ -68,7 +69,9 @@ def _judge_tuned(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("buffers", not changed, f"Buffers of the backbone changed: {listed(changed)}.")
     yield from floats(seen["returned"], path.losses, "The list of losses")
     yield from right_end(seen, path.end, 1, "the head")
-    yield from quiet(seen, len(case.given["sizes"]), training=False)
+    yield from quiet(seen, len(case.given["sizes"]), training=False, free=True)
+    made, count = len(seen["steps"]), len(case.given["sizes"])
+    yield Finding("steps", made == count, f"The given optimizer stepped {made} times; there are {count} batches.")
     recorded = any(run["recorded"] for run in seen["runs"] if run["shape"][-1:] == [5])
     text = "What the backbone returned had a graph. Nothing in there is to be trained, so nothing need be recorded."
     yield Finding("recorded", not recorded, text)
@@ -119,10 +122,10 @@ fine_tune = Exercise(
                 and any(run["recorded"] for run in seen["runs"] if run["shape"][-1:] == [5])
             ),
         ),
-        Misconception(
+        Refused(
             "everything under no_grad",
             "Your code ended because the loss had no graph: the head must be recorded, and only the backbone need not.",
-            ended=("RuntimeError",),
+            words="does not require grad and does not have a grad_fn",
         ),
     ),
 )

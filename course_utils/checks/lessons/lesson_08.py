@@ -12,9 +12,10 @@ from torch import nn
 from course_utils.checks.compare import close, listed, right_entries, right_value
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
-from course_utils.checks.lessons.layers_08 import gradient_log, layer_gradients
+from course_utils.checks.lessons.layers_08 import layer_gradients
+from course_utils.checks.lessons.log_08 import gradient_log
 from course_utils.checks.lessons.passing_08 import clip_passing, reverse_gradient
-from course_utils.checks.lessons.predict_08 import LESSON, hook_order, predict_retain_grad
+from course_utils.checks.lessons.predict_08 import LESSON, hook_order, predict_retain_grad, times
 from course_utils.checks.observing.scenes_08 import batch_for_patients, patients, score_of_patients, scorer_of_images
 
 # Saliency.
@@ -22,13 +23,14 @@ from course_utils.checks.observing.scenes_08 import batch_for_patients, patients
 
 def _images(seed: int) -> list[Case]:
     kinds = {
-        "a model in training mode": (4, False, False),
-        "a frozen model": (3, True, False),
-        "called under no_grad": (5, False, True),
+        "a model in training mode": (4, False, False, False),
+        "a frozen model": (3, True, False, False),
+        "called under no_grad": (5, False, True, False),
+        "a model with dropout": (4, False, False, True),
     }
     return [
-        Case(name, {"seed": seed + n, "count": count, "frozen": frozen, "no_grad": silent})
-        for n, (name, (count, frozen, silent)) in enumerate(kinds.items())
+        Case(name, {"seed": seed + n, "count": count, "frozen": frozen, "no_grad": silent, "drops": drops})
+        for n, (name, (count, frozen, silent, drops)) in enumerate(kinds.items())
     ]
 
 
@@ -59,7 +61,7 @@ def _strongest(gradient: torch.Tensor) -> torch.Tensor:
 def _judge_saliency(case: Case, seen: Observation) -> Iterator[Finding]:
     yield right_value(seen["returned"], _strongest(_maps(case)), "What you returned")
     yield Finding("graph", not seen["recorded"], "What you returned still has a graph.")
-    yield Finding("runs", seen["runs"] == 1, f"The model ran {seen['runs']} times; once for the batch is enough.")
+    yield Finding("runs", seen["runs"] == 1, f"The model ran {times(seen['runs'])}; once for the batch is enough.")
     changed = seen["changed"]
     message = f"Afterwards the model is not as before. Your function changed {listed(changed)}."
     yield Finding("model", not changed, message)
@@ -71,6 +73,13 @@ def _judge_saliency(case: Case, seen: Observation) -> Iterator[Finding]:
 
 def _mapped(case: Case, seen: Observation, expected: torch.Tensor) -> bool:
     return close(seen["returned"], expected)
+
+
+def _in_training_mode(case: Case, seen: Observation) -> bool:
+    """Dropout is random, so in its case the traces that batch norm leaves must do."""
+    if case.given["drops"]:
+        return isinstance(seen["changed"], list) and "the numbers in 1.running_mean" in seen["changed"]
+    return _mapped(case, seen, _strongest(_maps(case, evaluating=False)))
 
 
 saliency = Exercise(
@@ -104,7 +113,7 @@ saliency = Exercise(
         Misconception(
             "in training mode",
             "Your map was made in training mode, where batch norm lets each image influence the others.",
-            lambda case, seen: _mapped(case, seen, _strongest(_maps(case, evaluating=False))),
+            _in_training_mode,
         ),
         Misconception(
             "with a sign",
@@ -114,7 +123,7 @@ saliency = Exercise(
         ),
         Misconception(
             "parameters got gradients",
-            "Your pass filled .grad of the model's parameters. Nobody asked for those.",
+            "Your function filled or cleared .grad of the model's parameters. Nobody asked for that.",
             lambda case, seen: (
                 bool(seen["changed"])
                 and all(isinstance(what, str) and what.startswith("the gradient that") for what in seen["changed"])
@@ -254,9 +263,11 @@ def _judge_rescue(case: Case, seen: Observation) -> Iterator[Finding]:
     low, high = min(outputs), max(outputs)
     message = f"The activations have typical sizes from {low:.2g} to {high:.2g}; expected are sizes from 0.02 to 20."
     yield Finding("activations", low >= 0.02 and high <= 20, message)
-    varied = all(seen["ranks"]) and min(_floats(seen["spread"]), default=0.0) >= 0.005
     message = "Units of one layer do the same as others, or nothing: the layers' weights have too low a rank."
-    yield Finding("ranks", varied, message)
+    yield Finding("ranks", all(seen["ranks"]), message)
+    spread = min(_floats(seen["spread"]), default=0.0)
+    message = f"Behind one of the activations, numbers of different inputs differ by {spread:.2g} only: too little."
+    yield Finding("spread", spread >= 0.005, message)
 
 
 def _floats(values: Any) -> list[float]:

@@ -16,7 +16,7 @@ from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.keeping_09 import fine_tune, fit_best
 from course_utils.checks.lessons.loops_09 import fit_classes, fit_penalised, fit_scheduled
 from course_utils.checks.lessons.models_09 import make_model, retrain
-from course_utils.checks.lessons.oracle_09 import LESSON, warmed
+from course_utils.checks.lessons.oracle_09 import LESSON, session, warmed
 from course_utils.checks.lessons.wrong_gradients_09 import fit_masked, fit_points
 from course_utils.checks.observing.loops_09 import patient
 
@@ -214,6 +214,10 @@ _PATIENTS: dict[str, tuple[str, dict[str, list[str]]]] = {
     "a root of zero": ("root", {"not_finite": ["middle.bias"]}),
     "a root of zero, covered up": ("root, hidden", {"not_finite": ["middle.bias"]}),
     "two layers with one weight": ("tied", {}),
+    "a gradient of zeros": ("rounded", {}),
+    "an optimizer with two groups": ("two groups", {}),
+    "an optimizer for a copy of the model": ("a copy is held", {"not_in_optimizer": _ALL}),
+    "a frozen layer that the optimizer does not hold": ("frozen, not held", {}),
     "a step that raises": ("healthy", {}),
 }
 
@@ -244,6 +248,8 @@ def _judge_checkup(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("grad", seen["gradients"] == gradients, "After your function .grad is not what step() leaves there.")
     yield Finding("hooks", seen["hooks"] == 0, f"Your function left {seen['hooks']} hooks behind.")
     yield Finding("flags", seen["flags"] is True, "Your function changed which parameters require a gradient.")
+    yield Finding("modes", seen["training"], "After your function a part of the model is in evaluation mode.")
+    yield session(seen)
 
 
 def _report(received: Value, right: dict[str, list[str]]) -> Iterator[Finding]:
@@ -310,7 +316,7 @@ checkup = Exercise(
             "frozen is not missing",
             "You reported a frozen layer for what only concerns parameters that require a gradient.",
             lambda case, seen: (
-                case.given["scene"] in ("frozen", "frozen and moving")
+                case.given["scene"].startswith("frozen")
                 and bool(_reported(seen, "no_gradient") & {"first.weight", "first.bias"})
             ),
         ),

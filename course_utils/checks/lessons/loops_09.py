@@ -129,11 +129,16 @@ def _penalty_cases(seed: int) -> list[Case]:
     return [
         Case("three batches", {"seed": seed, "sizes": [5, 3, 6], "weight": 0.07}),
         Case("a strong penalty", {"seed": seed + 1, "sizes": [4, 7], "weight": 0.9}),
+        Case(
+            "a frozen bias, a parameter that the forward does not use, and one with two names",
+            {"seed": seed + 2, "sizes": [4, 6, 3], "weight": 0.2, "oddities": True},
+        ),
     ]
 
 
 def _penalised(case: Case, weight: float) -> Path:
     model = network(case)
+    fixed = {name: it.detach().clone() for name, it in model.named_parameters() if not it.requires_grad}
 
     def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
         def of(state: State) -> torch.Tensor:
@@ -142,14 +147,15 @@ def _penalised(case: Case, weight: float) -> Path:
 
         return of
 
-    return descend(parameters_of(model), [loss(*batch) for batch in regression(case)], RATE)
+    losses = [loss(*batch) for batch in regression(case)]
+    return descend(parameters_of(model), losses, RATE, afterwards=lambda state: {**state, **fixed})
 
 
 def _judge_penalised(case: Case, seen: Observation) -> Iterator[Finding]:
     right = _penalised(case, case.given["weight"])
     yield from floats(seen["returned"], right.losses, "The list of losses")
     yield from right_end(seen, right.end)
-    yield from quiet(seen, len(case.given["sizes"]))
+    yield from quiet(seen, 2 * len(case.given["sizes"]))  # the two parts of the loss may have a pass each
 
 
 fit_penalised = Exercise(
@@ -172,8 +178,8 @@ fit_penalised = Exercise(
     misconceptions=(
         Misconception(
             "no way back",
-            "Your loop ran, and no parameter moved. The loss is a tensor that some of your code made from a number: "
-            "backward ends there.",
+            "Your loop ran, and no parameter of the model moved. A loss that is made anew from a number has no way "
+            "back to them.",
             lambda case, seen: unmoved(seen, parameters_of(network(case))),
         ),
         Misconception(
@@ -232,6 +238,8 @@ def _judge_scheduled(case: Case, seen: Observation) -> Iterator[Finding]:
     yield from right_end(seen, _scheduled(case).end)
     yield from quiet(seen, count * case.given["epochs"])
     turned, epochs = seen["scheduler"], case.given["epochs"]
+    text = f"After your loop the optimizer's rate is {_shown([seen['rate']])}, which is not what the schedule names."
+    yield Finding("rate", _alike([seen["rate"]], _rates(case, shift=epochs)[:1]), text)
     yield Finding("turns", turned == epochs, f"The scheduler stepped {turned} times in {epochs} epochs.")
 
 

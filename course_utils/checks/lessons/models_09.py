@@ -52,7 +52,9 @@ def _expected_shapes(case: Case) -> list[tuple[int, ...]]:
 
 
 def _shapes(seen: Observation) -> list[tuple[int, ...]]:
-    return sorted(it.shape for it in seen["parameters"].values() if isinstance(it, Array))
+    """Return the parameters' shapes. A scale of one row is a scale as well."""
+    shapes = (tuple(it.shape) for it in seen["parameters"].values() if isinstance(it, Array))
+    return sorted(shape[1:] if len(shape) == 2 and shape[0] == 1 else shape for shape in shapes)
 
 
 def _by_formula(case: Case, seen: Observation) -> torch.Tensor:
@@ -62,7 +64,8 @@ def _by_formula(case: Case, seen: Observation) -> torch.Tensor:
     h: torch.Tensor = double(case.given["seed"] + 3, 6, sizes[0]).float() - mean
     for a, b in pairwise(sizes):
         weight = next(it for it in found if it.shape == (b, a))
-        bias = next(it for it in found if it.shape == (b,) and not bool((it == 1).all()))
+        vectors = [it for it in found if it.shape == (b,)]
+        bias = next((it for it in vectors if not bool((it == 1).all())), vectors[0])
         h = h @ weight.T + bias
         if b is not sizes[-1]:
             h = h.relu()
@@ -76,7 +79,13 @@ def _judge_model(case: Case, seen: Observation) -> Iterator[Finding]:
     shapes, right = _shapes(seen), _expected_shapes(case)
     text = f"model.parameters() gives tensors of the shapes {shapes}; expected {right}."
     yield Finding("parameters", shapes == right, text)
-    if shapes == right:
+    wide = [name for name, it in seen["parameters"].items() if isinstance(it, Array) and it.dtype != "float32"]
+    yield Finding("dtype", not wide, f"These parameters of a new model are not float32: {listed(wide)}.")
+    alike = [name for name, it in seen["parameters"].items() if isinstance(it, Array) and _constant(it)]
+    text = f"All numbers of {listed(alike)} are alike in a new model. The broken one's layers begin at random."
+    yield Finding("random", not alike, text)
+    yield Finding("shared", not seen["shared"], "Two calls of your function gave models with parameters in common.")
+    if shapes == right and not wide:
         yield right_value(seen["output"], _by_formula(case, seen), "What a new model returns")
     text = f"These parameters get no gradient: {listed(seen['without gradient'])}."
     yield Finding("gradients", not seen["without gradient"], text)
@@ -90,6 +99,11 @@ def _judge_model(case: Case, seen: Observation) -> Iterator[Finding]:
     moved = seen["moved"]
     text = "After model.double() the model cannot compute in float64: a part of it did not move."
     yield Finding("moves", isinstance(moved, Array) and moved.dtype == "float64", text)
+
+
+def _constant(weight: Array) -> bool:
+    numbers = weight.tensor()
+    return numbers.ndim == 2 and len(numbers) > 1 and bool((numbers == numbers[0, 0]).all())
 
 
 def _equal(seen: Observation) -> bool:
@@ -131,7 +145,7 @@ make_model = Exercise(
         ),
         Misconception(
             "the mean is trained",
-            "The mean is among the parameters, so an optimizer would change it.",
+            "The mean is among model.parameters(), which are what is trained.",
             lambda case, seen: seen["module"] and _means(case, seen["parameters"]),
         ),
         Misconception(

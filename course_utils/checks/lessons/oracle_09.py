@@ -11,9 +11,9 @@ import torch
 from torch import nn
 from torch.func import functional_call, grad_and_value
 
-from course_utils.checks.compare import close, describe, right_value
-from course_utils.checks.data import Array, Case, Observation, Value
-from course_utils.checks.exercise import Finding
+from course_utils.checks.compare import close, describe, listed, right_value
+from course_utils.checks.data import Array, Case, Observation, Raised, Value
+from course_utils.checks.exercise import Finding, Misconception, Seen
 
 LESSON = "09_practical_checklist"
 
@@ -74,6 +74,16 @@ def on(model: nn.Module, inputs: torch.Tensor, state: State) -> torch.Tensor:
     return result
 
 
+@dataclass(frozen=True)
+class Refused(Misconception):
+    """A wrong idea that PyTorch refuses with a RuntimeError in whose text these words stand."""
+
+    words: str = ""
+
+    def explains(self, case: Case, seen: Seen) -> bool:
+        return isinstance(seen, Raised) and seen.kind == "RuntimeError" and self.words in seen.message
+
+
 Cases: TypeAlias = Callable[[int], list[Case]]
 
 
@@ -121,12 +131,12 @@ def floats(received: Value, right: Sequence[float], what: str) -> Iterator[Findi
     yield right_value(numbers, torch.tensor(list(right), dtype=torch.float64), what)
 
 
-def quiet(seen: Observation, passes: int, *, training: bool = True) -> Iterator[Finding]:
-    """Find whether a loop left its surroundings alone."""
+def quiet(seen: Observation, passes: int, *, training: bool = True, free: bool = False) -> Iterator[Finding]:
+    """Find whether a loop left its surroundings alone. `free`: the first module may be frozen."""
     yield Finding("data", seen["same data"], "Your loop changed a batch that it was given.")
-    ran = seen["passes"]
+    ran = seen["passes"]  # fewer are no fault: torch.autograd.grad brings gradients without ending in parameters
     text = f"{ran} backward passes reached the parameters; this loop needs {passes}."
-    yield Finding("passes", ran == passes, text)
+    yield Finding("passes", ran <= passes, text)
     text = f"After your loop {seen['graphs']} graphs are still alive: something that outlives the steps refers to them."
     yield Finding("graphs", seen["graphs"] == 0, text)
     text = "When the optimizer stepped, a graph still held what it had saved. That pass was the last to need it."
@@ -134,6 +144,16 @@ def quiet(seen: Observation, passes: int, *, training: bool = True) -> Iterator[
     if training:
         yield Finding("modes", all(seen["training"]), "After your loop a part of the model is in evaluation mode.")
     yield Finding("hooks", seen["hooks"] == 0, "Your loop left hooks on the model.")
+    flags = seen["flags"][1:] if free else seen["flags"]
+    yield Finding("flags", all(flags), "After your loop other parameters require a gradient than before.")
+    text = "After your loop the optimizer holds other tensors, or has other settings, than when you got it."
+    yield Finding("settings", seen["settings"], text)
+    yield session(seen)
+
+
+def session(seen: Observation) -> Finding:
+    """Find whether PyTorch's own settings are as before."""
+    return Finding("session", not seen["session"], f"After your code {listed(seen['session'])}.")
 
 
 def part(received: Value, number: int) -> Any:

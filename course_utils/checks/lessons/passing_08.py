@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from course_utils.checks.compare import close, right_value
-from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.predict_08 import LESSON
 from course_utils.checks.observing.models import numbers
@@ -20,7 +20,7 @@ def _cases(asked: str, values: tuple[float, float]) -> Callable[[int], list[Case
     # Name: is x a leaf, does it require a gradient, is the call under no_grad, and the argument.
     kinds = {
         "x in the middle of a graph": (False, True, False, values[0]),
-        "x a leaf": (True, True, False, values[1]),
+        "x a leaf, float64": (True, True, False, values[1]),
         "x without a gradient": (True, False, False, values[0]),
         "called under no_grad": (False, True, True, values[1]),
     }
@@ -32,7 +32,7 @@ def _cases(asked: str, values: tuple[float, float]) -> Callable[[int], list[Case
                 {
                     **{"leaf": leaf, "requires_grad": requires, "no_grad": silent, asked: value},
                     **{
-                        key: Array.of(numbers(10 * seed + 4 * n + k, *shape))
+                        key: Array.of(numbers(10 * seed + 4 * n + k, *shape, dtype=_dtype(name)))
                         for k, (key, shape) in enumerate({"x": (5, 3), "down": (3, 5), "beside": (3, 5)}.items())
                     },
                 },
@@ -41,6 +41,10 @@ def _cases(asked: str, values: tuple[float, float]) -> Callable[[int], list[Case
         ]
 
     return cases
+
+
+def _dtype(name: str) -> torch.dtype:
+    return torch.float64 if "float64" in name else torch.float32
 
 
 def _graph(case: Case) -> tuple[torch.Tensor, torch.Tensor]:
@@ -65,6 +69,14 @@ def _gradients(case: Case, rule: Rule) -> dict[str, Any]:
     }
 
 
+def _arrived(received: Value, expected: torch.Tensor, what: str) -> Finding:
+    """Find as `right_value` does, with float32's tolerance for float64: who clips may add a small number to a norm."""
+    found = right_value(received, expected, what)
+    if found.prop != "value" or not isinstance(received, Array):
+        return found
+    return right_value(Array.of(received.tensor().float()), expected.float(), what)
+
+
 def _judge(rule: Rule) -> Callable[[Case, Observation], Iterator[Finding]]:
     def judge(case: Case, seen: Observation) -> Iterator[Finding]:
         source, x = _graph(case)
@@ -73,6 +85,8 @@ def _judge(rule: Rule) -> Callable[[Case, Observation], Iterator[Finding]]:
         same = seen["required"] == case.given["requires_grad"]
         yield Finding("requires_grad", same, "Your function changed requires_grad of its input.")
         yield Finding("held", seen["held"] is None, "Your function left a gradient in .grad.")
+        yield Finding("retains", not seen["retains"], "Your function called retain_grad() on x, which is not yours.")
+        yield Finding("mode", not seen["switched"], "Your function left gradients switched on or off.")
         if not source.requires_grad or case.given["no_grad"]:
             return
         yield Finding("graph", seen["recorded"], "What you returned has no graph: no gradient gets through.")
@@ -85,12 +99,10 @@ def _judge(rule: Rule) -> Callable[[Case, Observation], Iterator[Finding]]:
                 right["through"],
                 strict=True,
             ):
-                yield right_value(mine, wanted, what)
-            yield right_value(
-                seen["beside"], right["beside"], "What arrives from a use of x itself, beside your result,"
-            )
-            yield right_value(seen["both"], right["both"], "With a use of x beside your result, the gradient")
-            yield right_value(seen["twice"], right["twice"], "Where your result is used twice, the gradient")
+                yield _arrived(mine, wanted, what)
+            yield _arrived(seen["beside"], right["beside"], "What arrives from a use of x itself, beside your result,")
+            yield _arrived(seen["both"], right["both"], "With a use of x beside your result, the gradient")
+            yield _arrived(seen["twice"], right["twice"], "Where your result is used twice, the gradient")
             message = (
                 "Your result was added to another tensor, and that one's gradient is wrong: your code writes into the "
                 "gradient that it is given, and the other tensor shares it."

@@ -16,6 +16,10 @@ from course_utils.checks.exercise import Exercise, Finding, Misconception
 LESSON = "08_intermediate_gradients"
 
 
+def times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
 def _one(seed: int) -> list[Case]:
     return [Case("")]
 
@@ -151,7 +155,7 @@ def _judge_order(case: Case, seen: Observation) -> Iterator[Finding]:
         yield Finding("names", False, f"Expected each of the {len(right)} names once.{text}")
         return
     fits = next((n for n, (mine, name) in enumerate(zip(received, right, strict=True)) if mine != name), len(right))
-    yield Finding("order", received == right, f"The first {fits} of {len(right)} are right. Then it goes another way.")
+    yield Finding("order", received == right, f"From the start of your list, {fits} of {len(right)} fit.")
 
 
 def _moved(name: str, before: str) -> Callable[[Case, Observation], bool]:
@@ -178,8 +182,8 @@ hook_order = Exercise(
         "The gradient comes from the loss. It reaches the layer's result, then the layer's inside, then what it came "
         "from. Ask of each hook at which of these stations it sits.",
         "A tensor's own hooks see its gradient before anything is done with it. A full backward hook of a module "
-        "needs the gradient of the module's input, so the module's own nodes have run by then. The engine runs "
-        "AccumulateGrad as soon as it is ready.",
+        "has a node of its own at the module's input, recorded before all nodes of the module. So those have run by "
+        "then. The engine runs AccumulateGrad as soon as it is ready.",
     ),
     misconceptions=(
         Misconception(
@@ -192,8 +196,8 @@ hook_order = Exercise(
         ),
         Misconception(
             "the layer before its weight",
-            "You let the layer's backward hook run before its weight has its gradient. That hook gets the "
-            "gradient of the layer's input, which is known only when the layer's node has run.",
+            "You let the layer's backward hook run before its weight has its gradient. The hook's node was recorded "
+            "before the layer's own nodes. So it runs after them, and after the weight's.",
             _moved("layer", "weight"),
         ),
         Misconception(

@@ -11,7 +11,7 @@ from course_utils.checks.compare import close, describe, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.predict_10 import LESSON
-from course_utils.checks.lessons.writing_10 import one_function, spread, to_rounding
+from course_utils.checks.lessons.writing_10 import left_alone, nothing_on_ctx, one_function, spread, to_rounding
 from course_utils.checks.observing.functions_10 import FUNCTIONS
 
 # swish: two inputs, one of them broadcast.
@@ -49,6 +49,7 @@ def _swish(case: Case, ones: bool = False) -> tuple[torch.Tensor, list[torch.Ten
 
 def _judge_swish(case: Case, seen: Observation) -> Iterator[Finding]:
     y, gradients = _swish(case)
+    yield left_alone(seen)
     yield right_value(seen["returned"], y, "What you returned")
     yield one_function(seen)
     if not seen["attached"]:
@@ -56,10 +57,18 @@ def _judge_swish(case: Case, seen: Observation) -> Iterator[Finding]:
     for name, mine, right in zip(("x", "beta"), seen["gradients"], gradients, strict=False):
         found = to_rounding(mine, right, f"The gradient of {name}")
         yield Finding(f"{name} {found.prop}", found.ok, found.message)
-    message = "After a write to x or beta, backward still ran: it used numbers that the forward had never seen."
-    yield Finding("noticed", seen["noticed"], message)
+    safe = all(_safe(written, gradients) for written in seen["written"])
+    message = "After a write to x or beta, your backward ran and gave other gradients than before, without an error."
+    yield Finding("noticed", safe, message)
     message = "After the pass your Function still holds a tensor. What save_for_backward gets is freed by a pass."
     yield Finding("freed", not seen["attribute"] and not seen["kept"], message)
+
+
+def _safe(written: Value, gradients: list[torch.Tensor]) -> bool:
+    """Return whether a pass after a write raised, or gave the gradients of what the forward had computed."""
+    if not isinstance(written, list) or len(written) != len(gradients):
+        return written == "raised"
+    return all(close(mine, right) for mine, right in zip(written, gradients, strict=True))
 
 
 def _right_swish(case: Case, seen: Observation) -> bool:
@@ -170,13 +179,13 @@ def _judge_agrees(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("kind", said is not None, message)
     word = "right, and your function says False" if truth else "wrong, and your function says True"
     yield Finding("verdict", said is None or said is truth, f"The backward of this Function is {word}.")
-    yield Finding("untouched", seen["untouched"], "Your function changed x: its numbers, its flag or its .grad.")
+    yield left_alone(seen)
     yield Finding("own", not seen["calls"], "You called PyTorch's gradcheck. Compare the gradients yourself.")
 
 
 def _fooled(case: Case, seen: Observation, *functions: str) -> bool:
     """Return whether the answer says the opposite of the truth about one of these Functions."""
-    fair = seen["untouched"] and not seen["calls"]
+    fair = not seen["changed"] and not seen["calls"]
     return fair and case.given["function"] in functions and _verdict(seen["returned"]) is not _is_right(case)
 
 
@@ -259,10 +268,12 @@ def _log_cosh(case: Case) -> tuple[torch.Tensor, list[torch.Tensor]]:
 
 def _judge_log_cosh(case: Case, seen: Observation) -> Iterator[Finding]:
     y, derivatives = _log_cosh(case)
+    yield left_alone(seen)
     yield right_value(seen["returned"], y, "What you returned")
     yield one_function(seen)
     if not seen["attached"]:
         return
+    yield nothing_on_ctx(seen)
     for number, right in enumerate(derivatives):
         which = ("first", "second", "third")[number]
         if number >= len(seen["derivatives"]):

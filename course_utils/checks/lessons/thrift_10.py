@@ -11,7 +11,7 @@ from course_utils.checks.compare import close, listed, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.predict_10 import LESSON
-from course_utils.checks.lessons.writing_10 import one_function, spread
+from course_utils.checks.lessons.writing_10 import left_alone, nothing_on_ctx, one_function, spread, to_rounding
 
 # thrifty_linear: nothing computed and nothing kept that nobody asked for.
 
@@ -32,7 +32,7 @@ def _linear_cases(seed: int) -> list[Case]:
         given: dict[str, Any] = {
             "x": Array.of(spread(seed + n, *shape)),
             "weight": Array.of(spread(seed + n + 1, 3, 5)),
-            "direction": Array.of(spread(seed + n + 2, *shape[:-1], 3)),
+            "direction": Array.of(spread(seed + n + 2, *(shape[:-1] if len(shape) == 2 else (1, shape[1])), 3)),
             "wanted": list(wanted),
         }
         if with_bias:
@@ -45,7 +45,8 @@ def _linear(case: Case) -> tuple[torch.Tensor, list[torch.Tensor]]:
     given = {name: case.given[name].tensor() for name in ("x", "weight", "bias") if name in case.given}
     wanted = [given[name].requires_grad_() for name in case.given["wanted"]]
     y = torch.nn.functional.linear(given["x"], given["weight"], given.get("bias"))
-    return y.detach(), list(torch.autograd.grad(y, wanted, case.given["direction"].tensor()))
+    direction = case.given["direction"].tensor().expand_as(y)
+    return y.detach(), list(torch.autograd.grad(y, wanted, direction))
 
 
 def _products(case: Case) -> int:
@@ -60,6 +61,7 @@ def _needed(case: Case) -> set[str]:
 
 def _judge_linear(case: Case, seen: Observation) -> Iterator[Finding]:
     y, gradients = _linear(case)
+    yield left_alone(seen)
     yield right_value(seen["returned"], y, "What you returned")
     yield one_function(seen)
     if not seen["attached"]:
@@ -68,9 +70,9 @@ def _judge_linear(case: Case, seen: Observation) -> Iterator[Finding]:
         yield right_value(mine, right, f"The gradient of {name}")
     needed = _products(case)
     message = f"Your backward computed {seen['backward']} matrix products; the wanted gradients take {needed}."
-    yield Finding("products", seen["backward"] <= needed, message)
+    yield Finding("products", seen["backward"] == needed, message)
     message = f"Your forward computed {seen['forward']} matrix products; it takes one."
-    yield Finding("forward", seen["forward"] <= 1, message)
+    yield Finding("forward", seen["forward"] == 1, message)
     copied = seen["copied"]
     message = (
         f"Besides its result your forward made tensors of {copied} bytes and kept them. Save the inputs themselves."
@@ -80,6 +82,7 @@ def _judge_linear(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("kept", not extra, f"Kept for backward without need: {listed(extra)}.")
     message = f"After the pass still in memory: {listed(seen['held'])}. What save_for_backward gets is freed by a pass."
     yield Finding("held", not seen["held"] or bool(extra), message)
+    yield nothing_on_ctx(seen)
 
 
 def _right_linear(case: Case, seen: Observation) -> bool:
@@ -133,7 +136,7 @@ thrifty_linear = Exercise(
                 _right_linear(case, seen)
                 and seen["backward"] <= _products(case)
                 and not _extra(case, seen)
-                and bool(seen["held"])
+                and bool(seen["held"] or seen["attribute"])
             ),
         ),
     ),
@@ -167,20 +170,29 @@ def _mask(case: Case, returned: Any) -> torch.Tensor | None:
     return returned.tensor() != 0
 
 
+def _independent(mask: torch.Tensor) -> bool:
+    """Return whether no two slices of the mask are alike, along any dimension."""
+    return all(mask.byte().unique(dim=dim).shape == mask.shape for dim in range(mask.dim()))
+
+
 def _judge_dropout(case: Case, seen: Observation) -> Iterator[Finding]:
     x, direction, p = case.given["x"].tensor(), case.given["direction"].tensor(), case.given["p"]
     mask = _mask(case, seen["returned"])
+    yield left_alone(seen)
     if mask is None:
         yield right_value(seen["returned"], x, "What you returned")
         yield Finding("kind", False, "What you returned is no tensor of the shape and dtype of x.")
         return
-    yield right_value(seen["returned"], x * mask / (1 - p), "What you returned, where it is not zero,")
+    exact = to_rounding if x.dtype == torch.float64 else right_value
+    yield exact(seen["returned"], x * mask / (1 - p), "What you returned, where it is not zero,")
     share = 1 - float(mask.double().mean())
     message = f"{share:.1%} of the numbers were dropped; with p={p} about {p:.0%} are expected."
     yield Finding("share", abs(share - p) < 0.06, message)
     yield Finding("same", seen["again"] == seen["returned"], "Called twice with the same seed, it gave two results.")
+    message = "Rows or columns of x share one mask. Each number is dropped or kept by itself."
+    yield Finding("each by itself", _independent(mask), message)
     message = "Called with another seed, it dropped the same numbers."
-    yield Finding("other", seen["other"] != seen["returned"], message)
+    yield Finding("other", seen["returned"] not in seen["others"], message)
     message = "Your function used PyTorch's global random generator: its state afterwards was another."
     yield Finding("generator", seen["generator"], message)
     yield one_function(seen)

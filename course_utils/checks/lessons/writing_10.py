@@ -32,6 +32,18 @@ def one_function(seen: Observation) -> Finding:
     return Finding("one node", single, message)
 
 
+def left_alone(seen: Observation) -> Finding:
+    """Find whether everything is as it was that is not the answer's own."""
+    changed = seen.get("changed", [])
+    return Finding("left alone", not changed, f"Your code changed what is not its own: {listed(changed)}.")
+
+
+def nothing_on_ctx(seen: Observation) -> Finding:
+    """Find whether tensors hang on a ctx, where no pass frees them."""
+    message = "A tensor hangs on ctx as an attribute. A pass does not free it, and a write to it goes unnoticed."
+    return Finding("attribute", not seen.get("attribute"), message)
+
+
 def to_rounding(received: Value, expected: torch.Tensor, what: str) -> Finding:
     """Find whether `received` is right, and so near that no difference quotient gave it."""
     found = right_value(received, expected, what)
@@ -77,16 +89,15 @@ def _squashed(case: Case) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 def _judge_squash(case: Case, seen: Observation) -> Iterator[Finding]:
     y, first, second = _squashed(case)
+    yield left_alone(seen)
     yield right_value(seen["returned"], y, "What you returned")
-    yield Finding("input", seen["x"], "Your function changed x.")
     yield one_function(seen)
     if seen["attached"]:
         yield right_value(seen["gradient"], first, "The gradient of x")
         kept = seen["kept"]
         message = f"Besides the result itself, {kept} bytes are kept for backward; expected none."
         yield Finding("kept", kept <= 8, message)
-        message = "A tensor hangs on ctx as an attribute. A pass does not free it, and a write to it goes unnoticed."
-        yield Finding("attribute", not seen["attribute"], message)
+        yield nothing_on_ctx(seen)
         yield right_value(seen["second"], second, "The second derivative")
 
 
@@ -193,15 +204,16 @@ def _right_clamp(case: Case) -> torch.Tensor:
 
 def _judge_clamp(case: Case, seen: Observation) -> Iterator[Finding]:
     clamped = case.given["x"].tensor().clamp(case.given["low"], case.given["high"])
-    yield right_value(seen["returned"], clamped, "What you returned")
-    yield Finding("input", seen["x"], "Your function changed x.")
+    yield left_alone(seen)
+    yield to_rounding(seen["returned"], clamped, "What you returned")
     yield one_function(seen)
     if seen["attached"]:
-        yield right_value(seen["gradient"], _right_clamp(case), "The gradient of x")
+        yield to_rounding(seen["gradient"], _right_clamp(case), "The gradient of x")
+        yield nothing_on_ctx(seen)
 
 
 def _gradient_is(case: Case, seen: Observation, gradient: torch.Tensor) -> bool:
-    return bool(seen["attached"] and close(seen["gradient"], gradient))
+    return bool(seen["attached"] and not seen["changed"] and close(seen["gradient"], gradient))
 
 
 def _plain_clamp(case: Case) -> torch.Tensor:

@@ -13,6 +13,7 @@ from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.oracle_09 import (
     LESSON,
     Path,
+    Refused,
     State,
     descend,
     floats,
@@ -22,6 +23,7 @@ from course_utils.checks.lessons.oracle_09 import (
     quiet,
     reached,
     right_end,
+    session,
     warmed,
 )
 from course_utils.checks.observing.loops_09 import RATE, Masked, masked
@@ -96,11 +98,11 @@ fit_masked = Exercise(
         "the old numbers any more: under no_grad, with clamp_.",
     ),
     misconceptions=(
-        Misconception(
+        Refused(
             "caught by the counter",
             "A write in place raises the version counter, so backward now refuses where it used to be silently wrong. "
             "The numbers that it needs are still overwritten.",
-            ended=("RuntimeError",),
+            words="modified by an inplace operation",
         ),
         Misconception(
             "a mask that autograd does not know",
@@ -161,6 +163,9 @@ def _judge_points(case: Case, seen: Observation) -> Iterator[Finding]:
     yield right_value(part(seen["returned"], 0), points, "The moved points")
     yield from floats(part(seen["returned"], 1), losses, "The list of losses")
     yield Finding("input", seen["same"], "Your function changed `points` or `wanted`, or left a mark on them.")
+    text = "The moved points require a gradient. Nobody is to differentiate them any further."
+    yield Finding("requires a gradient", not seen["requires a gradient"], text)
+    yield session(seen)
 
 
 def _nan(seen: Observation) -> bool:
@@ -199,6 +204,7 @@ fit_points = Exercise(
                 isinstance(part(seen["returned"], 0), Array)
                 and close(part(seen["returned"], 0), case.given["points"].tensor())
                 and isinstance(part(seen["returned"], 1), list)
+                and part(seen["returned"], 1)[:1] == _moved(case)[1][:1]
                 and len(part(seen["returned"], 1)) == case.given["steps"]
             ),
         ),

@@ -1,4 +1,4 @@
-"""What lesson 10's answers are tried on: Functions to verify; and what can be seen of an answer's graph."""
+"""What lesson 10's answers are tried on: Functions to verify; and what can be seen of an answer's graph and traces."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch.autograd.function import FunctionCtx
 from torch.autograd.graph import get_gradient_edge
+
+from course_utils.checks.data import Array, plain
 
 # More operations than any answer needs. A look at a graph ends there.
 MAX_OPERATIONS = 50
@@ -41,6 +43,43 @@ def operations(result: torch.Tensor, *inputs: torch.Tensor) -> list[list[Any]]:
                 seen.add(before)
                 nodes.append(before)
     return found
+
+
+class Surroundings:
+    """What an answer has to leave as it was: modes, PyTorch's random numbers, and the tensors that are not its own."""
+
+    def __init__(self, tensors: dict[str, torch.Tensor], may_draw: bool = False) -> None:
+        self._tensors, self._may_draw = tensors, may_draw
+        self._before = self._state()
+
+    def changed(self) -> list[str]:
+        """Name what is not as it was."""
+        now = self._state()
+        return [name for name, before in self._before.items() if now[name] != before]
+
+    def _state(self) -> dict[str, Any]:
+        state: dict[str, Any] = {name: _all_of(tensor) for name, tensor in self._tensors.items()}
+        state["the grad mode"] = torch.is_grad_enabled()
+        if not self._may_draw:
+            state["PyTorch's random generator"] = Array.of(torch.get_rng_state())
+        return state
+
+
+def _all_of(tensor: torch.Tensor) -> list[Any]:
+    hooks = (tensor._backward_hooks, tensor._post_accumulate_grad_hooks)
+    marks = [tensor.requires_grad, tensor.retains_grad, *(len(hook or ()) for hook in hooks)]
+    return [Array.of(tensor), *marks, tensor.is_leaf and tensor.grad is not None]
+
+
+def after_a_write(written: torch.Tensor, result: Any, wanted: list[torch.Tensor], direction: torch.Tensor) -> Any:
+    """Write to an input of a result that is there already. Return its gradients all the same, or "raised"."""
+    if not attached(result, direction):
+        return []
+    written.detach().add_(1)
+    try:
+        return [plain(each) for each in torch.autograd.grad(result, wanted, direction, allow_unused=True)]
+    except RuntimeError:
+        return "raised"
 
 
 def bytes_on_ctx(total: torch.Tensor) -> int:

@@ -41,13 +41,11 @@ def _on_the_way(answer: Answer, case: Case) -> Observation:
     source = case.given["x"].tensor().t().requires_grad_(case.given["requires_grad"])
     x = source if case.given["leaf"] else source.sin()
     values, version = Array.of(x), x._version
-    other = torch.ones(x.shape, requires_grad=True)
+    other = torch.ones(x.shape, dtype=x.dtype, requires_grad=True)
     neighbour = other * 1
-    if case.given["no_grad"]:
-        with torch.no_grad():
-            y = answer(x)
-    else:
+    with torch.set_grad_enabled(not case.given["no_grad"]):
         y = answer(x)
+        switched = torch.is_grad_enabled() == case.given["no_grad"]
     seen: Observation = {
         **{"returned": plain(y), "recorded": type(y) is torch.Tensor and y.requires_grad, "through": None},
         **{"beside": None, "both": None, "twice": None, "neighbour": None},
@@ -62,7 +60,7 @@ def _on_the_way(answer: Answer, case: Case) -> Observation:
         added = ((y + neighbour) * down).sum()
         seen["neighbour"] = plain(torch.autograd.grad(added, (other, source), retain_graph=True, allow_unused=True)[0])
     after = {"changed": Array.of(x) != values or x._version != version, "held": plain(source.grad)}
-    return {**seen, **after, "required": source.requires_grad}
+    return {**seen, **after, "required": source.requires_grad, "retains": x.retains_grad, "switched": switched}
 
 
 def _arriving(loss: torch.Tensor, source: torch.Tensor) -> Value:
@@ -88,10 +86,12 @@ def layer_gradients(answer: Answer, case: Case) -> Observation:
 
     before, values = state(model), Array.of(x)
     raised, returned = "", None
-    try:
-        returned = answer(model, list(case.given["names"]), x, loss_fn)
-    except Planned as error:
-        raised = str(error)
+    with torch.enable_grad():
+        try:
+            returned = answer(model, list(case.given["names"]), x, loss_fn)
+        except Planned as error:
+            raised = str(error)
+        switched = not torch.is_grad_enabled()
     return {
         "returned": plain(returned),
         "raised": raised,
@@ -101,6 +101,7 @@ def layer_gradients(answer: Answer, case: Case) -> Observation:
         "passes": len(passes),
         "changed": changes(before, model),
         "x": Array.of(x) == values and not x.requires_grad and x.grad is None,
+        "switched": switched,
     }
 
 
@@ -144,11 +145,13 @@ def gradient_log(answer: Answer, case: Case) -> Observation:
     model.register_forward_hook(own_hook)
     before = state(model)
     raised, returned = "", None
-    try:
-        returned = answer(model, _Batches(batches), loss_fn)
-    except Planned as error:
-        raised = str(error)
-    observed = {"returned": plain(returned), "raised": raised, "changed": changes(before, model)}
+    with torch.enable_grad():
+        try:
+            returned = answer(model, _Batches(batches), loss_fn)
+        except Planned as error:
+            raised = str(error)
+        switched = not torch.is_grad_enabled()
+    observed = {"returned": plain(returned), "raised": raised, "changed": changes(before, model), "switched": switched}
     kept = any(seen["kept"]) or any(_kept(loss) for loss in last)
     return {**observed, **seen, "kept": kept, "runs": sum(seen["runs"]), "passes": len(passes)}
 
@@ -170,12 +173,11 @@ def saliency(answer: Answer, case: Case) -> Observation:
     model, images, labels = scorer_of_images(case)
     if not case.given["frozen"]:
         hold_gradients(model)
-    runs: list[bool] = []
     results: list[Any] = []
 
+    # A copy of the model has a copy of this hook.
     def own_hook(module: nn.Module, given: Any, result: Any) -> None:
-        runs.append(module is model)
-        results.append(result)
+        results.append(None if torch._C._functorch.is_gradtrackingtensor(result) else result)
 
     model.register_forward_hook(own_hook)
     before, values, wanted = state(model), Array.of(images), Array.of(labels)
@@ -185,7 +187,7 @@ def saliency(answer: Answer, case: Case) -> Observation:
     return {
         "returned": plain(returned),
         "recorded": type(returned) is torch.Tensor and returned.requires_grad,
-        "runs": sum(runs),
+        "runs": len(results),
         "kept": any(_kept(result) for result in results if isinstance(result, torch.Tensor)),
         "changed": changes(before, model),
         "images": Array.of(images) == values and not images.requires_grad and images.grad is None,

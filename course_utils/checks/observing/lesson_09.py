@@ -16,12 +16,14 @@ from course_utils.checks.observing.loops_09 import (
     backbone_and_head,
     classes,
     double,
+    flags_of,
     hooks_on,
     masked,
     network,
     new_head,
     patient,
     regression,
+    session_changes,
     sgd,
     warm_network,
     watched,
@@ -66,9 +68,16 @@ def fit_scheduled(answer: Answer, case: Case) -> Observation:
 
 def fit_points(answer: Answer, case: Case) -> Observation:
     points, wanted = case.given["points"].tensor(), case.given["wanted"].tensor()
-    returned = plain(answer(points, wanted, case.given["steps"]))
+    returned = answer(points, wanted, case.given["steps"])
+    session = session_changes()
+    moved = returned[0] if isinstance(returned, tuple | list) and returned else None
     same = Array.of(points) == case.given["points"] and Array.of(wanted) == case.given["wanted"]
-    return {"returned": returned, "same": same and points.grad is None and not points.requires_grad}
+    return {
+        "returned": plain(returned),
+        "same": same and points.grad is None and not points.requires_grad,
+        "requires a gradient": isinstance(moved, torch.Tensor) and moved.requires_grad,
+        "session": session,
+    }
 
 
 def fine_tune(answer: Answer, case: Case) -> Observation:
@@ -110,18 +119,24 @@ def make_model(answer: Answer, case: Case) -> Observation:
         "frozen": [name for name, it in model.named_parameters() if not it.requires_grad],
         "buffers": {name: plain(it) for name, it in model.named_buffers()},
     }
-    output = model(inputs)
+    output = model(inputs.to(next((it.dtype for it in model.parameters()), torch.float32)))
     seen["output"] = plain(output)
     if isinstance(output, torch.Tensor) and output.requires_grad:
         output.pow(2).sum().backward()
     seen["without gradient"] = [name for name, it in model.named_parameters() if it.grad is None]
     other = answer(list(sizes), mean + 1)
+    seen["shared"] = isinstance(other, nn.Module) and _share(other, model)
     seen["copied"] = _loaded(other, model, inputs) if isinstance(other, nn.Module) else plain(other)
     try:
         seen["moved"] = plain(model.double()(inputs.double()))
     except RuntimeError:  # parts that did not move meet parts that did
         seen["moved"] = None
     return seen
+
+
+def _share(other: nn.Module, model: nn.Module) -> bool:
+    """Return whether two models have a parameter in common."""
+    return bool({id(it) for it in other.parameters()} & {id(it) for it in model.parameters()})
 
 
 def _loaded(other: nn.Module, model: nn.Module, inputs: torch.Tensor) -> Value:
@@ -139,7 +154,7 @@ class Broken(RuntimeError):
 def checkup(answer: Answer, case: Case) -> Observation:
     model, optimizer, step = patient(case)
     calls: list[None] = []
-    before = {name: it.requires_grad for name, it in model.named_parameters()}
+    before = flags_of([model])
 
     def counted() -> None:
         calls.append(None)
@@ -162,7 +177,9 @@ def checkup(answer: Answer, case: Case) -> Observation:
         "hooks": hooks_on(model) + len(optimizer._optimizer_step_pre_hooks) + len(optimizer._optimizer_step_post_hooks),
         "parameters": {name: plain(it) for name, it in model.named_parameters()},
         "gradients": {name: plain(it.grad) for name, it in model.named_parameters()},
-        "flags": {name: it.requires_grad for name, it in model.named_parameters()} == before,
+        "flags": flags_of([model]) == before,
+        "training": all(part.training for part in model.modules()),
+        "session": session_changes(),
     }
 
 

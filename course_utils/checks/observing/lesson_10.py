@@ -9,12 +9,21 @@ from typing import Any
 import torch
 import torch._dynamo  # the first operation under a dispatch mode imports it, and a second is too long for a time limit
 
-from course_utils.checks.data import Array, Case, Observation, plain
-from course_utils.checks.observing.functions_10 import FUNCTIONS, attached, bytes_on_ctx, operations
+from course_utils.checks.data import Case, Observation, plain
+from course_utils.checks.observing.functions_10 import (
+    FUNCTIONS,
+    Surroundings,
+    after_a_write,
+    attached,
+    bytes_on_ctx,
+    operations,
+)
 from course_utils.graph import saved
 from course_utils.graph.alive import Memory, PeakMemory
 
 Answer = Callable[..., Any]
+
+INCOMING = "the incoming gradient"
 
 
 def squash(answer: Answer, case: Case) -> Observation:
@@ -22,16 +31,19 @@ def squash(answer: Answer, case: Case) -> Observation:
     x = base + 0
     if case.given["transposed"]:
         x = x.t()
-    before = Array.of(x)
+    around = Surroundings({"x": x, INCOMING: direction})
+    answer(direction)  # plain data: it stays plain
     memory.add(x)
     with PeakMemory() as made:
         y = answer(x)
-    seen: Observation = {"returned": plain(y), "x": Array.of(x) == before, "attached": attached(y, x)}
+    seen: Observation = {"returned": plain(y), "attached": attached(y, x)}
     if seen["attached"]:
         seen["operations"] = operations(y, x)
         gradient, second = _two_derivatives(answer(x), x, direction)
         seen |= {"gradient": gradient, "second": second}
-        del x
+        torch.autograd.grad(answer(x), x, direction, allow_unused=True)
+        seen["changed"] = around.changed()
+        del x, around
         own = y.untyped_storage().nbytes() if seen["operations"] else 0
         seen["kept"] = max(0, made.alive() - own) + memory.alive()
         torch.autograd.grad(y, base, direction, allow_unused=True)
@@ -41,13 +53,16 @@ def squash(answer: Answer, case: Case) -> Observation:
 
 def clamp_inward(answer: Answer, case: Case) -> Observation:
     x, direction = case.given["x"].tensor().requires_grad_(), case.given["direction"].tensor()
-    before = Array.of(x)
-    y = answer(x, case.given["low"], case.given["high"])
-    seen: Observation = {"returned": plain(y), "x": Array.of(x) == before, "attached": attached(y, x)}
+    around, low, high = Surroundings({"x": x, INCOMING: direction}), case.given["low"], case.given["high"]
+    y = answer(x, low, high)
+    seen: Observation = {"returned": plain(y), "attached": attached(y, x)}
+    answer(direction, low + 0.3, high + 0.3)  # a call of its own, that must not disturb the pass through the first
     if seen["attached"]:
         seen["operations"] = operations(y, x)
         (gradient,) = torch.autograd.grad(y, x, direction, allow_unused=True)
         seen["gradient"] = plain(gradient)
+        seen["attribute"] = _on_ctx(y)
+        seen["changed"] = around.changed()
     return seen
 
 
@@ -56,6 +71,7 @@ def swish(answer: Answer, case: Case) -> Observation:
     beta.requires_grad_(case.given["learned"])
     direction, memory = case.given["direction"].tensor(), Memory()
     x = base + 0
+    around = Surroundings({"x": x, "beta": beta, INCOMING: direction})
     memory.add(x)
     y = answer(x, beta)
     seen: Observation = {"returned": plain(y), "attached": attached(y, x)}
@@ -65,11 +81,13 @@ def swish(answer: Answer, case: Case) -> Observation:
         gradients = torch.autograd.grad(y, wanted, direction, allow_unused=True)
         seen["gradients"] = [plain(gradient) for gradient in gradients]
         seen["attribute"] = _on_ctx(y)
-        seen["noticed"] = _notices(answer(x, beta), base, direction, lambda: x.detach().add_(1))
-        if case.given["learned"]:
-            seen["noticed"] &= _notices(answer(x, beta), beta, direction, lambda: beta.detach().add_(1))
-        del x
+        seen["changed"] = around.changed()
+        del x, around
         seen["kept"] = memory.alive()
+        seen["written"] = []
+        for n in (0, 1):
+            given = (base + 0, beta + 0)
+            seen["written"].append(after_a_write(given[n], answer(*given), wanted, direction))
     return seen
 
 
@@ -77,11 +95,10 @@ def agrees(answer: Answer, case: Case) -> Observation:
     function, x = FUNCTIONS[case.given["function"]], case.given["x"].tensor()
     if case.given["transposed"]:
         x = x.t().contiguous().t()
-    before = Array.of(x)
+    around = Surroundings({"x": x}, may_draw=True)
     with _library_calls() as calls:
         returned = answer(function, x)
-    untouched = Array.of(x) == before and not x.requires_grad and x.grad is None
-    return {"returned": plain(returned), "untouched": untouched, "calls": len(calls)}
+    return {"returned": plain(returned), "changed": around.changed(), "calls": len(calls)}
 
 
 @contextmanager
@@ -107,33 +124,41 @@ def _library_calls() -> Iterator[list[str]]:
 
 def log_cosh(answer: Answer, case: Case) -> Observation:
     x, direction = case.given["x"].tensor().requires_grad_(), case.given["direction"].tensor()
+    around = Surroundings({"x": x, INCOMING: direction})
     y = answer(x)
     seen: Observation = {"returned": plain(y), "attached": attached(y, x)}
     if seen["attached"]:
         seen["operations"] = operations(y, x)
+        torch.autograd.grad(y, x, direction, retain_graph=True, allow_unused=True)
+        seen["attribute"] = _on_ctx(y)
         derivatives: list[Any] = []
         while attached(y, x) and len(derivatives) < 3:
             (y,) = torch.autograd.grad(y, x, direction, create_graph=True, allow_unused=True)
             derivatives.append(plain(y))
         seen["derivatives"] = derivatives
+        seen["changed"] = around.changed()
     return seen
 
 
 def thrifty_linear(answer: Answer, case: Case) -> Observation:
     wanted = case.given["wanted"]
-    leaves = {name: case.given[name].tensor() for name in ("x", "weight", "bias") if name in case.given}
+    leaves: dict[str, torch.Tensor] = {
+        name: case.given[name].tensor() for name in ("x", "weight", "bias") if name in case.given
+    }
     for name, leaf in leaves.items():
         leaf.requires_grad_(name in wanted)
     x, weight, memory = leaves["x"] + 0, leaves["weight"] + 0, {"x": Memory(), "weight": Memory()}
     memory["x"].add(x)
     memory["weight"].add(weight)
-    direction = case.given["direction"].tensor()
+    direction = case.given["direction"].tensor().expand(*x.shape[:-1], len(weight))
+    around = Surroundings({**leaves, INCOMING: direction})
     with Products() as forward:
         y = answer(x, weight, leaves.get("bias"))
     seen: Observation = {"returned": plain(y), "attached": attached(y, direction), "forward": forward.count}
     if seen["attached"]:
         given = (x, weight, leaves["bias"]) if "bias" in leaves else (x, weight)
         seen["operations"] = operations(y, *given)
+        seen["attribute"] = _on_ctx(y)
         del given, x, weight
         seen["copied"] = max(0, forward.alive() - y.untyped_storage().nbytes())
         seen["kept"] = [name for name, watched in memory.items() if watched.alive()]
@@ -142,6 +167,7 @@ def thrifty_linear(answer: Answer, case: Case) -> Observation:
         seen["gradients"] = [plain(gradient) for gradient in gradients]
         seen["backward"] = backward.count
         seen["held"] = [name for name, watched in memory.items() if watched.alive()]
+        seen["changed"] = around.changed()
     return seen
 
 
@@ -163,18 +189,21 @@ def seeded_dropout(answer: Answer, case: Case) -> Observation:
     base, direction = case.given["x"].tensor().requires_grad_(), case.given["direction"].tensor()
     p, seed, memory = case.given["p"], case.given["seed"], Memory()
     x = base + 0
+    around = Surroundings({"x": x, INCOMING: direction}, may_draw=True)
     memory.add(x)
     state = torch.get_rng_state()
     with PeakMemory() as made:
         y = answer(x, p, seed)
-    seen: Observation = {"returned": plain(y), "attached": attached(y, x), "again": plain(answer(x, p, seed))}
-    seen["other"] = plain(answer(x, p, seed + 1))
+        seen: Observation = {"returned": plain(y), "attached": attached(y, x), "again": plain(answer(x, p, seed))}
+        seen["others"] = [plain(answer(x, p, seed + more)) for more in (1, 2, 1024)]
+    answer(x[:3], p / 2, seed)  # a call of its own, that must not disturb the passes through the first
     if seen["attached"]:
         seen["operations"] = operations(y, x)
         passes = [torch.autograd.grad(y, base, direction, retain_graph=True, allow_unused=True) for _ in range(2)]
         seen["gradients"] = [plain(gradient) for (gradient,) in passes]
+        seen["changed"] = around.changed()
         total = y.sum()  # it keeps the graph, and not the result
-        del x, y, passes
+        del x, y, passes, around
         seen["kept"] = max(made.alive(), saved.saved(total).bytes) + memory.alive() + bytes_on_ctx(total)
     seen["generator"] = bool(torch.equal(torch.get_rng_state(), state))
     return seen
@@ -194,13 +223,3 @@ def _two_derivatives(y: Any, x: torch.Tensor, direction: torch.Tensor) -> list[A
 def _on_ctx(y: torch.Tensor) -> bool:
     """Return whether tensors hang on a ctx, where no pass frees them."""
     return any(entry.state == "attribute" for entry in saved.saved(y))
-
-
-def _notices(y: Any, leaf: torch.Tensor, direction: torch.Tensor, write: Callable[[], object]) -> bool:
-    """Return whether a pass refuses to run after a write to what was saved."""
-    write()
-    try:
-        torch.autograd.grad(y, leaf, direction, allow_unused=True)
-    except RuntimeError:
-        return True
-    return False

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -55,8 +56,16 @@ def classes(case: Case) -> list[Batch]:
 
 
 def network(case: Case, scale: float = 0.5) -> nn.Sequential:
-    """Return a small network for these batches, in float64."""
+    """Return a small network for these batches, in float64.
+
+    With `oddities` a bias is frozen, one parameter is no part of the result, one has two names, and there is a buffer.
+    """
     model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)).double()
+    if case.given.get("oddities"):
+        model.register_parameter("spare", nn.Parameter(torch.ones(3, dtype=torch.float64)))
+        model.register_parameter("again", cast(nn.Parameter, model[2].weight))
+        model.register_buffer("count", torch.full((2,), 5.0, dtype=torch.float64))
+        model[0].bias.requires_grad_(False)
     seeded(model, case.given["seed"], scale)
     return model
 
@@ -104,7 +113,7 @@ def masked(case: Case) -> list[Batch]:
 def backbone_and_head(case: Case) -> tuple[nn.Sequential, nn.Linear, Optimizer]:
     """Return a pretrained backbone, a new head, and one optimizer for both. Gradients of an earlier pass are left."""
     seed = case.given["seed"]
-    backbone = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Tanh()).double()
+    backbone = nn.Sequential(nn.Dropout(0.3), nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Tanh()).double()
     seeded(backbone, seed)
     head = new_head(case)
     for module in (backbone, head):
@@ -112,7 +121,7 @@ def backbone_and_head(case: Case) -> tuple[nn.Sequential, nn.Linear, Optimizer]:
             parameter.grad = double(seed + 70 + offset, *parameter.shape)
     with torch.no_grad():
         for offset, name in enumerate(("running_mean", "running_var")):
-            backbone[1].get_buffer(name).copy_(double(seed + 90 + offset, 5).abs())
+            backbone[2].get_buffer(name).copy_(double(seed + 90 + offset, 5).abs())
     parameters = [*backbone.parameters(), *head.parameters()]
     return backbone, head, torch.optim.SGD(parameters, lr=RATE, momentum=0.9, weight_decay=0.1)
 
@@ -150,6 +159,8 @@ def watched(
 ) -> Observation:
     """Run a loop. Return what came back, what became of the modules, and what was seen at every forward and step."""
     modules = list(modules)
+    settings = settings_of(optimizer)
+    flags = flags_of(modules)
     graphs = Graphs()
     runs: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []
@@ -183,6 +194,7 @@ def watched(
     try:
         with engine_passes(*trainable) as passes:
             returned = run()
+            session = session_changes()
     finally:
         for handle in handles:
             handle.remove()
@@ -197,15 +209,43 @@ def watched(
         "parameters": [_named(module.named_parameters()) for module in modules],
         "buffers": [_named(module.named_buffers()) for module in modules],
         "training": [part.training for module in modules for part in module.modules()],
-        "hooks": sum(hooks_on(module) for module in modules),
+        "hooks": sum(hooks_on(module, ours=(forward, remember)) for module in modules),
+        "session": session,
+        "flags": [mine == it for mine, it in zip(flags_of(modules), flags, strict=True)],
+        "settings": settings_of(optimizer) == settings,
+        "rate": plain(optimizer.param_groups[0]["lr"]) if optimizer is not None else None,
     }
 
 
-def hooks_on(model: nn.Module) -> int:
-    """Return how many hooks hang on a model's modules and parameters."""
+def session_changes() -> list[str]:
+    """Name the settings of PyTorch that are not as a check begins with them."""
+    odd = {
+        "the gradient mode is off": not torch.is_grad_enabled(),
+        "anomaly mode is on": torch.is_anomaly_enabled(),
+        "the default dtype is another": torch.get_default_dtype() is not torch.float32,
+    }
+    return [text for text, is_odd in odd.items() if is_odd]
+
+
+def flags_of(modules: Iterable[nn.Module]) -> list[dict[str, bool]]:
+    """Return which parameters require a gradient, by name, for each module."""
+    return [{name: it.requires_grad for name, it in module.named_parameters()} for module in modules]
+
+
+def settings_of(optimizer: Optimizer | None) -> list[Any]:
+    """Return what an optimizer holds and how it steps. The rate is left out: a scheduler may change it."""
+    return [
+        {key: [id(it) for it in value] if key == "params" else value for key, value in group.items() if key != "lr"}
+        for group in (optimizer.param_groups if optimizer is not None else ())
+    ]
+
+
+def hooks_on(model: nn.Module, ours: tuple[Any, ...] = ()) -> int:
+    """Return how many hooks hang on a model's modules and parameters, without those of ours that a copy carries."""
     count = 0
     for part in model.modules():
-        count += len(part._forward_hooks) + len(part._forward_pre_hooks) + len(part._backward_hooks)
+        count += sum(hook not in ours for hook in part._forward_hooks.values())
+        count += len(part._forward_pre_hooks) + len(part._backward_hooks) + len(part._backward_pre_hooks)
     for parameter in model.parameters():
         count += len(parameter._backward_hooks or ()) + len(parameter._post_accumulate_grad_hooks or ())
     return count
@@ -234,10 +274,12 @@ def patient(case: Case) -> tuple[Patient, Optimizer, Callable[[], None]]:
     seed, scene = case.given["seed"], case.given["scene"]
     model = Patient(seed)
     inputs, targets = double(seed + 1, 6, 4), double(seed + 2, 6, 3)
-    parameters = [
-        parameter for name, parameter in model.named_parameters() if not scene.startswith("left out: " + name)
-    ]
+    held = copy.deepcopy(model) if scene == "a copy is held" else model
+    parameters = [parameter for name, parameter in held.named_parameters() if not scene.startswith("left out: " + name)]
     optimizer: Optimizer = torch.optim.SGD(parameters, lr=RATE, momentum=0.9)
+    if scene == "two groups":
+        groups: list[dict[str, Any]] = [{"params": parameters[:2]}, {"params": parameters[2:], "lr": RATE / 2}]
+        optimizer = torch.optim.SGD(groups, lr=RATE)
     skips = scene in ("skipped", "stale", "cleared at the end")
     if scene == "replaced":
         model.last = nn.Linear(5, 3).double()
@@ -246,8 +288,10 @@ def patient(case: Case) -> tuple[Patient, Optimizer, Callable[[], None]]:
         model.middle.weight = model.first.weight = nn.Parameter(double(seed + 8, 5, 5))
         inputs = double(seed + 1, 6, 5)
         optimizer = sgd(model)
-    if scene in ("frozen", "frozen and moving"):
+    if scene in ("frozen", "frozen and moving", "frozen, not held"):
         model.first.requires_grad_(False)
+    if scene == "frozen, not held":
+        optimizer = torch.optim.SGD(parameters[2:], lr=RATE)
     if scene in ("stale", "frozen and moving"):
         layer = model.middle if scene == "stale" else model.first
         layer.weight.grad = double(seed + 3, *layer.weight.shape)
@@ -260,6 +304,8 @@ def patient(case: Case) -> tuple[Patient, Optimizer, Callable[[], None]]:
             hidden = model.middle(hidden).tanh()
         if scene == "raises":
             hidden = hidden[:, :2]
+        if scene == "rounded":
+            hidden = hidden.round()
         result = model.last(hidden)
         loss = (result - targets).pow(2).mean()
         if scene in ("root", "root, hidden"):

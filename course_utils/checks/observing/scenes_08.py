@@ -33,6 +33,7 @@ def state(model: nn.Module) -> dict[str, Any]:
         known = f"module {name}" if name else "the model"
         facts[f"the hooks on {known}"] = [list(getattr(module, kind)) for kind in _HOOKS]
         facts[f"the training mode of {known}"] = module.training
+        facts[f"the settings of {known}"] = module.extra_repr()
         facts[f"the class or the forward method of {known}"] = [type(module).__name__, "forward" in module.__dict__]
     shared = vars(nn.modules.module)
     hooks_for_all = [kind for kind in shared if kind.startswith("_global_") and kind.endswith("_hooks")]
@@ -152,7 +153,7 @@ def scorer_of_images(case: Case) -> tuple[nn.Module, torch.Tensor, torch.Tensor]
     seed, count = case.given["seed"], case.given["count"]
     model = nn.Sequential(
         *(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.Tanh(), nn.Conv2d(3, 4, 2), nn.BatchNorm2d(4).eval(), nn.Tanh()),
-        *(nn.Flatten(), nn.Linear(24, 4)),
+        *(nn.Flatten(), nn.Dropout(0.5 if case.given["drops"] else 0.0), nn.Linear(24, 4)),
     )
     seeded(model, seed)
     for offset, buffer in enumerate(model.buffers()):

@@ -31,6 +31,37 @@ BYTES = {
 }
 
 
+def leaving(answer, change):
+    """The right answer, and a change that stays when it is done."""
+
+    def with_a_trace(*given):
+        returned = answer(*given)
+        change(*given)
+        return returned
+
+    return with_a_trace
+
+
+def gradients_off(*given):
+    torch.set_grad_enabled(False)
+
+
+def in_evaluation(model, *given):
+    model.eval()
+
+
+def frozen(model, *given):
+    model.requires_grad_(False)
+
+
+def hooked(model, *given):
+    model.register_forward_hook(lambda *given: None)
+
+
+def reseeded(*given):
+    torch.manual_seed(0)
+
+
 # one_pass
 
 
@@ -94,6 +125,13 @@ def one_pass_recorded(losses, weights):
     sum(weight * loss for loss, weight in zip(losses, weights, strict=True)).backward(create_graph=True)
 
 
+def one_pass_and_an_empty_list(losses, weights):
+    total = 0
+    while losses:
+        total = total + weights.pop() * losses.pop()
+    total.backward()
+
+
 # loss_gradients
 
 
@@ -126,6 +164,22 @@ def gradients_in_a_batch(losses, parameters):
     stacked, seeds = torch.stack(losses), torch.eye(len(losses))
     found = torch.autograd.grad(stacked, parameters, seeds, is_grads_batched=True)
     return [[gradient[n].clone() for gradient in found] for n in range(len(losses))]
+
+
+def gradients_by_seeds(losses, parameters):
+    """One tensor of all losses, and a seed that picks one of them."""
+    stacked, last = torch.stack(losses), len(losses) - 1
+    seeds = torch.eye(len(losses))
+    return tuple(torch.autograd.grad(stacked, parameters, seed, retain_graph=n < last) for n, seed in enumerate(seeds))
+
+
+def gradients_that_require_one(losses, parameters):
+    return [[row.requires_grad_() for row in rows] for rows in gradients_by_grad(losses, parameters)]
+
+
+def gradients_recorded_but_the_last(losses, parameters):
+    last = len(losses) - 1
+    return [torch.autograd.grad(loss, parameters, create_graph=n < last) for n, loss in enumerate(losses)]
 
 
 def gradients_always_retained(losses, parameters):
@@ -228,6 +282,38 @@ def fit_by_closure(model, log_scale, optimizer, batches):
     return losses
 
 
+def fit_zeroing_after(model, log_scale, optimizer, batches):
+    optimizer.zero_grad()
+    losses = []
+    for inputs, targets in batches:
+        loss = cross_entropy(log_scale.exp() * model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return losses
+
+
+def fit_zeroing_between(model, log_scale, optimizer, batches):
+    losses = []
+    for inputs, targets in batches:
+        loss = cross_entropy(log_scale.exp() * model(inputs), targets)
+        loss.backward()
+        optimizer.zero_grad()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def fit_with_its_own_optimizer(model, log_scale, optimizer, batches):
+    own = torch.optim.SGD([*model.parameters(), log_scale], lr=0.4, momentum=0.5)
+    return fit_inside(model, log_scale, own, batches)
+
+
+def fit_a_copy(model, log_scale, optimizer, batches):
+    return fit_inside(copy.deepcopy(model), log_scale, optimizer, batches)
+
+
 def fitter(scale_of=lambda log_scale: log_scale.exp(), once=False, **options):
     """The loop with one thing wrong."""
 
@@ -321,6 +407,62 @@ def chunks_by_copies(lstm, readout, optimizer, chunks, state):
         with torch.no_grad():
             state = tuple(part.clone() for part in end)
         losses.append(loss.item())
+    return losses, state
+
+
+def chunks_detached_in_place(lstm, readout, optimizer, chunks, state):
+    losses = []
+    for inputs, targets in chunks:
+        outputs, state = lstm(inputs, state)
+        loss = mse_loss(readout(outputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        for part in state:
+            part.detach_()
+    return losses, state
+
+
+def chunks_zeroing_between(lstm, readout, optimizer, chunks, state):
+    losses = []
+    for inputs, targets in chunks:
+        outputs, state = lstm(inputs, detach_both(state, None))
+        loss = mse_loss(readout(outputs), targets)
+        loss.backward()
+        optimizer.zero_grad()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, detach_both(state, None)
+
+
+def chunks_moment_by_moment(lstm, readout, optimizer, chunks, state):
+    """The state is cut after each moment."""
+    losses = []
+    for inputs, targets in chunks:
+        outputs = []
+        for moment in inputs.split(1, dim=1):
+            output, state = lstm(moment, detach_both(state, None))
+            outputs.append(output)
+        loss = mse_loss(readout(torch.cat(outputs, dim=1)), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, detach_both(state, None)
+
+
+def chunks_with_states_of_the_new_weights(lstm, readout, optimizer, chunks, state):
+    losses = []
+    for inputs, targets in chunks:
+        outputs, _ = lstm(inputs, state)
+        loss = mse_loss(readout(outputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        with torch.no_grad():
+            _, state = lstm(inputs, state)
     return losses, state
 
 
@@ -454,6 +596,52 @@ def updates_in_a_batch(trunk, heads, optimizers, inputs, targets):
     for number, optimizer in enumerate(optimizers):
         for parameter in [*owned[0], *owned[1 + number]]:
             parameter.grad = gradients[parameter][number].clone()
+        optimizer.step()
+    return [loss.item() for loss in losses]
+
+
+def updates_from_two_cuts(trunk, heads, optimizers, inputs, targets):
+    """Each head works on a cut of its own, and hands its seed to the trunk."""
+    h, losses, found = trunk(inputs), [], []
+    for number, (head, target) in enumerate(zip(heads, targets, strict=True)):
+        cut = h.detach().requires_grad_()
+        head.zero_grad()
+        loss = mse_loss(head(cut), target)
+        loss.backward()
+        losses.append(loss.item())
+        found.append(torch.autograd.grad(h, list(trunk.parameters()), cut.grad, retain_graph=number == 0))
+    for optimizer, gradients in zip(optimizers, found, strict=True):
+        for parameter, gradient in zip(trunk.parameters(), gradients, strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+    return losses
+
+
+def updates_without_zeroing(trunk, heads, optimizers, inputs, targets):
+    """The trunk's gradients are held apart, the heads' pile up from call to call."""
+    h = trunk(inputs)
+    losses = [mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True)]
+    found = []
+    for number, loss in enumerate(losses):
+        trunk.zero_grad()
+        loss.backward(retain_graph=number == 0)
+        found.append([parameter.grad for parameter in trunk.parameters()])
+    for optimizer, gradients in zip(optimizers, found, strict=True):
+        for parameter, gradient in zip(trunk.parameters(), gradients, strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+    return [loss.item() for loss in losses]
+
+
+def updates_with_a_spare_pass(trunk, heads, optimizers, inputs, targets):
+    h = trunk(inputs)
+    losses = [mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True)]
+    lists = [[*trunk.parameters(), *head.parameters()] for head in heads]
+    found = [torch.autograd.grad(loss, own, retain_graph=True) for loss, own in zip(losses, lists, strict=True)]
+    sum(losses).backward()  # only to free
+    for parameters, gradients, optimizer in zip(lists, found, optimizers, strict=True):
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
         optimizer.step()
     return [loss.item() for loss in losses]
 
@@ -675,14 +863,46 @@ def split_twice_forward(trunk, heads, inputs):
     return losses
 
 
+def split_after_zeroing(trunk, heads, inputs):
+    trunk.zero_grad()
+    return split_by_a_leaf(trunk, heads, inputs)
+
+
+def split_replacing(trunk, heads, inputs):
+    """The trunk's gradients replace what .grad held."""
+    h = trunk(inputs)
+    cut = h.detach().requires_grad_()
+    losses = []
+    for head in heads:
+        loss = head(cut)
+        loss.backward()
+        losses.append(loss.item())
+    parameters = list(trunk.parameters())
+    for parameter, gradient in zip(parameters, torch.autograd.grad(h, parameters, cut.grad), strict=True):
+        parameter.grad = gradient
+    return losses
+
+
 RIGHT = {
     "predict_second_pass": [SECOND, {name: torch.tensor(value) for name, value in SECOND.items()}],
     "predict_kept_bytes": [BYTES, {name: float(value) for name, value in BYTES.items()}],
     "one_pass": [one_pass_of_the_sum, one_pass_by_seeds, one_pass_of_a_stack, one_pass_adding],
-    "loss_gradients": [gradients_by_grad, gradients_from_the_end, gradients_by_backward, gradients_in_a_batch],
-    "fit_scale": [fit_inside, fit_by_grad, fit_by_closure],
-    "train_chunks": [chunks_detached_after, chunks_detached_before, chunks_by_copies],
-    "two_updates": [updates_by_grad, updates_by_backward, updates_by_difference, updates_in_a_batch],
+    "loss_gradients": [
+        gradients_by_grad,
+        gradients_from_the_end,
+        gradients_by_backward,
+        gradients_in_a_batch,
+        gradients_by_seeds,
+    ],
+    "fit_scale": [fit_inside, fit_by_grad, fit_by_closure, fit_zeroing_after],
+    "train_chunks": [chunks_detached_after, chunks_detached_before, chunks_by_copies, chunks_detached_in_place],
+    "two_updates": [
+        updates_by_grad,
+        updates_by_backward,
+        updates_by_difference,
+        updates_in_a_batch,
+        updates_from_two_cuts,
+    ],
     "split_at_trunk": [split_by_a_leaf, split_by_grad, split_with_inputs, split_with_a_cut_each],
 }
 
@@ -721,6 +941,10 @@ WRONG = {
     "predict_second_pass": [dict.fromkeys(SECOND, True), dict.fromkeys(SECOND, False), list(SECOND.values())],
     "predict_kept_bytes": [dict.fromkeys(BYTES, 0), dict.fromkeys(BYTES, 1200), {**BYTES, "without_a": 1200}],
     "one_pass": [
+        leaving(one_pass_of_the_sum, gradients_off),
+        leaving(one_pass_of_the_sum, reseeded),
+        leaving(one_pass_of_the_sum, lambda losses, weights: losses[0].register_hook(lambda gradient: None)),
+        one_pass_and_an_empty_list,
         one_pass_recorded,
         one_pass_for_each_only_once,
         one_pass_and_one_to_free,
@@ -730,6 +954,11 @@ WRONG = {
         lambda losses, weights: sum(w * loss for loss, w in zip(losses, weights, strict=True)),
     ],
     "loss_gradients": [
+        leaving(gradients_by_grad, gradients_off),
+        leaving(gradients_by_grad, lambda losses, parameters: parameters[0].requires_grad_(False)),
+        leaving(gradients_by_grad, lambda losses, parameters: parameters[0].register_hook(lambda gradient: None)),
+        gradients_that_require_one,
+        gradients_recorded_but_the_last,
         gradients_never_retained,
         gradients_of_the_sum,
         gradients_through_all,
@@ -739,6 +968,11 @@ WRONG = {
         lambda losses, parameters: [torch.cat([g.flatten() for g in r]) for r in gradients_by_grad(losses, parameters)],
     ],
     "fit_scale": [
+        *(leaving(fit_inside, change) for change in (gradients_off, in_evaluation, frozen, hooked, reseeded)),
+        leaving(fit_inside, lambda model, log_scale, optimizer, batches: optimizer.param_groups[0].update(lr=0.1)),
+        fit_zeroing_between,
+        fit_with_its_own_optimizer,
+        fit_a_copy,
         fit_without_zeroing,
         fit_one_step_late,
         fit_and_keep,
@@ -748,6 +982,10 @@ WRONG = {
         lambda model, log_scale, optimizer, batches: [0.0 for _ in batches],
     ],
     "train_chunks": [
+        *(leaving(chunks_detached_after, change) for change in (gradients_off, in_evaluation, frozen, hooked)),
+        chunks_zeroing_between,
+        chunks_moment_by_moment,
+        chunks_with_states_of_the_new_weights,
         chunks_returned_with_graph,
         chunks_in_one_pass,
         chunks_with_fresh_states,
@@ -760,6 +998,9 @@ WRONG = {
         chunker(lambda state, first: tuple(torch.zeros_like(part) for part in state)),
     ],
     "two_updates": [
+        *(leaving(updates_by_grad, change) for change in (gradients_off, in_evaluation, frozen, hooked)),
+        updates_without_zeroing,
+        updates_with_a_spare_pass,
         updates_of_the_sum,
         updates_broken,
         updates_two_forwards,
@@ -770,6 +1011,10 @@ WRONG = {
         ),
     ],
     "split_at_trunk": [
+        *(leaving(split_by_a_leaf, change) for change in (gradients_off, in_evaluation, frozen, hooked)),
+        leaving(split_by_a_leaf, lambda trunk, heads, inputs: heads.reverse()),
+        split_after_zeroing,
+        split_replacing,
         split_late,
         split_keeping_one,
         split_with_checkpoints,

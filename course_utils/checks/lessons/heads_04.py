@@ -11,7 +11,7 @@ from torch.nn.functional import mse_loss
 from course_utils.checks.compare import close, describe, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
-from course_utils.checks.lessons.predict_04 import LESSON
+from course_utils.checks.lessons.predict_04 import LESSON, as_found
 from course_utils.checks.observing.scenes_04 import many_headed, two_headed
 
 
@@ -72,6 +72,7 @@ def _judge_updates(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("passes", seen["passes"] in range(1, 2 * updates + 1), text)
     text = f"When the last optimizer stepped, the trunk still kept {seen['kept']} bytes, and no pass was to come."
     yield Finding("kept", seen["kept"] == 0, text)
+    yield as_found(seen)
 
 
 def _ended_as(case: Case, seen: Observation, way: str) -> bool:
@@ -159,7 +160,7 @@ def _judge_split(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("alive", seen["alive"] == [0] * count, text)
     yield Finding("kept", seen["kept"] == 0, f"At the end the graphs still keep {seen['kept']} bytes for another pass.")
     yield Finding("moved", seen["moved"] is False, "Your function changed the numbers of a parameter or of the inputs.")
-    yield Finding("frozen", seen["frozen"] is False, "Your function left a parameter with requires_grad=False.")
+    yield as_found(seen)
 
 
 def _gradient(name: str, mine: Value, right: torch.Tensor | None) -> Iterator[Finding]:
@@ -205,7 +206,8 @@ split_at_trunk = Exercise(
         ),
         Misconception(
             "all heads at once",
-            "One pass for the sum of the losses is right and cheap, but all heads' saved tensors were alive together.",
+            "The gradients are right, and one pass went through the trunk. But a head began while an earlier one still "
+            "held what it had saved.",
             lambda case, seen: (
                 seen["passes"] == 1 and seen["alive"] != [0] * len(case.given["widths"]) and _all_right(case, seen)
             ),

@@ -11,7 +11,7 @@ from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.heads_04 import split_at_trunk, two_updates
 from course_utils.checks.lessons.loops_04 import fit_scale, train_chunks
-from course_utils.checks.lessons.predict_04 import LESSON, predict_kept_bytes, predict_second_pass
+from course_utils.checks.lessons.predict_04 import LESSON, as_found, predict_kept_bytes, predict_second_pass
 from course_utils.checks.observing.models import numbers
 from course_utils.checks.observing.scenes_04 import losses_and_leaves, trunk_and_losses
 
@@ -65,6 +65,7 @@ def _judge_one_pass(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("kept", seen["kept"] == 0, text)
     yield Finding("recorded", seen["recorded"] is False, "The gradients in .grad have a graph of their own.")
     yield Finding("moved", seen["moved"] == [], "Your function changed the numbers in a leaf.")
+    yield as_found(seen)
 
 
 def _all_close(seen: Observation, right: dict[str, torch.Tensor]) -> bool:
@@ -158,9 +159,10 @@ def _judge_gradients(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("passes", seen["passes"] in range(1, count + 1), text)
     text = f"After your function the trunk still keeps {seen['kept']} bytes for a pass that will not come."
     yield Finding("kept", seen["kept"] == 0, text)
-    text = "Your function left something changed: a parameter's numbers, its .grad, or its requires_grad."
-    yield Finding("changed", seen["changed"] is False, text)
-    yield Finding("recorded", seen["recorded"] is False, "The gradients that you returned have graphs of their own.")
+    yield Finding("held", seen["held"] is True, "After your function a parameter's .grad is not what it was before.")
+    yield Finding("moved", seen["moved"] is False, "Your function changed the numbers in a parameter.")
+    yield as_found(seen)
+    yield Finding("recorded", seen["recorded"] is False, "A gradient that you returned requires a gradient itself.")
 
 
 def _same(received: Value, right: list[list[torch.Tensor]]) -> bool:
@@ -208,13 +210,15 @@ loss_gradients = Exercise(
         Misconception(
             "traces in .grad",
             "The gradients are right, and .grad of the parameters is not as it was before.",
-            lambda case, seen: seen["changed"] and _same(seen["returned"], _right_gradients(case)),
+            lambda case, seen: seen["held"] is False and _same(seen["returned"], _right_gradients(case)),
         ),
         Misconception(
             "create_graph to keep the graph",
             "The gradients are right and have graphs of their own: your passes were recorded. That keeps the old "
             "graph, and much more.",
-            lambda case, seen: seen["recorded"] and _same(seen["returned"], _right_gradients(case)),
+            lambda case, seen: (
+                seen["recorded"] and seen["kept"] != 0 and _same(seen["returned"], _right_gradients(case))
+            ),
         ),
     ),
 )

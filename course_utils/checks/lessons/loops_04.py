@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 from course_utils.checks.compare import close, describe, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
-from course_utils.checks.lessons.predict_04 import LESSON
+from course_utils.checks.lessons.predict_04 import LESSON, as_found
 from course_utils.checks.observing.scenes_04 import recurrent, scaled_classifier
 
 
@@ -40,6 +40,12 @@ def _lean(seen: Observation, count: int) -> Iterator[Finding]:
     graphs = [step["graphs"] for step in steps]
     text = f"Graphs alive at each optimizer step: {graphs}. Something refers to those of earlier batches."
     yield Finding("graphs", max(graphs, default=0) <= 2, text)
+    yield as_found(seen)
+
+
+def _trains(seen: Observation) -> bool:
+    """Say whether a gradient reached the model's own parameters before some step."""
+    return not all(step["no gradient"] for step in seen["steps"])
 
 
 def _retains(seen: Observation) -> bool:
@@ -115,7 +121,7 @@ fit_scale = Exercise(
         Misconception(
             "the scale made a constant",
             "log_scale is where it started. Your loop cut it off, and with it its gradient.",
-            lambda case, seen: close(seen["log_scale"], torch.tensor(case.given["start"])),
+            lambda case, seen: _trains(seen) and close(seen["log_scale"], torch.tensor(case.given["start"])),
         ),
         Misconception(
             "retained for nothing",
@@ -218,17 +224,13 @@ train_chunks = Exercise(
         ),
         Misconception(
             "cut inside the chunk",
-            "The LSTM's parameters get no gradient: your loop cuts between the LSTM and the loss.",
-            lambda case, seen: bool(seen["steps"]) and all(step["no gradient"] for step in seen["steps"]),
+            "No backward pass came back to the LSTM, so its parameters got no gradient.",
+            lambda case, seen: seen["passes"] == 0 and bool(seen["steps"]) and not _trains(seen),
         ),
         Misconception(
             "retained for nothing",
             "The state is cut, and your passes retain all the same. No pass will come back to these chunks.",
-            lambda case, seen: (
-                _retains(seen)
-                and all(state["carried"] for state in seen["states"])
-                and not any(step["no gradient"] for step in seen["steps"])
-            ),
+            lambda case, seen: _retains(seen) and all(state["carried"] for state in seen["states"]) and _trains(seen),
         ),
     ),
 )

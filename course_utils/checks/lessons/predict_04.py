@@ -16,6 +16,13 @@ LESSON = "04_retain_graph"
 Names = dict[str, Any]
 
 
+def as_found(seen: Observation) -> Finding:
+    """Judge what an answer must leave as it found it: modes, flags, hooks, settings."""
+    left = seen["left"]
+    named = f": {', '.join(map(str, left))}" if isinstance(left, list) and left else ""
+    return Finding("left", left == [], f"After your function, something is not as it was before{named}.")
+
+
 def _one(seed: int) -> list[Case]:
     return [Case("")]
 
@@ -213,8 +220,8 @@ predict_kept_bytes = Exercise(
         ),
         Misconception(
             "h survives",
-            "You kept h alive after a pass that ran both nodes which had saved it. The name h keeps the tensor, but "
-            "that is not what the graph keeps.",
+            "After a.backward() you counted one tensor too many. That pass ran both nodes that had saved h. The name h "
+            "keeps the tensor, but that is not what the graph keeps.",
             lambda case, seen: _counted(seen, a_frees=800),
         ),
     ),

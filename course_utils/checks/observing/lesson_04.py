@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from torch import nn
 
 from course_utils.checks.data import Array, Case, Observation, Value, plain
 from course_utils.checks.observing import scenes_04 as scenes
+from course_utils.checks.observing.left_04 import Surroundings
 from course_utils.checks.observing.models import numbers
 from course_utils.checks.observing.watch import engine_passes
 from course_utils.graph.alive import Graphs, Memory
@@ -26,14 +27,17 @@ def one_pass(answer: Answer, case: Case) -> Observation:
     for name in case.given["held"]:
         leaves[name].grad = numbers(len(name) + case.given["seed"], *leaves[name].shape)
     before = {name: Array.of(leaf) for name, leaf in leaves.items()}
+    given = list(losses), list(case.given["weights"])
+    around = Surroundings(*losses, *leaves.values(), lists=given)
     with engine_passes(*losses, *leaves.values()) as passes:
-        answer(list(losses), list(case.given["weights"]))
+        answer(*given)
     return {
         "gradients": {name: plain(leaf.grad) for name, leaf in leaves.items()},
         "passes": len(passes),
         "kept": saved(*losses).bytes,
         "recorded": any(leaf.grad is not None and leaf.grad.requires_grad for leaf in leaves.values()),
         "moved": [name for name, leaf in leaves.items() if Array.of(leaf) != before[name]],
+        "left": around.changed(),
     }
 
 
@@ -43,27 +47,34 @@ def loss_gradients(answer: Answer, case: Case) -> Observation:
     for number, parameter in enumerate([*parameters, *others]):
         if number % 2:
             parameter.grad = numbers(number, *parameter.shape)
-    before = _state([*parameters, *others])
+    held = [plain(parameter.grad) for parameter in (*parameters, *others)]
+    values = [plain(parameter) for parameter in (*parameters, *others)]
+    given = list(losses), list(parameters)
+    around = Surroundings(*losses, *parameters, *others, lists=given)
     with engine_passes(*losses, h, *parameters) as passes:
-        returned = answer(list(losses), list(parameters))
+        returned = answer(*given)
     return {
         "returned": plain(returned),
         "recorded": any(value.requires_grad for value in _tensors_in(returned)),
         "passes": len(passes),
         "kept": saved(h).bytes,
-        "changed": _state([*parameters, *others]) != before,
+        "held": [plain(parameter.grad) for parameter in (*parameters, *others)] == held,
+        "moved": [plain(parameter) for parameter in (*parameters, *others)] != values,
+        "left": around.changed(),
     }
 
 
 def fit_scale(answer: Answer, case: Case) -> Observation:
     model, log_scale, optimizer, batches = scenes.scaled_classifier(case)
     watch = _Loop(model, optimizer)
+    around = Surroundings(model, log_scale, optimizers=[optimizer], lists=[batches])
     returned = answer(model, log_scale, optimizer, batches)
     return {
         "returned": plain(returned),
         **watch.seen(),
         "parameters": [plain(parameter) for parameter in model.parameters()],
         "log_scale": plain(log_scale),
+        "left": around.changed(),
     }
 
 
@@ -82,6 +93,7 @@ def train_chunks(answer: Answer, case: Case) -> Observation:
 
     lstm.register_forward_hook(note, with_kwargs=True)
     watch = _Loop(lstm, optimizer)
+    around = Surroundings(lstm, readout, optimizers=[optimizer], lists=[chunks])
     returned = answer(lstm, readout, optimizer, chunks, state)
     after = returned[1] if type(returned) in (tuple, list) and len(returned) == 2 else None
     return {
@@ -91,6 +103,7 @@ def train_chunks(answer: Answer, case: Case) -> Observation:
         **watch.seen(),
         "start": [Array.of(part) for part in state] == start,
         "parameters": [plain(parameter) for parameter in [*lstm.parameters(), *readout.parameters()]],
+        "left": around.changed(),
     }
 
 
@@ -161,9 +174,11 @@ def two_updates(answer: Answer, case: Case) -> Observation:
         part.register_forward_hook(count(number))
     for number, optimizer in enumerate(optimizers):
         optimizer.register_step_pre_hook(step(number))
+    lists = [heads, optimizers, *(targets for _, targets in batches)]
+    around = Surroundings(*parts, optimizers=optimizers, lists=lists)
     for inputs, targets in batches:
         results.clear()
-        returned.append(plain(answer(trunk, list(heads), list(optimizers), inputs, list(targets))))
+        returned.append(plain(answer(trunk, heads, optimizers, inputs, targets)))
     return {
         "returned": returned,
         "forwards": forwards,
@@ -171,6 +186,7 @@ def two_updates(answer: Answer, case: Case) -> Observation:
         "kept": max(kept, default=0),
         "passes": len(passes),
         "parameters": [[plain(parameter) for parameter in part.parameters()] for part in parts],
+        "left": around.changed(),
     }
 
 
@@ -201,7 +217,9 @@ def split_at_trunk(answer: Answer, case: Case) -> Observation:
     for head in heads:
         inner: nn.Module = head.hidden  # type: ignore[assignment]
         inner.register_forward_hook(lambda module, given, result: hidden.add(result))
-    returned = plain(answer(trunk, list(heads), inputs))
+    given = list(heads)
+    around = Surroundings(trunk, *heads, inputs, lists=[given])
+    returned = plain(answer(trunk, given, inputs))
     return {
         "returned": returned,
         "gradients": {name: plain(leaf.grad) for name, leaf in leaves.items()},
@@ -210,7 +228,7 @@ def split_at_trunk(answer: Answer, case: Case) -> Observation:
         "passes": len(passes),
         "kept": saved(*results, besides=[inputs]).bytes if all(type(item) is torch.Tensor for item in results) else 0,
         "moved": _values(leaves) != before,
-        "frozen": not all(p.requires_grad for part in (trunk, *heads) for p in part.parameters()),
+        "left": around.changed(),
     }
 
 
@@ -227,10 +245,6 @@ def _leaves(trunk: nn.Module, heads: list[nn.Module], inputs: torch.Tensor) -> d
 
 def _values(leaves: dict[str, torch.Tensor]) -> list[Array]:
     return [Array.of(leaf) for leaf in leaves.values()]
-
-
-def _state(leaves: Iterable[torch.Tensor]) -> list[Value]:
-    return [[plain(leaf), plain(leaf.grad), leaf.requires_grad] for leaf in leaves]
 
 
 def _tensors_in(value: object, depth: int = 0) -> list[torch.Tensor]:

@@ -1,7 +1,8 @@
 """See what PyTorch's autograd does, and check what you write about it.
 
-`trace`, `saved` and `draw` show a recorded graph; `record_backward` and `step` show a backward pass over it.
-`predict` asks before it shows. `check`, `hint`, `solution` and `progress` belong to the exercises.
+`trace`, `saved` and `draw` show a recorded graph; `record_backward` and `step` show a backward pass over it, `memory`
+and `plot` the bytes alive during a run. `predict` asks before it shows. `check`, `hint`, `solution` and `progress`
+belong to the exercises.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from course_utils.graph.record import record_backward as record_backward
     from course_utils.graph.saved import saved as saved
     from course_utils.graph.trace import trace as trace
+    from course_utils.graph.watch import memory as memory
+    from course_utils.pictures.plots import plot as plot
     from course_utils.pictures.prediction import predict as predict
     from course_utils.pictures.stepper import step as step
     from course_utils.pictures.svg import draw as draw
@@ -28,6 +31,8 @@ _HOME = {
     "check": "checks.check",
     "draw": "pictures.svg",
     "hint": "checks.guidance",
+    "memory": "graph.watch",
+    "plot": "pictures.plots",
     "predict": "pictures.prediction",
     "progress": "checks.progress",
     "record_backward": "graph.record",

@@ -87,6 +87,12 @@ def test_checking_and_tracing_load_nothing_heavy():
     assert not loaded_by(code) & HEAVY
 
 
+def test_measuring_memory_loads_nothing_heavy():
+    code = "from course_utils import memory, plot\nmemory(lambda: torch.ones(1)).merged(1)"
+    assert not loaded_by(code) & HEAVY
+    assert "matplotlib" in loaded_by(f"{code}\nplot(memory(lambda: torch.ones(1)))")
+
+
 def test_the_sandbox_half_loads_no_judge():
     code = "import pkgutil, importlib, course_utils.checks.observing as o, course_utils.checks.data\n"
     code += "[importlib.import_module(f'{o.__name__}.{m.name}') for m in pkgutil.iter_modules(o.__path__)]\n"

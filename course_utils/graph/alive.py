@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -36,6 +37,40 @@ class Memory:
 
 def _gone(storage: StorageWeakRef) -> bool:
     return bool(storage.expired())
+
+
+class OwnedMemory:
+    """The memory of some tensors, each storage once, by owner.
+
+    `alive` holds the bytes of each owner now. It changes at the moment when a storage is freed, so that looking
+    after each of many operations costs nothing. Python's object for a storage lives as long as the memory, also
+    while only the graph holds it: that is why weak references to it tell.
+    """
+
+    def __init__(self) -> None:
+        self.alive: dict[str, int] = {}
+        self._held: dict[int, tuple[weakref.ref[torch.UntypedStorage], str, int]] = {}
+
+    def __contains__(self, storage: torch.UntypedStorage) -> bool:
+        return storage._cdata in self._held
+
+    def add(self, storage: torch.UntypedStorage, owner: str) -> None:
+        """Watch a storage. One that is known keeps its owner and gets its present size."""
+        key, size = storage._cdata, storage.nbytes()
+        if key in self._held:
+            reference, owner, before = self._held[key]
+        else:
+            reference, before = weakref.ref(storage, partial(self._free, key)), 0
+        self._held[key] = reference, owner, size
+        self.alive[owner] = self.alive.get(owner, 0) + size - before
+
+    def forget(self) -> None:
+        """Stop watching; `alive` stays as it is."""
+        self._held.clear()
+
+    def _free(self, key: int, _: object) -> None:
+        _, owner, size = self._held.pop(key)
+        self.alive[owner] -= size
 
 
 class Graphs:
@@ -71,8 +106,8 @@ class PeakMemory(TorchDispatchMode):
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = function(*args, **(kwargs or {}))
-        given = {tensor.untyped_storage()._cdata for tensor in _tensors(args)}
-        for tensor in _tensors((result,)):
+        given = {tensor.untyped_storage()._cdata for tensor in tensors_in(args)}
+        for tensor in tensors_in((result,)):
             if tensor.untyped_storage()._cdata not in given:  # a view of something given was not made here
                 self._memory.add(tensor)
         if self._memory.at_most > self.peak:  # counting takes time
@@ -84,9 +119,10 @@ class PeakMemory(TorchDispatchMode):
         return self._memory.alive()
 
 
-def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """Yield the tensors among an operation's arguments or results, also those in lists."""
     for value in values:
         if isinstance(value, torch.Tensor):
             yield value
         elif isinstance(value, list | tuple):
-            yield from _tensors(value)
+            yield from tensors_in(value)

@@ -18,7 +18,7 @@ def memory_of(tensor: torch.Tensor) -> tuple[Hashable, int]:
     try:
         storage = tensor.untyped_storage()
     except (RuntimeError, NotImplementedError):
-        parts = [memory_of(part) for part in _parts(tensor)]
+        parts = [memory_of(part) for part in parts_of(tensor)]
         return (tuple(key for key, _ in parts), sum(size for _, size in parts)) if parts else (id(tensor), 0)
     try:
         address = storage.data_ptr()
@@ -41,7 +41,7 @@ def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _parts(tensor: Any) -> Iterator[torch.Tensor]:
+def parts_of(tensor: Any) -> Iterator[torch.Tensor]:
     """Yield the tensors that a tensor without a storage of its own is made of."""
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         yield torch._C._functorch.get_unwrapped(tensor)

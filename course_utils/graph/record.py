@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from operator import setitem
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
+import msgspec
 import torch
 
 from course_utils.graph.memory import dtype_name, shape_of
@@ -113,17 +114,16 @@ def _number(norm: torch.Tensor | None) -> float | None:
         return None
 
 
-class _Arrival:
+class _Arrival(msgspec.Struct, gc=False):
     """A gradient on its way: from which input of which node, its number, and itself until it is received."""
 
-    __slots__ = ("input", "node", "number", "tensor")
+    node: int | None
+    input: int | None
+    number: int
+    tensor: torch.Tensor | None
 
-    def __init__(self, node: int | None, position: int | None, number: int, tensor: torch.Tensor) -> None:
-        self.node, self.input, self.number = node, position, number
-        self.tensor: torch.Tensor | None = tensor
 
-
-class _Turn(NamedTuple):
+class _Turn(msgspec.Struct, gc=False):
     """What one node did. Gradients are given by their numbers."""
 
     node: int
@@ -143,7 +143,7 @@ class _Recorder:
         self._gradients = _Gradients()
         self._started: dict[int, Any] = {}  # nodes at work
         self._turns: list[_Turn] = []
-        self._on_the_way: dict[Edge, list[_Arrival]] = {}
+        self._on_the_way: dict[tuple[int, int], list[_Arrival]] = {}  # by node and output
         self._to_free: dict[int, list[str]] = {}
         self._freed: dict[int, tuple[str, ...]] = {}
         for entry in saved:
@@ -227,7 +227,7 @@ class _Recorder:
     def _receive(self, index: int, gradients: Tensors) -> tuple[list[list[_Arrival]], list[int], bool]:
         arrived, received, hooked = [], [], False
         for output, gradient in enumerate(gradients):
-            arrivals = self._on_the_way.pop(Edge(index, output), [])
+            arrivals = self._on_the_way.pop((index, output), [])
             if len(arrivals) == 1 and arrivals[0].tensor is gradient:
                 received.append(arrivals[0].number)
             else:
@@ -242,7 +242,7 @@ class _Recorder:
         if tensor is None or edge is None:
             return NOTHING
         number = self._gradients.add(tensor)
-        self._on_the_way.setdefault(edge, []).append(_Arrival(node, position, number, tensor))
+        self._on_the_way.setdefault((edge.node, edge.output), []).append(_Arrival(node, position, number, tensor))
         return number
 
 

@@ -11,6 +11,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+# JupyterLab then leaves the keys to the form.
+_KEYS = 'data-lm-suppress-shortcuts="true"'
+
 
 @dataclass(frozen=True)
 class Prediction:
@@ -37,16 +40,16 @@ class Prediction:
         Where they are not (a notebook that is not trusted), question, choices and a result to unfold remain.
         """
         options = "".join(
-            f'<label{" class=right" if choice == self.result else ""}><input type="radio" name="choice"> '
+            f'<label{" class=right" if choice == self.result else ""}><input type="radio" name="choice" {_KEYS}> '
             f"<span>{escape(choice)}</span></label>"
             for choice in self.choices
         )
         more = f"<pre>{escape(self.details)}</pre>" if self.details else ""
         return (
             f"<style>{_style()}</style>"
-            '<div class="course-prediction" data-lm-suppress-shortcuts="true"><form onsubmit="return false">'
+            '<div class="course-prediction"><form onsubmit="return false">'
             f"<fieldset><legend>{escape(self.question)}</legend>{options}</fieldset></form>"
-            f"<details><summary>What the run gave</summary><p>{escape(self.result)}</p>{more}</details></div>"
+            f"<details><summary {_KEYS}>What the run gave</summary><p>{escape(self.result)}</p>{more}</details></div>"
         )
 
 

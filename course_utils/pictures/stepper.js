@@ -53,9 +53,8 @@ function mountStepper(root, data, start, onStep) {
     button("Next", () => { pause(); show(now + 1); }), button("Last", () => { pause(); show(last); }),
     slider, count, speed,
   );
-  /* data-lm-suppress-shortcuts: JupyterLab leaves the keys to us. */
   const box = make(
-    "section", { class: "course-stepper", "aria-label": data.label, "data-lm-suppress-shortcuts": "true" },
+    "section", { class: "course-stepper", "aria-label": data.label },
     controls, make("div", { class: "panels" }, ...panels.map((panel) => panel.element)), make("p", { class: "legend" }, data.legend),
   );
   box.addEventListener("keydown", (event) => {
@@ -66,6 +65,9 @@ function mountStepper(root, data, start, onStep) {
     pause();
     show(moves[event.key]);
   });
+  /* JupyterLab then leaves the keys to us. It looks at the element with the focus first, so each has to say so. */
+  for (const element of [...controls.children, ...panels.map((panel) => panel.graph)])
+    element.setAttribute("data-lm-suppress-shortcuts", "true");
   root.replaceChildren(box);
   show(start || 0);
   return { show, stop: pause };

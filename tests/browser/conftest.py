@@ -80,7 +80,7 @@ def page(tmp_path: Path) -> Iterator[Page]:
             viewport={"width": 1200, "height": 1600},
         )
         page = context.new_page()
-        page.set_default_timeout(float(os.environ.get("T", "60000")))
+        page.set_default_timeout(60_000)
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
         yield page
@@ -92,11 +92,13 @@ def open_notebook(page: Page, lab: Lab, path: str) -> None:
     page.goto(f"{lab.address}/lab/tree/{path}?reset")
     page.wait_for_selector(".jp-Notebook .jp-Cell")
     page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
+    # Idle is what it says before there is a kernel, too. To run a cell then would open a dialog.
+    page.wait_for_function("jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'")
 
 
 def run_all(page: Page, cells: int) -> None:
     """Run the open notebook and wait until its last code cell, number `cells`, has run."""
-    page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
+    page.evaluate("void jupyterapp.commands.execute('notebook:run-all-cells')")
     prompt = page.locator(".jp-InputArea-prompt", has_text=f"[{cells}]")
     prompt.wait_for(state="attached", timeout=120_000)
 

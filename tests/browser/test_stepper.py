@@ -130,9 +130,10 @@ def test_a_large_graph_scrolls_to_the_node_at_work(page: Page, tmp_path: Path) -
     expect(page.locator(".node.now").first).to_be_in_viewport()
 
 
-def notebook(lab: Lab, name: str, *sources: str) -> None:
-    cells = [nbformat.v4.new_code_cell(source) for source in sources]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), lab.folder / name)
+def write(lab: Lab, name: str, *cells: nbformat.NotebookNode) -> None:
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook = nbformat.v4.new_notebook(cells=list(cells), metadata={"kernelspec": kernel})
+    nbformat.write(notebook, lab.folder / name)
 
 
 def frame(page: Page) -> FrameLocator:
@@ -146,7 +147,7 @@ def press_next(page: Page, shown: FrameLocator, number: int) -> None:
 
 
 def test_in_a_notebook_with_and_without_a_kernel_and_reopened(lab: Lab, page: Page) -> None:
-    notebook(lab, "run.ipynb", RECORD, "step(recording)")
+    write(lab, "run.ipynb", *map(nbformat.v4.new_code_cell, (RECORD, "step(recording)")))
     open_notebook(page, lab, "run.ipynb")
     run_all(page, 2)
     press_next(page, frame(page), 1)
@@ -170,7 +171,7 @@ def test_a_notebook_that_is_not_trusted_shows_the_picture_and_the_text(lab: Lab,
         "execute_result", step(record_backward((x * y + x) ** 2, x=x, y=y))._repr_mimebundle_(), execution_count=1
     )
     cell = nbformat.v4.new_code_cell("step(recording)", execution_count=1, outputs=[output])
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), lab.folder / "foreign.ipynb")
+    write(lab, "foreign.ipynb", cell)
     open_notebook(page, lab, "foreign.ipynb")
     picture = page.locator(".jp-OutputArea img[alt^='Backward pass over a graph of 5 nodes']")
     expect(picture).to_be_visible()
@@ -181,16 +182,9 @@ def test_a_notebook_that_is_not_trusted_shows_the_picture_and_the_text(lab: Lab,
 
 
 def test_the_widget_is_joined_to_the_kernel(lab: Lab, page: Page) -> None:
-    notebook(
-        lab,
-        "widget.ipynb",
-        RECORD,
-        "widget = step(recording).widget()\nwidget",
-        "widget.step = 2",
-        "print('at', widget.step)",
-    )
+    sources = (RECORD, "widget = step(recording).widget()\nwidget", "widget.step = 2", "print('at', widget.step)")
+    write(lab, "widget.ipynb", *map(nbformat.v4.new_code_cell, sources))
     open_notebook(page, lab, "widget.ipynb")
-    page.evaluate("jupyterapp.commands.execute('notebook:move-cursor-up')")
     run_all(page, 4)
     shown = page.locator(".course-stepper").first
     expect(shown.locator(".count")).to_have_text("step 2 of 5")

@@ -1,0 +1,138 @@
+"""`record_backward` against a plain backward pass, and against torchlens where it is installed.
+
+torchlens is no dependency of the course. Without changing the course's environment it comes by
+
+    .venv/bin/python -m pip install --no-deps --target /tmp/peers torchlens safetensors tqdm
+    PYTHONPATH=/tmp/peers .venv/bin/python -m benchmarks
+
+What each records. torchlens 2.36 traces a forward pass first: every operation with its source line, its module and
+its result. `Trace.log_backward(loss)` then runs the pass with a hook on each node and keeps each node's class, edges,
+turn and time, tied to the forward operation and its module; `save_grads=True`, used here, also keeps a copy of the
+gradient at each forward operation. `record_backward` needs no forward trace and knows no source lines, modules or
+times. It keeps for each node what arrived from where and in which order, what was received after hooks, sent,
+accumulated and freed: gradients by their norm, and small ones whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib.util
+import io
+import statistics
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from benchmarks.timing import Row, seconds
+from course_utils import record_backward
+
+
+@dataclass(frozen=True)
+class Size:
+    """A TransformerEncoder of 6 layers and the batch that it gets."""
+
+    width: int
+    hidden: int
+    batch: int
+    tokens: int
+
+    def __str__(self) -> str:
+        return f"a TransformerEncoder of 6 layers, width {self.width}, {self.batch} x {self.tokens} tokens"
+
+    def build(self) -> tuple[torch.nn.Module, torch.Tensor]:
+        layer = torch.nn.TransformerEncoderLayer(self.width, 4, self.hidden, batch_first=True, dropout=0.0)
+        return torch.nn.TransformerEncoder(layer, 6), torch.rand(self.batch, self.tokens, self.width)
+
+
+SIZES = (Size(128, 512, 8, 32), Size(64, 128, 8, 16))
+MOST = 3  # times a plain pass, for the first size
+
+
+def rows() -> Iterator[Row]:
+    with _one_thread():
+        for size in SIZES:
+            yield _against_a_plain_pass(size)
+        if importlib.util.find_spec("torchlens") is None:
+            yield Row("torchlens's backward trace", "not measured: it is not installed (see `passes.py`)", "", True)
+            return
+        for size in SIZES:
+            yield from _against_torchlens(size)
+
+
+def _against_a_plain_pass(size: Size) -> Row:
+    model, x = size.build()
+    nodes = len(record_backward(model(x).sum()).graph.nodes)
+
+    def loss() -> torch.Tensor:
+        return model(x).sum()
+
+    times = _in_turn({"plain": (loss, torch.Tensor.backward), "recorded": (loss, record_backward)}, rounds=31)
+    ratio = times["recorded"] / times["plain"]
+    what = f"`record_backward` on {size} ({nodes} nodes)"
+    result = f"{ratio:.1f} times a plain pass ({times['recorded'] * 1e3:.1f} ms)"
+    if size is SIZES[0]:
+        return Row(what, result, f"at most {MOST} times", ratio <= MOST)
+    return Row(what, result, "", True)
+
+
+def _against_torchlens(size: Size) -> Iterator[Row]:
+    """Compare the passes alone, and with the forward runs before them: torchlens needs a traced one."""
+    import torchlens
+
+    model, x = size.build()
+    options = torchlens.options.CaptureOptions(save_grads=True)
+
+    def traced() -> tuple[Any, torch.Tensor]:
+        log = torchlens.trace(model, x, capture=options)
+        return log, log[log.output_layers[0]].out.sum()
+
+    def logged(pair: tuple[Any, torch.Tensor]) -> None:
+        pair[0].log_backward(pair[1])
+
+    def loss() -> torch.Tensor:
+        return model(x).sum()
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        alone = _in_turn({"torchlens": (traced, logged), "ours": (loss, record_backward)}, rounds=7)
+        nothing = contextlib.nullcontext
+        whole = _in_turn(
+            {
+                "torchlens": (nothing, lambda _: logged(traced())),
+                "ours": (nothing, lambda _: record_backward(loss())),
+            },
+            rounds=7,
+        )
+    for what, times, least in (("the pass alone", alone, 2), ("forward and backward", whole, 8)):
+        ratio = times["torchlens"] / times["ours"]
+        result = f"`record_backward` is {ratio:.1f} times faster ({times['torchlens'] * 1e3:.0f} ms for torchlens)"
+        yield Row(f"torchlens's backward trace, {what}, on {size}", result, f"at least {least} times", ratio >= least)
+
+
+def _in_turn(
+    contestants: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]], rounds: int
+) -> dict[str, float]:
+    """Return each contestant's median time in seconds; what it needs is prepared before the clock starts."""
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for number in range(rounds + 2):
+        for name, (prepare, run) in contestants.items():
+            given = prepare()
+            gc.collect()
+            taken = seconds(lambda run=run, given=given: run(given))
+            if number > 1:  # the first rounds warm up
+                times[name].append(taken)
+            del given
+    return {name: statistics.median(samples) for name, samples in times.items()}
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

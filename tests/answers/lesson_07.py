@@ -193,6 +193,12 @@ def accumulate_sums(model, micro_batches):
 
 def accumulate_by_grad(model, micro_batches):
     """autograd.grad, added up by hand."""
+    model.zero_grad()
+    return accumulate_where_live(model, micro_batches)
+
+
+def accumulate_where_live(model, micro_batches):
+    """Leaves old gradients in parameters that are frozen."""
     live = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     sums, count, total = [None] * len(live), sum(len(x) for x, _ in micro_batches), 0.0
     for inputs, targets in micro_batches:
@@ -267,6 +273,35 @@ def accumulate_thawed(model, micro_batches):
 def accumulate_in_eval(model, micro_batches):
     model.eval()
     return accumulate_by_share(model, micro_batches)
+
+
+def accumulate_filling_zeros(model, micro_batches):
+    """Old gradients of parameters that take no part become zeros, not None."""
+    model.zero_grad(set_to_none=False)
+    return accumulator(share, clear=False)(model, micro_batches)
+
+
+def seeded(answer):
+    """The right answer, with the random numbers of everybody else started anew."""
+
+    def run(*given):
+        torch.manual_seed(0)
+        return answer(*given)
+
+    return run
+
+
+def windows_on_inputs_that_require(model, optimizer, micro_batches, every):
+    for inputs, _ in micro_batches:
+        inputs.requires_grad_()
+    return windows_cleared_after_the_step(model, optimizer, micro_batches, every)
+
+
+def windows_that_change_inputs(model, optimizer, micro_batches, every):
+    losses = windows_cleared_after_the_step(model, optimizer, micro_batches, every)
+    for inputs, _ in micro_batches:
+        inputs.zero_()
+    return losses
 
 
 # train_clipped
@@ -445,6 +480,36 @@ def step_at_the_end(model, lr):
                     move_and_free(p, lr, None)
 
     return [p.register_post_accumulate_grad_hook(step) for p in live]
+
+
+def step_keeping_gradients(model, lr):
+    """Nothing waits in .grad, and all gradients wait in a list."""
+    kept = []
+
+    def step(parameter):
+        kept.append(parameter.grad)
+        move_and_free(parameter, lr, None)
+
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters() if p.requires_grad]
+
+
+def step_after_the_pass(model, lr):
+    """Gradients wait in a dict, and all parameters move when the pass is over."""
+    kept = {}
+
+    def move_all():
+        with torch.no_grad():
+            for parameter, gradient in kept.items():
+                parameter -= lr * gradient
+        kept.clear()
+
+    def step(parameter):
+        if not kept:
+            torch.autograd.Variable._execution_engine.queue_callback(move_all)
+        kept[parameter] = parameter.grad
+        parameter.grad = None
+
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters() if p.requires_grad]
 
 
 def step_in_all_names(model, lr):
@@ -693,6 +758,13 @@ def samples_by_copy(model, images, targets):
     return samples_by_loop(copy.deepcopy(model), images, targets)
 
 
+def samples_by_new_model(model, images, targets):
+    """On a model made anew, that nobody watches."""
+    new = type(model)().double()
+    new.load_state_dict(model.state_dict())
+    return samples_by_loop(new, images, targets)
+
+
 def samples_by_hooks(model, images, targets):
     """Without functorch: one pass with expanded copies of the parameters, one for each sample."""
     names = [name for name, _ in model.named_parameters()]
@@ -784,11 +856,19 @@ WRONG = {
         {**GRADS, "filled": None},
         {name: str(value) for name, value in GRADS.items()},
     ],
-    "predict_moved": [dict.fromkeys(MOVES, True), dict.fromkeys(MOVES, False), list(MOVES.values())],
+    "predict_moved": [
+        dict.fromkeys(MOVES, True),
+        dict.fromkeys(MOVES, False),
+        list(MOVES.values()),
+        {name: int(value) for name, value in MOVES.items()},
+    ],
     "train_in_windows": [
         windows_as_one_batch,
         windows_in_one_pass,
         window_loop(retain_graph=True),
+        seeded(windows_cleared_after_the_step),
+        windows_on_inputs_that_require,
+        windows_that_change_inputs,
         window_loop(clear=lambda number, every: False),
         window_loop(clear=lambda number, every: (number + 1) % every == 0),  # between backward and step
         window_loop(step=lambda number, every: number % every == 0),
@@ -800,6 +880,9 @@ WRONG = {
         accumulate_one_by_one,
         accumulate_and_step,
         accumulate_with_zeros,
+        accumulate_filling_zeros,
+        accumulate_where_live,
+        seeded(accumulate_by_share),
         accumulate_thawed,
         accumulate_in_eval,
         accumulator(share, retain_graph=True),
@@ -814,6 +897,7 @@ WRONG = {
         clipper(before=clip_grad_norm_, retain_graph=True),
         clipper(inner=clip_grad_norm_, before=clip_grad_norm_),
         clipped_norms_after,
+        seeded(clipped_once),
         lambda model, optimizer, scheduler, windows, max_norm: clipped_once(
             model, optimizer, scheduler, [[tuple(map(torch.cat, zip(*w, strict=True)))] for w in windows], max_norm
         ),
@@ -826,6 +910,9 @@ WRONG = {
         hooked(move_by_arrival, register="register_hook"),
         hooked(lambda p, lr, arrived: move_and_free(p, -lr, arrived)),
         step_at_the_end,
+        step_keeping_gradients,
+        step_after_the_pass,
+        seeded(step_by_hook),
         step_for_ever,
         step_without_handles,
         step_by_new_parameters,
@@ -840,6 +927,7 @@ WRONG = {
         epoch(lambda size, sizes, every: 1),
         epoch(lambda size, sizes, every: size / (every * max(sizes))),
         epoch_read_at_once,
+        seeded(epoch_by_sums),
         epoch_by_a_running_mean,
         epoch_concatenated,
         lambda model, optimizer, batches, every: epoch_by_slices(model, optimizer, batches, 1),
@@ -850,6 +938,9 @@ WRONG = {
         sampler(samples_by_backward),
         sampler(samples_by_copy),
         sampler(samples_with_graph),
+        sampler(samples_by_new_model),
+        sampler(before=lambda model, images, targets: torch.manual_seed(0)),
+        lambda model, images, targets, max_norm: (sampler()(model, images, targets, max_norm), targets.zero_())[0],
         sampler(clip=clip_numbers),
         sampler(clip=lambda each, max_norm: {name: part.mean(0) for name, part in each.items()}),
         sampler(clip=lambda each, max_norm: each),

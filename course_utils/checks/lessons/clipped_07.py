@@ -153,8 +153,8 @@ train_clipped = Exercise(
         ),
         Misconception(
             "not clipped at the step",
-            "When the optimizer stepped, the gradient was not clipped. Clipping after the step changes nothing that "
-            "anybody uses.",
+            "When the optimizer stepped, the gradient was as it had come, and longer than max_norm. A clip after the "
+            "step is too late; a clip of single numbers does not bound the norm.",
             _clipped(lambda step, limit: step.gradient),
         ),
         Misconception(

@@ -37,7 +37,7 @@ def _micro_batches(seed: int) -> list[Case]:
     shapes: dict[str, dict[str, Any]] = {
         "an uneven last one": {"sizes": [4, 4, 3]},
         "all of one size": {"sizes": [3, 3, 3, 3]},
-        "all sizes differ, and old gradients": {"sizes": [6, 1, 2, 5], "stale": True},
+        "all sizes differ, and old gradients": {"sizes": [6, 1, 2, 5], "stale": "all"},
         "a single one": {"sizes": [5]},
     }
     return [Case(name, {"seed": seed + n, **_PLAIN, **given}) for n, (name, given) in enumerate(shapes.items())]
@@ -179,6 +179,13 @@ def _judge_hooks(case: Case, seen: Observation) -> Iterator[Finding]:
         "before the next parameter's arrives."
     )
     yield Finding("waiting", seen["waiting"] == 0, text)
+    text = (
+        "When a parameter's gradient arrived, the gradient of an earlier one was still in memory, held by something "
+        "besides .grad. Each should be used and let go before the next parameter's arrives."
+    )
+    yield Finding("alive", seen["waiting"] > 0 or seen["alive"] == 0, text)
+    text = "Calling your function left the grad mode or the state of the random numbers different."
+    yield Finding("modes", seen["modes"], text)
     text = "A parameter is another object than before, a requires_grad flag differs, or hooks are left after remove()."
     yield Finding("same", seen["same"], text)
     text = "Your handles were removed, and a backward pass still moved the parameters."

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from course_utils.checks.compare import right_entries
+from course_utils.checks.compare import describe, right_entries
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.windows_07 import LESSON
@@ -97,7 +97,17 @@ def _grads() -> dict[str, Any]:
 
 
 def _judge_grads(case: Case, seen: Observation) -> Iterator[Finding]:
+    yield from _of_a_kind(seen["value"], (str, bool), "None or a number, without quotes")
     yield from right_entries(seen["value"], _grads(), "Your prediction")
+
+
+def _of_a_kind(value: Any, odd: tuple[type, ...], expected: str) -> Iterator[Finding]:
+    """Find whether entries have types in which no right one can be given, and say so in place of a count."""
+    entries = value if isinstance(value, dict) else {}
+    for key, entry in entries.items():
+        if key in {**GRADS, **MOVES} and type(entry) in odd:
+            yield Finding("kind", False, f"Your entry for {key} is {describe(entry)}; expected {expected}.")
+            return
 
 
 def _gave(seen: Observation, right: dict[str, Any], **changed: Any) -> bool:
@@ -197,6 +207,7 @@ def _moves() -> dict[str, Any]:
 
 
 def _judge_moved(case: Case, seen: Observation) -> Iterator[Finding]:
+    yield from _of_a_kind(seen["value"], (str, int, float, type(None)), "True or False, without quotes")
     yield from right_entries(seen["value"], _moves(), "Your prediction")
 
 

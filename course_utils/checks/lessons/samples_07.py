@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 from course_utils.checks.compare import close, describe, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
-from course_utils.checks.lessons.windows_07 import LESSON, Tensors, well_formed
+from course_utils.checks.lessons.windows_07 import FLAGS, LESSON, Tensors, well_formed
 from course_utils.checks.observing.models_07 import image_batch
 
 
@@ -90,7 +90,9 @@ def _judge_samples(case: Case, seen: Observation) -> Iterator[Finding]:
 
 def _judge_side_effects(case: Case, seen: Observation) -> Iterator[Finding]:
     runs, passes = seen["runs"], seen["passes"]
-    yield Finding("runs", runs <= 1, f"The model's first layer ran {runs} times. One run on the whole batch is enough.")
+    yield Finding(
+        "runs", runs <= 1, f"The model, or a copy of it, ran {runs} times. One run on the whole batch is enough."
+    )
     yield Finding("passes", passes <= 1, f"{passes} backward passes ran through the model's result; 1 is enough.")
     kept = all(_is_quarter(value) for value in seen["gradients"].values())
     yield Finding("grad", kept, "Your function changed .grad of a parameter. It was to leave .grad alone.")
@@ -98,9 +100,9 @@ def _judge_side_effects(case: Case, seen: Observation) -> Iterator[Finding]:
     same_numbers = all(
         close(seen["parameters"].get(name), parameter.detach()) for name, parameter in model.named_parameters()
     )
-    yield Finding("numbers", same_numbers and seen["images"], "Your function changed the parameters or the images.")
-    text = "After your function, a parameter object, a requires_grad flag, a mode, or the number of hooks differs."
-    yield Finding("flags", seen["flags"], text)
+    text = "Your function changed the parameters, the images or the targets."
+    yield Finding("numbers", same_numbers and seen["inputs"], text)
+    yield Finding("flags", seen["flags"], FLAGS)
 
 
 def _is_quarter(value: Value) -> bool:

@@ -16,6 +16,10 @@ from course_utils.checks.observing.models_07 import batches_of, classifier, stal
 
 LESSON = "07_gradient_accumulation"
 GAMMA = 0.6  # of the scheduler in train_clipped
+FLAGS = (
+    "After your function, a parameter object, a requires_grad flag, a mode, the state of the random numbers, or the "
+    "number of hooks differs."
+)
 
 Tensors: TypeAlias = dict[str, torch.Tensor]
 
@@ -113,10 +117,10 @@ def well_formed(seen: Observation, records: str = "steps", *parts: str) -> None:
         for part in parts or ("gradients",):
             if not isinstance(record[part], dict):
                 raise TypeError(part)
-    for name in ("held", "passes", "ahead", "runs", "waiting"):
+    for name in ("held", "passes", "ahead", "runs", "waiting", "alive"):
         if name in seen and name != records and type(seen[name]) is not int:
             raise TypeError(name)
-    for name in ("flags", "moved", "same", "attached", "images"):
+    for name in ("flags", "moved", "same", "attached", "inputs", "modes"):
         if name in seen and type(seen[name]) is not bool:
             raise TypeError(name)
     _readable(seen)
@@ -143,8 +147,8 @@ def ran_well(case: Case, seen: Observation) -> Iterator[Finding]:
         "should be done with, its backward pass included, before the next one starts."
     )
     yield Finding("held", seen["held"] == 0, text)
-    text = "After your function, a parameter object, a requires_grad flag, a mode, or the number of hooks differs."
-    yield Finding("flags", seen["flags"], text)
+    yield Finding("inputs", seen["inputs"], "Your function changed the micro-batches that it was given.")
+    yield Finding("flags", seen["flags"], FLAGS)
 
 
 def trained_well(

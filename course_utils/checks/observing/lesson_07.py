@@ -12,6 +12,7 @@ from torch.utils.hooks import RemovableHandle
 
 from course_utils.checks.data import Array, Case, Observation, Value, plain, type_name
 from course_utils.checks.observing.models_07 import (
+    Images,
     Reader,
     Watch,
     batches_of,
@@ -25,6 +26,7 @@ from course_utils.checks.observing.models_07 import (
     stale,
     tied,
 )
+from course_utils.graph.alive import Memory
 
 Answer = Callable[..., Any]
 
@@ -33,7 +35,7 @@ def accumulate(answer: Answer, case: Case) -> Observation:
     model = classifier(case.given["seed"])
     stale(model, case)
     watch = Watch(model, model.bend)
-    return watch.seen(answer(model, batches_of(case)))
+    return watch.seen(answer(model, watch.batches(batches_of(case))))
 
 
 def train_in_windows(answer: Answer, case: Case) -> Observation:
@@ -42,7 +44,7 @@ def train_in_windows(answer: Answer, case: Case) -> Observation:
     stale(model, case)
     watch = Watch(model, model.bend)
     watch.step_of(optimizer)
-    return watch.seen(answer(model, optimizer, batches_of(case), case.given["every"]))
+    return watch.seen(answer(model, optimizer, watch.batches(batches_of(case)), case.given["every"]))
 
 
 def epoch_in_windows(answer: Answer, case: Case) -> Observation:
@@ -50,7 +52,7 @@ def epoch_in_windows(answer: Answer, case: Case) -> Observation:
     optimizer = optimizer_of(model, case)
     watch = Watch(model, model.bend)
     watch.step_of(optimizer)
-    watch.reader = Reader(batches_of(case))
+    watch.reader = Reader(watch.batches(batches_of(case)))
     return watch.seen(answer(model, optimizer, watch.reader, case.given["every"]))
 
 
@@ -60,7 +62,7 @@ def train_clipped(answer: Answer, case: Case) -> Observation:
     scheduler = scheduler_of(optimizer)
     watch = Watch(model, model.bend)
     watch.step_of(optimizer)
-    batches, every = batches_of(case), case.given["every"]
+    batches, every = watch.batches(batches_of(case)), case.given["every"]
     windows = [batches[start : start + every] for start in range(0, len(batches), every)]
     seen = watch.seen(answer(model, optimizer, scheduler, windows, case.given["max_norm"]))
     return {**seen, "rate": float(optimizer.param_groups[0]["lr"])}
@@ -71,15 +73,20 @@ def step_in_backward(answer: Answer, case: Case) -> Observation:
     model = tied(case)
     before = {name: id(parameter) for name, parameter in model.named_parameters()}
     flags = {name: parameter.requires_grad for name, parameter in model.named_parameters()}
+    live = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    memory, waiting, alive = Memory(), [0], [0]
+    counters = [parameter.register_post_accumulate_grad_hook(lambda p: _note(memory, p.grad)) for parameter in live]
+    random = torch.get_rng_state()
     handles = answer(model, case.given["lr"])
+    modes = torch.is_grad_enabled() and torch.equal(random, torch.get_rng_state())
     kinds, removable = _handles(handles)
-    waiting: list[int] = []
 
     def count(grads: Any) -> None:
         waiting.append(sum(parameter.grad is not None for parameter in model.parameters()))
+        alive.append(memory.alive())
 
-    nodes = [get_gradient_edge(parameter).node for parameter in model.parameters() if parameter.requires_grad]
-    counters = [node.register_prehook(count) for node in nodes]
+    nodes = [get_gradient_edge(parameter).node for parameter in live]  # a parameter holds its node weakly
+    counters += [node.register_prehook(count) for node in nodes]
     after: list[Observation] = []
     for batch in batches_of(case)[:2]:
         loss_of(model, batch).backward()
@@ -97,12 +104,19 @@ def step_in_backward(answer: Answer, case: Case) -> Observation:
     (loss_of(model, batches_of(case)[2]) + spare).backward()
     return {
         "returned": kinds,
-        "waiting": max(waiting, default=0),
+        "waiting": max(waiting),
+        "alive": max(alive),
+        "modes": modes,
         "passes": after,
         "same": same and flags == {name: parameter.requires_grad for name, parameter in model.named_parameters()},
         "moved": _parameters(model) != left,
         "gradients": gradients(model),
     }
+
+
+def _note(memory: Memory, gradient: torch.Tensor | None) -> None:
+    if gradient is not None:
+        memory.add(gradient)
 
 
 def _handles(handles: object) -> tuple[Value, list[RemovableHandle]]:
@@ -119,14 +133,15 @@ def _parameters(model: torch.nn.Module) -> dict[str, Array]:
 
 def clip_each_sample(answer: Answer, case: Case) -> Observation:
     model, images, targets = image_batch(case)
-    given = plain(images)
     for parameter in model.parameters():
         parameter.grad = torch.full_like(parameter, 0.25)
     runs: list[None] = []
     model.get_submodule("features").register_forward_pre_hook(lambda *given: runs.append(None))
     watch = Watch(model, model)
+    watch.batches([(images, targets)])
+    Images.runs = 0
     returned = answer(model, images, targets, case.given["max_norm"])
     parts = returned.values() if type(returned) is dict else ()
     attached = any(isinstance(part, torch.Tensor) and part.requires_grad for part in parts)
     seen = watch.seen(returned)
-    return {**seen, "runs": len(runs), "attached": attached, "images": plain(images) == given}
+    return {**seen, "runs": max(len(runs), Images.runs), "attached": attached}

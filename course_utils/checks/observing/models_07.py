@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from course_utils.checks.data import Array, Case, Observation, plain
+from course_utils.checks.data import Array, Case, Observation, Value, plain
 from course_utils.checks.observing.models import numbers, seeded
 from course_utils.graph.alive import Memory
 
@@ -51,7 +51,9 @@ class Tied(nn.Module):
 
 
 class Images(nn.Module):
-    """A convolution, a mean over positions, and a linear layer."""
+    """A convolution, a mean over positions, and a linear layer. Its class counts the runs, those of copies, too."""
+
+    runs = 0
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,6 +61,7 @@ class Images(nn.Module):
         self.last = nn.Linear(3, CLASSES)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
+        Images.runs += 1
         scores: torch.Tensor = self.last(self.features(images).tanh().mean(dim=(-2, -1)))
         return scores
 
@@ -79,10 +82,11 @@ def batches_of(case: Case) -> list[Batch]:
 
 
 def stale(model: nn.Module, case: Case) -> None:
-    """Leave gradients of some earlier pass in the model, where the case asks for them."""
-    if case.given.get("stale"):
+    """Leave gradients of some earlier pass in the model, where the case asks for them: "all", or of what is used."""
+    asked = case.given.get("stale")
+    if asked:
         for offset, (name, parameter) in enumerate(model.named_parameters()):
-            if parameter.requires_grad and "spare" not in name:
+            if asked == "all" or (parameter.requires_grad and "spare" not in name):
                 parameter.grad = numbers(case.given["seed"] + 200 + offset, *parameter.shape).double()
 
 
@@ -146,6 +150,7 @@ class Watch:
         self.ahead = 0  # batches that were read and not yet used
         self.reader: Reader | None = None
         self._hidden = Memory()
+        self._given: list[tuple[torch.Tensor, Value]] = []
         # Lambdas, because copying a model copies bound methods with all that they are bound to.
         model.register_forward_pre_hook(lambda module, given: self._starts(given))
         model.register_forward_hook(lambda module, given, result: self._made(result))
@@ -155,6 +160,11 @@ class Watch:
     def step_of(self, optimizer: torch.optim.Optimizer) -> None:
         """Watch the steps of an optimizer, too."""
         optimizer.register_step_pre_hook(lambda *given: self._steps(optimizer))
+
+    def batches(self, batches: list[Batch]) -> list[Batch]:
+        """Watch whether batches stay as they are, and return them."""
+        self._given = [(tensor, plain(tensor)) for batch in batches for tensor in batch]
+        return batches
 
     def seen(self, returned: object) -> Observation:
         """Return all that was seen, with what the answer returned."""
@@ -166,6 +176,7 @@ class Watch:
             "held": self.held,
             "ahead": self.ahead,
             "flags": self._flags() == self._before,
+            "inputs": all(plain(tensor) == was and not tensor.requires_grad for tensor, was in self._given),
             "gradients": gradients(self.model),
             "parameters": {name: Array.of(parameter) for name, parameter in self.model.named_parameters()},
         }
@@ -194,7 +205,8 @@ class Watch:
     def _flags(self) -> list[Any]:
         parameters = [(name, id(item), item.requires_grad) for name, item in self.model.named_parameters()]
         modules = [(module.training, hooks_on(module)) for module in self.model.modules()]
-        return [parameters, modules, hooks_on(*self.model.parameters()), torch.is_grad_enabled()]
+        modes = [torch.is_grad_enabled(), torch.get_rng_state().tolist()]
+        return [parameters, modules, hooks_on(*self.model.parameters()), modes]
 
 
 def hooks_on(*items: Any) -> int:

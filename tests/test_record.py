@@ -354,6 +354,11 @@ def test_complex_numbers():
     assert "j" in recording.captions()[-1]
 
 
+def test_the_loss_may_be_named_too():
+    loss = scalar(2.0) * 3
+    assert record_backward(loss, loss=loss).made[0] == ("loss",)
+
+
 def test_wrong_arguments():
     with pytest.raises(TypeError, match="argument 1 is of type float, not a tensor"):
         record_backward([1.0])

@@ -363,3 +363,10 @@ def test_one_in_another(model, x):
 def test_wrong_arguments(arguments, words):
     with pytest.raises(TypeError, match=words):
         memory(*arguments)
+
+
+def test_passes_that_follow_each_other_without_a_forward_between_are_told_apart():
+    x = torch.ones(3, requires_grad=True)
+    a, b = x.exp(), x.sin()
+    one = torch.ones(3)
+    assert len(memory(lambda: (a.backward(one), b.backward(one))).passes) == 2

@@ -22,6 +22,7 @@ Tensors: TypeAlias = Iterable[torch.Tensor | None]
 
 def record_backward(
     loss: torch.Tensor | Sequence[torch.Tensor],
+    /,
     gradient: torch.Tensor | Sequence[torch.Tensor | None] | None = None,
     *,
     retain_graph: bool | None = None,
@@ -32,8 +33,9 @@ def record_backward(
     """Run `torch.autograd.backward` once and return what happened, node by node.
 
     The arguments are those of `torch.autograd.backward`; further ones name tensors, as in
-    `record_backward(loss, x=x, w=w)`. The pass is PyTorch's own: gradients are added to `.grad`, saved tensors are
-    freed, hooks run, and all values are those of a plain pass. The recorder's hooks are removed afterwards.
+    `record_backward(loss, x=x, w=w)`, by other names than those arguments have. The pass is PyTorch's own: gradients
+    are added to `.grad`, saved tensors are freed, hooks run, and all values are those of a plain pass. The recorder's
+    hooks are removed afterwards.
 
     An error in the pass does not raise: the recording ends with it, as `failure`. Raises TypeError where a loss or
     a named thing is no tensor, and GraphTooLarge above MAX_NODES nodes.

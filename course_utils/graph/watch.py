@@ -92,7 +92,7 @@ class _Watch(TorchDispatchMode):
         self._moments = _Moments()
         self._operations = 0
         self._last_pass = NO_PASS
-        self._passes: list[int] = []
+        self._passes: dict[int, int] = {}  # by their numbers, which grow: the operations before each
         self._forward: _Moment | None = None
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -130,7 +130,7 @@ class _Watch(TorchDispatchMode):
             forward=sample(self._forward or end),
             peak=sample(max(moments, key=_total)),
             end=sample(end),
-            passes=tuple(self._passes),
+            passes=tuple(self._passes.values()),
             operations=self._operations,
         )
 
@@ -141,9 +141,12 @@ class _Watch(TorchDispatchMode):
     def _look_for_pass(self) -> None:
         """Note where a backward pass begins. One inside another, as some checkpointing runs, is part of it."""
         running = backward_pass()
-        if running != NO_PASS and self._last_pass == NO_PASS:
-            self._passes.append(self._operations)
-            self._forward = self._forward or self._now()
+        if running not in (self._last_pass, NO_PASS):
+            if running in self._passes:  # back in it: those that began since ran inside it
+                self._passes = {number: before for number, before in self._passes.items() if number <= running}
+            else:
+                self._passes[running] = self._operations
+                self._forward = self._forward or self._now()
         self._last_pass = running
 
 

@@ -13,6 +13,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_utils.checks.data import Case, Observation, Value, plain
+from course_utils.checks.observing import warm  # noqa: F401
 from course_utils.checks.observing.left_05 import batched, changed, facts_about
 from course_utils.checks.observing.scenes_05 import (
     LOSSES,

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch._dynamo  # the first optimizer would import it, and use up the time that learner code has
 from torch.autograd.graph import get_gradient_edge
 from torch.utils.hooks import RemovableHandle
 
 from course_utils.checks.data import Array, Case, Observation, Value, plain, type_name
+from course_utils.checks.observing import warm  # noqa: F401
 from course_utils.checks.observing.models_07 import (
     Images,
     Reader,

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from course_utils.checks.data import Array, Case, Observation, Value, plain, type_name
+from course_utils.checks.observing import warm  # noqa: F401
 from course_utils.checks.observing.loops_09 import (
     Batches,
     Headed,

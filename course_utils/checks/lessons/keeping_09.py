@@ -27,7 +27,6 @@ from course_utils.checks.lessons.oracle_09 import (
     quiet,
     reached,
     right_end,
-    warmed,
 )
 from course_utils.checks.observing.loops_09 import (
     RATE,
@@ -134,7 +133,6 @@ fine_tune = Exercise(
 # The best model.
 
 
-@warmed
 def _best_cases(seed: int) -> list[Case]:
     epochs = {"the best in the middle": (4, 1), "the first is the best": (3, 0), "the last is the best": (3, 2)}
     return [_best_case(name, seed + n, count, best) for n, (name, (count, best)) in enumerate(epochs.items())]

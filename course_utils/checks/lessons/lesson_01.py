@@ -5,6 +5,7 @@ from __future__ import annotations
 from course_utils.checks.exercise import Exercise, Misconception
 from course_utils.checks.lessons import models_01 as models
 from course_utils.checks.lessons import reading_01 as reading
+from course_utils.checks.lessons.predictions import one_case
 
 LESSON = "01_graph_structure"
 
@@ -17,7 +18,7 @@ predict_leaves = Exercise(
     minutes=5,
     points=1,
     call=None,
-    cases=reading.one_case,
+    cases=one_case,
     judge=reading.judge_leaves,
     hints=(
         "Ask one question of each tensor: did a recorded operation make it?",
@@ -54,7 +55,7 @@ predict_graph = Exercise(
     minutes=8,
     points=2,
     call=None,
-    cases=reading.one_case,
+    cases=one_case,
     judge=reading.judge_facts,
     hints=(
         "Draw it on paper: one box for each operation, one for each leaf, and arrows from results to inputs.",

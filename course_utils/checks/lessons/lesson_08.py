@@ -16,6 +16,7 @@ from course_utils.checks.lessons.layers_08 import layer_gradients
 from course_utils.checks.lessons.log_08 import gradient_log
 from course_utils.checks.lessons.passing_08 import clip_passing, reverse_gradient
 from course_utils.checks.lessons.predict_08 import LESSON, hook_order, predict_retain_grad, times
+from course_utils.checks.lessons.predictions import one_case
 from course_utils.checks.observing.scenes_08 import batch_for_patients, patients, score_of_patients, scorer_of_images
 
 # Saliency.
@@ -178,10 +179,6 @@ def _right_diagnosis() -> dict[str, Any]:
     return found
 
 
-def _one(seed: int) -> list[Case]:
-    return [Case("")]
-
-
 def _judge_diagnosis(case: Case, seen: Observation) -> Iterator[Finding]:
     yield from right_entries(seen["value"], _right_diagnosis(), "Your diagnosis")
 
@@ -200,7 +197,7 @@ diagnosis = Exercise(
     minutes=15,
     points=3,
     call=None,
-    cases=_one,
+    cases=one_case,
     judge=_judge_diagnosis,
     hints=(
         "Read the plot from the right, as the gradient goes. It is large at a block's output and small at the output "

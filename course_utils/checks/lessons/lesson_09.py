@@ -16,7 +16,8 @@ from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.keeping_09 import fine_tune, fit_best
 from course_utils.checks.lessons.loops_09 import fit_classes, fit_penalised, fit_scheduled
 from course_utils.checks.lessons.models_09 import make_model, retrain
-from course_utils.checks.lessons.oracle_09 import LESSON, session, warmed
+from course_utils.checks.lessons.oracle_09 import LESSON, session
+from course_utils.checks.lessons.predictions import one_case
 from course_utils.checks.lessons.wrong_gradients_09 import fit_masked, fit_points
 from course_utils.checks.observing.loops_09 import patient
 
@@ -159,7 +160,7 @@ predict_symptoms = Exercise(
     minutes=8,
     points=2,
     call=None,
-    cases=lambda seed: [Case("")],
+    cases=one_case,
     judge=_judge_symptoms,
     hints=(
         "For each entry ask three things: does backward find a graph, do gradients arrive at the tensors that the "
@@ -222,7 +223,6 @@ _PATIENTS: dict[str, tuple[str, dict[str, list[str]]]] = {
 }
 
 
-@warmed
 def _patients(seed: int) -> list[Case]:
     return [
         Case(name, {"seed": seed + n, "scene": scene, "raises": name == "a step that raises"})

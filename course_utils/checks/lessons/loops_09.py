@@ -23,7 +23,6 @@ from course_utils.checks.lessons.oracle_09 import (
     quiet,
     reached,
     right_end,
-    warmed,
 )
 from course_utils.checks.observing.loops_09 import RATE, classes, network, regression
 
@@ -35,7 +34,6 @@ def unmoved(seen: Observation, start: State, module: int = 0) -> bool:
 # Softmax twice, and gradients that are never cleared.
 
 
-@warmed
 def _class_cases(seed: int) -> list[Case]:
     return [
         Case("three batches", {"seed": seed, "sizes": [5, 7, 4], "scale": 0.5, "rate": 3.0}),
@@ -124,7 +122,6 @@ def _finite(seen: Observation) -> bool:
 # A loss that was made from numbers.
 
 
-@warmed
 def _penalty_cases(seed: int) -> list[Case]:
     return [
         Case("three batches", {"seed": seed, "sizes": [5, 3, 6], "weight": 0.07}),
@@ -195,7 +192,6 @@ fit_penalised = Exercise(
 # A schedule.
 
 
-@warmed
 def _schedule_cases(seed: int) -> list[Case]:
     return [
         Case(

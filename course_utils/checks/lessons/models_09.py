@@ -23,7 +23,6 @@ from course_utils.checks.lessons.oracle_09 import (
     quiet,
     reached,
     right_end,
-    warmed,
 )
 from course_utils.checks.observing.loops_09 import (
     RATE,
@@ -36,7 +35,6 @@ from course_utils.checks.observing.loops_09 import (
 # Parameters that the module does not know.
 
 
-@warmed
 def _model_cases(seed: int) -> list[Case]:
     made = {"three layers": [3, 5, 4, 2], "one layer": [4, 3], "five layers": [2, 7, 3, 6, 5, 4]}
     return [
@@ -172,7 +170,6 @@ def _without(shapes: list[tuple[int, ...]], case: Case) -> list[tuple[int, ...]]
 # An optimizer that holds the old head.
 
 
-@warmed
 def head_cases(seed: int) -> list[Case]:
     return [
         Case("three batches", {"seed": seed, "sizes": [5, 7, 4]}),

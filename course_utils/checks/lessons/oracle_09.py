@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import wraps
 from typing import Any, TypeAlias
 
 import torch
@@ -82,20 +81,6 @@ class Refused(Misconception):
 
     def explains(self, case: Case, seen: Seen) -> bool:
         return isinstance(seen, Raised) and seen.kind == "RuntimeError" and self.words in seen.message
-
-
-Cases: TypeAlias = Callable[[int], list[Case]]
-
-
-def warmed(cases: Cases) -> Cases:
-    """Import what PyTorch's first optimizer imports before a time limit begins: cut off, it would stay half done."""
-
-    @wraps(cases)
-    def warm_first(seed: int) -> list[Case]:
-        torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
-        return cases(seed)
-
-    return warm_first
 
 
 # Reading what was seen.

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import torch
 
-from course_utils.checks.compare import right_entries
-from course_utils.checks.data import Case, Observation
-from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.exercise import Exercise, Misconception
+from course_utils.checks.lessons.predictions import Table, one_case, raises
 from course_utils.graph.alive import Graphs, Memory
 
 LESSON = "03_graph_freeing"
-
-
-def _one(seed: int) -> list[Case]:
-    return [Case("")]
 
 
 # Which second backward raises?
@@ -62,27 +57,7 @@ SECOND: dict[str, Callable[[], None]] = {
 }
 
 
-def _raises(action: Callable[[], None]) -> bool:
-    try:
-        action()
-    except RuntimeError:
-        return True
-    return False
-
-
-def _second(seen: Observation) -> dict[str, Any]:
-    with torch.random.fork_rng(devices=[]):
-        return {name: _raises(action) for name, action in SECOND.items()}
-
-
-def _judge_second(case: Case, seen: Observation) -> Iterator[Finding]:
-    yield from right_entries(seen["value"], _second(seen), "Your prediction")
-
-
-def _gave(seen: Observation, right: dict[str, Any], **changed: bool) -> bool:
-    return bool(seen["value"] == {**right, **changed})
-
-
+SECOND_BACKWARD = Table(lambda: {name: raises(action) for name, action in SECOND.items()})
 _CALLS_TWICE = ("plus_one", "exp", "mean_of_rows", "times_three", "times_data", "detached_exp")
 
 predict_second_backward = Exercise(
@@ -93,8 +68,8 @@ predict_second_backward = Exercise(
     minutes=8,
     points=2,
     call=None,
-    cases=_one,
-    judge=_judge_second,
+    cases=one_case,
+    judge=SECOND_BACKWARD.judge,
     hints=(
         "The error comes from a node that needs a saved tensor that is gone. A node that saves nothing cannot raise.",
         "For each entry list the nodes that both passes run. Ask of each whether its backward needs any number.",
@@ -106,18 +81,18 @@ predict_second_backward = Exercise(
             "only once",
             "You said that every second backward() through the same loss raises. Some of these graphs saved nothing, "
             "so there is nothing that a second pass could miss.",
-            lambda case, seen: _gave(seen, _second(seen), **dict.fromkeys(_CALLS_TWICE, True)),
+            SECOND_BACKWARD.but(**dict.fromkeys(_CALLS_TWICE, True)),
         ),
         Misconception(
             "constants are free",
             "You treated a product with a constant like a sum. Its backward multiplies by the constant, so the node "
             "keeps the constant until a pass has run.",
-            lambda case, seen: _gave(seen, _second(seen), times_three=False, times_data=False),
+            SECOND_BACKWARD.but(times_three=False, times_data=False),
         ),
         Misconception(
             "any shared node",
             "You said that two losses on a shared part always clash. They clash where the shared part saved something.",
-            lambda case, seen: _gave(seen, _second(seen), shared_sum=True),
+            SECOND_BACKWARD.but(shared_sum=True),
         ),
     ),
 )
@@ -174,14 +149,7 @@ ALIVE: dict[str, Callable[[], bool]] = {
 }
 
 
-def _living(seen: Observation) -> dict[str, Any]:
-    with torch.random.fork_rng(devices=[]):
-        return {name: settle() for name, settle in ALIVE.items()}
-
-
-def _judge_alive(case: Case, seen: Observation) -> Iterator[Finding]:
-    yield from right_entries(seen["value"], _living(seen), "Your prediction")
-
+STILL_ALIVE = Table(lambda: {name: settle() for name, settle in ALIVE.items()})
 
 predict_alive = Exercise(
     id="predict_alive",
@@ -191,8 +159,8 @@ predict_alive = Exercise(
     minutes=10,
     points=2,
     call=None,
-    cases=_one,
-    judge=_judge_alive,
+    cases=one_case,
+    judge=STILL_ALIVE.judge,
     hints=(
         "Memory and nodes live as long as anything refers to them. Follow the references that are left.",
         "A tensor refers to its node, a node to the nodes before it and to what it saved. A backward pass lets go of "
@@ -206,22 +174,22 @@ predict_alive = Exercise(
             "backward deletes the graph",
             "You said that the node of exp is gone after backward(). A pass frees what nodes saved; the name `loss` "
             "still refers to the graph, so its nodes are still there.",
-            lambda case, seen: _gave(seen, _living(seen), node_backward=False),
+            STILL_ALIVE.but(node_backward=False),
         ),
         Misconception(
             "del deletes memory",
             "You said that `del b` ends b's memory. `del` takes away a name. Other references may remain.",
-            lambda case, seen: _gave(seen, _living(seen), memory_del=False, memory_retain=False),
+            STILL_ALIVE.but(memory_del=False, memory_retain=False),
         ),
         Misconception(
             "a small view is small",
             "You took one number to keep one number alive. Look at whose memory that number lies in.",
-            lambda case, seen: _gave(seen, _living(seen), memory_one_number=False),
+            STILL_ALIVE.but(memory_one_number=False),
         ),
         Misconception(
             "every result is saved",
             "You said that c's memory outlives the name c. Look at what the one operation that uses c saves.",
-            lambda case, seen: _gave(seen, _living(seen), memory_of_c=True),
+            STILL_ALIVE.but(memory_of_c=True),
         ),
     ),
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from course_utils.checks.compare import right_entries
-from course_utils.checks.data import Case, Observation
+from course_utils.checks.data import Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.lessons.predictions import Table, one_case, raises
 from course_utils.graph.saved import saved
 
 LESSON = "04_retain_graph"
@@ -21,10 +21,6 @@ def as_found(seen: Observation) -> Finding:
     left = seen["left"]
     named = f": {', '.join(map(str, left))}" if isinstance(left, list) and left else ""
     return Finding("left", left == [], f"After your function, something is not as it was before{named}.")
-
-
-def _one(seed: int) -> list[Case]:
-    return [Case("")]
 
 
 # Which last line raises?
@@ -88,21 +84,7 @@ SECOND: dict[str, Callable[[], None]] = {
 }
 
 
-def _raises(action: Callable[[], None]) -> bool:
-    try:
-        action()
-    except RuntimeError:
-        return True
-    return False
-
-
-def _second() -> dict[str, Any]:
-    with torch.random.fork_rng(devices=[]):
-        return {name: _raises(action) for name, action in SECOND.items()}
-
-
-def _judge_second(case: Case, seen: Observation) -> Iterator[Finding]:
-    yield from right_entries(seen["value"], _second(), "Your prediction")
+SECOND_PASS = Table(lambda: {name: raises(action) for name, action in SECOND.items()})
 
 
 def _said(seen: Observation, **entries: bool) -> bool:
@@ -117,8 +99,8 @@ predict_second_pass = Exercise(
     minutes=8,
     points=2,
     call=None,
-    cases=_one,
-    judge=_judge_second,
+    cases=one_case,
+    judge=SECOND_PASS.judge,
     hints=(
         "For each pass list the nodes that it runs, and say which of them lose their saved tensors.",
         "The flag belongs to the pass that carries it: it says what that pass leaves behind. A pass down to h does "
@@ -166,21 +148,16 @@ def _kept(*statements: Callable[[Names], object], asked: tuple[str, ...] = ("a",
 
 
 def _bytes() -> dict[str, Any]:
-    with torch.random.fork_rng(devices=[]):
-        return {
-            "nothing": _kept(),
-            "a_frees": _kept(_backward("a")),
-            "a_retains": _kept(_backward("a", **RETAIN)),
-            "a_retains_b_frees": _kept(_backward("a", **RETAIN), _backward("b")),
-            "b_retains_a_frees": _kept(_backward("b", **RETAIN), _backward("a")),
-            "in_one_pass": _kept(lambda names: (names["a"] + names["b"]).backward()),
-            "down_to_h": _kept(_grad("a", "h")),
-            "without_a": _kept(_backward("a", **RETAIN), asked=("b",)),
-        }
-
-
-def _judge_bytes(case: Case, seen: Observation) -> Iterator[Finding]:
-    yield from right_entries(seen["value"], _bytes(), "Your prediction")
+    return {
+        "nothing": _kept(),
+        "a_frees": _kept(_backward("a")),
+        "a_retains": _kept(_backward("a", **RETAIN)),
+        "a_retains_b_frees": _kept(_backward("a", **RETAIN), _backward("b")),
+        "b_retains_a_frees": _kept(_backward("b", **RETAIN), _backward("a")),
+        "in_one_pass": _kept(lambda names: (names["a"] + names["b"]).backward()),
+        "down_to_h": _kept(_grad("a", "h")),
+        "without_a": _kept(_backward("a", **RETAIN), asked=("b",)),
+    }
 
 
 def _counted(seen: Observation, **entries: int) -> bool:
@@ -198,8 +175,8 @@ predict_kept_bytes = Exercise(
     minutes=10,
     points=2,
     call=None,
-    cases=_one,
-    judge=_judge_bytes,
+    cases=one_case,
+    judge=Table(_bytes).judge,
     hints=(
         "Write down for each operation which tensor it keeps. Each tensor here has 400 bytes, and a storage counts "
         "once, however many nodes keep it.",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import torch
 from torch.autograd import grad
 
 from course_utils.checks.compare import right_entries
 from course_utils.checks.data import Case, Observation
-from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.exercise import Exercise, Misconception
+from course_utils.checks.lessons.predictions import Table, one_case
 
 LESSON = "05_higher_order_gradients"
 
@@ -103,10 +104,6 @@ def _settled() -> dict[str, float | str]:
     return found
 
 
-def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
-    yield from right_entries(seen["value"], _settled(), "Your prediction")
-
-
 def _only(name: str, *numbers: float) -> Callable[[Case, Observation], bool]:
     """Tell a prediction in which this one entry is wrong, and holds one of the numbers."""
 
@@ -129,8 +126,8 @@ predict_second_order = Exercise(
     minutes=10,
     points=2,
     call=None,
-    cases=lambda seed: [Case("")],
-    judge=_judge,
+    cases=one_case,
+    judge=Table(_settled).judge,
     hints=(
         "Work out the first derivative of each function on paper, then ask whether the code recorded the pass.",
         "A gradient that was not recorded is a number like any other. A gradient whose graph does not lead to x "

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
 
-from course_utils.checks.compare import right_entries
-from course_utils.checks.data import Case, Observation
-from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.exercise import Exercise, Misconception
+from course_utils.checks.lessons.predictions import Table, one_case
 
 LESSON = "06_detach_vs_no_grad"
-
-
-def _one(seed: int) -> list[Case]:
-    return [Case("")]
 
 
 def _x() -> torch.Tensor:
@@ -78,19 +73,7 @@ SWITCHES: dict[str, Callable[[], torch.Tensor]] = {
 }
 
 
-def _right(seen: Observation) -> dict[str, Any]:
-    with torch.random.fork_rng(devices=[]):
-        return {name: make().requires_grad for name, make in SWITCHES.items()}
-
-
-def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
-    yield from right_entries(seen["value"], _right(seen), "Your prediction")
-
-
-def _gave(seen: Observation, **changed: bool) -> bool:
-    return bool(seen["value"] == {**_right(seen), **changed})
-
-
+TABLE = Table(lambda: {name: make().requires_grad for name, make in SWITCHES.items()})
 predict_switches = Exercise(
     id="predict_switches",
     title="Does the result require a gradient?",
@@ -99,8 +82,8 @@ predict_switches = Exercise(
     minutes=8,
     points=2,
     call=None,
-    cases=_one,
-    judge=_judge,
+    cases=one_case,
+    judge=TABLE.judge,
     hints=(
         "For each entry ask three things: does an input require a gradient, was recording on when the line ran, and "
         "can the operation be differentiated at all?",
@@ -115,22 +98,22 @@ predict_switches = Exercise(
             "a cut that spreads",
             "You let a cut spread to operations that come after it. A detached tensor, and a result of no_grad, is "
             "data. What later joins it with a weight is recorded as usual.",
-            lambda case, seen: _gave(seen, detached_factor=False, after_the_block=False),
+            TABLE.but(detached_factor=False, after_the_block=False),
         ),
         Misconception(
             "eval switches gradients off",
             "You took eval() to stop recording. It changes what dropout and batch norm compute, and nothing else.",
-            lambda case, seen: _gave(seen, evaluating=False),
+            TABLE.but(evaluating=False),
         ),
         Misconception(
             "frozen cuts",
             "You took a frozen layer to cut the way to its input. Its own parameters want no gradient; its input may.",
-            lambda case, seen: _gave(seen, frozen_live_input=False),
+            TABLE.but(frozen_live_input=False),
         ),
         Misconception(
             "inference mode is another no_grad",
             "You took inference_mode for another name of no_grad. Try enable_grad inside each.",
-            lambda case, seen: _gave(seen, enabled_in_inference=True),
+            TABLE.but(enabled_in_inference=True),
         ),
     ),
 )

@@ -8,15 +8,11 @@ from typing import Any
 
 import torch
 
-from course_utils.checks.compare import describe, right_entries
+from course_utils.checks.compare import describe
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.lessons.predictions import Table, one_case
 from course_utils.checks.lessons.windows_07 import LESSON
-
-
-def _one(seed: int) -> list[Case]:
-    return [Case("")]
-
 
 # None, zero, or another number?
 
@@ -92,13 +88,12 @@ def _left(name: str, statements: tuple[Statements, ...]) -> float | None:
     return None if result is None else float(result)
 
 
-def _grads() -> dict[str, Any]:
-    return {name: _left(name, statements) for name, statements in GRADS.items()}
+LEFT = Table(lambda: {name: _left(name, statements) for name, statements in GRADS.items()})
 
 
 def _judge_grads(case: Case, seen: Observation) -> Iterator[Finding]:
     yield from _of_a_kind(seen["value"], (str, bool), "None or a number, without quotes")
-    yield from right_entries(seen["value"], _grads(), "Your prediction")
+    yield from LEFT.judge(case, seen)
 
 
 def _of_a_kind(value: Any, odd: tuple[type, ...], expected: str) -> Iterator[Finding]:
@@ -110,10 +105,6 @@ def _of_a_kind(value: Any, odd: tuple[type, ...], expected: str) -> Iterator[Fin
             return
 
 
-def _gave(seen: Observation, right: dict[str, Any], **changed: Any) -> bool:
-    return bool(seen["value"] == {**right, **changed})
-
-
 predict_none_or_zero = Exercise(
     id="predict_none_or_zero",
     title="None, zero, or another number?",
@@ -122,7 +113,7 @@ predict_none_or_zero = Exercise(
     minutes=10,
     points=2,
     call=None,
-    cases=_one,
+    cases=one_case,
     judge=_judge_grads,
     hints=(
         "Two things write to .grad: a backward pass that reaches the leaf, and code that clears.",
@@ -135,33 +126,33 @@ predict_none_or_zero = Exercise(
         Misconception(
             "zero_grad writes zeros",
             "You took zero_grad() to write zeros. By default it leaves no tensor in .grad at all.",
-            lambda case, seen: _gave(seen, _grads(), cleared=0.0),
+            LEFT.but(cleared=0.0),
         ),
         Misconception(
             "no gradient is zero",
             "You took .grad to be 0 where no pass has reached w. There is no tensor yet, and nothing to read a 0 from.",
-            lambda case, seen: _gave(seen, _grads(), fresh=0.0, unused=0.0, by_grad=0.0, filled_fresh=0.0),
+            LEFT.but(fresh=0.0, unused=0.0, by_grad=0.0, filled_fresh=0.0),
         ),
         Misconception(
             "zero is None",
             "You took a gradient of 0 to be None. A pass that reaches w with a zero writes that zero.",
-            lambda case, seen: _gave(seen, _grads(), times_zero=None),
+            LEFT.but(times_zero=None),
         ),
         Misconception(
             "overwritten",
             "You took a second pass to replace what the first one left. It adds.",
-            lambda case, seen: _gave(seen, _grads(), twice=4.0, kept_added=3.0),
+            LEFT.but(twice=4.0, kept_added=3.0),
         ),
         Misconception(
             "step clears",
             "You took optimizer.step() to clear the gradients. It reads them, and leaves them where they are.",
-            lambda case, seen: _gave(seen, _grads(), stepped=None) or _gave(seen, _grads(), stepped=0.0),
+            lambda case, seen: any(LEFT.but(stepped=wrong)(case, seen) for wrong in (None, 0.0)),
         ),
         Misconception(
             "a noted gradient is a copy",
             "You took the tensor that was noted to be a copy. It is the very tensor that .grad holds, and what is "
             "written into it in place shows.",
-            lambda case, seen: _gave(seen, _grads(), kept_added=3.0, kept_filled=3.0),
+            LEFT.but(kept_added=3.0, kept_filled=3.0),
         ),
     ),
 )
@@ -202,13 +193,12 @@ def _moved(kind: str, options: dict[str, float], after: str) -> bool:
     return w.item() != before
 
 
-def _moves() -> dict[str, Any]:
-    return {name: _moved(*given) for name, given in MOVES.items()}
+MOVED = Table(lambda: {name: _moved(*given) for name, given in MOVES.items()})
 
 
 def _judge_moved(case: Case, seen: Observation) -> Iterator[Finding]:
     yield from _of_a_kind(seen["value"], (str, int, float, type(None)), "True or False, without quotes")
-    yield from right_entries(seen["value"], _moves(), "Your prediction")
+    yield from MOVED.judge(case, seen)
 
 
 predict_moved = Exercise(
@@ -219,7 +209,7 @@ predict_moved = Exercise(
     minutes=10,
     points=2,
     call=None,
-    cases=_one,
+    cases=one_case,
     judge=_judge_moved,
     hints=(
         "An optimizer goes through its parameters and asks one thing first: is there a gradient?",
@@ -234,20 +224,18 @@ predict_moved = Exercise(
             "zero moves nothing",
             "You took a zero gradient to leave the parameter where it is. Momentum, Adam's averages and weight decay "
             "move it all the same.",
-            lambda case, seen: _gave(
-                seen, _moves(), momentum_zero=False, decay_zero=False, adam_zero=False, adamw_fresh_zero=False
-            ),
+            MOVED.but(momentum_zero=False, decay_zero=False, adam_zero=False, adamw_fresh_zero=False),
         ),
         Misconception(
             "None moves",
             "You took None to be like zero. A parameter whose .grad is None is skipped, momentum and decay included.",
-            lambda case, seen: _gave(seen, _moves(), momentum_none=True, decay_none=True, adam_none=True),
+            MOVED.but(momentum_none=True, decay_none=True, adam_none=True),
         ),
         Misconception(
             "frozen is safe",
             "You took a frozen parameter to be safe from its optimizer. The optimizer reads .grad, not requires_grad, "
             "and an old gradient is still there.",
-            lambda case, seen: _gave(seen, _moves(), frozen_left=False),
+            MOVED.but(frozen_left=False),
         ),
     ),
 )

@@ -9,19 +9,16 @@ from typing import Any
 import torch
 from torch import nn
 
-from course_utils.checks.compare import describe, listed, right_entries
+from course_utils.checks.compare import describe, listed
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.lessons.predictions import Table, one_case
 
 LESSON = "08_intermediate_gradients"
 
 
 def times(count: int) -> str:
     return {1: "once", 2: "twice"}.get(count, f"{count} times")
-
-
-def _one(seed: int) -> list[Case]:
-    return [Case("")]
 
 
 # What is in h.grad? Each entry starts from x = 3 and h = x * x.
@@ -55,19 +52,7 @@ def _held(code: str) -> float | str | None:
     return None if gradient is None else float(gradient)
 
 
-def _right_table() -> dict[str, Any]:
-    return {name: _held(code) for name, code in RETAIN.items()}
-
-
-def _judge_table(case: Case, seen: Observation) -> Iterator[Finding]:
-    yield from right_entries(seen["value"], _right_table(), "Your prediction")
-
-
-def _instead(**changed: float | str | None) -> Callable[[Case, Observation], bool]:
-    """Return whether the right table was given, with these entries for the right ones."""
-    return lambda case, seen: bool(seen["value"] == {**_right_table(), **changed})
-
-
+TABLE = Table(lambda: {name: _held(code) for name, code in RETAIN.items()})
 predict_retain_grad = Exercise(
     id="predict_retain_grad",
     title="What is in h.grad?",
@@ -76,8 +61,8 @@ predict_retain_grad = Exercise(
     minutes=8,
     points=2,
     call=None,
-    cases=_one,
-    judge=_judge_table,
+    cases=one_case,
+    judge=TABLE.judge,
     hints=(
         "Ask of each entry: is the wish to keep there when the pass comes by, and which tensor carries it?",
         "A name and a tensor are two things: after `h = ...` the name means another tensor. A write in place keeps "
@@ -90,28 +75,28 @@ predict_retain_grad = Exercise(
             "before the first use",
             "You said that retain_grad() has to stand before the tensor is used. Using a tensor in the forward pass "
             "computes no gradient yet.",
-            lambda case, seen: any(_instead(after_use=wrong)(case, seen) for wrong in (None, "error")),
+            lambda case, seen: any(TABLE.but(after_use=wrong)(case, seen) for wrong in (None, "error")),
         ),
         Misconception(
             "retain_grad is retain_graph",
             "You let a second pass go through what the first one freed. retain_grad() keeps a gradient. Whether "
             "the graph's saved tensors stay is another question.",
-            lambda case, seen: any(_instead(second_loss=wrong)(case, seen) for wrong in (9, 9.0, 5, 5.0)),
+            lambda case, seen: any(TABLE.but(second_loss=wrong)(case, seen) for wrong in (9, 9.0, 5, 5.0)),
         ),
         Misconception(
             "reading raises",
             "You said that reading .grad of a tensor that kept none is an error.",
-            _instead(never="error", too_late="error", rebound="error"),
+            TABLE.but(never="error", too_late="error", rebound="error"),
         ),
         Misconception(
             "the last pass wins",
             "You let the second pass overwrite the gradient of the first.",
-            lambda case, seen: any(_instead(same_graph_twice=wrong)(case, seen) for wrong in (4, 4.0)),
+            lambda case, seen: any(TABLE.but(same_graph_twice=wrong)(case, seen) for wrong in (4, 4.0)),
         ),
         Misconception(
             "backward only",
             "You said that torch.autograd.grad leaves h.grad empty. The pass goes through h, whoever asked for it.",
-            _instead(by_function=None),
+            TABLE.but(by_function=None),
         ),
     ),
 )
@@ -175,7 +160,7 @@ hook_order = Exercise(
     minutes=8,
     points=2,
     call=None,
-    cases=_one,
+    cases=one_case,
     judge=_judge_order,
     hints=(
         "The order in which hooks were registered does not matter here. Follow first the numbers, then the gradient.",

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from course_utils.checks.compare import right_entries
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.lessons.predictions import Table, one_case
 
 LESSON = "10_custom_functions"
 
@@ -90,12 +90,7 @@ def _outcome(name: str) -> str:
     return "right" if torch.allclose(x.grad, right) else "wrong"
 
 
-def _right() -> dict[str, Any]:
-    return {name: _outcome(name) for name in _ENTRIES}
-
-
-def _one(seed: int) -> list[Case]:
-    return [Case("")]
+TABLE = Table(lambda: {name: _outcome(name) for name in _ENTRIES})
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -106,11 +101,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         odd = [name for name in odd if received[name] not in words]
         message = f"Each entry is one of the texts {', '.join(words)}. Yours for {', '.join(odd)}: something else."
         yield Finding("words", not odd, message)
-    yield from right_entries(received, _right(), "Your prediction")
-
-
-def _gave(seen: Observation, **changed: str) -> bool:
-    return bool(seen["value"] == {**_right(), **changed})
+    yield from TABLE.judge(case, seen)
 
 
 predict_functions = Exercise(
@@ -121,7 +112,7 @@ predict_functions = Exercise(
     minutes=12,
     points=2,
     call=None,
-    cases=_one,
+    cases=one_case,
     judge=_judge,
     hints=(
         "Ask two things of each entry: does PyTorch see that something is wrong, and if not, what arrives at x?",
@@ -135,19 +126,19 @@ predict_functions = Exercise(
             "None is an error",
             "You said that a backward without `return` raises. Python then returns None, and for PyTorch None is a "
             "valid gradient.",
-            lambda case, seen: _gave(seen, no_return="raises"),
+            TABLE.but(no_return="raises"),
         ),
         Misconception(
             "shapes must be equal",
             "You said that a gradient larger than its input raises. PyTorch treats it like the gradient of a "
             "broadcast input.",
-            lambda case, seen: _gave(seen, not_summed="raises"),
+            TABLE.but(not_summed="raises"),
         ),
         Misconception(
             "ctx checks versions",
             "You said that a write to a tensor kept as an attribute of ctx is noticed. An attribute is plain Python: "
             "nobody compares versions.",
-            lambda case, seen: _gave(seen, on_ctx_then_written="raises"),
+            TABLE.but(on_ctx_then_written="raises"),
         ),
     ),
 )

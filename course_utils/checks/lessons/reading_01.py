@@ -38,10 +38,6 @@ def eight_tensors() -> dict[str, torch.Tensor]:
     }
 
 
-def one_case(seed: int) -> list[Case]:
-    return [Case("")]
-
-
 def judge_leaves(case: Case, seen: Observation) -> Iterator[Finding]:
     leaves = {name: tensor.is_leaf for name, tensor in eight_tensors().items()}
     value = seen["value"]

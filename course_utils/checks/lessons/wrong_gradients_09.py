@@ -24,7 +24,6 @@ from course_utils.checks.lessons.oracle_09 import (
     reached,
     right_end,
     session,
-    warmed,
 )
 from course_utils.checks.observing.loops_09 import RATE, Masked, masked
 from course_utils.checks.observing.models import numbers
@@ -32,7 +31,6 @@ from course_utils.checks.observing.models import numbers
 # Writes that autograd does not see.
 
 
-@warmed
 def _masked_cases(seed: int) -> list[Case]:
     return [
         Case("three batches", {"seed": seed, "sizes": [5, 4, 6], "limit": 0.55}),

@@ -11,6 +11,7 @@ from torch.autograd.function import FunctionCtx
 from torch.autograd.graph import get_gradient_edge
 
 from course_utils.checks.data import Array, plain
+from course_utils.checks.observing.traces import changes, hook_counts
 
 # More operations than any answer needs. A look at a graph ends there.
 MAX_OPERATIONS = 50
@@ -54,8 +55,7 @@ class Surroundings:
 
     def changed(self) -> list[str]:
         """Name what is not as it was."""
-        now = self._state()
-        return [name for name, before in self._before.items() if now[name] != before]
+        return changes(self._before, self._state())
 
     def _state(self) -> dict[str, Any]:
         state: dict[str, Any] = {name: _all_of(tensor) for name, tensor in self._tensors.items()}
@@ -66,9 +66,8 @@ class Surroundings:
 
 
 def _all_of(tensor: torch.Tensor) -> list[Any]:
-    hooks = (tensor._backward_hooks, tensor._post_accumulate_grad_hooks)
-    marks = [tensor.requires_grad, tensor.retains_grad, *(len(hook or ()) for hook in hooks)]
-    return [Array.of(tensor), *marks, tensor.is_leaf and tensor.grad is not None]
+    marks = [tensor.requires_grad, tensor.retains_grad, tensor.is_leaf and tensor.grad is not None]
+    return [Array.of(tensor), *marks, hook_counts(tensor)]
 
 
 def after_a_write(written: torch.Tensor, result: Any, wanted: list[torch.Tensor], direction: torch.Tensor) -> Any:

@@ -8,10 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-_HOOKS = (
-    *("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"),
-    *("_post_accumulate_grad_hooks", "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"),
-)
+from course_utils.checks.observing.traces import changes, hook_counts
 
 Optimizers = Iterable[torch.optim.Optimizer]
 
@@ -28,7 +25,7 @@ class Surroundings:
 
     def changed(self) -> list[str]:
         """Name what is not as it was."""
-        return [name for name, fact in self._facts().items() if fact != self._before[name]]
+        return changes(self._before, self._facts())
 
     def _facts(self) -> dict[str, Any]:
         groups = [group for optimizer in self._optimizers for group in optimizer.param_groups]
@@ -37,7 +34,7 @@ class Surroundings:
             "the grad mode": torch.is_grad_enabled(),
             "a requires_grad flag": [tensor.requires_grad for tensor in self._tensors],
             "a training mode": [module.training for module in self._modules],
-            "the number of hooks": [len(getattr(item, name, None) or ()) for item in hooked for name in _HOOKS],
+            "the number of hooks": [hook_counts(item) for item in hooked],
             "an optimizer's settings": [{**group, "params": list(map(id, group["params"]))} for group in groups],
             "a list that it was given": [list(map(id, given)) for given in self._lists],
             "the random numbers to come": torch.get_rng_state().tolist(),

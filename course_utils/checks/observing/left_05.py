@@ -8,30 +8,29 @@ import torch
 from torch import nn
 
 from course_utils.checks.data import plain
+from course_utils.checks.observing.traces import changes, hook_counts
 
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
-
-def traces(model: nn.Module | None = None, **tensors: torch.Tensor) -> dict[str, Any]:
+def facts_about(model: nn.Module | None = None, **tensors: torch.Tensor) -> dict[str, Any]:
     """Return facts about the gradient mode, tensors and a model, each under words that fit into a sentence."""
     facts: dict[str, Any] = {"the gradient mode": torch.is_grad_enabled()}
     for name, tensor in tensors.items():
-        facts[f"the hooks on {name}"] = _hooks_on(tensor)
+        facts[f"the hooks on {name}"] = hook_counts(tensor)
     if model is not None:
         for name, parameter in model.named_parameters():
-            facts[f"the hooks on {name}"] = _hooks_on(parameter)
+            facts[f"the hooks on {name}"] = hook_counts(parameter)
         for name, buffer in model.named_buffers():
             facts[f"the numbers in {name}"] = plain(buffer)
         for name, module in model.named_modules():
             known = f"the module {name}" if name else "the model"
             facts[f"the training mode of {known}"] = module.training
-            facts[f"the hooks on {known}"] = [len(getattr(module, kind)) for kind in _HOOKS]
+            facts[f"the hooks on {known}"] = hook_counts(module)
     return facts
 
 
-def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """Name what differs, at most three things."""
-    return [what for what in {**before, **after} if before.get(what) != after.get(what)][:3]
+def changed(before: dict[str, Any], model: nn.Module | None = None, **tensors: torch.Tensor) -> list[str]:
+    """Name what is not as it was, at most three things."""
+    return changes(before, facts_about(model, **tensors))[:3]
 
 
 def batched(tensor: Any) -> bool:
@@ -42,7 +41,3 @@ def batched(tensor: Any) -> bool:
             return True
         tensor = functorch.get_unwrapped(tensor)
     return False
-
-
-def _hooks_on(tensor: torch.Tensor) -> list[int]:
-    return [len(hooks or ()) for hooks in (tensor._backward_hooks, tensor._post_accumulate_grad_hooks)]

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-import torch._dynamo  # the first optimizer or dispatch mode would import it, out of the time that learner code has
 
 from course_utils.checks.data import Array, Case, Observation, Value, plain, type_name
+from course_utils.checks.observing import warm  # noqa: F401
 from course_utils.checks.observing.scenes_03 import Batch, keeping, partly_freed, stack, trainee
 from course_utils.checks.observing.watch import engine_passes
 from course_utils.graph import saved as instrument

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-
-# The first optimizer of a session imports this, which takes seconds on a busy machine. Here no time limit runs yet.
-import torch._dynamo
 from torch import nn
 
 from course_utils.checks.data import Array, Case, Observation, Value, plain
 from course_utils.checks.observing import scenes_04 as scenes
+from course_utils.checks.observing import warm  # noqa: F401
 from course_utils.checks.observing.left_04 import Surroundings
 from course_utils.checks.observing.models import numbers
 from course_utils.checks.observing.watch import engine_passes

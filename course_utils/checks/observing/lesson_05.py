@@ -13,7 +13,8 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_utils.checks.data import Case, Observation, Value, plain
-from course_utils.checks.observing.left_05 import batched, changes, traces
+from course_utils.checks.observing import warm  # noqa: F401
+from course_utils.checks.observing.left_05 import batched, changed, facts_about
 from course_utils.checks.observing.scenes_05 import (
     LOSSES,
     Weighted,
@@ -32,7 +33,7 @@ Answer = Callable[..., Any]
 
 def nth_derivative(answer: Answer, case: Case) -> Observation:
     x = _point(case)
-    watched, before = _Watched(elementwise(case.given["function"])), traces(x=x)
+    watched, before = _Watched(elementwise(case.given["function"])), facts_about(x=x)
     with watched:
         returned = answer(watched, x, case.given["n"])
     return {**_result(returned), **watched.seen(), **_left({"x": x}, case, before)}
@@ -43,7 +44,7 @@ def hvp(answer: Answer, case: Case) -> Observation:
     v = case.given["v"].tensor()
     if v.dim() == 2:
         v = v.mT.contiguous().mT
-    watched, before = _Watched(scalar(case.given["function"])), traces(x=x, v=v)
+    watched, before = _Watched(scalar(case.given["function"])), facts_about(x=x, v=v)
     with watched, _Largest() as largest:
         returned = answer(watched, x, v)
     left = _left({"x": x, "v": v}, case, before)
@@ -58,11 +59,11 @@ def loss_hessian(answer: Answer, case: Case) -> Observation:
     before = [_state(parameter) for parameter in parameters]
     loss = LOSSES[case.given["loss"]][1](parameters)
     named = {"loss": loss} | {f"parameter {number}": parameter for number, parameter in enumerate(parameters)}
-    traced = traces(None, **named)
+    traced = facts_about(None, **named)
     with _passes(loss, *parameters) as passes:
         returned = answer(loss, list(parameters))
     untouched = [_state(parameter) for parameter in parameters] == before
-    left = changes(traced, traces(None, **named))
+    left = changed(traced, None, **named)
     return {**_result(returned), "passes": len(passes), "untouched": untouched, "left": left}
 
 
@@ -78,7 +79,7 @@ def penalised_step(answer: Answer, case: Case) -> Observation:
 
     model.register_forward_hook(forward)
     optimizer.register_step_pre_hook(lambda *given: steps.append(None))
-    parameters, before = list(model.parameters()), traces(model)
+    parameters, before = list(model.parameters()), facts_about(model)
     for inputs, targets in batches:
         totals.append(plain(answer(model, optimizer, inputs, targets, case.given["weight"])))
         alive.append(graphs.alive())
@@ -90,7 +91,7 @@ def penalised_step(answer: Answer, case: Case) -> Observation:
         "steps": len(steps),
         "recorded grad": kept,
         "parameters": [plain(parameter) for parameter in parameters],
-        "left": changes(before, traces(model)),
+        "left": changed(before, model),
     }
 
 
@@ -106,9 +107,9 @@ def gradient_penalty(answer: Answer, case: Case) -> Observation:
     learning = [parameter for parameter in parameters if parameter.requires_grad]
     calls: list[None] = []
     critic.register_forward_pre_hook(lambda module, given: calls.append(None))
-    traced = traces(critic)
+    traced = facts_about(critic)
     returned = answer(critic, real, made, mix)
-    left = changes(traced, traces(critic))
+    left = changed(traced, critic)
     seen: Observation = {
         **_result(returned),
         "calls": len(calls),
@@ -145,9 +146,9 @@ def meta_gradient(answer: Answer, case: Case) -> Observation:
         runs.append(any(batched(parameter) for parameter in module.parameters()))
 
     model.register_forward_pre_hook(forward)
-    traced = traces(model)
+    traced = facts_about(model)
     returned = answer(model, support, query, case.given["lr"], case.given["steps"])
-    left = changes(traced, traces(model))
+    left = changed(traced, model)
     entries = dict(dict.items(returned)) if type(returned) in (dict, OrderedDict) else {}
     now = dict(model.named_parameters())
     return {
@@ -255,7 +256,7 @@ def _left(tensors: dict[str, torch.Tensor], case: Case, before: dict[str, Any]) 
         "changed": [name for name, tensor in tensors.items() if plain(tensor) != case.given[name]],
         "requiring": [name for name, tensor in tensors.items() if tensor.requires_grad != held[name]],
         "graded": [name for name, tensor in tensors.items() if not _grad_is(tensor, 7.0 if held[name] else None)],
-        "left": changes(before, traces(None, **tensors)),
+        "left": changed(before, None, **tensors),
     }
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from course_utils.checks.data import Array, Case, Observation, plain
+from course_utils.checks.observing import warm  # noqa: F401
 from course_utils.checks.observing.scenes_06 import (
     BadBatch,
     Batches,

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch._dynamo  # the first optimizer would import it, and use up the time that learner code has
 from torch.autograd.graph import get_gradient_edge
 from torch.utils.hooks import RemovableHandle
 
 from course_utils.checks.data import Array, Case, Observation, Value, plain, type_name
+from course_utils.checks.observing import warm  # noqa: F401
 from course_utils.checks.observing.models_07 import (
     Images,
     Reader,
@@ -26,6 +26,7 @@ from course_utils.checks.observing.models_07 import (
     stale,
     tied,
 )
+from course_utils.checks.observing.traces import parts_of
 from course_utils.graph.alive import Memory
 
 Answer = Callable[..., Any]
@@ -96,7 +97,7 @@ def step_in_backward(answer: Answer, case: Case) -> Observation:
     same = {name: id(parameter) for name, parameter in model.named_parameters()} == before
     for handle in removable:
         handle.remove()
-    same = same and not hooks_on(*model.modules(), *model.parameters())
+    same = same and not hooks_on(*parts_of(model))
     left = _parameters(model)
     for parameter in model.parameters():
         parameter.grad = None

@@ -13,8 +13,7 @@ from course_utils.checks.observing.models import numbers
 from course_utils.checks.observing.scenes_08 import (
     Batch,
     Planned,
-    changes,
-    hook_count,
+    changed,
     layered,
     logged,
     scorer_of_images,
@@ -22,6 +21,7 @@ from course_utils.checks.observing.scenes_08 import (
     state,
     weighed,
 )
+from course_utils.checks.observing.traces import hooks_on
 from course_utils.graph.alive import Graphs
 from course_utils.graph.saved import saved
 
@@ -99,7 +99,7 @@ def layer_gradients(answer: Answer, case: Case) -> Observation:
         "loss runs": len(losses),
         "kept": any(_kept(loss) for loss in losses),
         "passes": len(passes),
-        "changed": changes(before, model),
+        "changed": changed(before, model),
         "x": Array.of(x) == values and not x.requires_grad and x.grad is None,
         "switched": switched,
     }
@@ -133,7 +133,7 @@ def gradient_log(answer: Answer, case: Case) -> Observation:
             graphs.add(result)
 
     def loss_fn(output: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        seen["hooks"].append(hook_count(model))
+        seen["hooks"].append(hooks_on(*model.modules()))
         if len(seen["hooks"]) == case.given["fails at"]:
             raise Planned("the loss function fails here")
         loss = nn.functional.mse_loss(output, targets)
@@ -151,7 +151,7 @@ def gradient_log(answer: Answer, case: Case) -> Observation:
         except Planned as error:
             raised = str(error)
         switched = not torch.is_grad_enabled()
-    observed = {"returned": plain(returned), "raised": raised, "changed": changes(before, model), "switched": switched}
+    observed = {"returned": plain(returned), "raised": raised, "changed": changed(before, model), "switched": switched}
     kept = any(seen["kept"]) or any(_kept(loss) for loss in last)
     return {**observed, **seen, "kept": kept, "runs": sum(seen["runs"]), "passes": len(passes)}
 
@@ -189,7 +189,7 @@ def saliency(answer: Answer, case: Case) -> Observation:
         "recorded": type(returned) is torch.Tensor and returned.requires_grad,
         "runs": len(results),
         "kept": any(_kept(result) for result in results if isinstance(result, torch.Tensor)),
-        "changed": changes(before, model),
+        "changed": changed(before, model),
         "images": Array.of(images) == values and not images.requires_grad and images.grad is None,
         "labels": Array.of(labels) == wanted,
         "mode": mode != case.given["no_grad"],
@@ -202,11 +202,11 @@ def rescue(answer: Answer, case: Case) -> Observation:
     parts: list[tuple[str, bool]] = [(str(layer), layer.training) for layer in layers]
     answer(model)
     # Numbers in parameters are what the answer is to change.
-    changed = changes_but_numbers(before, model)
+    found = changed(before, model, but="numbers")
     kept = len(model) == len(layers) and all(now is was for now, was in zip(model, layers, strict=True))
     kept = kept and [(str(layer), layer.training) for layer in model] == parts
-    seen: Observation = {"changed": changed, "kept": kept, "outputs": [], "gradients": [], "ranks": []}
-    if not kept or any("which tensor" in what for what in changed):
+    seen: Observation = {"changed": found, "kept": kept, "outputs": [], "gradients": [], "ranks": []}
+    if not kept or any("which tensor" in what for what in found):
         return seen
     outputs = []
     h = x
@@ -233,12 +233,6 @@ def _varied(weight: torch.Tensor) -> bool:
     sizes = weight.norm(dim=1, keepdim=True)
     alike = (weight / sizes) @ (weight / sizes).T - torch.eye(len(weight), dtype=weight.dtype)
     return bool(torch.linalg.matrix_rank(weight) == min(weight.shape)) and bool(alike.max() < 0.99)
-
-
-def changes_but_numbers(before: dict[str, Any], model: nn.Module) -> list[str]:
-    """Name what changed apart from the numbers in parameters."""
-    after = state(model)
-    return [what for what in {**before, **after} if before.get(what) != after.get(what) and "numbers" not in what][:5]
 
 
 def _rms(tensor: torch.Tensor) -> float:

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from course_utils.checks.data import Array, Case, Observation, Value, plain, type_name
+from course_utils.checks.observing import warm  # noqa: F401
 from course_utils.checks.observing.loops_09 import (
     Batches,
     Headed,
@@ -17,7 +18,6 @@ from course_utils.checks.observing.loops_09 import (
     classes,
     double,
     flags_of,
-    hooks_on,
     masked,
     network,
     new_head,
@@ -28,6 +28,7 @@ from course_utils.checks.observing.loops_09 import (
     warm_network,
     watched,
 )
+from course_utils.checks.observing.traces import hooks_on, parts_of
 
 Answer = Callable[..., Any]
 
@@ -174,7 +175,7 @@ def checkup(answer: Answer, case: Case) -> Observation:
         "returned": plain(returned),
         "raised": raised,
         "calls": len(calls),
-        "hooks": hooks_on(model) + len(optimizer._optimizer_step_pre_hooks) + len(optimizer._optimizer_step_post_hooks),
+        "hooks": hooks_on(*parts_of(model), optimizer),
         "parameters": {name: plain(it) for name, it in model.named_parameters()},
         "gradients": {name: plain(it.grad) for name, it in model.named_parameters()},
         "flags": flags_of([model]) == before,

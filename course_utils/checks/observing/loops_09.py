@@ -12,6 +12,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from course_utils.checks.data import Array, Case, Observation, plain
 from course_utils.checks.observing.models import numbers, seeded
+from course_utils.checks.observing.traces import hooks_on, parts_of
 from course_utils.checks.observing.watch import engine_passes
 from course_utils.graph.alive import Graphs
 from course_utils.graph.saved import saved
@@ -209,7 +210,7 @@ def watched(
         "parameters": [_named(module.named_parameters()) for module in modules],
         "buffers": [_named(module.named_buffers()) for module in modules],
         "training": [part.training for module in modules for part in module.modules()],
-        "hooks": sum(hooks_on(module, ours=(forward, remember)) for module in modules),
+        "hooks": hooks_on(*parts_of(*modules), ours=(forward, remember)),  # a copy carries ours
         "session": session,
         "flags": [mine == it for mine, it in zip(flags_of(modules), flags, strict=True)],
         "settings": settings_of(optimizer) == settings,
@@ -238,17 +239,6 @@ def settings_of(optimizer: Optimizer | None) -> list[Any]:
         {key: [id(it) for it in value] if key == "params" else value for key, value in group.items() if key != "lr"}
         for group in (optimizer.param_groups if optimizer is not None else ())
     ]
-
-
-def hooks_on(model: nn.Module, ours: tuple[Any, ...] = ()) -> int:
-    """Return how many hooks hang on a model's modules and parameters, without those of ours that a copy carries."""
-    count = 0
-    for part in model.modules():
-        count += sum(hook not in ours for hook in part._forward_hooks.values())
-        count += len(part._forward_pre_hooks) + len(part._backward_hooks) + len(part._backward_pre_hooks)
-    for parameter in model.parameters():
-        count += len(parameter._backward_hooks or ()) + len(parameter._post_accumulate_grad_hooks or ())
-    return count
 
 
 def _named(tensors: Iterable[tuple[str, torch.Tensor]]) -> dict[str, Any]:

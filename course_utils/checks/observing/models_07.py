@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from course_utils.checks.data import Array, Case, Observation, Value, plain
+from course_utils.checks.observing import traces
 from course_utils.checks.observing.models import numbers, seeded
 from course_utils.graph.alive import Memory
 
@@ -138,6 +140,10 @@ class Reader:
         return batch
 
 
+# Lessons 06 and 07 count no pre-hooks of a module's backward pass.
+hooks_on = partial(traces.hooks_on, kinds=tuple(kind for kind in traces.KINDS if kind != "_backward_pre_hooks"))
+
+
 class Watch:
     """What happens to a model: each forward, each backward pass, each step, and saved numbers held in between."""
 
@@ -207,12 +213,6 @@ class Watch:
         modules = [(module.training, hooks_on(module)) for module in self.model.modules()]
         modes = [torch.is_grad_enabled(), torch.get_rng_state().tolist()]
         return [parameters, modules, hooks_on(*self.model.parameters()), modes]
-
-
-def hooks_on(*items: Any) -> int:
-    """Return how many hooks are registered on tensors and modules."""
-    names = ("_backward_hooks", "_post_accumulate_grad_hooks", "_forward_hooks", "_forward_pre_hooks")
-    return sum(len(getattr(item, name, None) or ()) for item in items for name in names)
 
 
 def _ordinary(value: object) -> bool:

@@ -11,10 +11,9 @@ from torch import nn
 
 from course_utils.checks.data import Case, plain
 from course_utils.checks.observing.models import numbers, seeded
+from course_utils.checks.observing.traces import changes, hook_counts, hooks_of
 
 # What must be as before after a look at a model.
-
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 def state(model: nn.Module) -> dict[str, Any]:
@@ -25,13 +24,12 @@ def state(model: nn.Module) -> dict[str, Any]:
         facts[f"the numbers in {name}"] = plain(parameter)
         facts[f"requires_grad of {name}"] = parameter.requires_grad
         facts[f"which tensor {name} is"] = id(parameter)
-        hooks = (parameter._backward_hooks, parameter._post_accumulate_grad_hooks)
-        facts[f"the hooks on {name}"] = [len(kind or ()) for kind in hooks]
+        facts[f"the hooks on {name}"] = hook_counts(parameter)
     for name, buffer in model.named_buffers():
         facts[f"the numbers in {name}"] = plain(buffer)
     for name, module in model.named_modules():
         known = f"module {name}" if name else "the model"
-        facts[f"the hooks on {known}"] = [list(getattr(module, kind)) for kind in _HOOKS]
+        facts[f"the hooks on {known}"] = [list(hooks) for hooks in hooks_of(module)]
         facts[f"the training mode of {known}"] = module.training
         facts[f"the settings of {known}"] = module.extra_repr()
         facts[f"the class or the forward method of {known}"] = [type(module).__name__, "forward" in module.__dict__]
@@ -41,15 +39,9 @@ def state(model: nn.Module) -> dict[str, Any]:
     return facts
 
 
-def changes(before: dict[str, Any], model: nn.Module) -> list[str]:
-    """Name what is different now, at most five things."""
-    after = state(model)
-    return [what for what in {**before, **after} if before.get(what) != after.get(what)][:5]
-
-
-def hook_count(model: nn.Module) -> int:
-    """Return how many hooks the modules of a model have."""
-    return sum(len(getattr(module, kind)) for module in model.modules() for kind in _HOOKS)
+def changed(before: dict[str, Any], model: nn.Module, but: str | None = None) -> list[str]:
+    """Name what is different now, at most five things, leaving out what has the word `but` in its name."""
+    return [what for what in changes(before, state(model)) if but is None or but not in what][:5]
 
 
 # Models for looking at layers.

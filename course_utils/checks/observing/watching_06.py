@@ -11,6 +11,7 @@ from torch import nn
 
 from course_utils.checks.data import Array, plain
 from course_utils.checks.observing.models_07 import hooks_on
+from course_utils.checks.observing.traces import parts_of
 from course_utils.graph.saved import kept
 from course_utils.graph.trace import walk
 
@@ -64,7 +65,7 @@ def modes_of(*models: nn.Module) -> list[bool]:
 
 def hooks_in(*models: nn.Module) -> int:
     """Return how many hooks hang on the parts and the parameters of the models."""
-    return sum(hooks_on(*model.modules(), *model.parameters()) for model in models)
+    return hooks_on(*parts_of(*models))
 
 
 def unmarked(*tensors: torch.Tensor) -> bool:

@@ -1,0 +1,39 @@
+"""What code may leave behind: hooks on modules, tensors and optimizers, and facts that are not as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+# Where PyTorch keeps hooks, each kind in a dict from a handle's number to the hook. An item has some of the kinds.
+KINDS = (
+    *("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"),
+    *("_post_accumulate_grad_hooks", "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"),
+)
+
+
+def hooks_of(item: Any, kinds: tuple[str, ...] = KINDS) -> list[Mapping[int, Any]]:
+    """Return the hooks on a module, tensor or optimizer, for each kind."""
+    return [getattr(item, kind, None) or {} for kind in kinds]
+
+
+def hook_counts(item: Any) -> list[int]:
+    """Return how many hooks of each kind a module, tensor or optimizer has."""
+    return [len(hooks) for hooks in hooks_of(item)]
+
+
+def hooks_on(*items: Any, ours: tuple[Any, ...] = (), kinds: tuple[str, ...] = KINDS) -> int:
+    """Return how many hooks modules, tensors and optimizers have, without those of `ours`."""
+    return sum(hook not in ours for item in items for hooks in hooks_of(item, kinds) for hook in hooks.values())
+
+
+def parts_of(*models: nn.Module) -> list[Any]:
+    """Return what hooks can hang on in models: their modules and parameters."""
+    return [part for model in models for part in (*model.modules(), *model.parameters())]
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Name the facts that differ."""
+    return [what for what in {**before, **after} if before.get(what) != after.get(what)]

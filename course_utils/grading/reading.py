@@ -31,23 +31,23 @@ class Content:
     unreadable: str = ""
 
 
-class _Nbgrader(msgspec.Struct):
+class _Nbgrader(msgspec.Struct, frozen=True):
     grade_id: str = ""
     locked: bool = False
     solution: bool = False
 
 
-class _Metadata(msgspec.Struct):
+class _Metadata(msgspec.Struct, frozen=True):
     nbgrader: _Nbgrader = _Nbgrader()
 
 
-class _Cell(msgspec.Struct):
+class _Cell(msgspec.Struct, frozen=True):
     cell_type: str
     source: str | list[str] = ""
     metadata: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class _Notebook(msgspec.Struct):
+class _Notebook(msgspec.Struct, frozen=True):
     nbformat: int = 0
     cells: list[_Cell] | None = None
 

@@ -51,7 +51,7 @@ def test_numbers_count_all_cells():
         [CHECK],
         [CHECK, CHECK],
         [code("check('walk' ,  other );  # mine")],
-        [code("# checked\n\ncheck('walk', walk,)\n")],
+        [code("# checked\n\n  check('walk', walk,) # twice\ncheck( \"walk\",walk )\n")],
         [code("raise SystemExit", locked=True, grade_id="check_walk")],
     ],
 )
@@ -62,6 +62,23 @@ def test_check_cells_change_nothing(checks):
 @pytest.mark.parametrize("source", ["walk = 2\ncheck('walk', walk)", "check('walk', walk := 3)", "# only a remark"])
 def test_code_beside_a_check_is_the_learners(source):
     assert content_of(notebook(code(source))).cells == (Cell(1, source),)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        " " * 900_000 + "x",
+        "check('a', b" + " " * 900_000 + "x",
+        "check('" + "a" * 900_000,
+        "check( " * 100_000,
+        "#" * 900_000,
+    ],
+    ids=lambda source: source.strip()[:8],
+)
+def test_no_source_makes_reading_slow(source):
+    start = time.monotonic()
+    assert content_of(notebook(code(source), code("check('walk', walk)"))).cells == (Cell(1, source),)
+    assert time.monotonic() - start < 1
 
 
 def test_solution_cells_are_the_learners_even_if_locked():

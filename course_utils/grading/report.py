@@ -76,7 +76,7 @@ def student_page(student: str, results: Sequence[Result]) -> str:
     """Return the page about one student's results."""
     body = [f"<h1>{escape(student)}</h1>"]
     for result in results:
-        body.append(f"<h2>{escape(result.assignment)}</h2><p><strong>{_score(result)}</strong>")
+        body.append(f"<h2>{escape(result.assignment)}</h2><p><strong>{_score(result)}</strong> points.")
         if result.status != "graded":
             body.append(f" Status: {escape(result.status)}. {marked(result.reason)}")
         body.append(
@@ -85,7 +85,7 @@ def student_page(student: str, results: Sequence[Result]) -> str:
         if result.exercises:
             rows = [_exercise_row(exercise) for exercise in result.exercises]
             heads = ("Exercise", "Outcome", "Points", "What the check says")
-            body.append(_table("Exercises", heads, rows, numbers=(2,)))
+            body.append(_table(f"Exercises of {result.assignment}", heads, rows, numbers=(2,)))
     return _page(student, "".join(body))
 
 
@@ -101,9 +101,9 @@ def _assignment(summary: AssignmentSummary) -> str:
     parts.append("</p>")
     if summary.exercises:
         parts.append(_outcomes(summary))
-        parts.append(_misconceptions(summary.misconceptions))
+        parts.append(_misconceptions(summary.assignment, summary.misconceptions))
     if summary.scores is not None:
-        parts.append(_distribution(summary.bins))
+        parts.append(_distribution(summary.assignment, summary.bins))
     times = (summary.seconds.median, summary.seconds.ninety, summary.seconds.largest)
     median, ninety, largest = (f"{seconds:.2f} s" for seconds in times)
     parts.append(f"<h3>Times</h3><p>Grading took {median} in the median; 9 in 10 took at most {ninety}, the ")
@@ -121,11 +121,13 @@ def _outcomes(summary: AssignmentSummary) -> str:
         f'<span class="bar key" aria-hidden="true"><span class="{_CLASSES[name]}"></span></span>{name}'
         for name in OUTCOMES
     ]
-    heads = ("Exercise", '<span class="small">bar: from correct to not attempted</span>', *keys, "median time")
-    return "<h3>Outcomes</h3>" + _table("Submissions by outcome", heads, rows, numbers=range(2, 7))
+    heads = ("Exercise", "Shares", *keys, "Median time")
+    return "<h3>Outcomes</h3>" + _table(
+        f"Submissions of {summary.assignment} by outcome", heads, rows, numbers=range(2, 7)
+    )
 
 
-def _misconceptions(found: Sequence[MisconceptionSummary]) -> str:
+def _misconceptions(assignment: str, found: Sequence[MisconceptionSummary]) -> str:
     if not found:
         return "<h3>Misconceptions</h3><p>No known misconception was recognised.</p>"
     rows = []
@@ -138,17 +140,19 @@ def _misconceptions(found: Sequence[MisconceptionSummary]) -> str:
         rows.append([str(len(one.students)), idea, f"<code>{escape(one.exercise)}</code>", links])
     heads = ("Students", "Misconception, and what the check tells", "Exercise", "Who")
     return "<h3>Misconceptions</h3>" + _table(
-        "Recognised wrong ideas, the most frequent first", heads, rows, numbers=(0,)
+        f"Wrong ideas recognised in {assignment}, the most frequent first", heads, rows, numbers=(0,)
     )
 
 
-def _distribution(bins: Sequence[int]) -> str:
+def _distribution(assignment: str, bins: Sequence[int]) -> str:
     rows = []
     for index, count in enumerate(bins):
         last = 100 if index == len(bins) - 1 else 10 * index + 9
         rows.append([f"{10 * index} to {last} %", str(count), _bar([("count", count / max(bins))])])
-    heads = ("Share of the points", "Submissions", '<span class="small">bar</span>')
-    return "<h3>Distribution of scores</h3>" + _table("Graded submissions by score", heads, rows, numbers=(1,))
+    heads = ("Share of the points", "Submissions", "Shares")
+    return "<h3>Distribution of scores</h3>" + _table(
+        f"Graded submissions of {assignment} by score", heads, rows, numbers=(1,)
+    )
 
 
 def _not_graded(results: Iterable[Result]) -> str:
@@ -189,7 +193,7 @@ def _exercise_row(exercise: ExerciseResult) -> list[str]:
     ideas = "; ".join(escape(name) for name in exercise.misconceptions)
     if ideas:
         said += f'<p class="small">Recognised: {ideas}.</p>'
-    outcome = f"{MARKS.get(exercise.outcome, '')} {escape(exercise.outcome)}"
+    outcome = f'<span class="whole">{MARKS.get(exercise.outcome, "")} {escape(exercise.outcome)}</span>'
     return [_exercise(exercise.id), outcome, f"{_number(exercise.score)} of {_number(exercise.points)}", said]
 
 

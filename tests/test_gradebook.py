@@ -71,7 +71,7 @@ def test_other_files_are_refused_and_stay(tmp_path):
         database.execute("create table grades (a)")
     database.close()
     before = text.read_bytes(), other.read_bytes()
-    for path, words in ((text, "file is not a database"), (other, "database of something else"), (tmp_path, "unable")):
+    for path, words in ((text, "file is not a database"), (other, "this is no gradebook"), (tmp_path, "unable")):
         with pytest.raises(GradebookError, match=words) as caught:
             Gradebook(path)
         assert str(path) in str(caught.value)
@@ -82,6 +82,10 @@ def test_a_missing_gradebook_is_told(tmp_path):
     with pytest.raises(GradebookError, match="there is no such gradebook"):
         Gradebook(tmp_path / "class.sqlite", create=False)
     assert not list(tmp_path.iterdir())
+    (tmp_path / "empty").touch()
+    with pytest.raises(GradebookError, match="this is no gradebook"):
+        Gradebook(tmp_path / "empty", create=False)
+    assert not (tmp_path / "empty").stat().st_size
 
 
 def test_a_later_version_is_refused(tmp_path):

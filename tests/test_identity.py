@@ -19,11 +19,14 @@ def place(path: str) -> Place:
     [
         ("t/class.zip|Ada Lovelace_12345_assignsubmission_file_/nb.ipynb", "Ada Lovelace_12345"),
         ("t/class.zip|Ada Lovelace_12345_assignsubmission_file_nb.ipynb", "Ada Lovelace_12345"),
-        ("t/class|x/Ada_Lovelace_12345_assignsubmission_file_/deep/nb.ipynb", "Ada_Lovelace_12345"),
+        ("t/class|Ada_Lovelace_12345_assignsubmission_file_/deep/nb.ipynb", "Ada_Lovelace_12345"),
+        ("t/class|02_how_backward_works/Ada_12345_assignsubmission_file_/nb.ipynb", "Ada_12345"),
+        ("t/class/Ada_12345_assignsubmission_file_|nb.ipynb", "Ada_12345"),
         ("t/class.zip|Ada_1_assignsubmission_file_/Ada_2_assignsubmission_file_nb.ipynb", "Ada_1"),
         ("t/class.zip|lovelaceada_123_456_nb.ipynb", "lovelaceada_123"),
         ("t/class.zip|lovelaceada_LATE_123_456_nb-1.ipynb", "lovelaceada_123"),
         (f"t|submitted/ada/{LESSON}/{LESSON}.ipynb", "ada"),
+        (f"t/x.zip|submitted/ada_/{LESSON}/{LESSON}.ipynb", "ada_"),
         (f"t/submitted|ada/{LESSON}/{LESSON}.ipynb", "ada"),
         (f"t/submitted/ada|{LESSON}/{LESSON}.ipynb", "ada"),
         (f"t/submitted/ada/{LESSON}|{LESSON}.ipynb", "ada"),
@@ -44,6 +47,34 @@ def place(path: str) -> Place:
 )
 def test_students(path, student):
     assert student_of(place(path)) == student
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "t|submitted/eve/ps1/ada_12_assignsubmission_file_nb.ipynb",
+        "t/submitted|eve/ps1/lovelaceada_123_456_nb.ipynb",
+        "t/submitted|eve/ps1/submitted/ada/ps1/nb.ipynb",
+        "t/submitted|eve/submitted/ada/nb.ipynb",
+        "t/submitted/eve|ps1/ada_12_assignsubmission_file_/nb.ipynb",
+        "t/submitted/eve/ps1|submitted/ada/ps1/nb.ipynb",
+        "t/class|eve/lovelaceada_123_456_nb.ipynb",
+        "t/class|eve/submitted/ada/ps1/nb.ipynb",
+        "t/class|eve/ada_12_assignsubmission_file_/nb.ipynb",
+        "t/class|eve.zip/ada_12_assignsubmission_file_/nb.ipynb",
+        "t/class|eve.zip/submitted/ada/ps1/nb.ipynb",
+        "t/class|02_how_backward_works/eve/ada/nb.ipynb",
+    ],
+)
+def test_what_a_student_names_makes_nobody_else_of_them(path):
+    assert student_of(place(path)) == "eve"
+
+
+def test_moodles_folder_tells_more_than_what_lies_in_it():
+    inside = ("ada_12_assignsubmission_file_/nb.ipynb", "a_12_34_nb.ipynb", "submitted/ada/x/nb.ipynb")
+    for path in inside:
+        folder = "Eve 02_how_backward_works_13_assignsubmission_file_"
+        assert student_of(place(f"t/moodle.zip|{folder}/{path}")) == "Eve 02_how_backward_works_13"
 
 
 def test_one_name_written_in_two_ways_is_one_student():

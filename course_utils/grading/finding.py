@@ -135,6 +135,6 @@ def _refuse_duplicates(found: list[Submission]) -> None:
     if twice:
         more = f"\n  and {len(twice) - SHOWN} more" if len(twice) > SHOWN else ""
         raise SubmissionError(
-            "one student has two files for one assignment. Keep the one that counts, or put each student's files "
-            "into a folder with the student's name:\n" + "\n".join(twice[:SHOWN]) + more
+            "one student has two files for one assignment. Keep the one that counts. If they are of different "
+            "students, name the very folder or zip in which each student has one:\n" + "\n".join(twice[:SHOWN]) + more
         )

@@ -58,7 +58,7 @@ class Gradebook:
         except sqlite3.Error as error:
             raise self._trouble(error) from error
         try:
-            self._prepare()
+            self._prepare(create)
         except sqlite3.Error as error:
             self._database.close()
             raise self._trouble(error) from error
@@ -111,7 +111,7 @@ class Gradebook:
         except (sqlite3.Error, msgspec.ValidationError, msgspec.DecodeError) as error:
             raise self._trouble(error) from error
 
-    def _prepare(self) -> None:
+    def _prepare(self, create: bool) -> None:
         (application,) = self._database.execute("pragma application_id").fetchone()
         (version,) = self._database.execute("pragma user_version").fetchone()
         (tables,) = self._database.execute("select count(*) from sqlite_master").fetchone()
@@ -122,8 +122,8 @@ class Gradebook:
                 f"{self.path}: this gradebook has version {version}, and this course writes version {VERSION}. "
                 "Grade into a new file."
             )
-        if tables or application:
-            raise GradebookError(f"{self.path}: this is a database of something else. Name another file.")
+        if tables or application or not create:
+            raise GradebookError(f"{self.path}: this is no gradebook. Name another file.")
         # With a write-ahead log a commit needs no rewriting, and readers never wait for the writer.
         self._database.execute("pragma journal_mode = wal")
         self._database.executescript(_SCHEMA)

@@ -39,31 +39,42 @@ class Place:
 
 
 def student_of(place: Place) -> str:
-    """Return the name of the student by the first of these rules that applies.
+    """Return the name of the student. The outermost part decides: what lies deeper may be named by students.
 
-    1. Moodle: "Name_12345" for a folder or file that begins "Name_12345_assignsubmission_file_".
-    2. Canvas: "lastfirst_123" for a file such as "lastfirst_123_456_nb.ipynb", also with "LATE_".
-       The numbers stay, because two people may have one name. Moodle gives another number in each assignment.
-    3. nbgrader: "alice" in submitted/alice/<assignment>/<file>.
-    4. The first folder beneath what the teacher named that does not bear a lesson's name.
+    A folder or zip tells its student as follows, by the first rule that applies.
+
+    1. nbgrader: "ada" in submitted/ada/<assignment>/<file>, when the teacher names `submitted`, the folder that it
+       lies in, or one within it.
+    2. Moodle: "Name_12345" for "Name_12345_assignsubmission_file_", when the teacher names that folder or the one
+       (or the zip) that it lies in.
+    3. Any other first folder or zip in what the teacher names: its name. A folder that is called as a lesson is
+       skipped, and its first folder counts.
+
+    Where there is no such folder, the file's name tells.
+
+    4. Moodle: as above. Canvas: "lastfirst_123" for "lastfirst_123_456_nb.ipynb", also with "LATE_".
     5. The file's name without the lesson's: "bob" for "bob_02_how_backward_works.ipynb".
     6. The name of the folder or zip around it: "carol" for "carol/02_how_backward_works.ipynb".
+
+    The numbers of Moodle and Canvas stay, because two people may have one name. Canvas numbers people; Moodle
+    gives a person another number in each assignment.
     """
-    for part in (*place.beneath, place.file):
+    for index in range(max(place.start - 3, 0), min(place.start + 1, len(place.parts) - 2)):
+        if place.parts[index] == "submitted":
+            return _name(place.parts[index + 1])
+    own = next((part for part in place.beneath if _stem(part).lower() not in LESSONS), None)
+    for part in (*place.parts[max(place.start - 1, 0) : place.start], own or place.file):
         found = _MOODLE.fullmatch(part)
         if found:
             return _name(found["name"])
+    if own:
+        return _name(_stem(own)) or "unnamed"
     found = _CANVAS.fullmatch(place.file)
     if found:
         return _name(f"{found['name']}_{found['id']}")
-    if place.parts[-4:-3] == ("submitted",):
-        return _name(place.parts[-3])
-    own = [_stem(folder) for folder in place.beneath if not _lesson_in(folder)]
-    around = [_stem(folder) for folder in reversed(place.parts[: place.start]) if not _lesson_in(folder)]
-    for name in (*own, _without_lesson(_stem(place.file)), *around):
-        if _name(name):
-            return _name(name)
-    return "unnamed"
+    around = (_stem(part) for part in reversed(place.parts[: place.start]) if not _lesson_in(part))
+    names = (_name(name) for name in (_without_lesson(_stem(place.file)), *around))
+    return next((name for name in names if name), "unnamed")
 
 
 def assignment_of(place: Place, named: Iterable[str]) -> str | None:
@@ -83,7 +94,7 @@ def assignment_of(place: Place, named: Iterable[str]) -> str | None:
 
 def assignment_named(place: Place) -> str:
     """Return a name for an assignment that is none of the course: the file's, without what tells the student."""
-    return _name(_stem(_own_name(place.file))) or "unnamed"
+    return _name(_stem(_own_name(place.file)).strip(_EDGES)) or "unnamed"
 
 
 def shown(text: str) -> str:
@@ -123,4 +134,4 @@ def _stem(name: str) -> str:
 
 
 def _name(text: str) -> str:
-    return shown(" ".join(text.split())).strip(_EDGES)
+    return shown(" ".join(text.split()))

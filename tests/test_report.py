@@ -82,6 +82,13 @@ def test_pages_need_no_network():
         assert not re.search(r"https?:|//|@import|url\(", text)
 
 
+def test_a_class_of_files_that_cannot_be_read():
+    page = Page(class_page([result(status="unreadable", reason="The file is empty.", exercises=())]))
+    assert "1 submission: 1 unreadable." in page.text
+    assert "The file is empty." in page.text
+    assert "Distribution" not in page.text
+
+
 def test_tables_can_be_read_aloud():
     page = Page(class_page([result("ada"), result("bob", idea="x"), result("carol", "memory")]))
     assert page.all("html")[0]["lang"] == "en"

@@ -16,11 +16,12 @@ def test_outcomes_misconceptions_scores_and_times():
     one = result("ada", 10.0, exercise("walk", "correct"), exercise("step", "incorrect", "twice"))
     two = result("bob", 2.5, exercise("walk", "error", "no sum"), exercise("step", "incorrect", "twice", "no sum"))
     three = result("carol", 0.0, exercise("walk", "correct", seconds=0.4), status="timeout", seconds=60.0)
-    (summary,) = summarise([one, two, three])
-    assert (summary.assignment, summary.points, summary.total) == ("a", 10.0, 3)
-    assert summary.statuses == {"graded": 2, "timeout": 1}
-    assert summary.scores == Spread(6.25, 6.25, 10.0, 10.0)
-    assert summary.bins == (0, 0, 1, 0, 0, 0, 0, 0, 0, 1)
+    four = result("dan", 0.0, exercise("walk", "not attempted"), status="unreadable", seconds=0.0)
+    (summary,) = summarise([one, two, three, four])
+    assert (summary.assignment, summary.points, summary.total) == ("a", 10.0, 4)
+    assert summary.statuses == {"graded": 2, "timeout": 1, "unreadable": 1}
+    assert summary.scores == Spread(12.5 / 3, 2.5, 10.0, 10.0)
+    assert summary.bins == (1, 0, 1, 0, 0, 0, 0, 0, 0, 1)
     walk, step = summary.exercises
     assert (walk.id, walk.outcomes, walk.total, walk.seconds) == ("walk", {"correct": 2, "error": 1}, 3, 0.1)
     assert (step.id, step.outcomes) == ("step", {"incorrect": 2})
@@ -34,9 +35,11 @@ def test_assignments_are_apart():
     assert [(it.assignment, it.total) for it in summaries] == [("a", 1), ("b", 2)]
 
 
-def test_nothing_graded_has_no_scores():
+def test_nothing_readable_has_no_scores():
     (summary,) = summarise([result("ada", 0.0, status="unreadable")])
     assert summary.scores is None
+    assert summary.seconds is None
+    assert summary.statuses == {"unreadable": 1}
     assert sum(summary.bins) == 0
     assert summarise([]) == ()
 

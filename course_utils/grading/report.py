@@ -67,7 +67,7 @@ def class_page(results: Sequence[Result]) -> str:
         links = "".join(f'<li><a href="#{_anchor(it)}">{escape(it.assignment)}</a></li>' for it in summaries)
         body.append(f'<nav aria-label="Assignments"><ul>{links}<li><a href="#students">Students</a></li></ul></nav>')
     body += [_assignment(summary) for summary in summaries]
-    body.append(_not_graded(results))
+    body.append(_not_in_full(results))
     body.append(_students(results))
     return _page("Class report", "".join(body))
 
@@ -94,16 +94,16 @@ def _assignment(summary: AssignmentSummary) -> str:
     parts = [f'<h2 id="{_anchor(summary)}">{escape(summary.assignment)}</h2>']
     parts.append(f"<p>{_count(summary.total, 'submission')}: {statuses}.")
     if summary.scores is not None:
-        mean, median = _number(summary.scores.mean), _number(summary.scores.median)
-        parts.append(
-            f" Of those graded, the mean score is {mean} and the median {median} of {_number(summary.points)}."
-        )
+        mean, median, points = map(_number, (summary.scores.mean, summary.scores.median, summary.points))
+        parts.append(f" Of those that could be read, the mean score is {mean} and the median {median} of {points}.")
     parts.append("</p>")
     if summary.exercises:
         parts.append(_outcomes(summary))
         parts.append(_misconceptions(summary.assignment, summary.misconceptions))
     if summary.scores is not None:
         parts.append(_distribution(summary.assignment, summary.bins))
+    if summary.seconds is None:
+        return "".join(parts)
     times = (summary.seconds.median, summary.seconds.ninety, summary.seconds.largest)
     median, ninety, largest = (f"{seconds:.2f} s" for seconds in times)
     parts.append(f"<h3>Times</h3><p>Grading took {median} in the median; 9 in 10 took at most {ninety}, the ")
@@ -151,11 +151,11 @@ def _distribution(assignment: str, bins: Sequence[int]) -> str:
         rows.append([f"{10 * index} to {last} %", str(count), _bar([("count", count / max(bins))])])
     heads = ("Share of the points", "Submissions", "Shares")
     return "<h3>Distribution of scores</h3>" + _table(
-        f"Graded submissions of {assignment} by score", heads, rows, numbers=(1,)
+        f"Submissions of {assignment} by score", heads, rows, numbers=(1,)
     )
 
 
-def _not_graded(results: Iterable[Result]) -> str:
+def _not_in_full(results: Iterable[Result]) -> str:
     rows = [
         [
             _link(it.student),
@@ -170,7 +170,7 @@ def _not_graded(results: Iterable[Result]) -> str:
     if not rows:
         return ""
     heads = ("Student", "Assignment", "Status", "Reason", "File")
-    return "<h2>Not graded</h2>" + _table("Submissions without a full grade", heads, rows)
+    return "<h2>Not graded in full</h2>" + _table("Submissions that could not be read, or were stopped", heads, rows)
 
 
 def _students(results: Iterable[Result]) -> str:

@@ -46,10 +46,10 @@ class Spread:
 
 @dataclass(frozen=True)
 class AssignmentSummary:
-    """One assignment. `scores` and `bins` are of the submissions whose status is "graded", `seconds` of all.
+    """One assignment. `statuses` counts all submissions; the rest is about those that could be read.
 
     `bins` counts scores by their share of the points: from 0 up to 10 %, from 10 up to 20 %, ..., from 90 to 100 %.
-    `scores` is None where nothing was graded.
+    `scores` and `seconds` are None where nothing could be read.
     """
 
     assignment: str
@@ -59,7 +59,7 @@ class AssignmentSummary:
     bins: tuple[int, ...]
     exercises: tuple[ExerciseSummary, ...]
     misconceptions: tuple[MisconceptionSummary, ...]
-    seconds: Spread
+    seconds: Spread | None
 
     @property
     def total(self) -> int:
@@ -75,10 +75,11 @@ def summarise(results: Sequence[Result]) -> tuple[AssignmentSummary, ...]:
 
 
 def _assignment(name: str, results: list[Result]) -> AssignmentSummary:
-    graded = [result for result in results if result.status == "graded"]
+    # A submission that was stopped has a score, too: what it had solved until then.
+    read = [result for result in results if result.status != "unreadable"]
     holders: dict[tuple[str, str], set[str]] = defaultdict(set)
     tried: dict[str, list[ExerciseResult]] = defaultdict(list)
-    for result in results:
+    for result in read:
         for exercise in result.exercises:
             tried[exercise.id].append(exercise)
             for idea in exercise.misconceptions:
@@ -88,11 +89,11 @@ def _assignment(name: str, results: list[Result]) -> AssignmentSummary:
         assignment=name,
         points=max(result.points for result in results),
         statuses=dict(Counter(result.status for result in results).most_common()),
-        scores=_spread([result.score for result in graded]) if graded else None,
-        bins=_bins(graded),
+        scores=_spread([result.score for result in read]),
+        bins=_bins(read),
         exercises=tuple(_exercise(id, tried[id]) for id in tried),
         misconceptions=tuple(sorted(misconceptions, key=lambda it: (-len(it.students), it.exercise, it.name))),
-        seconds=_spread([result.seconds for result in results]),
+        seconds=_spread([result.seconds for result in read]),
     )
 
 
@@ -101,15 +102,17 @@ def _exercise(id: str, results: list[ExerciseResult]) -> ExerciseSummary:
     return ExerciseSummary(id, outcomes, statistics.median(result.seconds for result in results))
 
 
-def _bins(graded: list[Result]) -> tuple[int, ...]:
+def _bins(read: list[Result]) -> tuple[int, ...]:
     counts = [0] * BINS
-    for result in graded:
+    for result in read:
         share = result.score / result.points if result.points else 0.0
         counts[min(max(int(share * BINS), 0), BINS - 1)] += 1
     return tuple(counts)
 
 
-def _spread(numbers: list[float]) -> Spread:
+def _spread(numbers: list[float]) -> Spread | None:
+    if not numbers:
+        return None
     ordered = sorted(numbers)
     ninety = ordered[-(-len(ordered) * 9 // 10) - 1]
     return Spread(statistics.fmean(ordered), statistics.median(ordered), ninety, ordered[-1])

@@ -149,7 +149,7 @@ def _distribution(assignment: str, bins: Sequence[int]) -> str:
     for index, count in enumerate(bins):
         last = 100 if index == len(bins) - 1 else 10 * index + 9
         rows.append([f"{10 * index} to {last} %", str(count), _bar([("count", count / max(bins))])])
-    heads = ("Share of the points", "Submissions", "Shares")
+    heads = ("Share of the points", "Submissions", "Chart")
     return "<h3>Distribution of scores</h3>" + _table(
         f"Submissions of {assignment} by score", heads, rows, numbers=(1,)
     )

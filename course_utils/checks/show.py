@@ -41,10 +41,8 @@ def shown(exercise: Exercise, verdict: Verdict) -> Shown:
 
 def box(colour: str, title: str, messages: tuple[str, ...], notes: tuple[str, ...]) -> str:
     """Return a bordered HTML box. All texts are escaped: they may quote learner code."""
-    paragraphs = "".join(f'<p style="margin:0.3em 0;white-space:pre-wrap">{_marked(text)}</p>' for text in messages)
-    small = "".join(
-        f'<p style="margin:0.3em 0;opacity:0.85;white-space:pre-wrap">{_marked(text)}</p>' for text in notes
-    )
+    paragraphs = "".join(f'<p style="margin:0.3em 0;white-space:pre-wrap">{marked(text)}</p>' for text in messages)
+    small = "".join(f'<p style="margin:0.3em 0;opacity:0.85;white-space:pre-wrap">{marked(text)}</p>' for text in notes)
     return (
         f'<div role="status" style="border-left:0.4em solid {colour};padding:0.2em 0.8em;margin:0.3em 0">'
         f"<strong>{escape(title)}</strong>{paragraphs}{small}</div>"
@@ -60,7 +58,8 @@ def _notes(exercise: Exercise, verdict: Verdict) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _marked(text: str) -> str:
+def marked(text: str) -> str:
+    """Return a message as HTML: escaped, with what stands between backticks as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 

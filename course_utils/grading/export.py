@@ -1,0 +1,76 @@
+"""Writing results as JSON for programs and as CSV for spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from course_utils.grading.submission import Result
+
+_COLUMNS = ("student", "assignment", "path", "status", "score", "points", "seconds")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+class ExportError(Exception):
+    """Results cannot be written. The message names the file."""
+
+
+def write_json(path: Path, results: Sequence[Result], run: dict[str, Any]) -> None:
+    """Write `{"submissions": [...], "run": run}`, the results with the fields of `Result`.
+
+    The file is there as a whole or stays as it was. Raises ExportError where it cannot be written.
+    """
+    content = msgspec.json.encode({"submissions": results, "run": run})
+    _replace(path, msgspec.json.format(content, indent=2) + b"\n")
+
+
+def write_csv(path: Path, results: Sequence[Result]) -> None:
+    """Write a row for each submission, and in it a column with the score of each exercise that any of them has.
+
+    Texts that a spreadsheet would run as a formula get a ' before them. The file is there as a whole or stays as it
+    was. Raises ExportError where it cannot be written.
+    """
+    names = list(dict.fromkeys(exercise.id for result in results for exercise in result.exercises))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*_COLUMNS, *names, "misconceptions", "reason"])
+    for result in results:
+        scores = {exercise.id: exercise.score for exercise in result.exercises}
+        wrong = [f"{exercise.id}: {name}" for exercise in result.exercises for name in exercise.misconceptions]
+        row = [getattr(result, column) for column in _COLUMNS]
+        row += [scores.get(name, "") for name in names]
+        writer.writerow([_harmless(cell) for cell in (*row, "; ".join(wrong), result.reason)])
+    _replace(path, text.getvalue().encode())
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file in one step: readers see the old one or the new one, also after a crash. Raises OSError."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp", delete=False) as file:
+        temporary = Path(file.name)
+        try:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            temporary.chmod(0o644)
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def _replace(path: Path, content: bytes) -> None:
+    try:
+        replace_file(path, content)
+    except OSError as error:
+        raise ExportError(f"{path}: cannot be written: {error.strerror}.") from error
+
+
+def _harmless(cell: object) -> object:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell

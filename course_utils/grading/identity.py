@@ -1,0 +1,137 @@
+"""Whose a file is and which assignment it answers, told by where it lies and what it asks."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from course_utils.checks.data import printable
+from course_utils.checks.registry import LESSONS, exercises
+
+_MOODLE = re.compile(r"(?P<name>.+_\d+)_assignsubmission_file_(?P<rest>.*)")
+_CANVAS = re.compile(r"(?P<name>[^\W_]+)_(?:LATE_)?(?P<id>\d{2,})_\d{2,}_(?P<rest>.+)")
+_ENDING = re.compile(r"(\.ipynb(\.json|\.txt)?|\.zip)$", re.IGNORECASE)
+_EDGES = " _-.,"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a file lies: all parts of its absolute path, and how many of them lead to what the teacher named.
+
+    A zip counts as a folder. So for `course grade class.zip` and the file alice/nb.ipynb in it, `parts` end with
+    ("class.zip", "alice", "nb.ipynb"), and `start` is the index of "alice".
+    """
+
+    parts: tuple[str, ...]
+    start: int
+
+    @property
+    def file(self) -> str:
+        return self.parts[-1]
+
+    @property
+    def beneath(self) -> tuple[str, ...]:
+        """The folders between what the teacher named and the file."""
+        return self.parts[self.start : -1]
+
+
+def student_of(place: Place) -> str:
+    """Return the name of the student. The outermost part decides: what lies deeper may be named by students.
+
+    A folder or zip tells its student as follows, by the first rule that applies.
+
+    1. nbgrader: "ada" in submitted/ada/<assignment>/<file>, when the teacher names `submitted`, the folder that it
+       lies in, or one within it.
+    2. Moodle: "Name_12345" for "Name_12345_assignsubmission_file_", when the teacher names that folder or the one
+       (or the zip) that it lies in.
+    3. Any other first folder or zip in what the teacher names: its name. A folder that is called as a lesson is
+       skipped, and its first folder counts.
+
+    Where there is no such folder, the file's name tells.
+
+    4. Moodle: as above. Canvas: "lastfirst_123" for "lastfirst_123_456_nb.ipynb", also with "LATE_".
+    5. The file's name without the lesson's: "bob" for "bob_02_how_backward_works.ipynb".
+    6. The name of the folder or zip around it: "carol" for "carol/02_how_backward_works.ipynb".
+
+    The numbers of Moodle and Canvas stay, because two people may have one name. Canvas numbers people; Moodle
+    gives a person another number in each assignment.
+    """
+    for index in range(max(place.start - 3, 0), min(place.start + 1, len(place.parts) - 2)):
+        if place.parts[index] == "submitted":
+            return _name(place.parts[index + 1])
+    own = next((part for part in place.beneath if _stem(part).lower() not in LESSONS), None)
+    for part in (*place.parts[max(place.start - 1, 0) : place.start], own or place.file):
+        found = _MOODLE.fullmatch(part)
+        if found:
+            return _name(found["name"])
+    if own:
+        return _name(_stem(own)) or "unnamed"
+    found = _CANVAS.fullmatch(place.file)
+    if found:
+        return _name(f"{found['name']}_{found['id']}")
+    around = (_stem(part) for part in reversed(place.parts[: place.start]) if not _lesson_in(part))
+    names = (_name(name) for name in (_without_lesson(_stem(place.file)), *around))
+    return next((name for name in names if name), "unnamed")
+
+
+def assignment_of(place: Place, named: Iterable[str]) -> str | None:
+    """Return the lesson that a file belongs to; None where nothing tells.
+
+    The exercises that its cells name decide, most of them; then a lesson's name in the file's name or in that of
+    the nearest folder; then a file's name that begins with a lesson's number.
+    """
+    votes = Counter(exercises()[name].lesson for name in named if name in exercises())
+    if votes:
+        most = max(votes.values())
+        best = [lesson for lesson in LESSONS if votes[lesson] == most]
+        by_name = _lesson_by_name(place)
+        return by_name if by_name in best else best[0]
+    return _lesson_by_name(place)
+
+
+def assignment_named(place: Place) -> str:
+    """Return a name for an assignment that is none of the course: the file's, without what tells the student."""
+    return _name(_stem(_own_name(place.file)).strip(_EDGES)) or "unnamed"
+
+
+def shown(text: str) -> str:
+    """Return a path or name in one normal form, printable, so that it can be kept and compared."""
+    return printable(unicodedata.normalize("NFC", text))
+
+
+def _lesson_by_name(place: Place) -> str | None:
+    for part in reversed((*place.beneath, place.file)):
+        lesson = _lesson_in(part)
+        if lesson:
+            return lesson
+    number = re.match(r"(\d\d)(?!\d)", _own_name(place.file))
+    return next((lesson for lesson in LESSONS if number and lesson.startswith(f"{number[1]}_")), None)
+
+
+def _lesson_in(name: str) -> str | None:
+    return next((lesson for lesson in LESSONS if lesson in name.lower()), None)
+
+
+def _without_lesson(name: str) -> str:
+    lesson = _lesson_in(name)
+    if lesson is None:
+        return name
+    begin = name.lower().index(lesson)
+    return name[:begin].strip(_EDGES) or name[begin + len(lesson) :].strip(_EDGES)
+
+
+def _own_name(file: str) -> str:
+    """Return the name that the student gave the file: without what Moodle or Canvas put before it."""
+    found = _MOODLE.fullmatch(file) or _CANVAS.fullmatch(file)
+    return found["rest"] if found else file
+
+
+def _stem(name: str) -> str:
+    return _ENDING.sub("", name)
+
+
+def _name(text: str) -> str:
+    return shown(" ".join(text.split()))

@@ -1,0 +1,142 @@
+"""Reading the learner's code cells out of the bytes of a notebook that may be anything."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+import msgspec
+
+from course_utils.grading.submission import Cell
+
+MAX_BYTES = 20_000_000  # of a notebook's file
+MAX_SOURCE = 1_000_000  # characters of code in it
+MAX_CELLS = 5_000
+MAX_REPAIRED = 4_000_000  # bytes; Python's own JSON reader takes some thirty times as much memory
+
+# Possessive, so that no source makes them slow.
+_CHECK = re.compile(r"\bcheck\(\s*+[\"'](\w++)[\"']")
+_CHECK_ONLY = re.compile(r"check\(\s*+[\"']\w++[\"']\s*+,\s*+\w++\s*+,?\s*+\)\s*+;?\s*+(?:#.*)?|#.*|")
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a notebook holds: the learner's code, and the exercises that its cells name, once for each cell.
+
+    `unreadable` is a sentence where the notebook could not be read; then the rest is empty.
+    """
+
+    cells: tuple[Cell, ...] = ()
+    exercises: tuple[str, ...] = ()
+    unreadable: str = ""
+
+
+class _Nbgrader(msgspec.Struct, frozen=True):
+    grade_id: str = ""
+    locked: bool = False
+    solution: bool = False
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    nbgrader: _Nbgrader = _Nbgrader()
+
+
+class _Cell(msgspec.Struct, frozen=True):
+    cell_type: str
+    source: str | list[str] = ""
+    metadata: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Notebook(msgspec.Struct, frozen=True):
+    nbformat: int = 0
+    cells: list[_Cell] | None = None
+
+
+class _Unreadable(Exception):
+    """The message is the sentence for `Content.unreadable`."""
+
+
+def content_of(data: bytes) -> Content:
+    """Read a notebook in format 4. Raises nothing: what cannot be read says so in `unreadable`.
+
+    The learner's cells are the code cells that are neither locked by nbgrader nor a check and nothing else. So a
+    check cell may be edited, doubled or missing: the grader does its own checks. A cell in which the learner mixed
+    code and checks is kept whole. Outputs are never looked at.
+    """
+    try:
+        return _content(_notebook(data))
+    except _Unreadable as error:
+        return Content(unreadable=str(error))
+
+
+def _content(notebook: _Notebook) -> Content:
+    cells: list[Cell] = []
+    named: list[str] = []
+    for number, cell in enumerate(notebook.cells or (), start=1):
+        if cell.cell_type != "code":
+            continue
+        source = cell.source if isinstance(cell.source, str) else "".join(cell.source)
+        marks = _marks(cell.metadata)
+        named += {*_CHECK.findall(source), marks.grade_id.removeprefix("check_")} - {""}
+        locked = marks.locked and not marks.solution
+        if source.strip() and not locked and not _only_checks(source):
+            cells.append(Cell(number, source))
+    total = sum(len(cell.source) for cell in cells)
+    if total > MAX_SOURCE:
+        raise _Unreadable(f"Its code has {total:,} characters; at most {MAX_SOURCE:,} are graded.")
+    return Content(tuple(cells), tuple(named))
+
+
+def _notebook(data: bytes) -> _Notebook:
+    if len(data) > MAX_BYTES:
+        raise _Unreadable(
+            f"The file is larger than {MAX_BYTES // 1_000_000} MB. Clear the outputs, save and hand it in again."
+        )
+    if not data.strip():
+        raise _Unreadable("The file is empty.")
+    try:
+        notebook = _decoded(data.removeprefix(b"\xef\xbb\xbf"))
+    except RecursionError:
+        raise _Unreadable("The file is no notebook: its values are nested too deeply.") from None
+    except msgspec.ValidationError as error:
+        raise _Unreadable(f"The file is JSON, but no notebook: {error}.") from None
+    except ValueError as error:
+        raise _Unreadable(f"The file is no JSON, as a notebook is, or was cut off: {error}.") from None
+    if notebook.nbformat != 4:
+        found = f"notebook format {notebook.nbformat}" if notebook.nbformat else "no notebook format that it names"
+        raise _Unreadable(f"The file is in {found}; format 4 is graded. Open it in JupyterLab and save it again.")
+    if notebook.cells is None:
+        raise _Unreadable("The file has no list of cells, so it is no notebook.")
+    if len(notebook.cells) > MAX_CELLS:
+        raise _Unreadable(f"The file has {len(notebook.cells):,} cells; at most {MAX_CELLS:,} are graded.")
+    return notebook
+
+
+def _decoded(data: bytes) -> _Notebook:
+    """Decode the fields that are used. Raises msgspec.ValidationError, ValueError and RecursionError."""
+    try:
+        return msgspec.json.decode(data, type=_Notebook)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        if len(data) > MAX_REPAIRED:
+            raise
+    # Python writes NaN, and half of a surrogate pair, into the JSON of a notebook. Both are read as something near.
+    loose = json.loads(data.decode("utf-8", "replace"), parse_constant=lambda name: None)
+    strict = json.dumps(loose, ensure_ascii=False).encode("utf-8", "replace")
+    return msgspec.json.decode(strict, type=_Notebook)
+
+
+def _marks(metadata: msgspec.Raw) -> _Nbgrader:
+    """Read nbgrader's marks. A cell whose metadata are damaged has none, and is the learner's."""
+    try:
+        return msgspec.json.decode(metadata, type=_Metadata).nbgrader
+    except (ValueError, RecursionError):
+        return _Nbgrader()
+
+
+def _only_checks(source: str) -> bool:
+    return (
+        all(_CHECK_ONLY.fullmatch(line.strip()) for line in source.splitlines()) and _CHECK.search(source) is not None
+    )

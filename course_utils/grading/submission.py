@@ -1,0 +1,57 @@
+"""What is graded and what comes out: submissions and their results, as plain data."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Status = Literal["graded", "timeout", "memory", "crashed", "unreadable"]
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """A code cell that the learner wrote. `number` counts the notebook's cells of all kinds, from 1."""
+
+    number: int
+    source: str
+
+
+class Submission(msgspec.Struct, frozen=True):
+    """One student's notebook for one assignment. `cells` are the learner's code cells, in order.
+
+    `assignment` is the stem of a lesson's notebook, such as "02_how_backward_works". `digest` is the SHA-256 of the
+    file, in hex. `unreadable` is a sentence where there are no cells because the file could not be read, else empty.
+    """
+
+    student: str
+    assignment: str
+    path: str
+    digest: str
+    cells: tuple[Cell, ...] = ()
+    unreadable: str = ""
+
+
+class ExerciseResult(msgspec.Struct, frozen=True):
+    """The verdict on one exercise. `score` and `points` are in points, `seconds` is wall time."""
+
+    id: str
+    outcome: str
+    score: float
+    points: float
+    misconceptions: tuple[str, ...]
+    messages: tuple[str, ...]
+    seconds: float
+
+
+class Result(msgspec.Struct, frozen=True):
+    """The result of one submission. `reason` says why, in a sentence, where `status` is not "graded"."""
+
+    student: str
+    assignment: str
+    path: str
+    status: Status
+    score: float
+    points: float
+    seconds: float
+    exercises: tuple[ExerciseResult, ...]
+    reason: str = ""

@@ -1,0 +1,97 @@
+"""Noticing that learner code changed PyTorch, Python or the course, and putting it back."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import types
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+
+# What observers call, apart from the course's own modules.
+WATCHED = (
+    *("torch", "torch.autograd", "torch.autograd.function", "torch.autograd.graph", "torch.autograd.functional"),
+    *("torch.autograd.forward_ad", "torch.autograd.grad_mode", "torch.nn", "torch.nn.functional", "torch.func"),
+    *("torch.nn.modules.module", "torch._tensor", "torch.utils.hooks", "torch.utils.checkpoint", "torch.overrides"),
+    *("torch.utils._python_dispatch", "torch.optim.optimizer", "msgspec", "msgspec.msgpack", "gc", "weakref", "copy"),
+    *("inspect", "contextlib", "signal", "time", "socket", "math", "collections", "functools", "itertools"),
+)
+_FUNCTION_PARTS = ("__code__", "__defaults__", "__kwdefaults__")
+_NOT_CODE = (int, float, str, bytes, bool, list, dict, set, tuple, type(None))
+
+
+class Original:
+    """What the watched modules and classes held when this was made, to compare and to restore."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        chosen = [*WATCHED, *names, *(name for name in sys.modules if name.partition(".")[0] == "course_utils")]
+        modules = [module for name in dict.fromkeys(chosen) if (module := sys.modules.get(name)) is not None]
+        classes = dict.fromkeys(
+            thing
+            for module in modules
+            for thing in vars(module).values()
+            if isinstance(thing, type) and _from_python(thing) and thing.__module__.startswith(("course_utils", "torch"))
+        )
+        self._holders: list[tuple[Any, str, dict[str, Any]]] = [
+            *((module, module.__name__, _code_in(module)) for module in modules),
+            *((kind, f"{kind.__module__}.{kind.__qualname__}", _code_in(kind)) for kind in classes),
+            (builtins, "builtins", _code_in(builtins)),
+        ]
+        functions = dict.fromkeys(
+            function
+            for holder, _, held in self._holders
+            if isinstance(holder, types.ModuleType | type)
+            for value in held.values()
+            if isinstance(function := _function(value), types.FunctionType)
+        )
+        self._parts = [(f, part, getattr(f, part)) for f in functions for part in _FUNCTION_PARTS]
+
+    def restore(self) -> list[str]:
+        """Put everything back, and return the names of what had been changed."""
+        changed = [name for holder, name in self._differences()]
+        for function, part, value in self._parts:
+            if getattr(function, part) is not value:
+                changed.append(f"{function.__module__}.{function.__qualname__}")
+                setattr(function, part, value)
+        while torch._C._len_torch_function_stack():
+            changed.append("the stack of torch function modes")
+            torch._C._pop_torch_function_stack()
+        while torch._C._len_torch_dispatch_stack():
+            changed.append("the stack of torch dispatch modes")
+            torch._C._pop_torch_dispatch_stack()
+        return list(dict.fromkeys(changed))
+
+    def _differences(self) -> Iterator[tuple[Any, str]]:
+        """Yield what differs, after putting it back."""
+        for holder, name, held in self._holders:
+            now = vars(holder)
+            for key, value in held.items():
+                if now.get(key) is not value:
+                    yield holder, f"{name}.{key}"
+                    setattr(holder, key, value)
+            if len(now) != len(held):
+                for key in [key for key in now if key not in held and _shadows(holder, key)]:
+                    yield holder, f"{name}.{key}"
+                    delattr(holder, key)
+
+
+def _code_in(holder: Any) -> dict[str, Any]:
+    return {key: value for key, value in vars(holder).items() if not isinstance(value, _NOT_CODE)}
+
+
+def _shadows(holder: Any, key: str) -> bool:
+    """Say whether a name that is new in a module or class hides another that was found before."""
+    if isinstance(holder, type):
+        ours = any(key in vars(base) for base in holder.__mro__[1:])
+        return ours and not isinstance(vars(holder)[key], _NOT_CODE)
+    return hasattr(builtins, key) and holder is not builtins and not key.startswith("__")
+
+
+def _from_python(kind: type) -> bool:
+    return bool(kind.__flags__ & 1 << 9)  # made by a class statement, so its attributes can be set
+
+
+def _function(value: Any) -> Any:
+    return value.__func__ if isinstance(value, staticmethod | classmethod) else value

@@ -23,6 +23,7 @@ ALLOWED = {
     "course_utils.checks.data": (),
     "course_utils.checks.observing": ("course_utils.checks.data", "course_utils.graph"),
     "course_utils.checks": ("course_utils.graph",),
+    "course_utils.grading": ("course_utils.checks", "course_utils.graph"),
     "course_utils.notebooks": ("course_utils.checks",),
     "course_utils.grading": ("course_utils.checks", "course_utils.graph"),
     "course_utils.cli": ("course_utils.notebooks",),

@@ -36,7 +36,10 @@ def restrict(readable: Iterable[str]) -> None:
     ruleset = call("landlock_create_ruleset", struct.pack("QQQ", *fields)[:size], size, 0)
     try:
         for path in readable:
-            folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            try:
+                folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            except OSError:  # what this user cannot reach needs no rule
+                continue
             try:
                 call("landlock_add_rule", ruleset, _PATH_BENEATH, struct.pack("=Qi", _READ_FILE | _READ_DIR, folder), 0)
             finally:

@@ -58,9 +58,8 @@ def make_shell() -> InteractiveShell:
     return shell
 
 
-def serve(line: socket.socket, shell: InteractiveShell) -> None:
+def serve(line: socket.socket, shell: InteractiveShell, original: Original) -> None:
     """Answer the controller's requests until it hangs up. What this needs is bound before learner code runs."""
-    original = Original()
     observe, usable, raised = examine.observe, exercise.unusable, examine.raised_by_learner
     decode, encode = data.decode, data.encode
     Case, Raised, value = data.Case, data.Raised, registry.value
@@ -74,7 +73,6 @@ def serve(line: socket.socket, shell: InteractiveShell) -> None:
         request = receive(line, wire.Request)
         if isinstance(request, wire.Run):
             ran = _run(shell, request)
-            original.restore()
             sys.stdout = sys.stderr = _Nowhere()  # type: ignore[assignment]
             send(line, ran)
         elif isinstance(request, wire.Try):
@@ -86,7 +84,6 @@ def serve(line: socket.socket, shell: InteractiveShell) -> None:
             if answer is not ...:
                 asked = SimpleNamespace(id=request.exercise, call=request.call, parameters=_parameters(request.call))
                 problem = examine._tried(lambda asked=asked, answer=answer: usable(asked, answer), request.seconds)
-            original.restore()
             text = data.printable(problem)[:4000] if type(problem) is str else ""
             send(line, Tried(request.token, answer is not ..., text))
         else:
@@ -129,7 +126,7 @@ def _parameters(call: str | None) -> tuple[str, ...]:
 
 def disarm() -> None:
     """Make `check` and its like do nothing: cells that call them must not need the exercises, which are not here."""
-    import course_utils
+    course_utils: Any = sys.modules["course_utils"]
 
     def nothing(*arguments: object, **named: object) -> None:
         """Do nothing: this notebook is being graded."""

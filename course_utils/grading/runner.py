@@ -18,7 +18,7 @@ from typing import Any
 
 from course_utils.grading import sandbox, wire
 
-# What notebooks import, so that a child finds it loaded.
+# Everything that notebooks import, so that a child finds it loaded.
 IMPORTS = (
     *("bisect", "cmath", "collections", "contextlib", "copy", "dataclasses", "decimal", "enum", "fractions"),
     *("functools", "gc", "heapq", "inspect", "io", "itertools", "json", "math", "operator", "pprint", "random", "re"),
@@ -34,7 +34,7 @@ STOP = b"stop"
 def main(descriptor: int) -> None:
     """Serve the controller at the other end of a socket until it hangs up."""
     control = socket.socket(fileno=descriptor)
-    shell = _warm_up()
+    warm = _warm_up()
     gc.collect()
     gc.freeze()
     readable, hidden = _folders()
@@ -50,7 +50,7 @@ def main(descriptor: int) -> None:
         watcher = os.fork()
         if watcher == 0:
             try:
-                _watch(control, descriptors[0], start.limits, shell)
+                _watch(control, descriptors[0], start.limits, warm)
             finally:
                 os._exit(1)
         os.close(descriptors[0])
@@ -58,7 +58,7 @@ def main(descriptor: int) -> None:
             control.send(_packed(wire.Ended("died", "the process that watched over it died")))
 
 
-def _watch(control: socket.socket, descriptor: int, limits: sandbox.Limits, shell: Any) -> None:
+def _watch(control: socket.socket, descriptor: int, limits: sandbox.Limits, warm: Any) -> None:
     """Fork the child, stop it at its limits or when the controller says so, and tell how it ended."""
     sandbox.kernel.prctl(sandbox.kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
@@ -68,7 +68,7 @@ def _watch(control: socket.socket, descriptor: int, limits: sandbox.Limits, shel
         os._exit(0)
     child = os.fork()
     if child == 0:
-        _child(control, descriptor, limits, shell)
+        _child(control, descriptor, limits, warm)
     os.close(descriptor)
     end = time.monotonic() + limits.seconds
     before = _private(os.getpid())
@@ -101,7 +101,7 @@ def _watch(control: socket.socket, descriptor: int, limits: sandbox.Limits, shel
     os._exit(0)
 
 
-def _child(control: socket.socket, descriptor: int, limits: sandbox.Limits, shell: Any) -> None:
+def _child(control: socket.socket, descriptor: int, limits: sandbox.Limits, warm: Any) -> None:
     from course_utils.grading import learner
 
     try:
@@ -111,7 +111,7 @@ def _child(control: socket.socket, descriptor: int, limits: sandbox.Limits, shel
         except BaseException:
             os._exit(77)
         learner.reseed()
-        learner.serve(socket.socket(fileno=descriptor), shell)
+        learner.serve(socket.socket(fileno=descriptor), *warm)
     finally:
         os._exit(0)
 
@@ -144,12 +144,13 @@ def _warm_up() -> Any:
         for module in pkgutil.iter_modules(home.__path__):
             importlib.import_module(f"{home.__name__}.{module.name}")
     from course_utils.grading import learner
+    from course_utils.grading.integrity import Original
 
     learner.disarm()
     learner.warm_up()
     shell = learner.make_shell()
     shell.run_cell("import torch\n1 + 1", silent=True)
-    return shell
+    return shell, Original()
 
 
 def _folders() -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -25,7 +25,8 @@ NAIVE = {
     "        object.__setattr__(thing, 'judge', lambda case, seen: [])\n",
     "patch autograd.grad": "import torch\ntorch.autograd.grad = lambda y, x, *rest: (x.detach() * 0 - 1,)\n",
     "the oracle as the answer": "import sys\n"
-    "def slope(x):\n    frame = sys._getframe()\n    while 'exercise' not in frame.f_locals:\n        frame = frame.f_back\n"
+    "def slope(x):\n    frame = sys._getframe()\n    while 'exercise' not in frame.f_locals:\n"
+    "        frame = frame.f_back\n"
     "    object.__setattr__(frame.f_locals['exercise'], 'judge', lambda case, seen: [])\n    return None\n",
 }
 OTHERS = {
@@ -38,7 +39,8 @@ OTHERS = {
     "def slope(x):\n    return torch.zeros(3).as_subclass(Yes)\n",
     "an equal of everything": "class Yes(float):\n    def __eq__(self, other): return True\n"
     "    __hash__ = None\ndef slope(x):\n    return Yes(1)\n",
-    "a function mode that stays": "import torch\nfrom torch.overrides import TorchFunctionMode\nclass M(TorchFunctionMode):\n"
+    "a function mode that stays": "import torch\nfrom torch.overrides import TorchFunctionMode\n"
+    "class M(TorchFunctionMode):\n"
     "    def __torch_function__(self, f, types, args=(), kwargs=None):\n        return torch.zeros(1)\n"
     "M().__enter__()\n",
     "input transformers": "get_ipython().input_transformers_post.append(lambda lines: ['slope = 1\\n'])\n",
@@ -50,7 +52,8 @@ OTHERS = {
     "a new name in the course": "import course_utils.checks.data as d\nd.len = lambda x: 0\nd.type = lambda x: int\n",
     "shadow a method": "import torch\ntorch.Tensor.pow = torch.Tensor.__pow__ = lambda self, n: self\n"
     "torch.Tensor.clone = lambda self: self\n",
-    "frames on the socket, early": "import os\nfor fd in range(3, 64):\n    try: os.write(fd, b'\\0\\0\\0\\x05\\x90' + b'x' * 40)\n"
+    "frames on the socket, early": "import os\nfor fd in range(3, 64):\n"
+    "    try: os.write(fd, b'\\0\\0\\0\\x05\\x90' + b'x' * 40)\n"
     "    except OSError: pass\n",
     "frames on the socket, when asked": "import os\ndef slope(x):\n    for fd in range(3, 64):\n"
     "        try: os.write(fd, b'\\xff\\xff\\xff\\xff')\n        except OSError: pass\n    return x\n",
@@ -62,13 +65,15 @@ OTHERS = {
     "deep nesting": "import sys\ndef slope(x):\n    frame = sys._getframe()\n"
     "    while 'request' not in frame.f_locals:\n        frame = frame.f_back\n"
     "    send, line, request = (frame.f_locals[n] for n in ('send', 'line', 'request'))\n"
-    "    from course_utils.grading import wire\n    send(line, wire.Seen(request.token, b'\\x91' * 100000 + b'\\xc0'))\n",
+    "    from course_utils.grading import wire\n"
+    "    send(line, wire.Seen(request.token, b'\\x91' * 100000 + b'\\xc0'))\n",
     "raises in __str__": "class E(Exception):\n    def __str__(self): raise SystemExit\ndef slope(x): raise E\n",
     "raises KeyboardInterrupt": "def slope(x): raise KeyboardInterrupt\n",
     "returns a huge tensor": "import torch\ndef slope(x): return torch.zeros(3_900_000)\n",
     "closes the streams": "import sys, os\nsys.stdout.close()\nsys.stderr = None\ndel sys.stdin\n",
     "clears its namespace": "get_ipython().user_ns.clear()\n",
-    "deletes modules": "import sys\nfor n in list(sys.modules):\n    if n.startswith('course_utils'): del sys.modules[n]\n",
+    "deletes modules": "import sys\nfor n in list(sys.modules):\n"
+    "    if n.startswith('course_utils'): del sys.modules[n]\n",
     "prints without end, a while": "for i in range(200_000): print('x' * 1000)\n",
     "recursion": "def f(): return f()\nf()\n",
     "recursion in C": "x = []\nfor i in range(200_000): x = [x]\nrepr(x)\n",

@@ -138,7 +138,7 @@ def test_what_ends_or_exhausts_its_process_ends_only_that() -> None:
     every = []
     for bomb in bombs:
         every += [bomb, submission(f"after {bomb.student}", *HONEST)]
-    results = graded(every, timeout=6, memory=400_000_000)
+    results = graded(every, timeout=9, memory=300_000_000)
     for name, (_, statuses) in attacks.ENDING.items():
         assert results[name].status in statuses, (name, results[name])
         assert results[name].status == "graded" or results[name].reason
@@ -152,8 +152,6 @@ def test_no_process_survives() -> None:
     time.sleep(0.1)
     names = [path.read_text().strip() for path in Path("/proc").glob("[0-9]*/comm") if path.exists()]
     assert mark[:15] not in names
-    children = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert f"runner {os.getpid()}" not in children
 
 
 @pytest.mark.parametrize("lesson", [LESSONS[1], LESSONS[10]])
@@ -217,4 +215,3 @@ def test_the_warm_parent_holds_no_exercises() -> None:
     code += "assert not [name for name in sys.modules if name.startswith('course_utils.checks.lessons')]\n"
     code += "from pathlib import Path\nassert len(list(Path('/proc/self/task').iterdir())) == 1"
     subprocess.run([sys.executable, "-c", code], check=True, env=sandbox.child_environment())
-

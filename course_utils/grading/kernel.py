@@ -10,7 +10,12 @@ _LIBRARY = ctypes.CDLL(None, use_errno=True)
 
 # x86_64 and the newer architectures
 _NUMBERS = {
-    **{"pivot_root": (155, 41), "capset": (126, 91), "mount_setattr": (442, 442), "landlock_create_ruleset": (444, 444)},
+    **{
+        "pivot_root": (155, 41),
+        "capset": (126, 91),
+        "mount_setattr": (442, 442),
+        "landlock_create_ruleset": (444, 444),
+    },
     **{"landlock_add_rule": (445, 445), "landlock_restrict_self": (446, 446)},
 }
 

@@ -25,7 +25,7 @@ def version() -> int:
 
 
 def restrict(readable: Iterable[str]) -> None:
-    """Forbid this process all files but those in `readable`, TCP, and signals to others, as far as the kernel knows how.
+    """Forbid this process all files but those in `readable`, TCP, and signals to others, where the kernel knows how.
 
     no_new_privs must be set. Raises OSError where the kernel has no Landlock.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from course_utils.checks import data, examine, exercise, registry, timelimit
+from course_utils.checks.blame import raised_by_learner
 from course_utils.grading import wire
 from course_utils.grading.integrity import Original
 
@@ -50,30 +52,32 @@ def make_shell() -> InteractiveShell:
     config.InteractiveShell.logappend = ""
     shell: InteractiveShell = InteractiveShell.instance(config=config)
     shell.user_ns["__name__"] = "__main__"
-    silent = lambda *arguments, **named: None  # noqa: E731
     # A formatted traceback takes 0.3 s, and nobody would read it.
-    shell.showtraceback = silent
-    shell.showsyntaxerror = silent
-    shell.display_pub.publish = silent
+    for owner, name in ((shell, "showtraceback"), (shell, "showsyntaxerror"), (shell.display_pub, "publish")):
+        setattr(owner, name, _nothing)
     return shell
+
+
+def _nothing(*arguments: object, **named: object) -> None:
+    """Do nothing: this notebook is being graded."""
 
 
 def serve(line: socket.socket, shell: InteractiveShell, original: Original) -> None:
     """Answer the controller's requests until it hangs up. What this needs is bound before learner code runs."""
-    observe, usable, raised = examine.observe, exercise.unusable, examine.raised_by_learner
+    observe, usable, raised = examine.observe, exercise.unusable, raised_by_learner
     decode, encode = data.decode, data.encode
     Case, Raised, value = data.Case, data.Raised, registry.value
     send, receive = wire.send, wire.receive
-    Tried, Seen = wire.Tried, wire.Seen
+    Tried, Seen, tried = wire.Tried, wire.Seen, examine._tried
     observers = {name: module for name, module in sys.modules.items() if ".observing.lesson_" in name}
-    sys.stdout = sys.stderr = _Nowhere()  # type: ignore[assignment]
+    sys.stdout = sys.stderr = _Nowhere()
     answer: object = ...
     observer: Any = value
     while True:
         request = receive(line, wire.Request)
         if isinstance(request, wire.Run):
             ran = _run(shell, request)
-            sys.stdout = sys.stderr = _Nowhere()  # type: ignore[assignment]
+            sys.stdout = sys.stderr = _Nowhere()
             send(line, ran)
         elif isinstance(request, wire.Try):
             original.restore()
@@ -82,8 +86,10 @@ def serve(line: socket.socket, shell: InteractiveShell, original: Original) -> N
             observer = vars(home).get(request.exercise, value)
             problem: Any = None
             if answer is not ...:
-                asked = SimpleNamespace(id=request.exercise, call=request.call, parameters=_parameters(request.call))
-                problem = examine._tried(lambda asked=asked, answer=answer: usable(asked, answer), request.seconds)
+                asked: Any = SimpleNamespace(
+                    id=request.exercise, call=request.call, parameters=_parameters(request.call)
+                )
+                problem = tried(partial(usable, asked, answer), request.seconds)
             text = data.printable(problem)[:4000] if type(problem) is str else ""
             send(line, Tried(request.token, answer is not ..., text))
         else:
@@ -128,22 +134,14 @@ def disarm() -> None:
     """Make `check` and its like do nothing: cells that call them must not need the exercises, which are not here."""
     course_utils: Any = sys.modules["course_utils"]
 
-    def nothing(*arguments: object, **named: object) -> None:
-        """Do nothing: this notebook is being graded."""
-
     homes = {"check": "check", "hint": "guidance", "solution": "guidance", "progress": "progress"}
     for name, home in homes.items():
         module = import_module(f"course_utils.checks.{home}")
-        setattr(module, name, nothing)
-        setattr(course_utils, name, nothing)
+        setattr(module, name, _nothing)
+        setattr(course_utils, name, _nothing)
     course_utils.CheckFailed = import_module("course_utils.checks.check").CheckFailed
     for name in set(course_utils.__all__) - set(homes):
         setattr(course_utils, name, getattr(course_utils, name))
-
-
-def leave() -> None:
-    """End the process at once: no exit handlers, no threads waited for."""
-    os._exit(0)
 
 
 def reseed() -> None:
@@ -173,7 +171,7 @@ def warm_up() -> None:
         checkpoint(layer, torch.ones(1, 2, requires_grad=True), use_reentrant=False).sum().backward()
         optimizer.step()
         optimizer.zero_grad()
-    with Mode():
+    with Mode():  # type: ignore[no-untyped-call]
         torch.ones(2) * 2
     x = torch.ones(2, dtype=torch.float64, requires_grad=True)
     torch.func.vmap(torch.func.grad(lambda t: (t * t).sum()))(torch.ones(2, 2))

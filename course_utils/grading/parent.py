@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -60,7 +61,7 @@ class Attempt:
     ran: bool = False
     stopped: tuple[int, ...] = ()
     starved: tuple[int, ...] = ()
-    ended: wire.Ended = wire.Ended("died")
+    ended: wire.Ended = field(default_factory=partial(wire.Ended, "died"))
     trouble: str = ""
 
 
@@ -76,7 +77,9 @@ class WarmParent:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "course_utils.grading.runner", str(theirs.fileno())],
-                **{"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
                 pass_fds=[theirs.fileno()],
                 env=child_environment(),
                 cwd="/",
@@ -212,8 +215,10 @@ def _decoded(message: bytes) -> Seen:
 
 
 def _finished(attempt: Attempt, posed: Sequence[Posed]) -> bool:
-    return attempt.ran and all(item.exercise.id in attempt.answers for item in posed) and all(
-        answer.complete for answer in attempt.answers.values()
+    return (
+        attempt.ran
+        and all(item.exercise.id in attempt.answers for item in posed)
+        and all(answer.complete for answer in attempt.answers.values())
     )
 
 

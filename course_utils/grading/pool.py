@@ -12,7 +12,7 @@ from functools import cache
 
 import torch
 
-from course_utils.checks.data import Case, encode
+from course_utils.checks.data import Case, decode, encode
 from course_utils.checks.examine import judge
 from course_utils.checks.exercise import Exercise, Verdict
 from course_utils.checks.registry import exercises
@@ -48,7 +48,7 @@ def grade_all(
     """
     if jobs < 1 or timeout <= 0 or memory <= 0:
         raise ValueError(f"jobs={jobs}, timeout={timeout} and memory={memory} must all be above zero")
-    limits = Limits(choose(unsafe) if not unsafe else "none", timeout, memory)
+    limits = Limits("none" if unsafe else choose(), timeout, memory)
     run = _Run(limits)
     waiting = iter(submissions)
     running: set[Future[Result]] = set()
@@ -159,7 +159,10 @@ def _status(attempt: Attempt, submission: Submission, limits: Limits, died: bool
         return "timeout", f"Cell {numbers[0]} was still running at its time limit and was stopped."
     numbers = [submission.cells[index].number for index in attempt.starved if index < len(submission.cells)]
     if numbers:
-        return "memory", f"Cell {numbers[0]} asked for more memory than the {limits.memory / 1e6:,.0f} MB that it may have."
+        return (
+            "memory",
+            f"Cell {numbers[0]} asked for more memory than the {limits.memory / 1e6:,.0f} MB that it may have.",
+        )
     return "graded", ""
 
 
@@ -184,8 +187,6 @@ def _judged(item: Posed, answer: Answered | None, reason: str) -> ExerciseResult
 
 
 def _case(name: str, given: bytes) -> Case:
-    from course_utils.checks.data import decode
-
     return Case(name, decode(given))
 
 
@@ -209,6 +210,13 @@ def _result(
     submission: Submission, status: Status, rows: tuple[ExerciseResult, ...], points: float, seconds: float, reason: str
 ) -> Result:
     return Result(
-        *(submission.student, submission.assignment, submission.path, status),
-        *(sum(row.score for row in rows), points, round(seconds, 4), rows, reason),
+        student=submission.student,
+        assignment=submission.assignment,
+        path=submission.path,
+        status=status,
+        score=sum(row.score for row in rows),
+        points=points,
+        seconds=round(seconds, 4),
+        exercises=rows,
+        reason=reason,
     )

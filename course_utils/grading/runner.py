@@ -16,7 +16,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from course_utils.grading import sandbox, wire
+import msgspec
+
+from course_utils.grading import kernel, sandbox, wire
 
 # Everything that notebooks import, so that a child finds it loaded.
 IMPORTS = (
@@ -46,7 +48,7 @@ def main(descriptor: int) -> None:
             return
         if packet == STOP:  # for a child that had already ended
             continue
-        start = wire.msgspec.msgpack.decode(packet, type=wire.Start)
+        start = msgspec.msgpack.decode(packet, type=wire.Start)
         watcher = os.fork()
         if watcher == 0:
             try:
@@ -60,7 +62,7 @@ def main(descriptor: int) -> None:
 
 def _watch(control: socket.socket, descriptor: int, limits: sandbox.Limits, warm: Any) -> None:
     """Fork the child, stop it at its limits or when the controller says so, and tell how it ended."""
-    sandbox.kernel.prctl(sandbox.kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
         sandbox.separate(limits)
     except OSError as error:
@@ -75,13 +77,12 @@ def _watch(control: socket.socket, descriptor: int, limits: sandbox.Limits, warm
     how, most = "died", 0
     ended = os.pidfd_open(child)
     while True:
-        ready, _, _ = select.select([control, ended], [], [], WATCH_SECONDS)
+        ready, _, _ = select.select([control.fileno(), ended], [], [], WATCH_SECONDS)
         if ended in ready:
             break
-        if control in ready:
-            packet = control.recv(16)
-            how = "stopped"  # or the controller is gone
-            del packet
+        if control.fileno() in ready:
+            control.recv(16)  # STOP; or nothing, and the controller is gone
+            how = "stopped"
             break
         most = max(most, _private(child) - before)
         if most > limits.memory:
@@ -164,7 +165,7 @@ def _folders() -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _packed(message: Any) -> bytes:
-    return bytes(wire.msgspec.msgpack.encode(message))
+    return bytes(msgspec.msgpack.encode(message))
 
 
 if __name__ == "__main__":

@@ -120,5 +120,3 @@ def _op(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
 
 def _low(argument: int) -> int:
     return 16 + 8 * argument  # both architectures are little-endian
-
-

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import builtins
+import operator
 import sys
 import types
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
+from torch.utils._device import DeviceContext
 from torch.utils.hooks import RemovableHandle
 
 # What observers call, apart from the course's own modules and classes. Each name more costs time in every child.
@@ -19,7 +21,9 @@ WATCHED = (
     *("signal", "time", "collections", "itertools"),
 )
 CLASSES = (torch.Tensor, torch.nn.Module, torch.nn.Parameter, torch.autograd.Function, torch.nn.Linear, RemovableHandle)
-_FUNCTION_PARTS = ("__code__", "__defaults__", "__kwdefaults__")
+_PART_NAMES = ("__code__", "__defaults__", "__kwdefaults__")
+_PARTS = operator.attrgetter(*_PART_NAMES)
+_map, _id = map, id
 _NOT_CODE = (int, float, str, bytes, bool, list, dict, set, tuple, type(None))
 
 
@@ -47,18 +51,25 @@ class Original:
             for value in held.values()
             if isinstance(function := _function(value), types.FunctionType)
         )
-        self._parts = [(f, part, getattr(f, part)) for f in functions for part in _FUNCTION_PARTS]
+        # Comparing all identities, or all parts, at once takes a tenth of the time of comparing them one by one.
+        self._identities = [_identities(holder) for holder, _, _ in self._holders]
+        self._functions = list(functions)
+        self._parts = list(_map(_PARTS, self._functions))
 
     def restore(self) -> list[str]:
         """Put everything back, and return the names of what had been changed."""
         changed = [name for holder, name in self._differences()]
-        for function, part, value in self._parts:
-            if getattr(function, part) is not value:
-                changed.append(f"{function.__module__}.{function.__qualname__}")
-                setattr(function, part, value)
+        if list(_map(_PARTS, self._functions)) != self._parts:
+            for function, parts in zip(self._functions, self._parts, strict=True):
+                if _PARTS(function) != parts:
+                    changed.append(f"{function.__module__}.{function.__qualname__}")
+                    for name, value in zip(_PART_NAMES, parts, strict=True):
+                        setattr(function, name, value)
         while torch._C._len_torch_function_stack():
-            changed.append("the stack of torch function modes")
-            torch._C._pop_torch_function_stack()
+            if type(torch._C._pop_torch_function_stack()) is DeviceContext:  # by torch.set_default_device
+                torch._GLOBAL_DEVICE_CONTEXT.device_context = None
+            else:
+                changed.append("the stack of torch function modes")
         while torch._C._len_torch_dispatch_stack():
             changed.append("the stack of torch dispatch modes")
             torch._C._pop_torch_dispatch_stack()
@@ -66,7 +77,9 @@ class Original:
 
     def _differences(self) -> Iterator[tuple[Any, str]]:
         """Yield what differs, after putting it back."""
-        for holder, name, held in self._holders:
+        for (holder, name, held), before in zip(self._holders, self._identities, strict=True):
+            if _identities(holder) == before:
+                continue
             now = vars(holder)
             for key, value in held.items():
                 if now.get(key) is not value:
@@ -76,6 +89,10 @@ class Original:
                 for key in [key for key in now if key not in held and _shadows(holder, key)]:
                     yield holder, f"{name}.{key}"
                     delattr(holder, key)
+
+
+def _identities(holder: Any) -> list[int]:
+    return list(_map(_id, vars(holder).values()))
 
 
 def _code_in(holder: Any) -> dict[str, Any]:

@@ -50,6 +50,7 @@ def grade_all(
         raise ValueError(f"jobs={jobs}, timeout={timeout} and memory={memory} must all be above zero")
     limits = Limits("none" if unsafe else choose(), timeout, memory)
     run = _Run(limits)
+    run.start()
     waiting = iter(submissions)
     running: set[Future[Result]] = set()
     try:
@@ -78,6 +79,10 @@ class _Run:
         self._idle: queue.SimpleQueue[WarmParent] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._posed = cache(_posed)
+
+    def start(self) -> None:
+        """Start a first warm parent. Raises ParentFailed, before any submission could."""
+        self._idle.put(WarmParent())
 
     def close(self) -> None:
         while not self._idle.empty():

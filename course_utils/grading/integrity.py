@@ -1,0 +1,111 @@
+"""Noticing that learner code changed PyTorch, Python or the course, and putting it back."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+import sys
+import types
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch.utils._device import DeviceContext
+from torch.utils.hooks import RemovableHandle
+
+# What observers call, apart from the course's own modules and classes. Each name more costs time in every child.
+WATCHED = (
+    *("torch", "torch.autograd", "torch.autograd.function", "torch.autograd.graph", "torch.autograd.forward_ad"),
+    *("torch.autograd.grad_mode", "torch.nn.functional", "torch.func", "torch._tensor", "torch.utils.hooks"),
+    *("torch.utils._python_dispatch", "torch.overrides", "msgspec.msgpack", "gc", "weakref", "copy", "contextlib"),
+    *("signal", "time", "collections", "itertools"),
+)
+CLASSES = (torch.Tensor, torch.nn.Module, torch.nn.Parameter, torch.autograd.Function, torch.nn.Linear, RemovableHandle)
+_PART_NAMES = ("__code__", "__defaults__", "__kwdefaults__")
+_PARTS = operator.attrgetter(*_PART_NAMES)
+_map, _id = map, id
+_NOT_CODE = (int, float, str, bytes, bool, list, dict, set, tuple, type(None))
+
+
+class Original:
+    """What the watched modules and classes held when this was made, to compare and to restore."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        chosen = [*WATCHED, *names, *(name for name in sys.modules if name.partition(".")[0] == "course_utils")]
+        modules = [module for name in dict.fromkeys(chosen) if (module := sys.modules.get(name)) is not None]
+        classes = dict.fromkeys(CLASSES) | dict.fromkeys(
+            thing
+            for module in modules
+            for thing in vars(module).values()
+            if isinstance(thing, type) and thing.__module__.startswith("course_utils")
+        )
+        self._holders: list[tuple[Any, str, dict[str, Any]]] = [
+            *((module, module.__name__, _code_in(module)) for module in modules),
+            *((kind, f"{kind.__module__}.{kind.__qualname__}", _code_in(kind)) for kind in classes),
+            (builtins, "builtins", _code_in(builtins)),
+        ]
+        functions = dict.fromkeys(
+            function
+            for holder, _, held in self._holders
+            if isinstance(holder, types.ModuleType | type)
+            for value in held.values()
+            if isinstance(function := _function(value), types.FunctionType)
+        )
+        # Comparing all identities, or all parts, at once takes a tenth of the time of comparing them one by one.
+        self._identities = [_identities(holder) for holder, _, _ in self._holders]
+        self._functions = list(functions)
+        self._parts = list(_map(_PARTS, self._functions))
+
+    def restore(self) -> list[str]:
+        """Put everything back, and return the names of what had been changed."""
+        changed = [name for holder, name in self._differences()]
+        if list(_map(_PARTS, self._functions)) != self._parts:
+            for function, parts in zip(self._functions, self._parts, strict=True):
+                if _PARTS(function) != parts:
+                    changed.append(f"{function.__module__}.{function.__qualname__}")
+                    for name, value in zip(_PART_NAMES, parts, strict=True):
+                        setattr(function, name, value)
+        while torch._C._len_torch_function_stack():
+            if type(torch._C._pop_torch_function_stack()) is DeviceContext:  # by torch.set_default_device
+                torch._GLOBAL_DEVICE_CONTEXT.device_context = None
+            else:
+                changed.append("the stack of torch function modes")
+        while torch._C._len_torch_dispatch_stack():
+            changed.append("the stack of torch dispatch modes")
+            torch._C._pop_torch_dispatch_stack()
+        return list(dict.fromkeys(changed))
+
+    def _differences(self) -> Iterator[tuple[Any, str]]:
+        """Yield what differs, after putting it back."""
+        for (holder, name, held), before in zip(self._holders, self._identities, strict=True):
+            if _identities(holder) == before:
+                continue
+            now = vars(holder)
+            for key, value in held.items():
+                if now.get(key) is not value:
+                    yield holder, f"{name}.{key}"
+                    setattr(holder, key, value)
+            if len(now) != len(held):
+                for key in [key for key in now if key not in held and _shadows(holder, key)]:
+                    yield holder, f"{name}.{key}"
+                    delattr(holder, key)
+
+
+def _identities(holder: Any) -> list[int]:
+    return list(_map(_id, vars(holder).values()))
+
+
+def _code_in(holder: Any) -> dict[str, Any]:
+    return {key: value for key, value in vars(holder).items() if not isinstance(value, _NOT_CODE)}
+
+
+def _shadows(holder: Any, key: str) -> bool:
+    """Say whether a name that is new in a module or class hides another that was found before."""
+    if isinstance(holder, type):
+        ours = any(key in vars(base) for base in holder.__mro__[1:])
+        return ours and not isinstance(vars(holder)[key], _NOT_CODE)
+    return hasattr(builtins, key) and holder is not builtins and not key.startswith("__")
+
+
+def _function(value: Any) -> Any:
+    return value.__func__ if isinstance(value, staticmethod | classmethod) else value

@@ -1,0 +1,172 @@
+"""The warm parent: it has imported everything, knows no answers, and forks a sandboxed child for each submission."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import pkgutil
+import resource
+import select
+import signal
+import socket
+import sys
+import sysconfig
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from course_utils.grading import kernel, sandbox, wire
+
+# Everything that notebooks import, so that a child finds it loaded.
+IMPORTS = (
+    *("bisect", "cmath", "collections", "contextlib", "copy", "dataclasses", "decimal", "enum", "fractions"),
+    *("functools", "gc", "heapq", "inspect", "io", "itertools", "json", "math", "operator", "pprint", "random", "re"),
+    *("statistics", "string", "textwrap", "threading", "time", "timeit", "tracemalloc", "traceback", "types", "typing"),
+    *("warnings", "weakref", "numpy", "torch", "torch._dynamo", "torch.func", "torch.utils.checkpoint", "torch.optim"),
+    *("torch.autograd.forward_ad", "torch.nn.functional", "torch.nn.utils", "torch.utils.data", "torch.distributions"),
+    *("matplotlib.pyplot", "ipywidgets", "IPython.display", "asyncio"),
+)
+WATCH_SECONDS = 0.01
+STOP = b"stop"
+
+
+def main(descriptor: int) -> None:
+    """Serve the controller at the other end of a socket until it hangs up."""
+    control = socket.socket(fileno=descriptor)
+    warm = _warm_up()
+    gc.collect()
+    gc.freeze()
+    readable, hidden = _folders()
+    threads = len(list(Path("/proc/self/task").iterdir()))
+    control.send(_packed(wire.Ready(threads, readable, hidden)))
+    while True:
+        packet, descriptors, _, _ = socket.recv_fds(control, 65536, 1)
+        if not packet:
+            return
+        if packet == STOP:  # for a child that had already ended
+            continue
+        start = msgspec.msgpack.decode(packet, type=wire.Start)
+        watcher = os.fork()
+        if watcher == 0:
+            try:
+                _watch(control, descriptors[0], start.limits, warm)
+            finally:
+                os._exit(1)
+        os.close(descriptors[0])
+        if os.waitstatus_to_exitcode(os.waitpid(watcher, 0)[1]) != 0:
+            control.send(_packed(wire.Ended("died", "the process that watched over it died")))
+
+
+def _watch(control: socket.socket, descriptor: int, limits: sandbox.Limits, warm: Any) -> None:
+    """Fork the child, stop it at its limits or when the controller says so, and tell how it ended."""
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+    try:
+        sandbox.separate(limits)
+    except OSError as error:
+        control.send(_packed(wire.Ended("refused", str(error))))
+        os._exit(0)
+    child = os.fork()
+    if child == 0:
+        _child(control, descriptor, limits, warm)
+    os.close(descriptor)
+    end = time.monotonic() + limits.seconds
+    before = _private(os.getpid())
+    how, most = "died", 0
+    ended = os.pidfd_open(child)
+    while True:
+        ready, _, _ = select.select([control.fileno(), ended], [], [], WATCH_SECONDS)
+        if ended in ready:
+            break
+        if control.fileno() in ready:
+            control.recv(16)  # STOP; or nothing, and the controller is gone
+            how = "stopped"
+            break
+        most = max(most, _private(child) - before)
+        if most > limits.memory:
+            how = "memory"
+            break
+        if time.monotonic() > end:
+            how = "timeout"
+            break
+    os.kill(child, signal.SIGKILL)
+    _, status, used = os.wait4(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    cpu = used.ru_utime + used.ru_stime
+    detail = ""
+    if how == "died":
+        how, detail = ("refused", "the sandbox could not be entered") if code == 77 else (how, _cause(code))
+    control.send(_packed(wire.Ended(how, detail, cpu, most)))
+    os._exit(0)
+
+
+def _child(control: socket.socket, descriptor: int, limits: sandbox.Limits, warm: Any) -> None:
+    from course_utils.grading import learner
+
+    try:
+        try:
+            control.detach()
+            sandbox.enter(limits, (descriptor,))
+        except BaseException:
+            os._exit(77)
+        learner.reseed()
+        learner.serve(socket.socket(fileno=descriptor), *warm)
+    finally:
+        os._exit(0)
+
+
+def _cause(code: int) -> str:
+    if code < 0:
+        return f"it was ended by {signal.Signals(-code).name}"
+    return f"it ended itself with code {code}"
+
+
+def _private(process: int) -> int:
+    """Return the bytes that a process has for itself, in memory; 0 where that cannot be read."""
+    try:
+        _, resident, shared, *_ = Path(f"/proc/{process}/statm").read_text().split()
+    except (OSError, ValueError):
+        return 0
+    return (int(resident) - int(shared)) * resource.getpagesize()
+
+
+def _warm_up() -> Any:
+    """Import what notebooks and observers need, and run a little of everything that imports when it is first used."""
+    os.environ["MPLBACKEND"] = "Agg"
+    import torch
+
+    torch.set_num_threads(1)
+    for name in IMPORTS:
+        importlib.import_module(name)
+    for package in ("checks.observing", "graph", "pictures"):
+        home = importlib.import_module(f"course_utils.{package}")
+        for module in pkgutil.iter_modules(home.__path__):
+            importlib.import_module(f"{home.__name__}.{module.name}")
+    from course_utils.grading import learner
+    from course_utils.grading.integrity import Original
+
+    learner.disarm()
+    learner.warm_up()
+    shell = learner.make_shell()
+    shell.run_cell("import torch\n1 + 1", silent=True)
+    return shell, Original()
+
+
+def _folders() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the folders that children may read (the libraries and the course), and those inside that they may not."""
+    course = Path(__file__).parents[1]
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    libraries = {Path(sysconfig.get_path(name)) for name in names if sysconfig.get_path(name)}
+    readable = sorted({path for path in (*libraries, course) if path.is_dir()})
+    outer = [path for path in readable if not any(path != other and path.is_relative_to(other) for other in readable)]
+    return tuple(map(str, outer)), (str(course / "checks" / "lessons"), str(course / "grading"))
+
+
+def _packed(message: Any) -> bytes:
+    return bytes(msgspec.msgpack.encode(message))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,154 @@
+"""What the controller and the processes that run learner code say to each other: typed messages in frames of a size."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from typing import Any, TypeVar
+
+import msgspec
+
+from course_utils.grading.sandbox import Limits
+
+# No right answer's observation comes near it. A larger one is refused before it is read.
+MAX_FRAME = 4_000_000
+
+Kind = TypeVar("Kind")
+
+
+class WireError(Exception):
+    """The other side sent what is no message, or too much, or nothing in time. The message says which."""
+
+
+class Closed(WireError):
+    """The other side is gone."""
+
+
+class Start(msgspec.Struct, frozen=True):
+    """To a warm parent: fork a child for the socket that comes along, and watch over it."""
+
+    limits: Limits
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """From a warm parent: how a child ended, after what CPU seconds and bytes of memory at most."""
+
+    how: str  # "stopped" by the controller, "timeout", "memory", "refused" by the machine, or "died"
+    detail: str = ""
+    cpu: float = 0.0
+    memory: int = 0
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """From a warm parent, once: it is warm, and these folders hold what its children may read."""
+
+    threads: int
+    readable: tuple[str, ...]
+    hidden: tuple[str, ...]
+
+
+class Run(msgspec.Struct, frozen=True, tag="run"):
+    """To a child: run these cells, each for so many seconds."""
+
+    token: bytes
+    sources: tuple[str, ...]
+    seconds: float
+
+
+class Try(msgspec.Struct, frozen=True, tag="try"):
+    """To a child: say whether the answer to an exercise can be tried at all."""
+
+    token: bytes
+    exercise: str
+    lesson: str
+    call: str | None
+    seconds: float
+
+
+class Observe(msgspec.Struct, frozen=True, tag="observe"):
+    """To a child: observe the answer that was tried last in one case. `given` is encoded as checks/data.py does."""
+
+    token: bytes
+    case: str
+    given: bytes
+    seed: int
+    seconds: float
+
+
+Request = Run | Try | Observe
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """From a child: which cells were stopped by their limit, and which failed for want of memory (from 0)."""
+
+    token: bytes
+    stopped: tuple[int, ...] = ()
+    starved: tuple[int, ...] = ()
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """From a child: whether there is an answer, and why it cannot be tried, if so."""
+
+    token: bytes
+    attempted: bool
+    problem: str = ""
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """From a child: an encoded observation, the warnings, and what the answer changed that it should not have."""
+
+    token: bytes
+    seen: bytes
+    warnings: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def send(line: socket.socket, message: msgspec.Struct, seconds: float = 30.0) -> None:
+    """Send one message. Raises Closed where the other side is gone or takes nothing for `seconds`."""
+    body = _encode(message)
+    line.settimeout(seconds)
+    try:
+        line.sendall(len(body).to_bytes(4, "big") + body)
+    except OSError as error:
+        raise Closed(f"nothing can be sent: {error}") from error
+
+
+def receive(line: socket.socket, kind: Any, seconds: float | None = None) -> Any:
+    """Receive one message of a type. Raises Closed, or WireError for what is no such message."""
+    end = None if seconds is None else time.monotonic() + seconds
+    size = int.from_bytes(_exactly(line, 4, end), "big")
+    if size > MAX_FRAME:
+        raise WireError(f"a message of {size:,} bytes came; at most {MAX_FRAME:,} are read")
+    body = _exactly(line, size, end)
+    try:
+        return msgspec.msgpack.decode(body, type=kind)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise WireError(f"what came is no message: {error}") from error
+
+
+def unasked(line: socket.socket) -> bool:
+    """Return whether something came that nobody asked for."""
+    return bool(select.select([line], [], [], 0)[0])
+
+
+def _exactly(line: socket.socket, size: int, end: float | None) -> bytes:
+    parts = bytearray()
+    while len(parts) < size:
+        left = None if end is None else end - time.monotonic()
+        if left is not None and left <= 0:
+            raise WireError("nothing came in time")
+        line.settimeout(left)
+        try:
+            part = line.recv(min(size - len(parts), 1 << 20))
+        except TimeoutError as error:
+            raise WireError("nothing came in time") from error
+        except OSError as error:
+            raise Closed(f"nothing can be received: {error}") from error
+        if not part:
+            raise Closed("the other side is gone")
+        parts += part
+    return bytes(parts)

@@ -1,0 +1,85 @@
+"""Messages between processes: what is none is refused, without reading or keeping too much."""
+
+import contextlib
+import random
+import socket
+import threading
+
+import msgspec
+import pytest
+
+from course_utils.grading import wire
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    return socket.socketpair()
+
+
+def received(sent: bytes, close: bool = True) -> object:
+    here, there = pair()
+    with here, there:
+        thread = threading.Thread(target=lambda: (there.sendall(sent), close and there.shutdown(socket.SHUT_WR)))
+        thread.start()
+        try:
+            return wire.receive(here, wire.Seen, 0.3)
+        finally:
+            thread.join()
+
+
+def framed(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "big") + body
+
+
+def test_messages_arrive_as_they_were() -> None:
+    message = wire.Seen(b"token", b"\x80", ("a warning",), ())
+    here, there = pair()
+    with here, there:
+        wire.send(there, message)
+        assert wire.unasked(here)
+        assert wire.receive(here, wire.Seen, 1) == message
+        request = wire.Observe(b"t", "case", b"\x80", 1, 5.0)
+        wire.send(there, request)
+        assert wire.receive(here, wire.Request, 1) == request
+        assert not wire.unasked(here)
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (b"\xff\xff\xff\xff", "4,294,967,295 bytes"),
+        (framed(b"\xc1"), "no message"),
+        (framed(msgspec.msgpack.encode([1, 2])), "no message"),
+        (framed(b"\x91" * 100_000), "no message"),
+        (framed(b"x" * 10)[:6], "is gone"),
+        (b"", "is gone"),
+    ],
+)
+def test_what_is_no_message_is_refused(sent: bytes, said: str) -> None:
+    with pytest.raises(wire.WireError, match=said):
+        received(sent)
+
+
+def test_silence_is_not_waited_for() -> None:
+    with pytest.raises(wire.WireError, match="in time"):
+        received(framed(b"x" * 10)[:6], close=False)
+
+
+def test_a_thousand_corrupted_messages_raise_nothing_else() -> None:
+    generator = random.Random(5)
+    whole = msgspec.msgpack.encode(wire.Seen(b"token", b"\x80" * 20, ("a warning", "another"), ("a name",)))
+    here, there = pair()
+    with here, there:
+        for _ in range(1000):
+            body = bytearray(whole)
+            for _ in range(generator.randint(1, 6)):
+                body[generator.randrange(len(body))] = generator.randrange(256)
+            there.sendall(framed(bytes(body)))
+            with contextlib.suppress(wire.WireError):
+                assert isinstance(wire.receive(here, wire.Seen, 1), wire.Seen)
+
+
+def test_sending_to_nobody_is_noticed() -> None:
+    here, there = pair()
+    there.close()
+    with here, pytest.raises(wire.Closed):
+        wire.send(here, wire.Ran(b"t"), 1)

@@ -1,5 +1,6 @@
 """The command `course`."""
 
+import json
 import os
 import shutil
 import signal
@@ -15,6 +16,8 @@ from click.testing import CliRunner
 
 from course_utils import cli
 from tests.test_notebooks import ANSWER, CHECK, write
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -104,3 +107,35 @@ def test_lab_serves_the_first_lesson_and_prints_the_address(tmp_path):
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait(30)
+
+
+def test_a_class_is_graded_reported_and_not_graded_twice(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for student, source in (("ann", ROOT / "solutions"), ("bob", ROOT / "exercises")):
+        folder = tmp_path / "submitted" / student / "00_start_here"
+        folder.mkdir(parents=True)
+        shutil.copy(source / "00_start_here.ipynb", folder)
+    result = run("grade", "submitted", "--json", "r.json", "--csv", "r.csv", "--jobs", "1")
+    if "no sandbox" in result.output.lower():
+        pytest.skip("this machine forbids every kind of sandbox that the grader knows")
+    assert result.exit_code == 0, result.output
+    assert "2 graded, 0 known from before" in result.output
+    rows = json.loads((tmp_path / "r.json").read_text())["submissions"]
+    assert [(row["student"], row["status"], row["score"], row["points"]) for row in rows] == [
+        ("ann", "graded", 2.0, 2.0),
+        ("bob", "graded", 0.0, 2.0),
+    ]
+    assert [one["outcome"] for one in rows[1]["exercises"]] == ["not attempted", "not attempted"]
+    assert (tmp_path / "r.csv").read_text().startswith("student,")
+    assert "0 graded, 2 known from before" in run("grade", "submitted").output
+    assert "3 pages written" in run("report", "grades.sqlite").output
+
+
+def test_what_cannot_be_graded_is_misuse(tmp_path):
+    assert run("grade", str(tmp_path / "missing")).exit_code == 2
+    assert run("grade").exit_code == 2
+    no_book = tmp_path / "book"
+    no_book.write_text("not a database")
+    result = run("report", str(no_book), "--out", str(tmp_path / "out"))
+    assert result.exit_code == 1
+    assert "cannot be used as a gradebook" in result.output

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from course_utils.checks.registry import LESSONS, exercises
-from course_utils.grading import sandbox
+from course_utils.grading import pool, sandbox
 from course_utils.grading.pool import grade_all
 from course_utils.grading.submission import Cell, Result, Submission
 from tests import attacks
@@ -79,6 +79,41 @@ def test_everybody_after_an_attack_is_graded_as_ever(results: dict[str, Result])
 def test_nothing_was_written(results: dict[str, Result], scratch: Path) -> None:
     assert [path.name for path in scratch.iterdir()] == ["grades.sqlite"]
     assert not (ROOT / "course_utils" / "evil.py").exists()
+
+
+@pytest.mark.parametrize("mode", ["user namespaces", "landlock"])
+def test_the_weaker_sandboxes_hold_too(mode: str, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "choose", lambda: mode)
+    sources = {name: source.format(root=str(ROOT), scratch=str(scratch)) for name, source in attacks.HARM.items()}
+    ending = "\nfirst_gradient = 15 if 'loot' in dir() else 8\n"
+    results = graded([submission(name, source, ending) for name, source in sources.items()])
+    results |= graded([submission("honest", *HONEST)])
+    assert results.pop("honest").score == 2
+    assert {name: result.score for name, result in results.items()} == dict.fromkeys(attacks.HARM, 1)
+
+
+def test_a_caller_that_wants_no_more_results_need_not_wait() -> None:
+    started = time.monotonic()
+    results = grade_all([submission("a", attacks.RIGHT), *(submission(f"{n}", "while True: pass") for n in range(9))])
+    assert next(results).score == 2
+    before = time.monotonic()
+    results.close()
+    assert time.monotonic() - before < min(8, before - started + 8)
+
+
+def test_a_warm_parent_that_is_killed_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    parents = []
+
+    class Mortal(pool.WarmParent):
+        def attempt(self, *arguments: object) -> object:
+            parents.append(self)
+            if len(parents) == 2:
+                self.kill()
+            return super().attempt(*arguments)
+
+    monkeypatch.setattr(pool, "WarmParent", Mortal)
+    assert [result.score for result in grade_all([submission(f"{n}", attacks.RIGHT) for n in range(3)])] == [2, 2, 2]
+    assert len(set(parents)) == 2
 
 
 _NAIVE = """

@@ -129,6 +129,10 @@ ENDING = {
         {"timeout"},
     ),
     "memory, slowly": ("x = []\nwhile True: x.append(bytearray(10_000_000))\n", {"memory"}),
+    "memory, touched": (
+        "import time\nx = []\nwhile True:\n    x.append(b'x' * 4_000_000)\n    time.sleep(0.005)\n",
+        {"memory"},
+    ),
     "memory, at once": ("import torch\nx = torch.ones(10**11)\n", {"memory"}),
     "threads": (
         "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(99,)).start()\n",

@@ -24,6 +24,7 @@ CLASSES = (torch.Tensor, torch.nn.Module, torch.nn.Parameter, torch.autograd.Fun
 _PART_NAMES = ("__code__", "__defaults__", "__kwdefaults__")
 _PARTS = operator.attrgetter(*_PART_NAMES)
 _map, _id = map, id
+_CHANGING = {"Storage"}  # set_default_dtype binds torch.Storage anew
 _NOT_CODE = (int, float, str, bytes, bool, list, dict, set, tuple, type(None))
 
 
@@ -96,7 +97,9 @@ def _identities(holder: Any) -> list[int]:
 
 
 def _code_in(holder: Any) -> dict[str, Any]:
-    return {key: value for key, value in vars(holder).items() if not isinstance(value, _NOT_CODE)}
+    return {
+        key: value for key, value in vars(holder).items() if not isinstance(value, _NOT_CODE) and key not in _CHANGING
+    }
 
 
 def _shadows(holder: Any, key: str) -> bool:

@@ -83,6 +83,7 @@ class WarmParent:
                 pass_fds=[theirs.fileno()],
                 env=child_environment(),
                 cwd="/",
+                start_new_session=True,  # Ctrl-C is the controller's alone
             )
         self.ready: wire.Ready = self._said(wire.Ready, START_SECONDS)
         if self.ready.threads != 1:
@@ -118,8 +119,12 @@ class WarmParent:
             attempt.ended = self._said(wire.Ended, GRACE_SECONDS)
         return attempt
 
+    def kill(self) -> None:
+        """End the process at once, and with it the child that it may have. An attempt that is under way fails."""
+        self._process.kill()
+
     def close(self) -> None:
-        """End the process and the child that it may have."""
+        """End the process, and let go of it."""
         self._control.close()
         try:
             self._process.wait(GRACE_SECONDS)

@@ -67,6 +67,7 @@ def grade_all(
             finally:
                 for future in running:
                     future.cancel()
+                run.stop()
     finally:
         run.close()
 
@@ -79,12 +80,22 @@ class _Run:
         self._idle: queue.SimpleQueue[WarmParent] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._posed = cache(_posed)
+        self._busy: set[WarmParent] = set()
+        self._stopped = False
 
     def start(self) -> None:
         """Start a first warm parent. Raises ParentFailed, before any submission could."""
-        self._idle.put(WarmParent())
+        self._idle.put(self._new())
+
+    def stop(self) -> None:
+        """End what still runs, where the caller wants no more results."""
+        with self._lock:
+            self._stopped = True
+            for parent in self._busy:
+                parent.kill()
 
     def close(self) -> None:
+        """Let go of the warm parents."""
         while not self._idle.empty():
             self._idle.get().close()
 
@@ -122,18 +133,34 @@ class _Run:
 
     def _once(self, submission: Submission, posed: list[Posed]) -> Attempt:
         try:
+            return self._with_a_parent(submission, posed)
+        except ParentFailed:  # it may have been ended from outside, which is not the learner's fault
+            return self._with_a_parent(submission, posed)
+
+    def _with_a_parent(self, submission: Submission, posed: list[Posed]) -> Attempt:
+        try:
             parent = self._idle.get_nowait()
         except queue.Empty:
-            parent = WarmParent()
+            parent = self._new()
         try:
+            with self._lock:
+                self._busy.add(parent)
             cell_seconds = min(CELL_SECONDS, self._limits.seconds / 3)
             case_seconds = min(CASE_SECONDS, self._limits.seconds / 3)
             attempt = parent.attempt(submission.cells, posed, self._limits, cell_seconds, case_seconds)
         except BaseException:
             parent.close()
             raise
+        finally:
+            with self._lock:
+                self._busy.discard(parent)
         self._idle.put(parent)
         return attempt
+
+    def _new(self) -> WarmParent:
+        if self._stopped:
+            raise ParentFailed("grading was stopped")
+        return WarmParent()
 
 
 def _posed(name: str, seed: Callable[[int], int] = secrets.randbelow) -> Posed:

@@ -68,12 +68,13 @@ def _watch(control: socket.socket, descriptor: int, limits: sandbox.Limits, warm
     except OSError as error:
         control.send(_packed(wire.Ended("refused", str(error))))
         os._exit(0)
+    processes = os.open("/proc", os.O_PATH)  # the child's root becomes this process's root, too, and has none
     child = os.fork()
     if child == 0:
         _child(control, descriptor, limits, warm)
     os.close(descriptor)
     end = time.monotonic() + limits.seconds
-    before = _private(os.getpid())
+    before = _private(processes, os.getpid())
     how, most = "died", 0
     ended = os.pidfd_open(child)
     while True:
@@ -84,7 +85,7 @@ def _watch(control: socket.socket, descriptor: int, limits: sandbox.Limits, warm
             control.recv(16)  # STOP; or nothing, and the controller is gone
             how = "stopped"
             break
-        most = max(most, _private(child) - before)
+        most = max(most, _private(processes, child) - before)
         if most > limits.memory:
             how = "memory"
             break
@@ -123,10 +124,14 @@ def _cause(code: int) -> str:
     return f"it ended itself with code {code}"
 
 
-def _private(process: int) -> int:
+def _private(processes: int, process: int) -> int:
     """Return the bytes that a process has for itself, in memory; 0 where that cannot be read."""
     try:
-        _, resident, shared, *_ = Path(f"/proc/{process}/statm").read_text().split()
+        file = os.open(f"{process}/statm", os.O_RDONLY, dir_fd=processes)
+        try:
+            _, resident, shared, *_ = os.read(file, 200).split()
+        finally:
+            os.close(file)
     except (OSError, ValueError):
         return 0
     return (int(resident) - int(shared)) * resource.getpagesize()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from playwright.sync_api import Page, Playwright, sync_playwright
+from playwright.sync_api import Page, Playwright, expect, sync_playwright
 
 ROOT = Path(__file__).parents[2]
 SERVER_OPTIONS = (
@@ -22,6 +22,10 @@ SERVER_OPTIONS = (
     *("--LabApp.expose_app_in_browser=True", "--ServerApp.root_dir=."),
 )
 BROWSER_OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
+
+
+# The first check of a session imports much of PyTorch, and two tests run at a time.
+expect.set_options(timeout=60_000)
 
 
 class Lab(NamedTuple):

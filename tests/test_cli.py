@@ -76,7 +76,7 @@ def test_lab_without_the_course(small_course):
 
 def test_the_command_and_the_module_are_the_same():
     by_module = subprocess.run([sys.executable, "-m", "course_utils", "-h"], capture_output=True, text=True, check=True)
-    assert "Open the course, or build its notebooks." in by_module.stdout
+    assert "Open the course, build its notebooks, or grade a class." in by_module.stdout
     command = shutil.which("course", path=str(Path(sys.executable).parent))
     assert command, "the command `course` is not installed"
     by_name = subprocess.run([command, "-h"], capture_output=True, text=True, check=True)

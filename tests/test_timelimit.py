@@ -2,6 +2,7 @@
 
 import contextlib
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -84,6 +85,27 @@ def test_endless_code_is_stopped_in_another_thread(endless):
     thread.start()
     thread.join(10)
     assert stopped == [True]
+
+
+@pytest.mark.parametrize("body", ["pass", "while True: pass"])
+def test_a_thread_is_left_as_it_was(body):
+    """Where CPython 3.11 still expects an exception in a thread, a profiler makes it look for ever."""
+    code = f"""
+import cProfile, threading
+from course_utils.checks.timelimit import TimeUp, time_limit
+def work():
+    try:
+        with time_limit(0.2):
+            {body}
+    except TimeUp:
+        pass
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+with cProfile.Profile():
+    (lambda: None)()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_code_that_ends_is_left_alone():

@@ -91,16 +91,19 @@ def _learners(frame: FrameType | None) -> Iterator[FrameType]:
 
 @contextlib.contextmanager
 def _by_thread(seconds: float) -> Iterator[None]:
-    target = ctypes.c_ulong(threading.get_ident())
+    target = threading.get_ident()
     over = threading.Event()
     lock = threading.Lock()
+    raised = False
 
     def watch() -> None:
+        nonlocal raised
         wait = seconds
         while not over.wait(wait):
             with lock:
                 if not over.is_set():
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(target, ctypes.py_object(TimeUp))
+                    raised = True
+                    _raise_in(target)
             wait = AGAIN_SECONDS
 
     watcher = threading.Thread(target=watch, daemon=True)
@@ -108,7 +111,31 @@ def _by_thread(seconds: float) -> Iterator[None]:
     try:
         yield
     finally:
-        with lock:
-            over.set()
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(target, None)  # one that was set but not yet raised
+        ended = False
+        while not ended:
+            try:
+                with lock:
+                    over.set()
+                ended = True
+            except TimeUp:  # it came only now
+                pass
+        if raised:
+            _take_back(target)
         watcher.join()
+
+
+def _raise_in(thread: int) -> None:
+    """Let a thread raise TimeUp at its next step. One that waits to be raised there already is replaced."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(TimeUp))
+
+
+def _take_back(thread: int) -> None:
+    """Leave this thread without an exception that waits to be raised.
+
+    To set none instead would leave the interpreter looking for it before every step, for as long as it runs (and for
+    ever at the first one where a profiler is on: CPython 3.11). So one more is set, and caught.
+    """
+    with contextlib.suppress(TimeUp):
+        _raise_in(thread)
+        while True:
+            pass

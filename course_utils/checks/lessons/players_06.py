@@ -73,7 +73,7 @@ def _generator_loss(case: Case, sign: float = 1.0) -> tuple[float, dict[str, tor
 def _value_and_gradient(loss: object, model: nn.Module) -> tuple[float, dict[str, torch.Tensor]]:
     assert callable(loss)
     start = {name: parameter.detach() for name, parameter in model.named_parameters()}
-    return float(loss(start)), grad(loss)(start)
+    return float(loss(start).detach()), grad(loss)(start)
 
 
 def _same(received: Value, right: list[torch.Tensor]) -> bool:

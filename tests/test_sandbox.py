@@ -77,12 +77,12 @@ FORBIDDEN = {
 }
 
 
-@pytest.mark.parametrize("ordinary", [False, True])
-@pytest.mark.parametrize("mode", MODES)
+# Namespaces without a user namespace are for root alone.
+@pytest.mark.parametrize(
+    ("mode", "ordinary"), [(mode, who) for mode in MODES for who in (False, True) if (mode, who) != (MODES[0], True)]
+)
 @pytest.mark.parametrize("what", FORBIDDEN)
 def test_nobody_inside_can(what: str, mode: str, ordinary: bool) -> None:
-    if mode == "namespaces" and (ordinary or os.geteuid() != 0):
-        pytest.skip("it needs root")
     assert inside(mode, FORBIDDEN[what], ordinary) not in (0, 255)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from course_utils.checks.exercise import Exercise
+from course_utils.checks.exercise import Exercise, parameters_of
 
 
 @dataclass
@@ -45,7 +45,8 @@ def _wrong_values(right: Any) -> Iterator[Mutant]:
 
 
 def _wrong_functions(exercise: Exercise, right: Callable[..., Any]) -> Iterator[Mutant]:
-    parameters = ", ".join(exercise.parameters)
+    names = parameters_of(exercise.call or "")
+    parameters = ", ".join(names)
 
     def function(body: Callable[..., Any]) -> Callable[..., Any]:
         return eval(f"lambda {parameters}: body({parameters})", {"body": body})
@@ -66,7 +67,7 @@ def _wrong_functions(exercise: Exercise, right: Callable[..., Any]) -> Iterator[
     yield Mutant("never ends", function(never_ends), True)
     yield Mutant("a class itself", torch.nn.Linear, True)
     yield Mutant("takes nothing", lambda: None, True)
-    if exercise.parameters:
+    if names:
         yield Mutant("returns its first input", function(lambda first, *rest: first), True)
     for name, change in CHANGES.items():
         mutant = Mutant(name)

@@ -71,6 +71,17 @@ def right_entries(received: Value, expected: dict[str, Any], what: str) -> Itera
     yield Finding("entries", not wrong, message)
 
 
+def right_floats(received: Value, expected: torch.Tensor, what: str) -> Finding:
+    """Find whether `received` is a list of Python floats with the numbers of `expected`, a tensor of one dimension."""
+    if not isinstance(received, list):
+        return Finding("floats", False, f"{what} should be a list of Python floats; received {describe(received)}.")
+    for item in received:
+        if type(item) is not float:
+            message = f"{what} should be a list of Python floats; yours has {describe(item)} in it."
+            return Finding("floats", False, message)
+    return right_value(Array.of(torch.tensor(received, dtype=expected.dtype)), expected, what)
+
+
 def describe(value: Value) -> str:
     """Name a received value in a sentence: "None", "the number 3", "a tensor of shape (2, 3)"."""
     if value is None:

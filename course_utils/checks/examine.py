@@ -32,9 +32,9 @@ def examine(
         return Verdict(exercise.id, "not attempted", exercise.points, (message,))
     pairs: list[tuple[Case, Seen]] = []
     warnings: dict[str, None] = {}
-    _warm_up()
+    warm_up()
     with guarded(seed):  # cases and judges use autograd, too, whatever mode the session is in
-        problem = _tried(lambda: unusable(exercise, answer), seconds)
+        problem = tried(lambda: unusable(exercise.id, exercise.call, answer), seconds)
         if isinstance(problem, str):
             return Verdict(exercise.id, "incorrect", exercise.points, (problem,), (Finding("kind", False, problem),))
         for case in exercise.cases(seed):
@@ -51,19 +51,19 @@ def observe(observer: Observer, answer: object, case: Case, seed: int, seconds: 
     # Given and seen cross as bytes here too, so that nothing but plain data can ever reach a judge.
     inside = Case(case.name, decode(encode(case.given)))
     with guarded(seed) as warnings:
-        seen = _tried(lambda: observer(answer, inside), seconds)
+        seen = tried(lambda: observer(answer, inside), seconds)
     return seen, warnings
 
 
 @cache
-def _warm_up() -> None:
+def warm_up() -> None:
     """Let PyTorch import what its first `grad` with a seed imports: a time limit would leave that half done."""
     with guarded(SEED):
         x = torch.ones(1, requires_grad=True)
         torch.autograd.grad(x * x, x, torch.ones(1))
 
 
-def _tried(run: Callable[[], Any], seconds: float) -> Any:
+def tried(run: Callable[[], Any], seconds: float) -> Any:
     """Return what `run` returns, or how it ended, as plain data in either case."""
     try:
         with time_limit(seconds):

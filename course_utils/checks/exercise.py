@@ -67,12 +67,6 @@ class Exercise:
     hints: tuple[str, str, str]
     misconceptions: tuple[Misconception, ...] = ()
 
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The parameters that `call` names: ("a", "b") for "f(a, b)"."""
-        inside = (self.call or "()").partition("(")[2].rstrip(")")
-        return tuple(name.strip() for name in inside.split(",") if name.strip())
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -91,31 +85,37 @@ class Verdict:
         return self.points if self.outcome == "correct" else 0
 
 
-def unusable(exercise: Exercise, answer: object) -> str | None:
-    """Say why an answer cannot be tried at all; None when it can."""
-    if exercise.call is None:
+def unusable(name: str, call: str | None, answer: object) -> str | None:
+    """Say why an answer to the exercise `name`, called as `call`, cannot be tried at all; None when it can."""
+    if call is None:
         if callable(answer):
-            return f"`{exercise.id}` is of type {type_name(answer)}, but this exercise asks for a value."
+            return f"`{name}` is of type {type_name(answer)}, but this exercise asks for a value."
         return None
-    asked = f"but this exercise asks for a function, called as {exercise.call}."
+    asked = f"but this exercise asks for a function, called as {call}."
     if isinstance(answer, type):
-        return f"`{exercise.id}` is a class, {asked}"
+        return f"`{name}` is a class, {asked}"
     if not callable(answer):
-        return f"`{exercise.id}` is of type {type_name(answer)}, {asked} Give the function itself, without calling it."
+        return f"`{name}` is of type {type_name(answer)}, {asked} Give the function itself, without calling it."
     try:
         signature = inspect.signature(answer)
     except (TypeError, ValueError):  # a builtin, say, has none: calling it will tell
         return None
     try:
-        signature.bind(*exercise.parameters)
+        signature.bind(*parameters_of(call))
     except TypeError:
         own = ", ".join(str(it.replace(annotation=it.empty)) for it in signature.parameters.values())
         own = "(*, " + own + ")" if signature.parameters and _keywords_only(signature) else f"({own})"
-        return f"`{exercise.id}` cannot be called as {exercise.call}: its own parameters are {own}."
+        return f"`{name}` cannot be called as {call}: its own parameters are {own}."
     if inspect.isgeneratorfunction(answer) or inspect.iscoroutinefunction(answer):
         word = "yield" if inspect.isgeneratorfunction(answer) else "async"
-        return f"`{exercise.id}` uses `{word}`, so calling it returns no result yet. Return the result instead."
+        return f"`{name}` uses `{word}`, so calling it returns no result yet. Return the result instead."
     return None
+
+
+def parameters_of(call: str) -> list[str]:
+    """Return the parameters that a call names: ["a", "b"] for "f(a, b)"."""
+    inside = call.partition("(")[2].rstrip(")")
+    return [name.strip() for name in inside.split(",") if name.strip()]
 
 
 def _keywords_only(signature: inspect.Signature) -> bool:

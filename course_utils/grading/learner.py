@@ -7,7 +7,6 @@ import socket
 import sys
 from functools import partial
 from importlib import import_module
-from types import SimpleNamespace
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -68,7 +67,7 @@ def serve(line: socket.socket, shell: InteractiveShell, original: Original) -> N
     decode, encode = data.decode, data.encode
     Case, Raised, value = data.Case, data.Raised, registry.value
     send, receive = wire.send, wire.receive
-    Tried, Seen, tried = wire.Tried, wire.Seen, examine._tried
+    Tried, Seen, tried = wire.Tried, wire.Seen, examine.tried
     observers = {name: module for name, module in sys.modules.items() if ".observing.lesson_" in name}
     sys.stdout = sys.stderr = _Nowhere()
     answer: object = ...
@@ -86,10 +85,7 @@ def serve(line: socket.socket, shell: InteractiveShell, original: Original) -> N
             observer = vars(home).get(request.exercise, value)
             problem: Any = None
             if answer is not ...:
-                asked: Any = SimpleNamespace(
-                    id=request.exercise, call=request.call, parameters=_parameters(request.call)
-                )
-                problem = tried(partial(usable, asked, answer), request.seconds)
+                problem = tried(partial(usable, request.exercise, request.call, answer), request.seconds)
             text = data.printable(problem)[:4000] if type(problem) is str else ""
             send(line, Tried(request.token, answer is not ..., text))
         else:
@@ -123,11 +119,6 @@ def _run(shell: InteractiveShell, request: wire.Run) -> wire.Ran:
         elif isinstance(error, MemoryError) or (type(error) is RuntimeError and "allocate memory" in str(error)):
             starved.append(number)
     return wire.Ran(request.token, tuple(stopped), tuple(starved))
-
-
-def _parameters(call: str | None) -> tuple[str, ...]:
-    inside = (call or "()").partition("(")[2].rstrip(")")
-    return tuple(name.strip() for name in inside.split(",") if name.strip())
 
 
 def disarm() -> None:
@@ -164,7 +155,7 @@ def warm_up() -> None:
         def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             return function(*args, **(kwargs or {}))
 
-    examine._warm_up()
+    examine.warm_up()
     layer = torch.nn.Linear(2, 2)
     for kind in (torch.optim.SGD, torch.optim.Adam):
         optimizer = kind(layer.parameters(), lr=0.0)

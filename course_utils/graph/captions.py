@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -92,10 +93,7 @@ def name_of(graph: Graph, made: Mapping[int, tuple[str, ...]], index: int) -> st
 
 def told(gradient: Gradient) -> str:
     """Return a gradient in a few words: a number, a short list of numbers, or shape and norm."""
-    count = 1
-    for size in gradient.shape:
-        count *= size
-    if gradient.values is not None and count <= _TOLD:
+    if gradient.values is not None and math.prod(gradient.shape) <= _TOLD:
         return _numbers(gradient.values)
     norm = "" if gradient.norm is None else f" of norm {gradient.norm:.4g}"
     return f"{gradient.shape}{norm}"

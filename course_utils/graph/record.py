@@ -15,7 +15,7 @@ from course_utils.graph.memory import dtype_name, shape_of
 from course_utils.graph.naming import check_names, made_by
 from course_utils.graph.recording import WHOLE, Contribution, Event, Failure, Gradient, Recording
 from course_utils.graph.saved import Saved, scan, still_holds
-from course_utils.graph.trace import Edge, Graph, LiveNode, check_tensors, describe, roots_of, walk
+from course_utils.graph.trace import Edge, Graph, LiveNode, check_tensors, describe, nodes_from, roots_of
 
 Tensors: TypeAlias = Iterable[torch.Tensor | None]
 
@@ -44,7 +44,7 @@ def record_backward(
     check_tensors(losses)
     check_names(names, "record_backward")
     roots = roots_of(losses)
-    nodes = walk(root[0] for root in roots if root is not None)
+    nodes = nodes_from(roots)
     graph, made, saved = describe(nodes, roots), made_by(nodes, names), scan(nodes, names=names)
     recorder = _Recorder(nodes, graph, saved)
     failure = None

@@ -110,12 +110,17 @@ def trace(*tensors: torch.Tensor) -> Graph:
     RuntimeError for a view that PyTorch has invalidated: such a view has no graph any more.
     """
     roots = roots_of(tensors)
-    return describe(walk(root[0] for root in roots if root is not None), roots)
+    return describe(nodes_from(roots), roots)
 
 
 def nodes_behind(*tensors: torch.Tensor) -> list[LiveNode]:
     """Return PyTorch's own nodes behind `tensors`, numbered as in `trace`. Raises as `trace` does."""
-    return walk(root[0] for root in roots_of(tensors) if root is not None)
+    return nodes_from(roots_of(tensors))
+
+
+def nodes_from(roots: Iterable[tuple[LiveNode, int] | None]) -> list[LiveNode]:
+    """Return PyTorch's own nodes behind what `roots_of` gave, numbered as in `trace`."""
+    return walk(root[0] for root in roots if root is not None)
 
 
 def walk(roots: Iterable[LiveNode]) -> list[LiveNode]:

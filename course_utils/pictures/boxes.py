@@ -66,7 +66,7 @@ def boxes_of(graph: Graph, made: Mapping[int, tuple[str, ...]], saved: Saved) ->
     """Return a box for each node: its name, the named tensors that it made, and what it saved."""
     kept: dict[int, list[Line]] = {}
     for position, entry in enumerate(saved):
-        kept.setdefault(entry.node, []).append(_saved_line(entry, f"saved-{position}"))
+        kept.setdefault(entry.node, []).append(_saved_line(entry, saved_key(position)))
     starts = {edge.node for edge in graph.outputs if edge is not None}
     boxes = {}
     for node in graph.nodes:
@@ -74,6 +74,11 @@ def boxes_of(graph: Graph, made: Mapping[int, tuple[str, ...]], saved: Saved) ->
         lines = _leaf_lines(node, own) if node.is_leaf else _operation_lines(node, own)
         boxes[node.index] = Box((*lines, *kept.get(node.index, ())), node.is_leaf, node.index in starts)
     return boxes
+
+
+def saved_key(position: int) -> str:
+    """Return the key of the line that shows a saved tensor, by its place among all that are saved."""
+    return f"saved-{position}"
 
 
 def scene(graph: Graph, boxes: Mapping[int, Box]) -> Scene:

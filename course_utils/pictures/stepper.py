@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -13,7 +13,7 @@ import msgspec
 
 from course_utils.graph import captions
 from course_utils.graph.recording import Event, Recording
-from course_utils.pictures.boxes import Box, Line, boxes_of, scene
+from course_utils.pictures.boxes import Box, Line, boxes_of, saved_key, scene
 from course_utils.pictures.layout import TooLargeToDraw
 from course_utils.pictures.svg import image, svg_of
 
@@ -60,6 +60,11 @@ class Stepper:
 
     panels: tuple[Panel, ...]
 
+    @property
+    def only_text(self) -> bool:
+        """Whether a graph is too large to be drawn, or cannot be drawn here."""
+        return any(panel.trouble for panel in self.panels)
+
     def __str__(self) -> str:
         return "\n\n".join(_text(panel, len(self.panels) > 1) for panel in self.panels)
 
@@ -72,9 +77,8 @@ class Stepper:
     def page(self) -> str:
         """Return that page as text."""
         title = escape(_label(self.panels))
-        body = f'<div id="stepper"></div><script>{_file("stepper.js")}\n{_mounted(self.panels)}</script>'
-        if any(panel.trouble for panel in self.panels):
-            body = ""
+        stepper = f'<div id="stepper"></div><script>{_file("stepper.js")}\n{_mounted(self.panels)}</script>'
+        body = "" if self.only_text else stepper
         return (
             f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
             '<meta name="viewport" content="width=device-width">'
@@ -98,7 +102,7 @@ class Stepper:
                 return f"{_label(stepper.panels)}, at step {self.step}"
 
         stepper = self
-        return Widget(data=_data(self.panels))
+        return Widget(data=msgspec.json.decode(_data(self.panels)))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self._html()}
@@ -110,7 +114,7 @@ class Stepper:
         style, and what remains is the picture after the last step, and the steps as text.
         """
         text = _as_html(self.panels)
-        if any(panel.trouble for panel in self.panels):
+        if self.only_text:
             return f"<div>{text}</div>"
         pictures = "".join(image(panel.svg, panel.alt) for panel in self.panels)
         title = escape(_label(self.panels))
@@ -149,16 +153,17 @@ def _panel(recording: Recording, title: str, most: int) -> Panel:
     before = f"Before the pass. The graph of {len(recording.graph.nodes)} nodes keeps {kept} for it."
     svg, trouble = "", ""
     alt = _alt(recording)
+    steps = _steps(recording)
     try:
-        svg = svg_of(scene(recording.graph, _boxes(recording)), alt, MAX_BOXES, MAX_ARROWS)
+        svg = svg_of(scene(recording.graph, _boxes(recording, steps)), alt, MAX_BOXES, MAX_ARROWS)
     except (TooLargeToDraw, ImportError) as error:
         advice = "Record a part of it, for example one layer" if isinstance(error, TooLargeToDraw) else "Install it"
         trouble = f"No picture: {error}. {advice}. As text:"
-    return Panel(title, alt, before, recording.saved.bytes, most, _steps(recording), svg, trouble)
+    return Panel(title, alt, before, recording.saved.bytes, most, steps, svg, trouble)
 
 
 def _steps(recording: Recording) -> tuple[Step, ...]:
-    keys = {(entry.node, entry.name): f"saved-{position}" for position, entry in enumerate(recording.saved)}
+    keys = {(entry.node, entry.name): saved_key(position) for position, entry in enumerate(recording.saved)}
     told = recording.captions()
     steps = []
     for event, caption in zip(recording.events, told, strict=False):
@@ -171,23 +176,15 @@ def _steps(recording: Recording) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _boxes(recording: Recording) -> dict[int, Box]:
-    """Return the boxes of the graph, each with the step at which it ran and what it received."""
+def _boxes(recording: Recording, steps: Sequence[Step]) -> dict[int, Box]:
+    """Return the boxes of the graph, each with the step at which it ran, what it received, and what it freed."""
     boxes = boxes_of(recording.graph, recording.made, recording.saved)
-    for number, event in enumerate(recording.events, 1):
+    for number, (event, one) in enumerate(zip(recording.events, steps, strict=False), 1):
         box = boxes[event.node]
-        freed = {(event.node, name) for name in event.freed}
-        lines = [
-            Line(line.text, "spent", line.key) if (event.node, _name_of(recording, line)) in freed else line
-            for line in box.lines
-        ]
+        lines = [replace(line, style="spent") if line.key in one.freed else line for line in box.lines]
         gradient = Line(f"step {number}: {_received(event)}", "gradient", f"gradient-{event.node}")
-        boxes[event.node] = Box((*lines, gradient), box.leaf, box.start, box.port)
+        boxes[event.node] = replace(box, lines=(*lines, gradient))
     return boxes
-
-
-def _name_of(recording: Recording, line: Line) -> str:
-    return recording.saved.tensors[int(line.key.removeprefix("saved-"))].name if line.key else ""
 
 
 def _received(event: Event) -> str:
@@ -211,17 +208,15 @@ def _label(panels: Sequence[Panel]) -> str:
     return "Backward pass, step by step" if len(panels) == 1 else f"{len(panels)} backward passes, step by step"
 
 
-def _data(panels: Sequence[Panel]) -> dict[str, Any]:
-    """Return what stepper.js is given, as lists, texts and numbers."""
+def _data(panels: Sequence[Panel]) -> bytes:
+    """Return what stepper.js is given, as JSON."""
     steps = max(len(panel.steps) for panel in panels)
-    data = {"label": _label(panels), "legend": LEGEND, "steps": steps, "panels": panels}
-    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(data))
-    return plain
+    return msgspec.json.encode({"label": _label(panels), "legend": LEGEND, "steps": steps, "panels": panels})
 
 
 def _mounted(panels: Sequence[Panel]) -> str:
     """Return the call that shows the data, and that gives the frame in a notebook the height of its contents."""
-    data = msgspec.json.encode(_data(panels)).decode().replace("<", "\\u003c")
+    data = _data(panels).decode().replace("<", "\\u003c")
     return f'mountStepper(document.getElementById("stepper"), {data});\n{_FIT}'
 
 

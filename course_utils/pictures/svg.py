@@ -14,7 +14,7 @@ import torch
 
 from course_utils.graph.naming import check_names, made_by
 from course_utils.graph.saved import scan
-from course_utils.graph.trace import Graph, describe, roots_of, shortened, walk
+from course_utils.graph.trace import Graph, describe, nodes_from, roots_of, shortened
 from course_utils.pictures.boxes import CHARACTER, LINE, PAD, Box, Scene, boxes_of, scene
 from course_utils.pictures.layout import MAX_ARROWS, MAX_BOXES, Layout, TooLargeToDraw, lay_out
 
@@ -64,7 +64,7 @@ def draw(*tensors: torch.Tensor, **names: torch.Tensor) -> Picture:
         raise TypeError("draw() got no tensor to start from: draw(loss), or draw(loss, x=x, w=w) to name some")
     check_names(names, "draw")
     roots = roots_of(tensors)
-    nodes = walk(root[0] for root in roots if root is not None)
+    nodes = nodes_from(roots)
     graph = describe(nodes, roots)
     boxes = boxes_of(graph, made_by(nodes, names), scan(nodes, names=names))
     alt, text = _alt(graph, boxes), _text(graph, boxes)

@@ -9,7 +9,7 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from course_utils.checks.compare import close, describe, right_value
+from course_utils.checks.compare import close, describe, right_floats, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.predict_03 import LESSON
@@ -48,7 +48,7 @@ def _judge_train(case: Case, seen: Observation) -> Iterator[Finding]:
         message = f"You returned {describe(returned)}; expected three things: losses, average, samples."
         yield Finding("three", False, message)
     else:
-        yield from _floats(returned[0], losses)
+        yield right_floats(returned[0], torch.tensor(losses), "The list of losses")
         number = type(returned[1]) is float
         yield Finding("average type", number, f"The average is {describe(returned[1])}; expected a Python float.")
         if number:
@@ -89,18 +89,6 @@ def _freed_on_the_way(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("predictions", seen["predictions"] == 0, text)
     text = f"Your samples keep {seen['beyond the rows']} bytes beyond their own numbers: a view keeps all of its base."
     yield Finding("rows", seen["beyond the rows"] <= 0 or seen["predictions"] > 0, text)
-
-
-def _floats(received: Value, losses: list[float]) -> Iterator[Finding]:
-    if not isinstance(received, list) or not all(type(item) is float for item in received):
-        odd = (
-            next((item for item in received if type(item) is not float), None)
-            if isinstance(received, list)
-            else received
-        )
-        yield Finding("losses type", False, f"Expected a list of Python floats for the losses; it has {describe(odd)}.")
-        return
-    yield right_value(Array.of(torch.tensor(received)), torch.tensor(losses), "The list of losses")
 
 
 def _samples(received: Value, samples: list[torch.Tensor]) -> Iterator[Finding]:

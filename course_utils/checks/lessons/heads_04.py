@@ -8,19 +8,11 @@ from typing import Any
 import torch
 from torch.nn.functional import mse_loss
 
-from course_utils.checks.compare import close, describe, right_value
-from course_utils.checks.data import Array, Case, Observation, Value
+from course_utils.checks.compare import close, describe, right_floats, right_value
+from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.predict_04 import LESSON, as_found
 from course_utils.checks.observing.scenes_04 import many_headed, two_headed
-
-
-def _numbers(received: Value, right: list[float], what: str) -> Iterator[Finding]:
-    if not isinstance(received, list) or any(type(item) is not float for item in received):
-        yield Finding("losses", False, f"{what} is {describe(received)}; expected a list of Python floats.")
-        return
-    yield right_value(Array.of(torch.tensor(received)), torch.tensor(right), what)
-
 
 # An optimizer for each head.
 
@@ -58,7 +50,7 @@ def _updated(case: Case, way: str = "right") -> tuple[list[list[float]], list[li
 def _judge_updates(case: Case, seen: Observation) -> Iterator[Finding]:
     losses, parameters = _updated(case)
     for number, (received, expected) in enumerate(zip(seen["returned"], losses, strict=True), 1):
-        yield from _numbers(received, expected, f"The list of losses of update {number}")
+        yield right_floats(received, torch.tensor(expected), f"The list of losses of update {number}")
     for name, mine, right in zip(("trunk", "first head", "second head"), seen["parameters"], parameters, strict=True):
         text = f"After three updates the parameters of the {name} are not where the two gradients lead."
         yield Finding(name, all(close(a, b) for a, b in zip(mine, right, strict=True)), text)
@@ -147,7 +139,7 @@ def _right(case: Case) -> tuple[list[float], dict[str, Any]]:
 
 def _judge_split(case: Case, seen: Observation) -> Iterator[Finding]:
     losses, gradients = _right(case)
-    yield from _numbers(seen["returned"], losses, "The list of losses")
+    yield right_floats(seen["returned"], torch.tensor(losses), "The list of losses")
     received = seen["gradients"]
     shared = {id(leaf): name for name, leaf in reversed(gradients.items()) if leaf is not None}
     for name in [*shared.values(), *(name for name, leaf in gradients.items() if leaf is None)]:

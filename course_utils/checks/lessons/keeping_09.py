@@ -66,7 +66,7 @@ def _judge_tuned(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("backbone", _frozen(seen["parameters"][0], parameters), text)
     changed = [name for name, it in buffers.items() if seen["buffers"][0].get(name) != Array.of(it)]
     yield Finding("buffers", not changed, f"Buffers of the backbone changed: {listed(changed)}.")
-    yield from floats(seen["returned"], path.losses, "The list of losses")
+    yield floats(seen["returned"], path.losses, "The list of losses")
     yield from right_end(seen, path.end, 1, "the head")
     yield from quiet(seen, len(case.given["sizes"]), training=False, free=True)
     made, count = len(seen["steps"]), len(case.given["sizes"])
@@ -184,7 +184,7 @@ def _judge_best(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("float", type(number) is float, text)
     if type(number) is float:
         yield right_value(number, history[best], "The best loss")
-    yield from floats(part(returned, 2), history, "The history")
+    yield floats(part(returned, 2), history, "The history")
     yield from right_end(seen, path.end)
     yield from quiet(seen, count * case.given["epochs"])
     recorded = any(run["recorded"] for run in seen["runs"] if run["shape"] == [6, 3])

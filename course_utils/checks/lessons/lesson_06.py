@@ -15,7 +15,8 @@ from course_utils.checks.lessons.frozen_06 import through_frozen
 from course_utils.checks.lessons.players_06 import discriminator_step, generator_step
 from course_utils.checks.lessons.predict_06 import LESSON, predict_switches
 from course_utils.checks.lessons.targets_06 import ema_update, td_loss
-from course_utils.checks.observing.scenes_06 import Batch, evaluated
+from course_utils.checks.observing.batches import Batch
+from course_utils.checks.observing.scenes_06 import evaluated
 
 # Each: modes, sizes, the batch that cannot be read, gradients on, inputs that require a gradient.
 _EVALUATIONS: dict[str, tuple[str, list[int], int | None, bool, bool]] = {

@@ -7,22 +7,11 @@ from collections.abc import Iterator
 import torch
 from torch.nn.functional import cross_entropy, mse_loss
 
-from course_utils.checks.compare import close, describe, right_value
-from course_utils.checks.data import Array, Case, Observation, Value
+from course_utils.checks.compare import close, describe, right_floats, right_value
+from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.lessons.predict_04 import LESSON, as_found
 from course_utils.checks.observing.scenes_04 import recurrent, scaled_classifier
-
-
-def _floats(received: Value, right: list[float]) -> Iterator[Finding]:
-    if not isinstance(received, list):
-        yield Finding("losses", False, f"The losses are {describe(received)}; expected a list of Python floats.")
-        return
-    odd = [item for item in received if type(item) is not float]
-    if odd:
-        yield Finding("losses", False, f"The list of losses holds {describe(odd[0])}; expected Python floats.")
-        return
-    yield right_value(Array.of(torch.tensor(received)), torch.tensor(right), "The list of losses")
 
 
 def _moved(received: Value, right: list[torch.Tensor]) -> bool:
@@ -83,7 +72,7 @@ def _fitted(case: Case, scaled: str = "anew") -> tuple[list[float], list[torch.T
 
 def _judge_scale(case: Case, seen: Observation) -> Iterator[Finding]:
     losses, parameters, log_scale = _fitted(case)
-    yield from _floats(seen["returned"], losses)
+    yield right_floats(seen["returned"], torch.tensor(losses), "The list of losses")
     yield right_value(seen["log_scale"], log_scale, "log_scale after your loop")
     text = "After your loop the model's parameters are not what the loop should make of them."
     yield Finding("trained", _moved(seen["parameters"], parameters), text)
@@ -163,7 +152,7 @@ def _judge_chunks(case: Case, seen: Observation) -> Iterator[Finding]:
     if not isinstance(returned, list) or len(returned) != 2:
         yield Finding("two", False, f"What you returned is {describe(returned)}; expected two things: losses, state.")
     else:
-        yield from _floats(returned[0], losses)
+        yield right_floats(returned[0], torch.tensor(losses), "The list of losses")
         yield from _last_state(returned[1], state)
     yield Finding("cut", seen["attached"] is False, "The state that you returned still has a graph behind it.")
     trained = _moved(seen["parameters"], parameters)

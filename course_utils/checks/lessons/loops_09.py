@@ -68,7 +68,7 @@ def _share(case: Case) -> float:
 def _judge_classes(case: Case, seen: Observation) -> Iterator[Finding]:
     right = _classified(case)
     yield parts(seen["returned"], 2, "losses, accuracy")
-    yield from floats(part(seen["returned"], 0), right.losses, "The list of losses")
+    yield floats(part(seen["returned"], 0), right.losses, "The list of losses")
     yield right_value(part(seen["returned"], 1), _share(case), "The accuracy")
     yield from right_end(seen, right.end)
     yield from quiet(seen, len(case.given["sizes"]))
@@ -150,7 +150,7 @@ def _penalised(case: Case, weight: float) -> Path:
 
 def _judge_penalised(case: Case, seen: Observation) -> Iterator[Finding]:
     right = _penalised(case, case.given["weight"])
-    yield from floats(seen["returned"], right.losses, "The list of losses")
+    yield floats(seen["returned"], right.losses, "The list of losses")
     yield from right_end(seen, right.end)
     yield from quiet(seen, 2 * len(case.given["sizes"]))  # the two parts of the loss may have a pass each
 
@@ -227,7 +227,7 @@ def _scheduled(case: Case) -> Path:
 
 def _judge_scheduled(case: Case, seen: Observation) -> Iterator[Finding]:
     count = len(case.given["sizes"])
-    yield from floats(seen["returned"], _rates(case)[::count], "The list of rates")
+    yield floats(seen["returned"], _rates(case)[::count], "The list of rates")
     used = [step["rate"] for step in seen["steps"]]
     text = f"The optimizer stepped with the rates {_shown(used)}. These are not the schedule's, epoch by epoch."
     yield Finding("rates", _alike(used, _rates(case)), text)

@@ -193,7 +193,7 @@ def _retrained(case: Case, body: bool = True) -> Path:
 def _judge_head(case: Case, seen: Observation) -> Iterator[Finding]:
     right = _retrained(case)
     yield Finding("head", seen["head in place"], "After your loop model.head is not the head that was given.")
-    yield from floats(seen["returned"], right.losses, "The list of losses")
+    yield floats(seen["returned"], right.losses, "The list of losses")
     yield from right_end(seen, right.end)
     yield from quiet(seen, len(case.given["sizes"]))
 

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 from torch.func import functional_call, grad_and_value
 
-from course_utils.checks.compare import close, describe, listed, right_value
-from course_utils.checks.data import Array, Case, Observation, Raised, Value
+from course_utils.checks.compare import close, describe, listed, right_floats, right_value
+from course_utils.checks.data import Case, Observation, Raised, Value
 from course_utils.checks.exercise import Finding, Misconception, Seen
 
 LESSON = "09_practical_checklist"
@@ -102,18 +102,9 @@ def right_end(seen: Observation, right: State, module: int = 0, whose: str = "")
         yield right_value(mine[name], it, f"After your loop {whose and whose + ', '}{name}")
 
 
-def floats(received: Value, right: Sequence[float], what: str) -> Iterator[Finding]:
-    """Find whether a list of Python floats came."""
-    if not isinstance(received, list):
-        yield Finding("list", False, f"{what} should be a list of Python floats; received {describe(received)}.")
-        return
-    odd = [item for item in received if type(item) is not float]
-    if odd:
-        message = f"{what} should be a list of Python floats; yours has {describe(odd[0])} in it."
-        yield Finding("list", False, message)
-        return
-    numbers = Array.of(torch.tensor(received, dtype=torch.float64))
-    yield right_value(numbers, torch.tensor(list(right), dtype=torch.float64), what)
+def floats(received: Value, right: Sequence[float], what: str) -> Finding:
+    """Find whether a list of Python floats came, right to the accuracy of float64."""
+    return right_floats(received, torch.tensor(list(right), dtype=torch.float64), what)
 
 
 def quiet(seen: Observation, passes: int, *, training: bool = True, free: bool = False) -> Iterator[Finding]:

@@ -63,7 +63,7 @@ def _masked_path(case: Case, *, blind: bool = False) -> Path:
 
 def _judge_masked(case: Case, seen: Observation) -> Iterator[Finding]:
     right = _masked_path(case)
-    yield from floats(seen["returned"], right.losses, "The list of losses")
+    yield floats(seen["returned"], right.losses, "The list of losses")
     yield from right_end(seen, right.end)
     yield from quiet(seen, len(case.given["sizes"]))
 
@@ -159,7 +159,7 @@ def _judge_points(case: Case, seen: Observation) -> Iterator[Finding]:
     points, losses = _moved(case)
     yield parts(seen["returned"], 2, "points, losses")
     yield right_value(part(seen["returned"], 0), points, "The moved points")
-    yield from floats(part(seen["returned"], 1), losses, "The list of losses")
+    yield floats(part(seen["returned"], 1), losses, "The list of losses")
     yield Finding("input", seen["same"], "Your function changed `points` or `wanted`, or left a mark on them.")
     text = "The moved points require a gradient. Nobody is to differentiate them any further."
     yield Finding("requires a gradient", not seen["requires a gradient"], text)

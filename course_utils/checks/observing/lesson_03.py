@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from course_utils.checks.data import Array, Case, Observation, Value, plain, type_name
 from course_utils.checks.observing import warm  # noqa: F401
-from course_utils.checks.observing.scenes_03 import Batch, keeping, partly_freed, stack, trainee
+from course_utils.checks.observing.batches import Batches
+from course_utils.checks.observing.scenes_03 import keeping, partly_freed, stack, trainee
 from course_utils.checks.observing.watch import engine_passes
 from course_utils.graph import saved as instrument
 from course_utils.graph.alive import Graphs, Memory, PeakMemory
@@ -80,7 +81,7 @@ def train(answer: Answer, case: Case) -> Observation:
     model[1].register_forward_hook(lambda module, given, result: inside.add(result))
     optimizer.register_step_pre_hook(step)
     with engine_passes(*model.parameters()) as passes:
-        returned = answer(model, optimizer, _Batches(batches))
+        returned = answer(model, optimizer, Batches(batches))
     rows = returned[2] if isinstance(returned, list | tuple) and len(returned) == 3 else ()
     seen = {
         "returned": plain(returned),
@@ -103,19 +104,6 @@ def _beyond(rows: Any) -> int:
     tensors = [row for row in rows if type(row) is torch.Tensor] if isinstance(rows, list | tuple) else []
     storages = {tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes() for tensor in tensors}
     return sum(storages.values()) - sum(tensor.nbytes for tensor in tensors)
-
-
-class _Batches:
-    """Batches for one loop after the other, as a DataLoader has them: no list, no indexing."""
-
-    def __init__(self, batches: list[Batch]) -> None:
-        self._batches = batches
-
-    def __iter__(self) -> Iterator[Batch]:
-        return iter(self._batches)
-
-    def __len__(self) -> int:
-        return len(self._batches)
 
 
 def frugal(answer: Answer, case: Case) -> Observation:

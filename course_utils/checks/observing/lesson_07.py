@@ -18,7 +18,6 @@ from course_utils.checks.observing.models_07 import (
     batches_of,
     classifier,
     gradients,
-    hooks_on,
     image_batch,
     loss_of,
     optimizer_of,
@@ -26,7 +25,7 @@ from course_utils.checks.observing.models_07 import (
     stale,
     tied,
 )
-from course_utils.checks.observing.traces import parts_of
+from course_utils.checks.observing.traces import hooks_on, parts_of
 from course_utils.graph.alive import Memory
 
 Answer = Callable[..., Any]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
 
 from course_utils.checks.data import Array, Case, Observation, Value, plain
+from course_utils.checks.observing.batches import Batches
 from course_utils.checks.observing.models import numbers
 from course_utils.checks.observing.scenes_08 import (
-    Batch,
     Planned,
     changed,
     layered,
@@ -147,26 +147,13 @@ def gradient_log(answer: Answer, case: Case) -> Observation:
     raised, returned = "", None
     with torch.enable_grad():
         try:
-            returned = answer(model, _Batches(batches), loss_fn)
+            returned = answer(model, Batches(batches), loss_fn)
         except Planned as error:
             raised = str(error)
         switched = not torch.is_grad_enabled()
     observed = {"returned": plain(returned), "raised": raised, "changed": changed(before, model), "switched": switched}
     kept = any(seen["kept"]) or any(_kept(loss) for loss in last)
     return {**observed, **seen, "kept": kept, "runs": sum(seen["runs"]), "passes": len(passes)}
-
-
-class _Batches:
-    """Batches for one loop after the other, as a DataLoader has them."""
-
-    def __init__(self, batches: list[Batch]) -> None:
-        self._batches = batches
-
-    def __iter__(self) -> Iterator[Batch]:
-        return iter(self._batches)
-
-    def __len__(self) -> int:
-        return len(self._batches)
 
 
 def saliency(answer: Answer, case: Case) -> Observation:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import torch
@@ -11,11 +10,10 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from course_utils.checks.data import Array, Case, Observation, Value, plain
-from course_utils.checks.observing import traces
+from course_utils.checks.observing.batches import Batch
 from course_utils.checks.observing.models import numbers, seeded
+from course_utils.checks.observing.traces import hooks_on
 from course_utils.graph.alive import Memory
-
-Batch = tuple[torch.Tensor, torch.Tensor]
 
 FEATURES, CLASSES = 3, 4
 
@@ -138,10 +136,6 @@ class Reader:
         batch = next(self._left)
         self.read += 1
         return batch
-
-
-# Lessons 06 and 07 count no pre-hooks of a module's backward pass.
-hooks_on = partial(traces.hooks_on, kinds=tuple(kind for kind in traces.KINDS if kind != "_backward_pre_hooks"))
 
 
 class Watch:

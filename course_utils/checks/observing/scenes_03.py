@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from course_utils.checks.data import Case
+from course_utils.checks.observing.batches import Batch
 
 Named = dict[str, torch.Tensor]
 
@@ -135,8 +136,6 @@ def partly_freed(case: Case) -> tuple[torch.Tensor, Named, Named]:
 
 
 # A loop to train.
-
-Batch = tuple[torch.Tensor, torch.Tensor]
 
 
 def trainee(case: Case) -> tuple[nn.Sequential, torch.optim.Optimizer, list[Batch]]:

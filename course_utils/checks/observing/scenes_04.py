@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from course_utils.checks.data import Case
+from course_utils.checks.observing.batches import Batch
 from course_utils.checks.observing.models import numbers, seeded
 
 # Several losses and their leaves.
@@ -65,8 +66,6 @@ def trunk_and_losses(case: Case) -> tuple[nn.Module, torch.Tensor, list[torch.Te
 
 
 # Loops.
-
-Batch = tuple[torch.Tensor, torch.Tensor]
 
 
 def scaled_classifier(case: Case) -> tuple[nn.Module, torch.Tensor, torch.optim.Optimizer, list[Batch]]:

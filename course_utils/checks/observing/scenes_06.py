@@ -9,9 +9,8 @@ import torch
 from torch import nn
 
 from course_utils.checks.data import Case
+from course_utils.checks.observing.batches import Batch
 from course_utils.checks.observing.models import numbers, seeded
-
-Batch = tuple[torch.Tensor, torch.Tensor]
 
 
 class BadBatch(Exception):

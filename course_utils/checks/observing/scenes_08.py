@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from course_utils.checks.data import Case, plain
+from course_utils.checks.observing.batches import Batch
 from course_utils.checks.observing.models import numbers, seeded
 from course_utils.checks.observing.traces import changes, hook_counts, hooks_of
 
@@ -124,9 +125,6 @@ class Scorer(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         result: torch.Tensor = self.leave(self.middle(self.norm(self.enter(x))))
         return result
-
-
-Batch = tuple[torch.Tensor, torch.Tensor]
 
 
 def logged(case: Case) -> tuple[nn.Module, list[Batch]]:

@@ -14,9 +14,9 @@ KINDS = (
 )
 
 
-def hooks_of(item: Any, kinds: tuple[str, ...] = KINDS) -> list[Mapping[int, Any]]:
+def hooks_of(item: Any) -> list[Mapping[int, Any]]:
     """Return the hooks on a module, tensor or optimizer, for each kind."""
-    return [getattr(item, kind, None) or {} for kind in kinds]
+    return [getattr(item, kind, None) or {} for kind in KINDS]
 
 
 def hook_counts(item: Any) -> list[int]:
@@ -24,9 +24,9 @@ def hook_counts(item: Any) -> list[int]:
     return [len(hooks) for hooks in hooks_of(item)]
 
 
-def hooks_on(*items: Any, ours: tuple[Any, ...] = (), kinds: tuple[str, ...] = KINDS) -> int:
+def hooks_on(*items: Any, ours: tuple[Any, ...] = ()) -> int:
     """Return how many hooks modules, tensors and optimizers have, without those of `ours`."""
-    return sum(hook not in ours for item in items for hooks in hooks_of(item, kinds) for hook in hooks.values())
+    return sum(hook not in ours for item in items for hooks in hooks_of(item) for hook in hooks.values())
 
 
 def parts_of(*models: nn.Module) -> list[Any]:

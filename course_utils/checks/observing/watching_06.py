@@ -10,8 +10,7 @@ import torch
 from torch import nn
 
 from course_utils.checks.data import Array, plain
-from course_utils.checks.observing.models_07 import hooks_on
-from course_utils.checks.observing.traces import parts_of
+from course_utils.checks.observing.traces import hooks_on, parts_of
 from course_utils.graph.saved import kept
 from course_utils.graph.trace import walk
 

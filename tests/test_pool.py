@@ -274,7 +274,7 @@ def test_without_a_sandbox_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_warm_parent_holds_no_exercises() -> None:
-    code = "import sys\nfrom course_utils.grading import runner\nrunner._warm_up()\n"
+    code = "import sys\nfrom course_utils.grading.warm import Warmth\nWarmth().whole()\n"
     code += "assert 'course_utils.checks.observing.lesson_10' in sys.modules\n"
     code += "assert not [name for name in sys.modules if name.startswith('course_utils.checks.lessons')]\n"
     code += "from pathlib import Path\nassert len(list(Path('/proc/self/task').iterdir())) == 1"

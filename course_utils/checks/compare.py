@@ -125,7 +125,7 @@ def _difference(values: torch.Tensor, wanted: torch.Tensor) -> str | None:
         same = values == wanted
         return None if bool(same.all()) else _first(values, wanted, ~same)
     single = torch.float64 not in (values.dtype, wanted.dtype) or values.dtype == torch.float32
-    a, b = values.double(), wanted.double()
+    a, b = values.detach().double(), wanted.detach().double()
     relative, absolute = (1e-4, 1e-6) if single else (1e-7, 1e-10)
     scale = float(b.abs().nan_to_num().max()) if b.numel() else 0.0
     near = torch.isclose(a, b, rtol=relative, atol=absolute * max(scale, 1e-3), equal_nan=True)

@@ -20,7 +20,7 @@ from course_utils.checks.exercise import Exercise, Seen
 from course_utils.grading import wire
 from course_utils.grading.runner import STOP
 from course_utils.grading.sandbox import Limits, child_environment
-from course_utils.grading.submission import Cell
+from course_utils.grading.submission import Cell, Submission
 
 Kind = TypeVar("Kind")
 
@@ -86,13 +86,11 @@ class WarmParent:
                 start_new_session=True,  # Ctrl-C is the controller's alone
             )
         self.ready: wire.Ready = self._said(wire.Ready, START_SECONDS)
-        if self.ready.threads != 1:
-            raise ParentFailed(f"the warm parent has {self.ready.threads} threads; a fork is safe with 1 only")
 
     def attempt(
-        self, cells: Sequence[Cell], posed: Sequence[Posed], limits: Limits, cell_seconds: float, case_seconds: float
+        self, submission: Submission, posed: Sequence[Posed], limits: Limits, cell_seconds: float, case_seconds: float
     ) -> Attempt:
-        """Run the cells in a new child and observe the exercises in order, until it ends or all are observed.
+        """Run a submission's cells in a new child and observe the exercises, until it ends or all are observed.
 
         Raises ParentFailed where the warm parent itself is gone; this handle is of no use then.
         """
@@ -101,10 +99,11 @@ class WarmParent:
         start = msgspec.structs.replace(limits, readable=self.ready.readable, hidden=self.ready.hidden)
         with line:
             with theirs:
-                self._tell(msgspec.msgpack.encode(wire.Start(start)), [theirs.fileno()])
+                self._tell(msgspec.msgpack.encode(wire.Start(submission.assignment, start)), [theirs.fileno()])
+            self._said(wire.Started, START_SECONDS)
             talk = _Talk(line, time.monotonic() + limits.seconds + GRACE_SECONDS)
             try:
-                _converse(talk, attempt, cells, posed, cell_seconds, case_seconds)
+                _converse(talk, attempt, submission.cells, posed, cell_seconds, case_seconds)
             except wire.Closed:
                 pass
             except wire.WireError as error:

@@ -147,7 +147,7 @@ class _Run:
                 self._busy.add(parent)
             cell_seconds = min(CELL_SECONDS, self._limits.seconds / 3)
             case_seconds = min(CASE_SECONDS, self._limits.seconds / 3)
-            attempt = parent.attempt(submission.cells, posed, self._limits, cell_seconds, case_seconds)
+            attempt = parent.attempt(submission, posed, self._limits, cell_seconds, case_seconds)
         except BaseException:
             parent.close()
             raise

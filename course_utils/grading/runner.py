@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-import importlib
 import os
-import pkgutil
 import resource
 import select
 import signal
@@ -19,16 +16,8 @@ from typing import Any
 import msgspec
 
 from course_utils.grading import kernel, sandbox, wire
+from course_utils.grading.warm import Warmth
 
-# Everything that notebooks import, so that a child finds it loaded.
-IMPORTS = (
-    *("bisect", "cmath", "collections", "contextlib", "copy", "dataclasses", "decimal", "enum", "fractions"),
-    *("functools", "gc", "heapq", "inspect", "io", "itertools", "json", "math", "operator", "pprint", "random", "re"),
-    *("statistics", "string", "textwrap", "threading", "time", "timeit", "tracemalloc", "traceback", "types", "typing"),
-    *("warnings", "weakref", "numpy", "torch", "torch._dynamo", "torch.func", "torch.utils.checkpoint", "torch.optim"),
-    *("torch.autograd.forward_ad", "torch.nn.functional", "torch.nn.utils", "torch.utils.data", "torch.distributions"),
-    *("matplotlib.pyplot", "ipywidgets", "IPython.display", "asyncio"),
-)
 WATCH_SECONDS = 0.01
 STOP = b"stop"
 
@@ -36,12 +25,9 @@ STOP = b"stop"
 def main(descriptor: int) -> None:
     """Serve the controller at the other end of a socket until it hangs up."""
     control = socket.socket(fileno=descriptor)
-    warm = _warm_up()
-    gc.collect()
-    gc.freeze()
-    readable, hidden = _folders()
-    threads = len(list(Path("/proc/self/task").iterdir()))
-    control.send(_packed(wire.Ready(threads, readable, hidden)))
+    warmth = Warmth()
+    control.send(_packed(wire.Ready(*_folders())))
+    served = False
     while True:
         packet, descriptors, _, _ = socket.recv_fds(control, 65536, 1)
         if not packet:
@@ -49,10 +35,15 @@ def main(descriptor: int) -> None:
         if packet == STOP:  # for a child that had already ended
             continue
         start = msgspec.msgpack.decode(packet, type=wire.Start)
+        if served:
+            warmth.whole()
+        warmth.lesson(start.lesson)
+        served = True
+        control.send(_packed(wire.Started()))
         watcher = os.fork()
         if watcher == 0:
             try:
-                _watch(control, descriptors[0], start.limits, warm)
+                _watch(control, descriptors[0], start.limits, warmth)
             finally:
                 os._exit(1)
         os.close(descriptors[0])
@@ -60,7 +51,7 @@ def main(descriptor: int) -> None:
             control.send(_packed(wire.Ended("died", "the process that watched over it died")))
 
 
-def _watch(control: socket.socket, descriptor: int, limits: sandbox.Limits, warm: Any) -> None:
+def _watch(control: socket.socket, descriptor: int, limits: sandbox.Limits, warmth: Warmth) -> None:
     """Fork the child, stop it at its limits or when the controller says so, and tell how it ended."""
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
@@ -71,7 +62,7 @@ def _watch(control: socket.socket, descriptor: int, limits: sandbox.Limits, warm
     processes = os.open("/proc", os.O_PATH)  # the child's root becomes this process's root, too, and has none
     child = os.fork()
     if child == 0:
-        _child(control, descriptor, limits, warm)
+        _child(control, descriptor, limits, warmth)
     os.close(descriptor)
     end = time.monotonic() + limits.seconds
     before = _private(processes, os.getpid())
@@ -103,7 +94,7 @@ def _watch(control: socket.socket, descriptor: int, limits: sandbox.Limits, warm
     os._exit(0)
 
 
-def _child(control: socket.socket, descriptor: int, limits: sandbox.Limits, warm: Any) -> None:
+def _child(control: socket.socket, descriptor: int, limits: sandbox.Limits, warmth: Warmth) -> None:
     from course_utils.grading import learner
 
     try:
@@ -113,7 +104,7 @@ def _child(control: socket.socket, descriptor: int, limits: sandbox.Limits, warm
         except BaseException:
             os._exit(77)
         learner.reseed()
-        learner.serve(socket.socket(fileno=descriptor), *warm)
+        learner.serve(socket.socket(fileno=descriptor), warmth.shell, warmth.original)
     finally:
         os._exit(0)
 
@@ -135,28 +126,6 @@ def _private(processes: int, process: int) -> int:
     except (OSError, ValueError):
         return 0
     return (int(resident) - int(shared)) * resource.getpagesize()
-
-
-def _warm_up() -> Any:
-    """Import what notebooks and observers need, and run a little of everything that imports when it is first used."""
-    os.environ["MPLBACKEND"] = "Agg"
-    import torch
-
-    torch.set_num_threads(1)
-    for name in IMPORTS:
-        importlib.import_module(name)
-    for package in ("checks.observing", "graph", "pictures"):
-        home = importlib.import_module(f"course_utils.{package}")
-        for module in pkgutil.iter_modules(home.__path__):
-            importlib.import_module(f"{home.__name__}.{module.name}")
-    from course_utils.grading import learner
-    from course_utils.grading.integrity import Original
-
-    learner.disarm()
-    learner.warm_up()
-    shell = learner.make_shell()
-    shell.run_cell("import torch\n1 + 1", silent=True)
-    return shell, Original()
 
 
 def _folders() -> tuple[tuple[str, ...], tuple[str, ...]]:

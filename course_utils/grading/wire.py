@@ -26,9 +26,14 @@ class Closed(WireError):
 
 
 class Start(msgspec.Struct, frozen=True):
-    """To a warm parent: fork a child for the socket that comes along, and watch over it."""
+    """To a warm parent: fork a child for the socket that comes along, for this lesson, and watch over it."""
 
+    lesson: str
     limits: Limits
+
+
+class Started(msgspec.Struct, frozen=True):
+    """From a warm parent: it has loaded what it lacked, and forks the child now."""
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -41,9 +46,8 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """From a warm parent, once: it is warm, and these folders hold what its children may read."""
+    """From a warm parent, once: it takes orders, and these folders hold what its children may read."""
 
-    threads: int
     readable: tuple[str, ...]
     hidden: tuple[str, ...]
 

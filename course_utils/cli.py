@@ -104,13 +104,16 @@ def grade(
 
     Each result is kept in DB as it comes. The same command goes on where it was stopped, and grades what has changed.
     """
+    from course_utils.grading.parent import ParentFailed, WarmParent
+
+    began = time.time()
+    parent = WarmParent()  # it imports PyTorch while this process does
+
     from course_utils.grading import export, gradebook
     from course_utils.grading.finding import SubmissionError, find
-    from course_utils.grading.parent import ParentFailed
     from course_utils.grading.pool import grade_all
     from course_utils.grading.sandbox import NoSandbox
 
-    began = time.time()
     try:
         submissions = find(paths)
     except SubmissionError as error:
@@ -119,7 +122,7 @@ def grade(
     try:
         with gradebook.Gradebook(db) as book:
             waiting = book.to_grade(submissions)
-            graded = grade_all(waiting, jobs, timeout, memory * 1_000_000, unsafe)
+            graded = grade_all(waiting, jobs, timeout, memory * 1_000_000, unsafe, parent)
             for result in track(graded, "grading", total=len(waiting), console=Console(stderr=True)):
                 book.add(of[result.student, result.assignment], result)
             results = [one for one in book.results() if (one.student, one.assignment) in of]

@@ -105,14 +105,14 @@ def test_a_caller_that_wants_no_more_results_need_not_wait() -> None:
 def test_a_warm_parent_that_is_killed_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     parents = []
 
-    class Mortal(pool.WarmParent):
-        def attempt(self, *arguments: object) -> object:
-            parents.append(self)
-            if len(parents) == 2:
-                self.kill()
-            return super().attempt(*arguments)
+    def deadly(parent: pool.WarmParent, *arguments: object) -> object:
+        parents.append(parent)
+        if len(parents) == 2:
+            parent.kill()
+        return attempt(parent, *arguments)
 
-    monkeypatch.setattr(pool, "WarmParent", Mortal)
+    attempt = pool.attempt
+    monkeypatch.setattr(pool, "attempt", deadly)
     assert [result.score for result in grade_all([submission(f"{n}", attacks.RIGHT) for n in range(3)])] == [2, 2, 2]
     assert len(set(parents)) == 2
 

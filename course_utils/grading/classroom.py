@@ -76,8 +76,8 @@ def open_classroom(folder: Path) -> Classroom:
             "'.[classroom]'"
         ) from error
     config = _config(folder)
-    given = config.get("CourseDirectory", {}).get("root") or "."
-    directory = CourseDirectory(config=config, root=str(Path(os.path.realpath(folder), str(given))))
+    given = config.CourseDirectory.pop("root", ".")
+    directory = CourseDirectory(config=config, root=os.path.realpath(folder / str(given)))
     try:
         url = make_url(directory.db_url)
         sqlite = url.get_backend_name() == "sqlite"

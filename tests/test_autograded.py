@@ -1,6 +1,7 @@
 """The notebook that nbgrader shows of a graded submission."""
 
 import nbformat
+import pytest
 from nbgrader.utils import compute_checksum, determine_grade
 
 from course_utils.grading.autograded import CourseCell, CourseNotebook, auto_comments, auto_scores, autograded
@@ -138,6 +139,20 @@ def test_a_name_that_is_none_of_the_course_is_dropped():
 def test_comments_as_nbgraders():
     assert auto_comments(HANDED, COURSE) == {"walk": None, "step": "No response.", "essay": None, "poster": None}
     assert auto_comments([], COURSE) == {}
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        (AnyCell("markdown", "<img src=x onerror=alert(1)>", ""), "< img src=x onerror=alert(1)>"),
+        (AnyCell("markdown", "a<b, a < 1, <!--, </p>, <?", "essay"), "a< b, a < 1, < !--, < /p>, < ?"),
+        (AnyCell("raw", "<script>alert(1)</script>", ""), "<script>alert(1)</script>"),
+    ],
+)
+def test_no_tag_of_a_learners_is_left_where_nbgrader_shows_html(cell, shown):
+    (first, *_) = made([cell, *HANDED[:5]]).cells
+    assert first.source == shown
+    assert first.cell_type == ("code" if cell.cell_type == "raw" else "markdown")
 
 
 def test_the_same_bytes_each_time():

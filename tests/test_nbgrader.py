@@ -11,11 +11,13 @@ from pathlib import Path
 import nbformat
 import pytest
 from click.testing import CliRunner
+from nbformat.v4 import new_markdown_cell, new_output, new_raw_cell
 
 from course_utils import cli
 from tests.nbgrader_course import CONFIG, LESSON, RIGHT, ROOT, answered, hand_in
 
 UNSAFE = 'def slope(x):\n    raise ValueError("<script>alert(1)</script>")'
+HTML = "<script>alert(2)</script><img src=x onerror=alert(2)>"
 CLASS = {"ann": RIGHT, "bob": {"first_gradient": "first_gradient = 8", "slope": UNSAFE}, "carl": {}}
 
 
@@ -119,7 +121,14 @@ def test_it_exports_and_tells_what_we_graded_and_what_a_person_did(graded, tmp_p
         given.manual_score, given.needs_manual_grade = 0.5, False
         book.find_comment("slope", LESSON, LESSON, "bob").manual_comment = "The idea is right."
         book.db.commit()
-    hand_in(course, "bob", answered(course, {"slope": UNSAFE}))
+    again = answered(course, {"slope": UNSAFE})
+    again.cells += [
+        new_markdown_cell(HTML),
+        new_markdown_cell(f"[x](javascript:alert(3))\n\n- {HTML}"),
+        new_raw_cell(HTML),
+    ]
+    again.cells[2].outputs = [new_output("display_data", {"text/html": HTML})]
+    hand_in(course, "bob", again)
     assert "nbgrader: 1 written, 2 there from before" in grade(course)
     nbgrader(course, "export", "--to", "grades.csv")
     with (course / "grades.csv").open(newline="") as file:
@@ -134,4 +143,6 @@ def test_it_exports_and_tells_what_we_graded_and_what_a_person_did(graded, tmp_p
     assert "✘ slope: error" in bob
     assert "Your code raised ValueError: &lt;script&gt;" in bob
     assert "The idea is right." in bob
-    assert "<script>alert" not in bob
+    for unsafe in ("<script>alert", "<img src=x", 'href="javascript:'):
+        assert unsafe not in bob
+    assert "&lt;script&gt;alert(2)" in bob

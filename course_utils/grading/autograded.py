@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from course_utils.grading.submission import ExerciseResult, Result
 
 CHECK = "check_"  # before an exercise's name, the name of its check cell
 NO_RESPONSE = "No response."  # nbgrader's words
+
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,7 @@ def autograded(cells: Sequence[AnyCell], course: CourseNotebook, result: Result)
 
     Locked cells are the course's, as nbgrader restores them; those that are missing come after their answer, or at
     the end. Of the learner nothing is kept but the sources of cells: the outputs are our verdicts, as plain text.
+    HTML in a learner's Markdown is taken apart by spaces, because nbgrader would run it in the teacher's browser.
     """
     last = {cell.grade_id: index for index, cell in enumerate(cells)}  # of two cells with one name nbgrader takes it
     missing = [cell for cell in course.cells.values() if (cell.grade or cell.task) and cell.name not in last]
@@ -116,13 +120,16 @@ def _verdicts(result: Result) -> dict[str, ExerciseResult]:
 
 
 def _plain(cell_type: str, source: str) -> dict[str, Any]:
-    if cell_type == "code":
-        return {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": source}
-    return {"cell_type": cell_type, "metadata": {}, "source": source}
+    if cell_type == "markdown":
+        return {"cell_type": "markdown", "metadata": {}, "source": _TAG.sub("< ", source)}
+    # nbgrader puts a raw cell into its pages as HTML. As code it is shown, not run.
+    return {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": source}
 
 
 def _known(cell: CourseCell, source: str, verdicts: Mapping[str, ExerciseResult]) -> dict[str, Any]:
-    made = _plain(cell.cell_type, cell.source if cell.locked else source)
+    made = _plain(cell.cell_type, source)
+    if cell.locked:
+        made["source"] = cell.source
     marks: dict[str, Any] = {"grade_id": cell.name, "schema_version": 3, "cell_type": cell.cell_type}
     marks |= {"grade": cell.grade, "solution": cell.solution, "locked": cell.locked, "task": cell.task}
     if cell.checksum is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import shutil
 from collections.abc import Mapping, Sequence
@@ -142,6 +143,9 @@ def _set_aside(work: _Work) -> None:
             shutil.rmtree(work.aside)
         work.folder.rename(work.aside)
     work.aside.mkdir(parents=True, exist_ok=True)
+    for name in work.files:
+        for half in work.aside.glob(f".{glob.escape(name)}.*.tmp"):  # replace_file was ended by force
+            half.unlink()
 
 
 def _commit(room: Classroom, changes: Sequence[Changes]) -> None:

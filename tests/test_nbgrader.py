@@ -127,7 +127,7 @@ def test_it_exports_and_tells_what_we_graded_and_what_a_person_did(graded, tmp_p
         new_markdown_cell(f"[x](javascript:alert(3))\n\n- {HTML}"),
         new_raw_cell(HTML),
     ]
-    again.cells[2].outputs = [new_output("display_data", {"text/html": HTML})]
+    again.cells[1].outputs = [new_output("display_data", {"text/html": HTML})]
     hand_in(course, "bob", again)
     assert "nbgrader: 1 written, 2 there from before" in grade(course)
     nbgrader(course, "export", "--to", "grades.csv")
@@ -145,4 +145,4 @@ def test_it_exports_and_tells_what_we_graded_and_what_a_person_did(graded, tmp_p
     assert "The idea is right." in bob
     for unsafe in ("<script>alert", "<img src=x", 'href="javascript:'):
         assert unsafe not in bob
-    assert "&lt;script&gt;alert(2)" in bob
+    assert "&lt; script&gt;alert(2)" in bob

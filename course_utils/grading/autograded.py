@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +9,12 @@ from typing import Any
 import msgspec
 
 from course_utils.checks.show import MARKS
+from course_utils.grading.inert import inert
 from course_utils.grading.reading import AnyCell
 from course_utils.grading.submission import ExerciseResult, Result
 
 CHECK = "check_"  # before an exercise's name, the name of its check cell
 NO_RESPONSE = "No response."  # nbgrader's words
-
-_TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ def autograded(cells: Sequence[AnyCell], course: CourseNotebook, result: Result)
 
     Locked cells are the course's, as nbgrader restores them; those that are missing come after their answer, or at
     the end. Of the learner nothing is kept but the sources of cells: the outputs are our verdicts, as plain text.
-    HTML in a learner's Markdown is taken apart by spaces, because nbgrader would run it in the teacher's browser.
+    A learner's Markdown is made `inert`.
     """
     last = {cell.grade_id: index for index, cell in enumerate(cells)}  # of two cells with one name nbgrader takes it
     missing = [cell for cell in course.cells.values() if (cell.grade or cell.task) and cell.name not in last]
@@ -121,7 +119,7 @@ def _verdicts(result: Result) -> dict[str, ExerciseResult]:
 
 def _plain(cell_type: str, source: str) -> dict[str, Any]:
     if cell_type == "markdown":
-        return {"cell_type": "markdown", "metadata": {}, "source": _TAG.sub("< ", source)}
+        return {"cell_type": "markdown", "metadata": {}, "source": inert(source)}
     # nbgrader puts a raw cell into its pages as HTML. As code it is shown, not run.
     return {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": source}
 

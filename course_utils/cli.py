@@ -78,7 +78,14 @@ def build(names: tuple[str, ...], check: bool) -> None:
 
 
 @course.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--nbgrader",
+    "course_dir",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Grade what was handed in to this nbgrader course, or of it what PATHS name, and write the scores into its "
+    "gradebook and the notebooks into its `autograded`.",
+)
 @click.option("--db", type=click.Path(dir_okay=False, path_type=Path), default="grades.sqlite", show_default=True)
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the results there.")
 @click.option(
@@ -92,6 +99,7 @@ def build(names: tuple[str, ...], check: bool) -> None:
 @click.option("--unsafe", is_flag=True, help="Run learners' code without a sandbox: with your rights, on your files.")
 def grade(
     paths: tuple[Path, ...],
+    course_dir: Path | None,
     db: Path,
     json_file: Path | None,
     csv_file: Path | None,
@@ -100,23 +108,30 @@ def grade(
     memory: int,
     unsafe: bool,
 ) -> None:
-    """Grade submitted notebooks: files, folders, nbgrader's `submitted`, or zips from Moodle and Canvas.
+    """Grade submitted notebooks: files, folders, an nbgrader course, or zips from Moodle and Canvas.
 
     Each result is kept in DB as it comes. The same command goes on where it was stopped, and grades what has changed.
     """
+    if not paths and course_dir is None:
+        raise click.UsageError("Name what to grade: notebooks, folders or zips, or an nbgrader course by --nbgrader.")
     from course_utils.grading.parent import ParentFailed, WarmParent
 
     began = time.time()
     parent = WarmParent()  # it imports PyTorch while this process does
 
-    from course_utils.grading import export, gradebook
+    from course_utils.grading import classroom, export, gradebook, posting
     from course_utils.grading.finding import SubmissionError, find
     from course_utils.grading.pool import grade_all
     from course_utils.grading.sandbox import NoSandbox
 
+    troubles = (gradebook.GradebookError, export.ExportError, ParentFailed, NoSandbox, classroom.ClassroomError)
+    room, handed = None, []
     try:
-        submissions = find(paths)
-    except SubmissionError as error:
+        if course_dir is not None:
+            room = classroom.open_classroom(course_dir)
+            handed = classroom.handed_in(room, paths)
+        submissions = [one.submission for one in handed] if room else find(paths)
+    except (SubmissionError, classroom.ClassroomError) as error:
         raise click.UsageError(str(error)) from error
     of = {(one.student, one.assignment): one for one in submissions}
     try:
@@ -131,10 +146,15 @@ def grade(
             export.write_json(json_file, results, run)
         if csv_file is not None:
             export.write_csv(csv_file, results)
-    except (gradebook.GradebookError, export.ExportError, ParentFailed, NoSandbox) as error:
+        posted = posting.post(room, handed, {(one.student, one.assignment): one for one in results}) if room else None
+    except troubles as error:
         raise click.ClickException(str(error)) from error
     _show(results)
     click.echo(f"{len(waiting)} graded, {len(of) - len(waiting)} known from before; kept in {db}")
+    if posted is not None:
+        click.echo(f"nbgrader: {posted.written} written, {posted.unchanged} there from before")
+        for line in posted.left:
+            click.echo(f"not written, as it has no score: {line}")
 
 
 @course.command()

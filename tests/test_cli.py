@@ -62,6 +62,12 @@ def test_build_reports_a_broken_master(small_course):
     assert not (small_course / "exercises").exists()
 
 
+def test_help_names_what_can_be_graded():
+    text = " ".join(run("grade", "-h").output.split())
+    assert "Grade submitted notebooks: files, folders, an nbgrader course, or zips from Moodle and Canvas." in text
+    assert "--nbgrader DIRECTORY Grade what was handed in to this nbgrader course" in text
+
+
 def test_misuse_exits_with_2():
     assert run("build", "--wrong").exit_code == 2
     assert run("nothing").exit_code == 2
@@ -133,7 +139,12 @@ def test_a_class_is_graded_reported_and_not_graded_twice(tmp_path, monkeypatch):
 
 def test_what_cannot_be_graded_is_misuse(tmp_path):
     assert run("grade", str(tmp_path / "missing")).exit_code == 2
-    assert run("grade").exit_code == 2
+    nothing = run("grade")
+    assert nothing.exit_code == 2
+    assert "Name what to grade: notebooks, folders or zips, or an nbgrader course by --nbgrader." in nothing.output
+    no_course = run("grade", "--nbgrader", str(tmp_path))
+    assert no_course.exit_code == 2
+    assert "`nbgrader generate_assignment` makes it" in " ".join(no_course.output.split())
     no_book = tmp_path / "book"
     no_book.write_text("not a database")
     result = run("report", str(no_book), "--out", str(tmp_path / "out"))

@@ -50,6 +50,22 @@ def find(paths: Iterable[Path]) -> list[Submission]:
     return sorted(found, key=lambda one: (one.student, one.assignment))
 
 
+def bytes_of(file: Path) -> tuple[bytes, str]:
+    """Return a file's bytes, at most one more than MAX_BYTES, and a sentence that says why there are none, if so.
+
+    Links are not followed, and no pipe or device is waited for.
+    """
+    if file.is_symlink():
+        return b"", "The file is a link to another one, which is not followed."
+    try:
+        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                return b"", "This is no file but a pipe or a device."
+            return stream.read(MAX_BYTES + 1), ""
+    except OSError as error:
+        return b"", f"The file cannot be read: {error.strerror}."
+
+
 def _within(named: _Named) -> Iterator[Submission]:
     if not named.real.exists():
         raise SubmissionError(f"{named.typed}: there is no such file or folder.")
@@ -77,7 +93,7 @@ def _files(folder: Path) -> Iterator[Path]:
 def _in_file(named: _Named, parts: tuple[str, ...]) -> Iterator[Submission]:
     file = Path(named.real, *parts)
     if not archives.is_zip(file.name):
-        yield _submission(named, parts, *_bytes_of(file))
+        yield _submission(named, parts, *bytes_of(file))
         return
     trouble = "The zip holds no notebook."
     try:
@@ -90,19 +106,6 @@ def _in_file(named: _Named, parts: tuple[str, ...]) -> Iterator[Submission]:
         trouble = str(error)
     if trouble:
         yield _submission(named, parts, b"", trouble)
-
-
-def _bytes_of(file: Path) -> tuple[bytes, str]:
-    """Read a file, or say why not. Links are not followed, and no pipe or device is waited for."""
-    if file.is_symlink():
-        return b"", "The file is a link to another one, which is not followed."
-    try:
-        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                return b"", "This is no file but a pipe or a device."
-            return stream.read(MAX_BYTES + 1), ""
-    except OSError as error:
-        return b"", f"The file cannot be read: {error.strerror}."
 
 
 def _submission(named: _Named, parts: tuple[str, ...], data: bytes, trouble: str) -> Submission:

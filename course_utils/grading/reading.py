@@ -32,6 +32,19 @@ class Content:
     unreadable: str = ""
 
 
+@dataclass(frozen=True)
+class AnyCell:
+    """A cell of any kind, with the name that nbgrader gave it, or that somebody wrote in its place."""
+
+    cell_type: str
+    source: str
+    grade_id: str
+
+
+class Unreadable(Exception):
+    """A notebook cannot be read. The message is a sentence for its learner."""
+
+
 class _Nbgrader(msgspec.Struct, frozen=True):
     grade_id: str = ""
     locked: bool = False
@@ -53,10 +66,6 @@ class _Notebook(msgspec.Struct, frozen=True):
     cells: list[_Cell] | None = None
 
 
-class _Unreadable(Exception):
-    """The message is the sentence for `Content.unreadable`."""
-
-
 def content_of(data: bytes) -> Content:
     """Read a notebook in format 4. Raises nothing: what cannot be read says so in `unreadable`.
 
@@ -66,8 +75,20 @@ def content_of(data: bytes) -> Content:
     """
     try:
         return _content(_notebook(data))
-    except _Unreadable as error:
+    except Unreadable as error:
         return Content(unreadable=str(error))
+
+
+def cells_of(data: bytes) -> tuple[AnyCell, ...]:
+    """Return all cells of a notebook in format 4, without their outputs. Raises Unreadable, as `content_of` says."""
+    return tuple(
+        AnyCell(
+            cell.cell_type if cell.cell_type in ("code", "markdown") else "raw",
+            _source(cell),
+            _marks(cell.metadata).grade_id,
+        )
+        for cell in _notebook(data).cells or ()
+    )
 
 
 def _content(notebook: _Notebook) -> Content:
@@ -76,7 +97,7 @@ def _content(notebook: _Notebook) -> Content:
     for number, cell in enumerate(notebook.cells or (), start=1):
         if cell.cell_type != "code":
             continue
-        source = cell.source if isinstance(cell.source, str) else "".join(cell.source)
+        source = _source(cell)
         marks = _marks(cell.metadata)
         named += {*_CHECK.findall(source), marks.grade_id.removeprefix("check_")} - {""}
         locked = marks.locked and not marks.solution
@@ -84,32 +105,32 @@ def _content(notebook: _Notebook) -> Content:
             cells.append(Cell(number, source))
     total = sum(len(cell.source) for cell in cells)
     if total > MAX_SOURCE:
-        raise _Unreadable(f"Its code has {total:,} characters; at most {MAX_SOURCE:,} are graded.")
+        raise Unreadable(f"Its code has {total:,} characters; at most {MAX_SOURCE:,} are graded.")
     return Content(tuple(cells), tuple(named))
 
 
 def _notebook(data: bytes) -> _Notebook:
     if len(data) > MAX_BYTES:
-        raise _Unreadable(
+        raise Unreadable(
             f"The file is larger than {MAX_BYTES // 1_000_000} MB. Clear the outputs, save and hand it in again."
         )
     if not data.strip():
-        raise _Unreadable("The file is empty.")
+        raise Unreadable("The file is empty.")
     try:
         notebook = _decoded(data.removeprefix(b"\xef\xbb\xbf"))
     except RecursionError:
-        raise _Unreadable("The file is no notebook: its values are nested too deeply.") from None
+        raise Unreadable("The file is no notebook: its values are nested too deeply.") from None
     except msgspec.ValidationError as error:
-        raise _Unreadable(f"The file is JSON, but no notebook: {error}.") from None
+        raise Unreadable(f"The file is JSON, but no notebook: {error}.") from None
     except ValueError as error:
-        raise _Unreadable(f"The file is no JSON, as a notebook is, or was cut off: {error}.") from None
+        raise Unreadable(f"The file is no JSON, as a notebook is, or was cut off: {error}.") from None
     if notebook.nbformat != 4:
         found = f"notebook format {notebook.nbformat}" if notebook.nbformat else "no notebook format that it names"
-        raise _Unreadable(f"The file is in {found}; format 4 is graded. Open it in JupyterLab and save it again.")
+        raise Unreadable(f"The file is in {found}; format 4 is graded. Open it in JupyterLab and save it again.")
     if notebook.cells is None:
-        raise _Unreadable("The file has no list of cells, so it is no notebook.")
+        raise Unreadable("The file has no list of cells, so it is no notebook.")
     if len(notebook.cells) > MAX_CELLS:
-        raise _Unreadable(f"The file has {len(notebook.cells):,} cells; at most {MAX_CELLS:,} are graded.")
+        raise Unreadable(f"The file has {len(notebook.cells):,} cells; at most {MAX_CELLS:,} are graded.")
     return notebook
 
 
@@ -126,6 +147,10 @@ def _decoded(data: bytes) -> _Notebook:
     loose = json.loads(data.decode("utf-8", "replace"), parse_constant=lambda name: None)
     strict = json.dumps(loose, ensure_ascii=False).encode("utf-8", "replace")
     return msgspec.json.decode(strict, type=_Notebook)
+
+
+def _source(cell: _Cell) -> str:
+    return cell.source if isinstance(cell.source, str) else "".join(cell.source)
 
 
 def _marks(metadata: msgspec.Raw) -> _Nbgrader:

@@ -17,10 +17,12 @@ from rich.progress import track
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from course_utils.grading.fill import Filled
     from course_utils.grading.submission import Result
 
 ROOT = Path(__file__).parents[1]
 FIRST_LESSON = "notebooks/00_start_here.ipynb"
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -148,6 +150,94 @@ def report(db: Path, out: Path) -> None:
     except (gradebook.GradebookError, ReportError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"{len(written)} pages written to {out}")
+
+
+@course.command()
+@click.argument("db", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--canvas", type=_FILE, help="A gradebook that Canvas exported: write a copy with the scores in it.")
+@click.option("--moodle", type=_FILE, help="A grading worksheet of Moodle: write a copy with the scores in it.")
+@click.option("--github", is_flag=True, help="Tell a workflow of GitHub Actions; fail where points are missing.")
+@click.option("--lesson", help="Only the results of this lesson, as in `--lesson 02`.")
+@click.option("--column", help="The title of the column for the scores, where it cannot be told.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The copy; FILE-graded.csv by default.")
+def export(
+    db: Path,
+    canvas: Path | None,
+    moodle: Path | None,
+    github: bool,
+    lesson: str | None,
+    column: str | None,
+    out: Path | None,
+) -> None:
+    """Bring the results in DB to where scores are kept: Canvas, Moodle, or a page of GitHub's."""
+    from course_utils.grading import gradebook
+    from course_utils.grading.fill import FillError, fill_canvas, fill_moodle
+    from course_utils.grading.github import GithubError, notices, write_step
+
+    if [canvas is not None, moodle is not None, github].count(True) != 1:
+        raise click.UsageError("name one of --canvas FILE, --moodle FILE and --github")
+    lesson = _lesson(lesson) if lesson is not None else None
+    source = canvas or moodle
+    try:
+        with gradebook.Gradebook(db, create=False) as book:
+            results = [one for one in book.results() if lesson in (None, one.assignment)]
+        if source is None:
+            click.echo(notices(results))
+            write_step(results)
+        else:
+            filled = (fill_canvas if canvas else fill_moodle)(source.read_bytes(), results, lesson, column)
+            _write(source, out or source.with_name(f"{source.stem}-graded{source.suffix}"), filled)
+    except (gradebook.GradebookError, GithubError) as error:
+        raise click.ClickException(str(error)) from error
+    except FillError as error:
+        raise click.ClickException(f"{source}: {error}") from error
+    except OSError as error:
+        raise click.ClickException(f"{source}: cannot be read: {error.strerror}") from error
+    if source is None and any(one.score < one.points or one.status != "graded" for one in results):
+        raise click.ClickException("points are missing: the job's summary says where")
+
+
+@course.command()
+@click.argument("lesson")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), default="autograder.zip", show_default=True)
+@click.option("--unsafe", is_flag=True, help="Where Gradescope's container has no sandbox, run learners' code without.")
+def gradescope(lesson: str, out: Path, unsafe: bool) -> None:
+    """Write the autograder of a Gradescope assignment for LESSON, as in `course gradescope 02`."""
+    from course_utils.grading.autograder import AutograderError, Settings, autograder_zip
+    from course_utils.grading.export import replace_file
+
+    settings = Settings(_lesson(lesson), unsafe)
+    try:
+        replace_file(out, autograder_zip(ROOT, settings))
+    except AutograderError as error:
+        raise click.ClickException(str(error)) from error
+    except OSError as error:
+        raise click.ClickException(f"{out}: cannot be written: {error.strerror}") from error
+    click.echo(f"{out}: grades {settings.lesson}. Upload it as the autograder of a programming assignment.")
+
+
+def _lesson(name: str) -> str:
+    from course_utils.grading.identity import UnknownLesson, lesson_called
+
+    try:
+        return lesson_called(name)
+    except UnknownLesson as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _write(source: Path, out: Path, filled: Filled) -> None:
+    """Write the copy of a gradebook, and tell what is in it."""
+    from course_utils.grading.export import replace_file
+
+    if out.exists() and out.samefile(source):
+        raise click.UsageError(f"--out {out}: that is the exported file itself. Name another one.")
+    try:
+        replace_file(out, filled.content)
+    except OSError as error:
+        raise click.ClickException(f"{out}: cannot be written: {error.strerror}") from error
+    for note in filled.notes:
+        click.echo(note)
+    click.echo(f"{filled.cells} scores written to {out}")
 
 
 def _show(results: Sequence[Result]) -> None:

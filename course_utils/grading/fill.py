@@ -12,9 +12,10 @@ from course_utils.grading.identity import platform_number, shown
 from course_utils.grading.sheet import Sheet, SheetError, read_sheet
 from course_utils.grading.submission import Result
 
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
-_PARTICIPANT = re.compile(r"\D*(\d+)")
-_CANVAS_ID = re.compile(r"\s*\(\d+\)$")
+_NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)?")
+_PARTICIPANT = re.compile(r"[^0-9]*([0-9]+)")
+_CANVAS_ID = re.compile(r"\s*\([0-9]+\)$")
+_CANVAS_PERSON = ("ID", "SIS User ID", "SIS Login ID", "Integration ID", "Root Account", "Section")
 _KEPT = ("EX", "N/A")  # Canvas: excused, and not assigned to this student
 
 
@@ -76,7 +77,7 @@ def fill_canvas(data: bytes, results: Sequence[Result], lesson: str | None = Non
     free = [
         (index, _CANVAS_ID.sub("", title))
         for index, title in enumerate(header)
-        if index > header.index("ID") and index not in keys and "read only" not in sheet.text(most, index)
+        if index > header.index("ID") and title not in _CANVAS_PERSON and "read only" not in sheet.text(most, index)
     ]
     columns = [
         _Column(one, index, _value(sheet.text(most, index)), "," in sheet.text(most, index))
@@ -209,8 +210,9 @@ def _fill(sheet: Sheet, people: list[_Person], columns: list[_Column], results: 
                     notes.append(f"{found[0].student}: {found[0].status}. {found[0].reason}")
         notes += [f"{shown(person.name)}: nothing was handed in." for person in people if person.row not in wanted]
         course = max((result.points for result in theirs), default=0.0)
-        if column.points is not None and column.points != course:
-            notes.append(f"{column.lesson}: {course:g} points of the course count as {column.points:g}.")
+        scaled = f"; {course:g} points count as {column.points:g}" if column.points not in (None, course) else ""
+        written = sum(index == column.index for _, index in numbers)
+        notes.append(f"{column.lesson}: {written} scores in the column {sheet.text(0, column.index)!r}{scaled}.")
     if not numbers:
         raise FillError("no student of the results was found in it, so nothing was written:\n  " + "\n  ".join(notes))
     return Filled(sheet.with_numbers(numbers), len(numbers), tuple(notes))

@@ -47,7 +47,7 @@ class Sheet:
         """
         spans = []
         for (row, column), text in numbers.items():
-            if not re.fullmatch(r"\d+(?:[.,]\d+)?", text):
+            if not re.fullmatch(r"[0-9]+(?:[.,][0-9]+)?", text):
                 raise ValueError(f"{text!r} is no plain number")
             if column >= len(self.rows[row]):
                 raise KeyError((row, column))

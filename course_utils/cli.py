@@ -182,8 +182,8 @@ def export(
         with gradebook.Gradebook(db, create=False) as book:
             results = [one for one in book.results() if lesson in (None, one.assignment)]
         if source is None:
-            click.echo(notices(results))
             write_step(results)
+            click.echo(notices(results))
         else:
             filled = (fill_canvas if canvas else fill_moodle)(source.read_bytes(), results, lesson, column)
             _write(source, out or source.with_name(f"{source.stem}-graded{source.suffix}"), filled)

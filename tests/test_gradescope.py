@@ -211,8 +211,9 @@ def test_the_scripts_are_sound():
     setup = (ROOT / "classroom" / "gradescope" / "setup.sh").read_text()
     assert setup.startswith("#!/usr/bin/env bash\n")
     assert "set -euo pipefail" in setup
-    assert '-c "$root/source/constraints.txt" -e "$root/source"' in setup
-    assert "--extra-index-url https://download.pytorch.org/whl/cpu" in setup
+    assert '-c "$root/source/constraints.txt" "$@"' in setup
+    assert "--no-deps --index-url https://download.pytorch.org/whl/cpu torch ||" in setup
+    assert 'pip -e "$root/source"' in setup
 
 
 def test_a_copy_without_the_scripts_is_told(tmp_path, monkeypatch):

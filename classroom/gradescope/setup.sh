@@ -22,11 +22,12 @@ if [ -z "$python" ]; then
 fi
 
 "$python" -m venv "$root/venv"
-# The extra index has PyTorch without CUDA: 200 MB in place of some GB. Where it cannot be reached, PyPI has the other.
-# Installed in place (-e): the sandbox hides folders of the course, and they must not lie inside the libraries.
-"$root/venv/bin/python" -m pip install --disable-pip-version-check --no-cache-dir \
-    --extra-index-url https://download.pytorch.org/whl/cpu \
-    -c "$root/source/constraints.txt" -e "$root/source"
+pip() { "$root/venv/bin/python" -m pip install --disable-pip-version-check --no-cache-dir \
+    -c "$root/source/constraints.txt" "$@"; }
+# This index has PyTorch without CUDA: 200 MB in place of some GB. Where it cannot be reached, PyPI has the other.
+pip --no-deps --index-url https://download.pytorch.org/whl/cpu torch || echo "Taking PyTorch from PyPI instead."
+# In place (-e): the sandbox hides folders of the course, and they must not lie inside the libraries.
+pip -e "$root/source"
 
 # Learner code runs as nobody, who must be able to read the libraries.
 chmod -R a+rX "$root/venv" "$root/source"

@@ -71,6 +71,14 @@ def test_students_of_canvas_are_found_by_login_id_and_name_too(student):
     assert b'""hi""",5,' in fill_canvas(CANVAS, [result(student)]).content
 
 
+def test_columns_that_canvas_only_reads_are_no_place_for_scores():
+    data = CANVAS.replace(b"01 Graph structure (901)", b"Essay (901)").replace(b"Final Score", b"01 Final Score")
+    with pytest.raises(
+        FillError, match=r"no column is called as a lesson .* It has: 'Notes', 'Essay', 'How back[^,]*$"
+    ):
+        fill_canvas(data, [ADA])
+
+
 def test_excused_students_stay_excused():
     filled = fill_canvas(CANVAS, [ADA, EMMY, result("emmy", lesson=SECOND)])
     assert b",EX,N/A," in filled.content

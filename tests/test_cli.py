@@ -15,6 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from course_utils import cli
+from course_utils.grading.gradebook import Gradebook
+from course_utils.grading.submission import Result, Submission
 from tests.test_notebooks import ANSWER, CHECK, write
 
 ROOT = Path(__file__).parents[1]
@@ -150,3 +152,58 @@ def test_what_cannot_be_graded_is_misuse(tmp_path):
     result = run("report", str(no_book), "--out", str(tmp_path / "out"))
     assert result.exit_code == 1
     assert "cannot be used as a gradebook" in result.output
+
+
+@pytest.fixture
+def book(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    with Gradebook(Path("grades.sqlite")) as gradebook:
+        for student, lesson, score in (("ada", "01_graph_structure", 5.0), ("bob", "02_how_backward_works", 6.0)):
+            submission = Submission(student, lesson, f"{student}.ipynb", student)
+            gradebook.add(submission, Result(student, lesson, f"{student}.ipynb", "graded", score, 10.0, 0.1, ()))
+    Path("canvas.csv").write_text(
+        "Student,ID,SIS Login ID,Section,01 (7)\nPoints Possible,,,,10\nA,1,ada,x,\nB,2,bob,x,\n"
+    )
+    Path("moodle.csv").write_text(
+        "Identifier,Full name,Grade,Maximum Grade\nParticipant 1,ada,,10\nParticipant 2,bob,,10\n"
+    )
+    return Path("grades.sqlite")
+
+
+def test_scores_are_filled_into_what_platforms_exported(book):
+    result = run("export", str(book), "--canvas", "canvas.csv")
+    assert result.exit_code == 0, result.output
+    assert Path("canvas-graded.csv").read_text() == Path("canvas.csv").read_text().replace("ada,x,", "ada,x,5")
+    assert result.output.splitlines() == [
+        "B: nothing was handed in.",
+        "01_graph_structure: 1 scores in the column '01 (7)'.",
+        "1 scores written to canvas-graded.csv",
+    ]
+    result = run("export", str(book), "--moodle", "moodle.csv", "--lesson", "02", "--out", "new.csv")
+    assert result.exit_code == 0, result.output
+    assert "Participant 2,bob,6,10" in Path("new.csv").read_text()
+    result = run("export", str(book), "--moodle", "moodle.csv", "--lesson", "01", "--column", "Maximum Grade")
+    assert "ada,,5\n" in Path("moodle-graded.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ((), 2, "name one of --canvas FILE, --moodle FILE and --github"),
+        (("--canvas", "canvas.csv", "--github"), 2, "name one of"),
+        (("--canvas", "missing.csv"), 2, "does not exist"),
+        (("--canvas", "canvas.csv", "--lesson", "77"), 2, "'77' names no single lesson"),
+        (("--canvas", "canvas.csv", "--out", "canvas.csv"), 2, "that is the exported file itself"),
+        (("--canvas", "canvas.csv", "--out", "no/x.csv"), 1, "no/x.csv: cannot be written: No such file"),
+        (("--canvas", "moodle.csv"), 1, "moodle.csv: it is no gradebook of Canvas"),
+        (("--moodle", "moodle.csv"), 1, "moodle.csv: there are results of several lessons. Say which with --lesson"),
+        (("--github",), 1, "GITHUB_STEP_SUMMARY is not set"),
+    ],
+)
+def test_what_cannot_be_exported_is_told(book, monkeypatch, arguments, code, words):
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    before = {path: path.read_bytes() for path in Path().iterdir()}
+    result = run("export", str(book), *arguments)
+    assert result.exit_code == code
+    assert words in " ".join(result.output.split())
+    assert {path: path.read_bytes() for path in Path().iterdir()} == before

@@ -2,7 +2,17 @@
 
 import pytest
 
-from course_utils.grading.identity import Place, assignment_named, assignment_of, shown, student_of
+from course_utils.checks.registry import LESSONS
+from course_utils.grading.identity import (
+    Place,
+    UnknownLesson,
+    assignment_named,
+    assignment_of,
+    lesson_called,
+    platform_number,
+    shown,
+    student_of,
+)
 
 LESSON = "02_how_backward_works"
 
@@ -110,3 +120,33 @@ def test_a_name_for_what_is_no_assignment():
 
 def test_shown_names_can_be_kept():
     assert shown("a\udcff").encode() == b"a\\udcff"
+
+
+@pytest.mark.parametrize(
+    ("student", "path", "number"),
+    [
+        ("Ada Lovelace_12345", "t/class.zip/Ada Lovelace_12345_assignsubmission_file_/nb.ipynb", "12345"),
+        ("Ada_12", "Ada_12_assignsubmission_file_nb.ipynb", "12"),
+        ("lovelaceada_123", "t/c.zip/lovelaceada_LATE_123_456_nb-1.ipynb", "123"),
+        ("ada_12", "t/submitted/ada_12/ps1/nb.ipynb", None),
+        ("eve", "t/class/eve/ada_12_assignsubmission_file_nb.ipynb", None),
+        ("eve_3", "t/eve_3_assignsubmission_file_/ada_12_assignsubmission_file_nb.ipynb", "3"),
+        ("eve", "t/class/eve/lovelaceada_123_456_nb.ipynb", None),
+    ],
+)
+def test_numbers_of_platforms(student, path, number):
+    assert platform_number(student, path) == number
+
+
+def test_the_number_is_found_in_every_name_that_a_platform_made():
+    for path in ("t/c.zip|  Ada  B_12_assignsubmission_file_/nb.ipynb", "t|lovelaceada_123_456_nb.ipynb"):
+        student = student_of(place(path))
+        assert platform_number(student, shown(path.replace("|", "/"))) == student.rpartition("_")[2]
+
+
+def test_lessons_are_called_by_their_beginning():
+    assert lesson_called("02") == lesson_called(LESSON) == LESSON
+    assert [lesson_called(lesson) for lesson in LESSONS] == list(LESSONS)
+    for name in ("", "0", "99", "02_how_backward_works.ipynb"):
+        with pytest.raises(UnknownLesson, match=f"'{name}' names no single lesson of the course: 00_start_here, 01"):
+            lesson_called(name)

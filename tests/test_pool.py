@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 
 from course_utils.checks.registry import LESSONS, exercises
 from course_utils.grading import pool, sandbox
@@ -279,3 +280,13 @@ def test_the_warm_parent_holds_no_exercises() -> None:
     code += "assert not [name for name in sys.modules if name.startswith('course_utils.checks.lessons')]\n"
     code += "from pathlib import Path\nassert len(list(Path('/proc/self/task').iterdir())) == 1"
     subprocess.run([sys.executable, "-c", code], check=True, env=sandbox.child_environment())
+
+
+def test_judges_compute_with_one_thread_as_learners_do() -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        graded([submission("ann", "first_gradient = 8")])
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from course_utils.checks.registry import exercises
 from course_utils.grading.autograded import CHECK, CourseCell, CourseNotebook
+from course_utils.grading.errors import GradingError
 from course_utils.grading.finding import bytes_of
 from course_utils.grading.identity import shown
 from course_utils.grading.reading import content_of
@@ -27,7 +28,7 @@ WAIT_SECONDS = 30  # for formgrader, when it writes
 _CONFIG = "nbgrader_config"
 
 
-class ClassroomError(Exception):
+class ClassroomError(GradingError):
     """An nbgrader course cannot be used as it is. The message says what to change."""
 
 

@@ -12,13 +12,14 @@ from typing import Any
 
 import msgspec
 
+from course_utils.grading.errors import GradingError
 from course_utils.grading.submission import Result
 
 _COLUMNS = ("student", "assignment", "path", "status", "score", "points", "seconds")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-class ExportError(Exception):
+class ExportError(GradingError):
     """Results cannot be written. The message names the file."""
 
 

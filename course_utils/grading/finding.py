@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_utils.grading import archives
+from course_utils.grading.errors import GradingError
 from course_utils.grading.identity import Place, assignment_named, assignment_of, shown, student_of
 from course_utils.grading.reading import MAX_BYTES, content_of
 from course_utils.grading.submission import Submission
@@ -17,7 +18,7 @@ from course_utils.grading.submission import Submission
 SHOWN = 10  # duplicates that one message names
 
 
-class SubmissionError(Exception):
+class SubmissionError(GradingError):
     """What a teacher named cannot be graded as it is. The message says what to change."""
 
 

@@ -9,6 +9,7 @@ from types import TracebackType
 
 import msgspec
 
+from course_utils.grading.errors import GradingError
 from course_utils.grading.submission import ExerciseResult, Result, Submission
 
 APPLICATION = 0x61757467  # "autg", in the file's header: this is a gradebook of the course
@@ -37,7 +38,7 @@ commit;
 _EXERCISES = msgspec.json.Decoder(tuple[ExerciseResult, ...])
 
 
-class GradebookError(Exception):
+class GradebookError(GradingError):
     """A file cannot be used as a gradebook. The message names the file and says what to try."""
 
 

@@ -17,6 +17,10 @@ _ENDING = re.compile(r"(\.ipynb(\.json|\.txt)?|\.zip)$", re.IGNORECASE)
 _EDGES = " _-.,"
 
 
+class UnknownLesson(LookupError):
+    """No lesson is called so. The message lists them all."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a file lies: all parts of its absolute path, and how many of them lead to what the teacher named.
@@ -75,6 +79,28 @@ def student_of(place: Place) -> str:
     around = (_stem(part) for part in reversed(place.parts[: place.start]) if not _lesson_in(part))
     names = (_name(name) for name in (_without_lesson(_stem(place.file)), *around))
     return next((name for name in names if name), "unnamed")
+
+
+def platform_number(student: str, path: str) -> str | None:
+    """Return the number that Canvas or Moodle gave a student of `student_of`; None where the path shows none.
+
+    `path` is the one that a submission shows. A name that merely ends with a number has none.
+    """
+    for part in path.split("/"):
+        moodle, canvas = _MOODLE.fullmatch(part), _CANVAS.fullmatch(part)
+        if moodle and _name(moodle["name"]) == student:
+            return moodle["name"].rpartition("_")[2]
+        if canvas and _name(f"{canvas['name']}_{canvas['id']}") == student:
+            return canvas["id"]
+    return None
+
+
+def lesson_called(name: str) -> str:
+    """Return the lesson of this name, or the one whose name begins so, as with "02". Raises UnknownLesson."""
+    found = [lesson for lesson in LESSONS if lesson.startswith(name)]
+    if len(found) != 1:
+        raise UnknownLesson(f"{name!r} names no single lesson of the course: {', '.join(LESSONS)}")
+    return found[0]
 
 
 def assignment_of(place: Place, named: Iterable[str]) -> str | None:

@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from course_utils.grading import wire
+from course_utils.grading.errors import GradingError
 from course_utils.grading.runner import STOP
 from course_utils.grading.sandbox import Limits, child_environment
 
@@ -22,7 +23,7 @@ START_SECONDS = 120.0
 GRACE_SECONDS = 5.0
 
 
-class ParentFailed(Exception):
+class ParentFailed(GradingError):
     """A warm parent could not be started, or is gone. The message says how."""
 
 

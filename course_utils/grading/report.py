@@ -13,6 +13,7 @@ from pathlib import Path
 from course_utils.checks.exercise import Exercise
 from course_utils.checks.registry import exercises
 from course_utils.checks.show import MARKS, marked
+from course_utils.grading.errors import GradingError
 from course_utils.grading.export import replace_file
 from course_utils.grading.submission import ExerciseResult, Result
 from course_utils.grading.summary import AssignmentSummary, MisconceptionSummary, summarise
@@ -25,7 +26,7 @@ _CLASSES = {"correct": "correct", "incorrect": "incorrect", "error": "error", "n
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-class ReportError(Exception):
+class ReportError(GradingError):
     """A report cannot be written. The message names the file or folder."""
 
 

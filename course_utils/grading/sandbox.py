@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias, get_args
 import msgspec
 
 from course_utils.grading import kernel, landlock, seccomp
+from course_utils.grading.errors import GradingError
 
 # From the strongest. "namespaces" needs root, and its processes run as nobody; "user namespaces" needs a kernel that
 # lets ordinary users make them; "landlock" shares process ids and users with the rest of the machine and relies on
@@ -27,7 +28,7 @@ FILES = 128
 THREADS = 512
 
 
-class NoSandbox(Exception):
+class NoSandbox(GradingError):
     """This machine has no way to run code that nobody trusts. The message says what is missing and what to try."""
 
 

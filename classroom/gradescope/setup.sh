@@ -4,8 +4,8 @@ set -euo pipefail
 root="${AUTOGRADER_ROOT:-/autograder}"
 export DEBIAN_FRONTEND=noninteractive
 
-# The pinned packages need Python 3.11.5 or newer, with venv; the usual base image (Ubuntu 22.04) has 3.10.
-usable() { "$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11, 5))' 2>/dev/null; }
+# The pinned packages need Python 3.11 or newer, with venv; the usual base image (Ubuntu 22.04) has 3.10.
+usable() { "$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 python=""
 for name in python3.12 python3.13 python3.11 python3; do
     if usable "$name"; then

@@ -10,6 +10,7 @@ import textwrap
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from course_utils.grading.gradebook import Gradebook, GradebookError
@@ -53,6 +54,16 @@ def test_a_file_handed_in_again_replaces_the_earlier_one_both_ways(tmp_path):
             assert book.to_grade([one]) == [one]
             book.add(one, result(one, score))
             assert book.results() == [result(one, score)]
+
+
+def test_what_crashed_is_tried_again(tmp_path):
+    with Gradebook(tmp_path / "class.sqlite") as book:
+        one = submission()
+        book.add(one, msgspec.structs.replace(result(one, 0.0), status="crashed"))
+        assert book.to_grade([one]) == [one]
+        book.add(one, result(one))
+        assert book.to_grade([one]) == []
+        assert book.results() == [result(one)]
 
 
 def test_two_writers_at_a_time(tmp_path):

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from course_utils import cli
 from course_utils.checks.registry import exercises
-from course_utils.grading import gradescope, sandbox
+from course_utils.grading import commands, gradescope, sandbox
 from course_utils.grading.autograder import AutograderError, Settings, autograder_zip
 from course_utils.grading.submission import ExerciseResult, Result
 
@@ -150,7 +150,7 @@ def test_a_result_is_there_whatever_breaks(container):
     assert "there is no such file or folder" in run(container)["output"]
     (container / "source" / "assignment.json").write_text("{}")
     assert "Tell your teacher: ValidationError: Object missing required field `lesson`" in run(container)["output"]
-    shutil.rmtree(container / "source" / "course_utils")
+    (container / "source" / "course_utils" / "__init__.py").write_text("raise SystemExit(1)")
     assert "The grader ended before it could tell a result" in run(container)["output"]
 
 
@@ -223,7 +223,7 @@ def test_a_copy_without_the_scripts_is_told(tmp_path, monkeypatch):
     done = CliRunner().invoke(cli.course, ["gradescope", "0", "--out", str(tmp_path / "a.zip")])
     assert done.exit_code == 2
     assert "'0' names no single lesson of the course: 00_start_here, 01_graph" in done.output.replace("\n", " ")
-    monkeypatch.setattr(cli, "ROOT", tmp_path)
+    monkeypatch.setattr(commands, "ROOT", tmp_path)
     done = CliRunner().invoke(cli.course, ["gradescope", "00", "--out", str(tmp_path / "a.zip")])
     assert done.exit_code == 1
     assert not (tmp_path / "a.zip").exists()

@@ -61,7 +61,7 @@ def grade_on_cluster(
             options = {"pure": False, "version": _version()}
             return [client.submit(grade_order, order, timeout, memory, unsafe, **options) for order in orders]
 
-        running = dask.as_completed(send(AHEAD * threads))
+        running = dask.as_completed(send(AHEAD * threads), loop=client.loop)
         for future in running:
             try:
                 answer = future.result()

@@ -91,9 +91,13 @@ class Gradebook:
             raise self._trouble(error) from error
 
     def to_grade(self, submissions: Iterable[Submission]) -> list[Submission]:
-        """Return the submissions without a result, in their order. A file that was changed has none."""
+        """Return the submissions without a result, in their order.
+
+        A file that was changed has none. One that crashed is tried again: somebody may have killed its process.
+        """
+        query = "select student, assignment, digest from results where status <> 'crashed'"
         try:
-            done = set(self._database.execute("select student, assignment, digest from results"))
+            done = set(self._database.execute(query))
         except sqlite3.Error as error:
             raise self._trouble(error) from error
         return [one for one in submissions if (one.student, one.assignment, one.digest) not in done]

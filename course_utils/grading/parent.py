@@ -70,15 +70,10 @@ class WarmParent:
         self._process.kill()
 
     def close(self) -> None:
-        """End the process, and let go of it."""
+        """End the process, and let go of it. It holds nothing that would be lost."""
         self._control.close()
-        if "ready" not in self.__dict__:  # it is importing, and would not notice for seconds
-            self._process.kill()
-        try:
-            self._process.wait(GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._process.kill()
+        self._process.wait()
         if self._process.stderr is not None:
             self._process.stderr.close()
 

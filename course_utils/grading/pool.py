@@ -107,9 +107,7 @@ class Grader:
     def grade(self, submission: Submission, limits: Limits) -> Result:
         """Run a submission and judge what was observed. Raises ParentFailed where no warm parent can be started."""
         started = time.monotonic()
-        wanted = [exercise for exercise in exercises().values() if exercise.lesson == submission.assignment]
-        with self._lock:
-            posed = [self._posed(exercise.id) for exercise in wanted]
+        posed = self.posed(submission.assignment)
         if submission.unreadable or not posed:
             reason = submission.unreadable or f"{submission.assignment!r} is no assignment of this course."
             return result_of(submission, posed, {}, "unreadable", reason, 0.0)
@@ -119,6 +117,11 @@ class Grader:
             made, status, reason = Attempt(), "crashed", f"The grader's own process failed: {error}."
         with self._lock:
             return result_of(submission, posed, made.answers, status, reason, time.monotonic() - started)
+
+    def posed(self, lesson: str) -> list[Posed]:
+        """Return the exercises of a lesson with the cases of this grader: none where it is no lesson."""
+        with self._lock:
+            return [self._posed(one.id) for one in exercises().values() if one.lesson == lesson]
 
     def _attempt(self, submission: Submission, posed: list[Posed], limits: Limits) -> tuple[Attempt, Status, str]:
         """Run a submission. A child that dies is followed by one more, which leaves the deadly exercise to the end."""

@@ -207,3 +207,14 @@ def test_what_cannot_be_exported_is_told(book, monkeypatch, arguments, code, wor
     assert result.exit_code == code
     assert words in " ".join(result.output.split())
     assert {path: path.read_bytes() for path in Path().iterdir()} == before
+
+
+@pytest.mark.parametrize("platform", ["darwin", "win32"])
+def test_elsewhere_than_on_linux_grading_says_what_to_do(platform, tmp_path, monkeypatch):
+    notebook = tmp_path / "x.ipynb"
+    notebook.write_text("{}")
+    monkeypatch.setattr(sys, "platform", platform)
+    done = CliRunner().invoke(cli.course, ["grade", str(notebook), "--unsafe"])
+    assert done.exit_code == 1
+    assert f"this is {platform}. Use a Linux machine, WSL 2" in done.output
+    assert "--unsafe, which gives up the sandbox, needs Linux too" in " ".join(done.output.split())

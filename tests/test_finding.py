@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import tempfile
 import zipfile
 from hashlib import sha256
 from pathlib import Path
@@ -127,17 +128,27 @@ def test_misuse_is_told(tmp_path):
         find([put(tmp_path / "notes.md")])
 
 
-def test_what_may_not_be_read_is_told(tmp_path):
-    path = put(tmp_path / "ada" / f"{LESSON}.ipynb")
-    path.chmod(0)
-    if os.access(path, os.R_OK):
-        pytest.skip("root may read everything")
-    (one,) = find([tmp_path])
-    assert "Permission denied" in one.unreadable
-    (tmp_path / "ada").chmod(0)
-    with pytest.raises(SubmissionError, match="cannot be read"):
-        find([tmp_path])
-    (tmp_path / "ada").chmod(0o755)
+@pytest.fixture
+def ordinary():
+    """Root may read everything: be an ordinary user meanwhile."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(1000)
+    yield
+    os.seteuid(before)
+
+
+def test_what_may_not_be_read_is_told(ordinary):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path = put(folder / "ada" / f"{LESSON}.ipynb")
+        path.chmod(0)
+        (one,) = find([folder])
+        assert "Permission denied" in one.unreadable
+        (folder / "ada").chmod(0)
+        with pytest.raises(SubmissionError, match="cannot be read"):
+            find([folder])
+        (folder / "ada").chmod(0o755)
 
 
 def test_names_that_are_no_text_can_be_kept(tmp_path):

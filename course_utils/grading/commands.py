@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from course_utils.grading.submission import Result, Submission
 
 ROOT = Path(__file__).parents[2]
+_LINUX = (
+    "learners' code is run in forks that Linux keeps in a sandbox, and this is {}. Use a Linux machine, WSL 2 or a "
+    "virtual machine, or name a --scheduler whose workers have Linux. --unsafe, which gives up the sandbox, needs Linux "
+    "too."
+)
 _SHOWN = 500  # rows of the table; --csv has them all
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -114,6 +120,8 @@ _Grade = Callable[[Iterable["Submission"], float, int, bool], Iterable["Result"]
 
 def _here(after: ExitStack, jobs: int) -> _Grade:
     """Return what grades on this machine. Its first warm parent imports PyTorch while this process does."""
+    if sys.platform != "linux":
+        raise GradingError(_LINUX.format(sys.platform))
     from course_utils.grading.parent import WarmParent
 
     parent = WarmParent()

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 _LINUX = (
     "learners' code is run in forks that Linux keeps in a sandbox, and this is {}. Use a Linux machine, WSL 2 or a "
-    "virtual machine, or name a --scheduler whose workers have Linux. --unsafe, which gives up the sandbox, needs Linux "
-    "too."
+    "virtual machine, or name a --scheduler whose workers have Linux. --unsafe, which gives up the sandbox, needs "
+    "Linux too."
 )
 _SHOWN = 500  # rows of the table; --csv has them all
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

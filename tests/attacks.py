@@ -13,9 +13,9 @@ import sys
 from course_utils.grading import wire
 def served():
     frame = sys._getframe()
-    while 'request' not in frame.f_locals:
+    while 'original' not in frame.f_locals:
         frame = frame.f_back
-    return frame.f_locals
+    return dict(frame.f_locals)
 def take_over(seen):
     at = served()
     request = at['request']
@@ -108,7 +108,7 @@ _TROUBLE = {
     "clears its namespace": "get_ipython().user_ns.clear()\n",
     "deletes modules": "import sys\nfor n in [n for n in sys.modules if n.startswith('course')]: del sys.modules[n]\n",
     "fails after each cell": "get_ipython().events.register('post_run_cell', lambda *a: 1 / 0)\n",
-    "prints without end, a while": "for i in range(200_000): print('x' * 1000)\n",
+    "prints without end, a while": "for i in range(20_000): print('x' * 1000)\n",
     "recursion": "def f(): return f()\nf()\n",
     "recursion in C": "x = []\nfor i in range(200_000): x = [x]\nrepr(x)\n",
     "a syntax error": "def\n",

@@ -4,20 +4,21 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from course_utils.grading import pool
 from course_utils.grading.attempt import MAX_TEXT
 from course_utils.grading.judging import MAX_MESSAGE
-from course_utils.grading.pool import grade_all
-from course_utils.grading.submission import Result
+from course_utils.grading.pool import Grader, limits_of
+from course_utils.grading.sandbox import Limits, Mode
+from course_utils.grading.submission import Result, Submission
 from tests import attacks
 from tests.forging import FORGING
-from tests.test_pool import HONEST, ROOT, graded, needs_a_sandbox, submission
+from tests.test_pool import HONEST, ROOT, needs_a_sandbox, submission
 
 pytestmark = needs_a_sandbox
 
@@ -26,6 +27,28 @@ CELLS = {name: attack.cell for name, attack in FORGING.items()} | attacks.AIMED 
 SHOW_LOOT = "\nfirst_gradient = 15 if 'loot' in dir() else 8\n"
 MARK = f"/survivor-{os.getpid()}"
 SURVIVOR = "import os, threading, time\nthreading.Thread(target=time.sleep, args=(99,)).start()\nos.fork()\n"
+
+Grade = Callable[[Iterable[Submission], Limits], dict[str, Result]]
+
+
+@pytest.fixture(scope="module")
+def limits() -> Limits:
+    return limits_of(6, 500_000_000, unsafe=False)
+
+
+@pytest.fixture(scope="module")
+def grade() -> Iterator[Grade]:
+    """Grade, two at a time, in warm parents that all tests here share: to start one takes seconds."""
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as threads:
+        patch.setenv("PYTHONPATH", MARK, prepend=os.pathsep)
+        grader = Grader()
+
+        def run(submissions: Iterable[Submission], limits: Limits) -> dict[str, Result]:
+            results = list(threads.map(lambda one: grader.grade(one, limits), submissions))
+            return {result.student: result for result in results}
+
+        yield run
+        grader.close()
 
 
 @pytest.fixture(scope="module")
@@ -36,19 +59,20 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def marked() -> list[int]:
-    """Return the processes that were started while MARK stood in PYTHONPATH, and those that they forked."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
+def marked() -> dict[int, int]:
+    """Return the processes that were started while MARK stood in PYTHONPATH, and their forks, with their parents."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
         try:
-            found += [int(path.parent.name)] * (MARK.encode() in path.read_bytes())
+            if MARK.encode() in (path / "environ").read_bytes():
+                found[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
     return found
 
 
 @pytest.fixture(scope="module")
-def results(scratch: Path) -> Iterator[dict[str, Result]]:
+def results(grade: Grade, limits: Limits, scratch: Path) -> dict[str, Result]:
     """All attacks in one run, every second one followed by an honest submission."""
     sources = {name: (cell, "") for name, cell in CELLS.items()}
     for name, source in attacks.HARM.items():
@@ -59,14 +83,7 @@ def results(scratch: Path) -> Iterator[dict[str, Result]]:
         tried.append(submission(name, *cells))
         if number % 2 or name in attacks.AIMED:
             tried.append(submission(f"after {name}", *HONEST))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", MARK, prepend=os.pathsep)
-        every = grade_all(tried, jobs=2, timeout=6, memory=500_000_000)
-        made = {(first := next(every)).student: first}
-        assert marked(), "the mark that survivors would be found by"
-        made |= {result.student: result for result in every}
-    assert len(made) == len(tried)
-    yield made
+    return grade(tried, limits)
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -83,18 +100,34 @@ def test_a_submission_does_not_reach(name: str, results: dict[str, Result]) -> N
     assert results[name].exercises[0].outcome == "correct", "it got loot"
 
 
-def test_who_forges_is_judged_or_found_out(results: dict[str, Result]) -> None:
-    """So these attacks do speak to the controller, and are not merely written wrongly."""
-    assert "was None" not in results["forge in the right form"].reason
-    assert "an answer came to another question" in results["forge with an old token"].reason
-    assert {"message", "nobody asked"} & {"message"}
+def test_who_forges_speaks_to_the_controller(results: dict[str, Result]) -> None:
+    """So these attacks are not merely written wrongly."""
+    refused = ("an answer came to another question", "a message came that nobody asked for")
+    for name in ("forge in the right form", "forge in advance", "forge with an old token"):
+        assert any(reason in results[name].reason for reason in refused), name
+    assert "what came is no message" in results["frames that are none"].reason
     assert "at most 4,000,000 are read" in results["frames without end"].reason
-    assert "no observation" in results["deep nesting"].reason
-    lie = results["an array that lies"].exercises[1].messages[0]
-    assert "has shape (1099511627776, 1099511627776)" in lie
-    assert len(results["a shape without end"].exercises[1].messages[0]) == MAX_MESSAGE
-    assert len(results["a long excuse"].exercises[1].messages[0]) == MAX_TEXT
-    assert any("too large" in message for message in results["a mountain of nothing"].exercises[1].messages)
+    assert "what came is no observation" in results["deep nesting"].reason
+    messages = {name: results[name].exercises[1].messages for name in attacks.AIMED}
+    assert "has shape (1099511627776, 1099511627776)" in messages["an array that lies"][0]
+    assert "The check itself failed" in messages["an array of another size"][0]
+    assert len(messages["a shape without end"][0]) == MAX_MESSAGE
+    assert len(messages["a long excuse"][0]) == MAX_TEXT
+    assert "together too large to be judged" in messages["a mountain of nothing"][-1]
+    assert "is None" in messages["empty what restores"][0]
+
+
+def test_only_those_who_forge_or_leave_are_reported_as_crashed(results: dict[str, Result]) -> None:
+    """The others end as anybody's wrong answer does, and are told what is wrong with it."""
+    crashed = {name for name, result in results.items() if result.status == "crashed"}
+    forged = ("forge in the right form", "forge in advance", "forge with an old token", "deep nesting")
+    frames = (
+        "frames that are none",
+        "frames without end",
+        "frames on the pipe, early",
+        "frames on the pipe, when asked",
+    )
+    assert crashed == {*forged, *frames, "leave at once", "leave when asked", "patch isinstance"}
 
 
 def test_everybody_after_an_attack_is_graded_as_ever(results: dict[str, Result]) -> None:
@@ -111,32 +144,27 @@ def test_nothing_was_written(results: dict[str, Result], scratch: Path) -> None:
 
 def test_no_process_survives(results: dict[str, Result]) -> None:
     assert results["survivor"].status == "timeout"
-    assert not marked()
+    assert set(marked().values()) == {os.getpid()}, "only warm parents are left"
 
 
 @pytest.mark.parametrize("mode", ["user namespaces", "landlock"])
-def test_the_weaker_sandboxes_hold_too(mode: str, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "choose", lambda: mode)
+def test_the_weaker_sandboxes_hold_too(mode: Mode, grade: Grade, scratch: Path) -> None:
     sources = {name: source.format(root=str(ROOT), scratch=str(scratch)) for name, source in attacks.HARM.items()}
     tried = [submission(name, source, SHOW_LOOT) for name, source in sources.items()]
-    results = graded([*tried, submission("honest", *HONEST)], jobs=1)
+    results = grade([*tried, submission("honest", *HONEST)], Limits(mode, 6, 500_000_000))
     assert results.pop("honest").score == 2
     assert {name: result.score for name, result in results.items()} == dict.fromkeys(attacks.HARM, 1)
 
 
-def test_without_a_sandbox_the_same_code_reaches_it(scratch: Path) -> None:
+def test_without_a_sandbox_the_same_code_reaches_it(grade: Grade, tmp_path: Path) -> None:
     """So the sandbox is what stops it, and not a mistake in the attack."""
     tried = [
-        submission(name, source.format(root=str(ROOT), scratch=str(scratch / "unsafe")), SHOW_LOOT)
+        submission(name, source.format(root=str(ROOT), scratch=str(tmp_path)), SHOW_LOOT)
         for name, source in attacks.HARM.items()
         if name in attacks.REACHED
     ]
-    (scratch / "unsafe").mkdir()
-    (scratch / "unsafe" / "grades.sqlite").write_text("everybody's")
-    results = graded(tried, jobs=1, unsafe=True)
-    (scratch / "unsafe" / "evil").unlink()
-    (scratch / "unsafe" / "grades.sqlite").unlink()
-    (scratch / "unsafe").rmdir()
+    (tmp_path / "grades.sqlite").write_text("everybody's")
+    results = grade(tried, Limits("none", 20, 500_000_000))
     assert {name for name, result in results.items() if result.exercises[0].outcome == "incorrect"} == attacks.REACHED
 
 
@@ -175,17 +203,17 @@ def test_usual_graders_do_not_survive(name: str, naive: dict[str, Any]) -> None:
 
 def test_at_least_40_attacks_are_shown_to_work_without_these_defences() -> None:
     assert len(FORGING) + len(attacks.REACHED) + len(attacks.DEADLY) >= 80
-    assert not set(FORGING) & set(attacks.HARM) | set(attacks.AIMED) & set(attacks.TROUBLE)
+    assert len(CELLS) == len(FORGING) + len(attacks.AIMED) + len(attacks.TROUBLE), "two have one name"
 
 
-def test_what_ends_or_exhausts_its_process_ends_only_that() -> None:
+def test_what_ends_or_exhausts_its_process_ends_only_that(grade: Grade) -> None:
     results = {}
     for seconds in (6, 30):  # a busy machine takes seconds to fill memory
         every = []
         for name, (source, statuses) in attacks.ENDING.items():
             if (statuses == {"memory"}) == (seconds == 30):
                 every += [submission(name, source), submission(f"after {name}", *HONEST)]
-        results |= graded(every, timeout=seconds, memory=300_000_000)
+        results |= grade(every, limits_of(seconds, 300_000_000, unsafe=False))
     assert "was stopped" in results["memory, touched"].reason
     for name, (_, statuses) in attacks.ENDING.items():
         assert results[name].status in statuses, (name, results[name])
@@ -224,7 +252,7 @@ def forged(request):
 """
 
 
-def test_who_takes_over_the_child_can_forge_behaviour_but_not_numbers() -> None:
+def test_who_takes_over_the_child_can_forge_behaviour_but_not_numbers(grade: Grade, limits: Limits) -> None:
     lesson = "08_intermediate_gradients"
     sources = {
         "honest": (_SALIENCY.replace("    found(model", "    (model").format(forge="pass"),),
@@ -235,7 +263,7 @@ def test_who_takes_over_the_child_can_forge_behaviour_but_not_numbers() -> None:
                           _SALIENCY.format(forge="take_over(forged)")),
     }  # fmt: skip
     tried = [submission(name, attacks.SERVED, *cells, assignment=lesson) for name, cells in sources.items()]
-    results = graded(tried, jobs=1)
+    results = grade(tried, limits)
     scores = {name: next(row for row in result.exercises if row.id == "saliency") for name, result in results.items()}
     assert {name: row.score for name, row in scores.items()} == {
         **{"honest": 3, "twice": 0, "other numbers": 0},

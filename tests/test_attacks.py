@@ -221,6 +221,33 @@ def test_what_ends_or_exhausts_its_process_ends_only_that(grade: Grade) -> None:
         assert results[f"after {name}"].score == 2, name
 
 
+_ALL_THREADS = """
+import threading, time
+threading.stack_size(32768)
+try:
+    while True: threading.Thread(target=time.sleep, args=(99,), daemon=True).start()
+except RuntimeError: pass
+time.sleep(2)
+"""
+_ONE_THREAD = """
+import threading
+def slope(x):
+    got = []
+    thread = threading.Thread(target=lambda: got.append(3 * x.detach() ** 2))
+    thread.start(), thread.join()
+    return got[0]
+"""
+
+
+def test_who_takes_all_threads_leaves_the_neighbour_its_own(grade: Grade, limits: Limits) -> None:
+    if limits.mode == "landlock" and os.geteuid() != 0:
+        pytest.skip("all submissions run as this user here, whose threads are counted together")
+    neighbours = [submission(f"{n}", "import time\ntime.sleep(0.3)", _ONE_THREAD) for n in range(6)]
+    results = grade([submission("greedy", _ALL_THREADS), *neighbours], limits)
+    assert results.pop("greedy").score == 0
+    assert {result.score for result in results.values()} == {1}
+
+
 # What SECURITY.md says does not hold. Where a change makes these harder, it has to be said there.
 
 _SALIENCY = """

@@ -17,8 +17,8 @@ from course_utils.grading import kernel, landlock, seccomp
 from course_utils.grading.errors import GradingError
 
 # From the strongest. "namespaces" needs root, and each of its children runs as a user of its own; "user namespaces"
-# needs a kernel that lets ordinary users make them; "landlock" shares process ids and users with the rest of the machine
-# and relies on Landlock and the filter alone; "none" limits time and memory, and nothing else.
+# needs a kernel that lets ordinary users make them; "landlock" shares process ids with the rest of the machine, without
+# root its user too, and relies on Landlock and the filter alone; "none" limits time and memory, and nothing else.
 Mode: TypeAlias = Literal["namespaces", "user namespaces", "landlock", "none"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 

@@ -1,80 +1,114 @@
-"""Cells that attack a grader. Each defines a wrong `slope`, and tries to be given its point, or to do harm.
+"""Cells that attack this grader, reach for what is not theirs, or end their process. tests/forging.py holds more.
 
-`FORGING` ones try to have a wrong answer scored; `HARM` ones to reach what is not theirs: those leave what they got in
-`loot`. `ENDING` ones end or exhaust the process, with the statuses that are right for them.
+`AIMED` ones take over the child that runs them, and forge; `TROUBLE` must not disturb. Both define a wrong `slope`.
+`HARM` tries to reach what is not its own, and leaves what it got in `loot`. `ENDING` ones end or exhaust their process,
+with the statuses that are right for them.
 """
 
-WRONG = "def slope(x):\n    return x * 0 - 1\n"
-RIGHT = "first_gradient = 8\ndef slope(x):\n    return 3 * x.detach() ** 2\n"
+from tests.forging import complete
 
-# Those in NAIVE succeed where the cells run in the process that judges: a test shows it.
-NAIVE = {
-    "patch the judge": "import course_utils.checks.examine as e\nfrom course_utils.checks.exercise import Verdict\n"
-    "e.judge = lambda exercise, *rest: Verdict(exercise.id, 'correct', exercise.points)\n",
-    "patch all": "import builtins\nbuiltins.all = lambda *anything: True\n",
-    "patch a lesson": "import course_utils.checks.lessons.lesson_00 as l\n"
-    "from course_utils.checks.exercise import Finding\n"
-    "l.right_value = lambda *rest: Finding('value', True)\nl.close = lambda *rest: True\n",
-    "patch what close calls": "import course_utils.checks.compare as c\nc.close = lambda *rest: True\n"
-    "import course_utils.checks.lessons.lesson_00 as l\nl.close = c.close\n"
-    "l.right_value.__code__ = (lambda *rest: l.Finding('value', True)).__code__\n"
-    "l.right_value.__globals__['l'] = l\n",
-    "change the exercise": "import gc\nfrom course_utils.checks.exercise import Exercise\n"
-    "import course_utils.checks.registry as r\nr.exercises()\n"
-    "for thing in gc.get_objects():\n    if type(thing) is Exercise:\n"
-    "        object.__setattr__(thing, 'judge', lambda case, seen: [])\n",
-    "patch autograd.grad": "import torch\ntorch.autograd.grad = lambda y, x, *rest: (x.detach() * 0 - 1,)\n",
-    "the oracle as the answer": "import sys\n"
-    "def slope(x):\n    frame = sys._getframe()\n    while 'exercise' not in frame.f_locals:\n"
-    "        frame = frame.f_back\n"
-    "    object.__setattr__(frame.f_locals['exercise'], 'judge', lambda case, seen: [])\n    return None\n",
+# What the child's own loop holds: its socket, the request with its token, what it sends with, and what restores.
+SERVED = """
+import sys
+from course_utils.grading import wire
+def served():
+    frame = sys._getframe()
+    while 'original' not in frame.f_locals:
+        frame = frame.f_back
+    return dict(frame.f_locals)
+def take_over(seen):
+    at = served()
+    request = at['request']
+    while True:
+        at['send'](at['line'], wire.Seen(request.token, seen(request)))
+        request = at['receive'](at['line'], wire.Request)
+"""
+_AIMED = {
+    "forge in the right form": """
+import msgspec
+def slope(x):
+    at = served()
+    at['send'](at['line'], wire.Seen(at['request'].token, msgspec.msgpack.encode({'returned': True, 'x': True})))
+    return 1
+""",
+    "forge in advance": """
+at = served()
+for message in (wire.Ran(at['request'].token), wire.Tried(at['request'].token, True)):
+    at['send'](at['line'], message)
+""",
+    "forge with an old token": """
+at = served()
+token = at['request'].token
+def slope(x):
+    at['send'](at['line'], wire.Seen(token, b'\\x80'))
+""",
+    "frames that are none": """
+import os
+for fd in range(3, 64):
+    try: os.write(fd, b'\\0\\0\\0\\x05\\x90' + b'x' * 40)
+    except OSError: pass
+""",
+    "frames without end": """
+import os
+def slope(x):
+    for fd in range(3, 64):
+        try: os.write(fd, b'\\xff\\xff\\xff\\xff')
+        except OSError: pass
+    return x
+""",
+    "deep nesting": """
+def slope(x): take_over(lambda request: b'\\x91' * 100000 + b'\\xc0')
+""",
+    "an array that lies": """
+from course_utils.checks import data
+lie = {'returned': data.Array((2**40, 2**40), 'float32', b''), 'x': None, 'grad': None}
+def slope(x): take_over(lambda request: data.encode(lie))
+""",
+    "an array of another size": """
+from course_utils.checks import data
+def slope(x):
+    take_over(lambda request: data.encode({'returned': data.Array(x.shape, 'float32', b''), 'x': None, 'grad': None}))
+""",
+    "a shape without end": """
+from course_utils.checks import data
+lie = {'returned': data.Array((1,) * 600_000, 'float32', b''), 'x': None, 'grad': None}
+def slope(x): take_over(lambda request: data.encode(lie))
+""",
+    "a mountain of nothing": """
+mountain = b'\\x81\\xa8returned\\xdd\\x00\\x28\\x00\\x00' + b'\\x80' * 0x280000
+def slope(x): take_over(lambda request: mountain)
+""",
+    "a long excuse": """
+class Long:
+    def __call__(self, x): return x
+    @property
+    def __signature__(self):
+        at = served()
+        at['send'](at['line'], wire.Tried(at['request'].token, True, 'x' * 3_900_000))
+        at['receive'](at['line'], wire.Request)
+slope = Long()
+""",
+    "empty what restores": """
+original = served()['original']
+original._holders, original._identities, original._functions, original._parts = [], [], [], []
+torch.Tensor.detach = lambda self: self
+import course_utils.checks.data as d
+d.Array.of = lambda tensor: None
+""",
 }
-OTHERS = {
-    "patch observe": "import course_utils.checks.examine as e\ne.observe = lambda *rest: ({'returned': 0}, [])\n",
+AIMED = {name: complete(SERVED + source) for name, source in _AIMED.items()}
+
+_TROUBLE = {
     "patch encode": "import course_utils.checks.data as d\nd.encode = lambda value: b'\\xc0'\n",
-    "patch the observer": "import sys\nfor n, m in list(sys.modules.items()):\n"
-    "    if 'observing.lesson_00' in n:\n        m.slope = lambda answer, case: {'returned': None}\n",
-    "a tensor of one's own": "import torch\nclass Yes(torch.Tensor):\n    @classmethod\n"
-    "    def __torch_function__(cls, f, types, args=(), kwargs=None):\n        return True\n"
-    "def slope(x):\n    return torch.zeros(3).as_subclass(Yes)\n",
-    "an equal of everything": "class Yes(float):\n    def __eq__(self, other): return True\n"
-    "    __hash__ = None\ndef slope(x):\n    return Yes(1)\n",
-    "a function mode that stays": "import torch\nfrom torch.overrides import TorchFunctionMode\n"
-    "class M(TorchFunctionMode):\n"
-    "    def __torch_function__(self, f, types, args=(), kwargs=None):\n        return torch.zeros(1)\n"
-    "M().__enter__()\n",
-    "input transformers": "get_ipython().input_transformers_post.append(lambda lines: ['slope = 1\\n'])\n",
-    "the display hook": "import sys\nsys.displayhook = lambda value: None\n"
-    "get_ipython().display_formatter.format = lambda *a, **k: ({}, {})\n",
-    "events of the shell": "get_ipython().events.register('post_run_cell', lambda *a: 1 / 0)\n",
     "patch isinstance": "import builtins\nbuiltins.isinstance = lambda *a: True\n",
-    "patch while observed": "import torch\ndef slope(x):\n    torch.Tensor.detach = lambda self: self\n    return x\n",
-    "a new name in the course": "import course_utils.checks.data as d\nd.len = lambda x: 0\nd.type = lambda x: int\n",
-    "shadow a method": "import torch\ntorch.Tensor.pow = torch.Tensor.__pow__ = lambda self, n: self\n"
-    "torch.Tensor.clone = lambda self: self\n",
-    "frames on the socket, early": "import os\nfor fd in range(3, 64):\n"
-    "    try: os.write(fd, b'\\0\\0\\0\\x05\\x90' + b'x' * 40)\n"
-    "    except OSError: pass\n",
-    "frames on the socket, when asked": "import os\ndef slope(x):\n    for fd in range(3, 64):\n"
-    "        try: os.write(fd, b'\\xff\\xff\\xff\\xff')\n        except OSError: pass\n    return x\n",
-    "forge in the right form": "import os, sys, msgspec\ndef slope(x):\n"
-    "    frame = sys._getframe()\n    while 'request' not in frame.f_locals:\n        frame = frame.f_back\n"
-    "    send, line, request = (frame.f_locals[n] for n in ('send', 'line', 'request'))\n"
-    "    from course_utils.grading import wire\n"
-    "    send(line, wire.Seen(request.token, msgspec.msgpack.encode({'returned': True, 'x': True})))\n    return 1\n",
-    "deep nesting": "import sys\ndef slope(x):\n    frame = sys._getframe()\n"
-    "    while 'request' not in frame.f_locals:\n        frame = frame.f_back\n"
-    "    send, line, request = (frame.f_locals[n] for n in ('send', 'line', 'request'))\n"
-    "    from course_utils.grading import wire\n"
-    "    send(line, wire.Seen(request.token, b'\\x91' * 100000 + b'\\xc0'))\n",
     "raises in __str__": "class E(Exception):\n    def __str__(self): raise SystemExit\ndef slope(x): raise E\n",
     "raises KeyboardInterrupt": "def slope(x): raise KeyboardInterrupt\n",
     "returns a huge tensor": "import torch\ndef slope(x): return torch.zeros(3_900_000)\n",
-    "closes the streams": "import sys, os\nsys.stdout.close()\nsys.stderr = None\ndel sys.stdin\n",
+    "deletes the streams": "import sys\nsys.stdout.close()\nsys.stderr = None\ndel sys.stdin\n",
     "clears its namespace": "get_ipython().user_ns.clear()\n",
-    "deletes modules": "import sys\nfor n in list(sys.modules):\n"
-    "    if n.startswith('course_utils'): del sys.modules[n]\n",
-    "prints without end, a while": "for i in range(200_000): print('x' * 1000)\n",
+    "deletes modules": "import sys\nfor n in [n for n in sys.modules if n.startswith('course')]: del sys.modules[n]\n",
+    "fails after each cell": "get_ipython().events.register('post_run_cell', lambda *a: 1 / 0)\n",
+    "prints without end, a while": "for i in range(20_000): print('x' * 1000)\n",
     "recursion": "def f(): return f()\nf()\n",
     "recursion in C": "x = []\nfor i in range(200_000): x = [x]\nrepr(x)\n",
     "a syntax error": "def\n",
@@ -82,6 +116,7 @@ OTHERS = {
     "a thread": "import threading, time\nthreading.Thread(target=time.sleep, args=(100,)).start()\n",
     "a loop": "while True: pass\n",
 }
+TROUBLE = {name: complete(source) for name, source in _TROUBLE.items()}
 
 # Each leaves in `loot` what it got; where it got nothing, `loot` is not defined.
 HARM = {
@@ -143,4 +178,20 @@ ENDING = {
         "f = open('/tmp/x', 'wb')\nwhile True: f.write(bytes(10_000_000))\n",
         {"graded", "crashed"},
     ),
+    "a limit that is taken away": (
+        "import signal\nsignal.setitimer = lambda *a: (0.0, 0.0)\n"
+        "signal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True: pass\n",
+        {"timeout"},
+    ),
+    "recursion without a limit": (
+        "import sys\nsys.setrecursionlimit(10**9)\ndef f(*a): return list(map(f, [1]))\nf()\n",
+        {"crashed"},
+    ),
 }
+
+# Those of ENDING that end, hang or fill a process that runs them naively: tests/naive.py shows it. Not shown there are
+# the fork bomb and the disk, which would harm this machine, and memory that takes its time or is refused at once.
+DEADLY = (
+    *("os._exit", "abort", "a segmentation fault", "hang up", "a loop that swallows", "memory, slowly", "threads"),
+    *("a limit that is taken away", "recursion without a limit"),
+)

@@ -19,6 +19,12 @@ from course_utils.grading.parent import GRACE_SECONDS, WarmParent
 from course_utils.grading.sandbox import Limits
 from course_utils.grading.submission import Cell, Submission
 
+# What one child may have observed, in bytes. The observations of all right answers of a lesson are a tenth of it.
+# Empty dicts take 1 byte on the wire and 72 here: without this limit a child could fill the controller's memory.
+MAX_SEEN = 4_000_000
+MAX_TEXT = 4000
+TOO_MUCH = "the observations of this notebook are together too large to be judged"
+
 Kind = TypeVar("Kind")
 
 
@@ -97,6 +103,7 @@ class _Talk:
 
     line: socket.socket
     end: float
+    left: int = MAX_SEEN
 
     def ask(self, question: wire.Request, kind: type[Kind]) -> Kind:
         if wire.unasked(self.line) and self.line.recv(1, socket.MSG_PEEK):
@@ -131,16 +138,17 @@ def _converse(
 def _observed(talk: _Talk, answer: Answered, item: Posed, seconds: float) -> Iterator[None]:
     exercise = item.exercise
     tried = talk.ask(wire.Try(_token(), exercise.id, exercise.lesson, exercise.call, seconds), wire.Tried)
-    answer.attempted, answer.problem = tried.attempted, tried.problem
+    answer.attempted, answer.problem = tried.attempted, tried.problem[:MAX_TEXT]
     yield
     if not tried.attempted or tried.problem:
         return
     for name, given in item.cases:
         seed = secrets.randbelow(2**31)  # not the cases' own
         seen = talk.ask(wire.Observe(_token(), name, given, seed, seconds), wire.Seen)
-        answer.seen.append(_decoded(seen.seen))
-        answer.warnings |= dict.fromkeys(seen.warnings[:10])
-        answer.changed |= dict.fromkeys(seen.changed[:10])
+        talk.left -= len(seen.seen)
+        answer.seen.append(_decoded(seen.seen) if talk.left >= 0 else Raised("TooLarge", TOO_MUCH))
+        answer.warnings |= dict.fromkeys(text[:MAX_TEXT] for text in seen.warnings[:10])
+        answer.changed |= dict.fromkeys(name[:MAX_TEXT] for name in seen.changed[:10])
         yield
         if isinstance(answer.seen[-1], TimedOut):
             return

@@ -73,7 +73,7 @@ class Original:
                 changed.append("the stack of torch function modes")
         while torch._C._len_torch_dispatch_stack():
             changed.append("the stack of torch dispatch modes")
-            torch._C._pop_torch_dispatch_stack()
+            torch._C._pop_torch_dispatch_stack(None)
         return list(dict.fromkeys(changed))
 
     def _differences(self) -> Iterator[tuple[Any, str]]:

@@ -13,6 +13,8 @@ from course_utils.grading.sandbox import Limits
 from course_utils.grading.submission import ExerciseResult, Result, Status, Submission
 
 JUDGE_SECONDS = 20.0
+# Messages name what was observed, which a child may have made long. All of them are kept, and shown on pages.
+MAX_MESSAGE = 10_000
 
 _CHANGED = "Your code changed {} while it was being checked. Answers are observed with PyTorch as it is."
 _UNREACHED = "This exercise could not be checked: {}"
@@ -103,6 +105,6 @@ def _row(exercise: Exercise, verdict: Verdict, seconds: float) -> ExerciseResult
         float(verdict.score),
         float(exercise.points),
         verdict.misconceptions,
-        verdict.messages,
+        tuple(message[:MAX_MESSAGE] for message in verdict.messages),
         round(seconds, 4),
     )

@@ -16,13 +16,14 @@ import msgspec
 from course_utils.grading import kernel, landlock, seccomp
 from course_utils.grading.errors import GradingError
 
-# From the strongest. "namespaces" needs root, and its processes run as nobody; "user namespaces" needs a kernel that
-# lets ordinary users make them; "landlock" shares process ids and users with the rest of the machine and relies on
-# Landlock and the filter alone; "none" limits time and memory, and nothing else.
+# From the strongest. "namespaces" needs root, and each of its children runs as a user of its own; "user namespaces"
+# needs a kernel that lets ordinary users make them; "landlock" shares process ids with the rest of the machine, without
+# root its user too, and relies on Landlock and the filter alone; "none" limits time and memory, and nothing else.
 Mode: TypeAlias = Literal["namespaces", "user namespaces", "landlock", "none"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 NOBODY = 65534
+FIRST_USER = 1_900_000_000  # and 16 million more: no system gives these ids to anybody
 DISK_BYTES = 64_000_000
 FILES = 128
 THREADS = 512
@@ -125,9 +126,7 @@ def enter(limits: Limits, keep: Iterable[int]) -> None:
         _empty_root(limits)
     _close_all_but(keep)
     if limits.mode == "namespaces" or (limits.mode == "landlock" and os.geteuid() == 0):
-        os.setgroups([])
-        os.setresgid(NOBODY, NOBODY, NOBODY)
-        os.setresuid(NOBODY, NOBODY, NOBODY)
+        _become_a_stranger()
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     _limit(limits, space)
     if limits.mode == "none":
@@ -138,6 +137,21 @@ def enter(limits: Limits, keep: Iterable[int]) -> None:
         hidden = [Path(path) for path in limits.hidden]
         landlock.restrict(path for path in limits.readable if not any(other.is_relative_to(path) for other in hidden))
     seccomp.install()
+
+
+def _become_a_stranger() -> None:
+    """Take a user id that no other process has: threads are counted by user, and neighbours would share the limit."""
+    own = FIRST_USER + int.from_bytes(os.urandom(3), "big")
+    os.setgroups([])
+    for user in (own, NOBODY):  # some containers know the usual ids only
+        try:
+            os.setresgid(user, user, user)
+            os.setresuid(user, user, user)
+        except OSError:
+            if user == NOBODY:
+                raise
+        else:
+            return
 
 
 def _empty_root(limits: Limits) -> None:

@@ -3,8 +3,11 @@
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+BROWSER = "tests/browser/"
 
 _SCRATCH = Path(tempfile.mkdtemp(prefix="course-tests-"))
 
@@ -17,6 +20,26 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Let each notebook start without progress, as `course build` does."""
     if item.path.suffix == ".ipynb":
         os.environ["COURSE_PROGRESS"] = str(_SCRATCH / f"{item.path.parent.name}-{item.path.stem}.sqlite")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Extend --dist loadfile, a file at a time for each worker: all tests in the browser count as one file.
+
+    So they share one JupyterLab and one browser. The order is that of the collection: the browser's tests, the longest,
+    begin, and the notebooks end, each of them short. Left to itself xdist begins with the files of most tests, and one
+    worker waits at the end for the other's few slow ones.
+    """
+    if config.option.dist != "loadfile":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return BROWSER if nodeid.startswith(BROWSER) else nodeid.partition("::")[0]
+
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -56,13 +56,19 @@ def test_imports_run_one_way(module):
 
 
 def loaded_by(code: str) -> set[str]:
+    """Return the top-level modules that a new process has loaded after running `code`."""
+    return loaded_in_turn(code)[-1]
+
+
+def loaded_in_turn(code: str) -> list[set[str]]:
+    """Return what was loaded wherever `code` printed `*sys.modules`, and at its end."""
     done = subprocess.run(
         [sys.executable, "-c", f"import sys, torch\n{code}\nprint(*sys.modules)"],
         capture_output=True,
         text=True,
         check=True,
     )
-    return {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()}
+    return [{name.partition(".")[0] for name in line.split()} for line in done.stdout.splitlines() if " torch " in line]
 
 
 HEAVY = {
@@ -89,9 +95,11 @@ def test_checking_and_tracing_load_nothing_heavy():
 
 
 def test_measuring_memory_loads_nothing_heavy():
-    code = "from course_utils import memory, plot\nmemory(lambda: torch.ones(1)).merged(1)"
-    assert not loaded_by(code) & HEAVY
-    assert "matplotlib" in loaded_by(f"{code}\nplot(memory(lambda: torch.ones(1)))")
+    code = "from course_utils import memory, plot\nfound = memory(lambda: torch.ones(1))\nfound.merged(1)\n"
+    code += "print(*sys.modules)\nplot(found)"
+    before, after = loaded_in_turn(code)
+    assert not before & HEAVY
+    assert "matplotlib" in after
 
 
 def test_the_sandbox_half_loads_no_judge():

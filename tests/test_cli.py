@@ -1,5 +1,6 @@
 """The command `course`."""
 
+import copy
 import json
 import os
 import shutil
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from course_utils import cli
+from course_utils import cli, notebooks
 from course_utils.grading.gradebook import Gradebook
 from course_utils.grading.submission import Result, Submission
 from tests.test_notebooks import ANSWER, CHECK, write
@@ -24,6 +25,17 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture
 def small_course(tmp_path, monkeypatch) -> Path:
+    """A course of a lesson and a master. A notebook that ran before, with the same bytes, gives what it gave then."""
+    known = {}
+    execute = notebooks.run
+
+    def run_once(path: Path) -> object:
+        key = path, path.read_bytes()
+        if key not in known:
+            known[key] = execute(path)
+        return copy.deepcopy(known[key])
+
+    monkeypatch.setattr(notebooks, "run", run_once)
     monkeypatch.setattr(cli, "ROOT", tmp_path)
     write(tmp_path / "notebooks" / "00_a.ipynb", "3 + 4")
     write(tmp_path / "solutions" / "00_a.ipynb", "from course_utils import check", ANSWER, CHECK)
@@ -34,7 +46,7 @@ def run(*arguments):
     return CliRunner().invoke(cli.course, arguments)
 
 
-def test_build_writes_then_finds_nothing_to_do(small_course):
+def test_build_writes_then_finds_nothing_to_do_and_fails_for_what_was_edited(small_course):
     first = run("build")
     assert first.exit_code == 0
     assert "wrote: notebooks/00_a.ipynb" in first.output
@@ -42,9 +54,6 @@ def test_build_writes_then_finds_nothing_to_do(small_course):
     assert "3 notebooks built, 0 changed." in run("build").output
     assert run("build", "--check").exit_code == 0
 
-
-def test_build_check_fails_and_writes_nothing(small_course):
-    run("build")
     released = small_course / "exercises" / "00_a.ipynb"
     edited = released.read_bytes().replace(b"...", b"8")
     released.write_bytes(edited)

@@ -29,26 +29,42 @@ def write(path: Path, *cells) -> Path:
     return path
 
 
+def small_course(root: Path) -> Path:
+    """Make a small course: a lesson and a master."""
+    write(root / "notebooks" / "00_a.ipynb", ("# A title",), "x = 3", "print(x)\nx", ("## More",), "", "x + 1")
+    write(root / "solutions" / "00_a.ipynb", "from course_utils import check", ("## 1. One",), ANSWER, CHECK)
+    return root
+
+
 @pytest.fixture
 def course(tmp_path) -> Path:
-    """A small course: a lesson and a master."""
-    write(tmp_path / "notebooks" / "00_a.ipynb", ("# A title",), "x = 3", "print(x)\nx", ("## More",), "", "x + 1")
-    write(tmp_path / "solutions" / "00_a.ipynb", "from course_utils import check", ("## 1. One",), ANSWER, CHECK)
-    return tmp_path
+    """A small course of a test's own."""
+    return small_course(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> dict[Path, bytes]:
+    """The small course after one build, written."""
+    built = notebooks.build(small_course(tmp_path_factory.mktemp("built")))
+    notebooks.write(built)
+    return built
+
+
+def folder_of(built: dict[Path, bytes]) -> Path:
+    return next(iter(built)).parents[1]
 
 
 def contents(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
-def test_build_executes_normalises_and_releases(course):
-    built = notebooks.build(course)
+def test_build_executes_normalises_and_releases(built):
+    course = folder_of(built)
     assert sorted(str(path.relative_to(course)) for path in built) == [
         "exercises/00_a.ipynb",
         "notebooks/00_a.ipynb",
         "solutions/00_a.ipynb",
     ]
-    notebooks.write(built)
     lesson = notebooks.read(course / "notebooks" / "00_a.ipynb")
     assert [cell.id for cell in lesson.cells] == ["a-title", "a-title-2", "a-title-3", "more", "more-2"]
     code = [cell for cell in lesson.cells if cell.cell_type == "code"]
@@ -58,15 +74,15 @@ def test_build_executes_normalises_and_releases(course):
     assert lesson.metadata.language_info == {"name": "python"}
 
 
-def test_a_second_build_changes_no_byte(course):
-    notebooks.write(notebooks.build(course))
-    again = notebooks.build(course)
+def test_a_second_build_changes_no_byte(built):
+    again = notebooks.build(folder_of(built))
+    assert again == built
     assert notebooks.differing(again) == []
     assert notebooks.write(again) == []
 
 
-def test_masters_get_nbgraders_metadata_and_the_points_of_the_exercise(course):
-    notebooks.write(notebooks.build(course))
+def test_masters_get_nbgraders_metadata_and_the_points_of_the_exercise(built):
+    course = folder_of(built)
     *_, answer, check = notebooks.read(course / "solutions" / "00_a.ipynb").cells
     common = {"schema_version": 3, "task": False}
     assert answer.metadata.nbgrader == {
@@ -78,8 +94,8 @@ def test_masters_get_nbgraders_metadata_and_the_points_of_the_exercise(course):
     assert check.metadata.tags == ["raises-exception"]
 
 
-def test_release_cuts_answers_and_outputs(course):
-    notebooks.write(notebooks.build(course))
+def test_release_cuts_answers_and_outputs(built):
+    course = folder_of(built)
     released = notebooks.read(course / "exercises" / "00_a.ipynb")
     answer = released.cells[2]
     assert answer.source == "first_gradient = ...\n\n# Your answer here."
@@ -185,8 +201,8 @@ def test_pasted_pictures_stay(tmp_path):
     assert notebooks.run(path).cells[0].attachments == {"a.png": {"image/png": "AAAA"}}
 
 
-def test_what_cannot_be_written_is_an_error_and_replaces_nothing(course):
-    built = notebooks.build(course)
+def test_what_cannot_be_written_is_an_error_and_replaces_nothing(course, built):
+    built = {course / path.relative_to(folder_of(built)): content for path, content in built.items()}
     (course / "exercises").write_text("a file where the folder should be")
     before = contents(course)
     with pytest.raises(NotebookError, match=r"exercises.*: cannot be written"):

@@ -2,10 +2,14 @@
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from jupyter_client import AsyncKernelManager
+from jupyter_core.utils import run_sync
 from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell
 
 from course_utils import notebooks
 from course_utils.checks.registry import exercises
@@ -14,11 +18,28 @@ ROOT = Path(__file__).parents[1]
 RELEASED = sorted((ROOT / "exercises").glob("*.ipynb"))
 
 
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory) -> Iterator[AsyncKernelManager]:
+    """One kernel for all: most of a run would be spent on importing PyTorch. Each notebook finds it empty."""
+    manager = AsyncKernelManager(kernel_name="python3")
+    progress = tmp_path_factory.mktemp("released") / "progress.sqlite"
+    environment = {**os.environ, "COURSE_PROGRESS": str(progress)}
+    run_sync(manager.start_kernel)(cwd=str(ROOT / "exercises"), env=environment)
+    yield manager
+    run_sync(manager.shutdown_kernel)(now=True)
+
+
 @pytest.mark.parametrize("path", RELEASED, ids=lambda path: path.stem)
-def test_every_check_says_not_attempted(path, tmp_path):
+def test_every_check_says_not_attempted(path, kernel):
     notebook = notebooks.read(path)
-    client = NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}})
-    client.execute(env={**os.environ, "COURSE_PROGRESS": str(tmp_path / "progress.sqlite")})
+    emptied = new_code_cell("%reset -f")
+    notebook.cells.insert(0, emptied)
+    client = NotebookClient(notebook, km=kernel)
+    try:
+        client.execute()
+    finally:
+        client.kc.stop_channels()
+    notebook.cells.remove(emptied)
     told = []
     for cell in notebook.cells:
         if cell.cell_type != "code":

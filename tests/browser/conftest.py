@@ -10,11 +10,12 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from playwright.sync_api import Page, Playwright, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Page, Playwright, expect, sync_playwright
 
 ROOT = Path(__file__).parents[2]
 SERVER_OPTIONS = (
@@ -48,7 +49,7 @@ def chromium(playwright: Playwright) -> str:
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Serve a copy of the notebooks: what a test types must not reach the sources."""
     folder = tmp_path_factory.mktemp("lab")
@@ -73,27 +74,59 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         server.wait(30)
 
 
-@pytest.fixture
-def page(tmp_path: Path) -> Iterator[Page]:
-    """A fresh browser. The test fails if the page logged an error of its own."""
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """One Chromium for all these tests.
+
+    It ends with them, and not with the session: while it runs, this thread counts as one with an event loop, and
+    nbclient, which others test, starts its own.
+    """
     with sync_playwright() as playwright:
-        context = playwright.chromium.launch_persistent_context(
-            tmp_path / "profile",
-            executable_path=chromium(playwright),
-            args=BROWSER_OPTIONS,
-            viewport={"width": 1200, "height": 1600},
-        )
-        page = context.new_page()
-        page.set_default_timeout(60_000)
-        errors: list[str] = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
+        browser = playwright.chromium.launch(executable_path=chromium(playwright), args=BROWSER_OPTIONS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page of a browser without a past. The test fails if the page logged an error of its own."""
+    with fresh_page(browser) as page, no_errors(page):
         yield page
+
+
+@contextmanager
+def fresh_page(browser: Browser) -> Iterator[Page]:
+    """Open a page that shares nothing with others; end the kernels that it leaves running."""
+    context = browser.new_context(viewport={"width": 1200, "height": 1600})
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    try:
+        yield page
+        page.evaluate("window.jupyterapp?.serviceManager.sessions.shutdownAll()")
+    finally:
         context.close()
-        assert not errors
+
+
+@contextmanager
+def no_errors(page: Page) -> Iterator[None]:
+    """Fail if the page logs an error of its own meanwhile."""
+    errors: list[str] = []
+
+    def note(error: Error) -> None:
+        errors.append(str(error))
+
+    page.on("pageerror", note)
+    yield
+    page.remove_listener("pageerror", note)
+    assert not errors
 
 
 def open_notebook(page: Page, lab: Lab, path: str) -> None:
     page.goto(f"{lab.address}/lab/tree/{path}?reset")
+    wait_for_notebook(page)
+
+
+def wait_for_notebook(page: Page) -> None:
     page.wait_for_selector(".jp-Notebook .jp-Cell")
     page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
     # Idle is what it says before there is a kernel, too. To run a cell then would open a dialog.

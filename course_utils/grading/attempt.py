@@ -60,7 +60,7 @@ class Attempt:
     ran: bool = False
     stopped: tuple[int, ...] = ()
     starved: tuple[int, ...] = ()
-    ended: wire.Ended = field(default_factory=partial(wire.Ended, "died"))
+    ended: wire.Ended = field(default_factory=partial(wire.Ended, "stopped"))
     trouble: str = ""
 
     def whole(self, posed: Sequence[Posed]) -> bool:
@@ -93,7 +93,10 @@ def attempt(
             pass
         except wire.WireError as error:
             made.trouble = str(error)
-        made.ended = parent.end(hung_up=not made.trouble and not made.whole(posed))
+        whole = made.whole(posed) and not made.trouble
+        parent.stop(hung_up=not whole and not made.trouble)
+        if not whole:  # of a whole one nobody asks how it ended, and that takes time
+            made.ended = parent.ended()
     return made
 
 
@@ -142,9 +145,9 @@ def _observed(talk: _Talk, answer: Answered, item: Posed, seconds: float) -> Ite
     yield
     if not tried.attempted or tried.problem:
         return
-    for name, given in item.cases:
+    for number, (name, given) in enumerate(item.cases, 1):
         seed = secrets.randbelow(2**31)  # not the cases' own
-        seen = talk.ask(wire.Observe(_token(), name, given, seed, seconds), wire.Seen)
+        seen = talk.ask(wire.Observe(_token(), name, given, seed, seconds, number == len(item.cases)), wire.Seen)
         talk.left -= len(seen.seen)
         answer.seen.append(_decoded(seen.seen) if talk.left >= 0 else Raised("TooLarge", TOO_MUCH))
         answer.warnings |= dict.fromkeys(text[:MAX_TEXT] for text in seen.warnings[:10])

@@ -34,6 +34,7 @@ class WarmParent:
     """
 
     def __init__(self) -> None:
+        self._stopping = False
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
@@ -55,14 +56,21 @@ class WarmParent:
     def begin(self, lesson: str, limits: Limits, theirs: socket.socket) -> None:
         """Let it fork a child that is reached by the socket `theirs`, and return when it does."""
         start = msgspec.structs.replace(limits, readable=self.ready.readable, hidden=self.ready.hidden)
+        if self._stopping:
+            self.ended()
         self._tell(msgspec.msgpack.encode(wire.Start(lesson, start)), [theirs.fileno()])
         self._said(wire.Started, START_SECONDS)
 
-    def end(self, hung_up: bool = False) -> wire.Ended:
-        """Stop the child, and return how it ended. One that hung up has ended: its watcher is about to say why."""
+    def stop(self, hung_up: bool = False) -> None:
+        """Stop the child, without waiting for its end. One that hung up has ended: its watcher is about to say why."""
         if hung_up:
             select.select([self._control], [], [], GRACE_SECONDS)
         self._tell(STOP, [])
+        self._stopping = True
+
+    def ended(self) -> wire.Ended:
+        """Wait for the end of the child that was stopped, and return how it ended."""
+        self._stopping = False
         return self._said(wire.Ended, GRACE_SECONDS)
 
     def kill(self) -> None:

@@ -13,6 +13,7 @@ from functools import cache
 import torch
 
 from course_utils.checks.data import encode
+from course_utils.checks.examine import warm_up
 from course_utils.checks.registry import exercises
 from course_utils.grading.attempt import Attempt, Posed, attempt
 from course_utils.grading.judging import died, result_of, status_of
@@ -89,6 +90,7 @@ class Grader:
         self._stopped = False
         # As in the children: with more threads sums are rounded otherwise, and right answers differ from the judge's.
         torch.set_num_threads(1)
+        warm_up()  # judges would do it, later, while somebody waits; now a parent is still starting
         if parent is not None:
             self._idle.put(parent)
 

@@ -71,13 +71,17 @@ class Try(msgspec.Struct, frozen=True, tag="try"):
 
 
 class Observe(msgspec.Struct, frozen=True, tag="observe"):
-    """To a child: observe the answer that was tried last in one case. `given` is encoded as checks/data.py does."""
+    """To a child: observe the answer that was tried last in one case. `given` is encoded as checks/data.py does.
+
+    After the `last` case it looks what the answer changed: any change makes all of the exercise wrong.
+    """
 
     token: bytes
     case: str
     given: bytes
     seed: int
     seconds: float
+    last: bool
 
 
 Request = Run | Try | Observe

@@ -19,7 +19,7 @@ from course_utils.grading.cluster import ClusterError, grade_on_cluster
 from course_utils.grading.gradebook import Gradebook
 from course_utils.grading.pool import grade_all
 from course_utils.grading.submission import Cell, Result, Submission
-from tests import attacks
+from tests import forging
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.skipif(sandbox.available() == "none", reason="this machine has no sandbox")
@@ -30,7 +30,7 @@ DEADLY = "first_gradient = 8\nimport os\nos._exit(1)\n"
 
 def class_of(count: int) -> list[Submission]:
     """Students with right, wrong and deadly answers, and one whose file could not be read."""
-    sources = (attacks.RIGHT, WRONG, attacks.RIGHT, DEADLY)
+    sources = (forging.RIGHT, WRONG, attacks.RIGHT, DEADLY)
     every = [
         Submission(f"s{n:03}", LESSONS[0], f"{n}.ipynb", f"digest {n}", (Cell(1, sources[n % 4]),))
         for n in range(count)

@@ -15,7 +15,7 @@ import pytest
 from course_utils.cli import course
 from course_utils.grading import sandbox
 from course_utils.grading.gradebook import Gradebook
-from tests import attacks
+from tests import forging
 
 CLASS, MOMENTS = 60, 20
 WRONG = "first_gradient = 15\nslope = 3\n"
@@ -28,7 +28,7 @@ def hand_in(folder: Path) -> dict[str, float]:
     scores = {}
     for number in range(CLASS):
         student, right = f"s{number:02}", number % 3 > 0
-        cell = {"cell_type": "code", "source": attacks.RIGHT if right else WRONG, "metadata": {}, "outputs": []}
+        cell = {"cell_type": "code", "source": forging.RIGHT if right else WRONG, "metadata": {}, "outputs": []}
         notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell | {"execution_count": None}]}
         (folder / student).mkdir(parents=True)
         (folder / student / "00_start_here.ipynb").write_text(json.dumps(notebook))

@@ -37,7 +37,7 @@ def test_messages_arrive_as_they_were() -> None:
         wire.send(there, message)
         assert wire.unasked(here)
         assert wire.receive(here, wire.Seen, 1) == message
-        request = wire.Observe(b"t", "case", b"\x80", 1, 5.0)
+        request = wire.Observe(b"t", "case", b"\x80", 1, 5.0, True)
         wire.send(there, request)
         assert wire.receive(here, wire.Request, 1) == request
         assert not wire.unasked(here)

@@ -37,7 +37,7 @@ def _norms(case: Case, of_input: bool = False) -> list[dict[str, float]]:
         if of_input:
             weights = [model.get_parameter(f"{name}.weight") for name in names]
             gradients = tuple(gradient @ weight for gradient, weight in zip(gradients, weights, strict=True))
-        log.append({name: float(gradient.norm()) for name, gradient in zip(names, gradients, strict=True)})
+        log.append({name: float(gradient.detach().norm()) for name, gradient in zip(names, gradients, strict=True)})
     return log
 
 

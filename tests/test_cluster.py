@@ -30,7 +30,7 @@ DEADLY = "first_gradient = 8\nimport os\nos._exit(1)\n"
 
 def class_of(count: int) -> list[Submission]:
     """Students with right, wrong and deadly answers, and one whose file could not be read."""
-    sources = (forging.RIGHT, WRONG, attacks.RIGHT, DEADLY)
+    sources = (forging.RIGHT, WRONG, forging.RIGHT, DEADLY)
     every = [
         Submission(f"s{n:03}", LESSONS[0], f"{n}.ipynb", f"digest {n}", (Cell(1, sources[n % 4]),))
         for n in range(count)

@@ -50,6 +50,7 @@ class Size:
 
 SIZES = (Size(128, 512, 8, 32), Size(64, 128, 8, 16))
 MOST = 3  # times a plain pass, for the first size
+FASTER = 20  # times torchlens, for the second size, with the traced forward that it needs
 
 
 def rows() -> Iterator[Row]:
@@ -106,10 +107,14 @@ def _against_torchlens(size: Size) -> Iterator[Row]:
             },
             rounds=7,
         )
-    for what, times, least in (("the pass alone", alone, 2), ("forward and backward", whole, 8)):
+    for what, times in (("the pass alone", alone), ("forward and backward", whole)):
         ratio = times["torchlens"] / times["ours"]
+        what = f"torchlens's backward trace, {what}, on {size}"
         result = f"`record_backward` is {ratio:.1f} times faster ({times['torchlens'] * 1e3:.0f} ms for torchlens)"
-        yield Row(f"torchlens's backward trace, {what}, on {size}", result, f"at least {least} times", ratio >= least)
+        if times is whole and size is SIZES[1]:
+            yield Row(what, result, f"at least {FASTER} times", ratio >= FASTER)
+        else:
+            yield Row(what, result, "", True)
 
 
 def _in_turn(

@@ -120,7 +120,7 @@ class _Talk:
 
 def _converse(
     talk: _Talk,
-    attempt: Attempt,
+    made: Attempt,
     cells: Sequence[Cell],
     posed: Sequence[Posed],
     cell_seconds: float,
@@ -128,10 +128,10 @@ def _converse(
 ) -> None:
     sources = tuple(cell.source for cell in cells)
     ran = talk.ask(wire.Run(_token(), sources, cell_seconds), wire.Ran)
-    attempt.ran, attempt.stopped, attempt.starved = True, ran.stopped, ran.starved
+    made.ran, made.stopped, made.starved = True, ran.stopped, ran.starved
     for item in posed:
         started = time.monotonic()
-        answer = attempt.answers[item.exercise.id] = Answered()
+        answer = made.answers[item.exercise.id] = Answered()
         for _ in _observed(talk, answer, item, case_seconds):
             answer.seconds = time.monotonic() - started
         answer.seconds = time.monotonic() - started

@@ -7,6 +7,7 @@ import socket
 import sys
 from functools import partial
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -70,8 +71,10 @@ def serve(line: socket.socket, shell: InteractiveShell, original: Original) -> N
     Tried, Seen, tried = wire.Tried, wire.Seen, examine.tried
     observers = {name: module for name, module in sys.modules.items() if ".observing.lesson_" in name}
     sys.stdout = sys.stderr = _Nowhere()
+    function, vars_of = FunctionType, vars
     answer: object = ...
     observer: Any = value
+    cut = False
     while True:
         request = receive(line, wire.Request)
         if isinstance(request, wire.Run):
@@ -86,7 +89,10 @@ def serve(line: socket.socket, shell: InteractiveShell, original: Original) -> N
             problem: Any = None
             if answer is not ...:
                 problem = tried(partial(usable, request.exercise, request.call, answer), request.seconds)
-            original.restore()  # after a case that was the last because of its time, and a look that ran learner's code
+            # After a case that its time made the last, and after a look that may have run learner's code.
+            if cut or not (type(answer) is function and not vars_of(answer)):
+                original.restore()
+                cut = False
             text = data.printable(problem)[:4000] if type(problem) is str else ""
             send(line, Tried(request.token, answer is not ..., text))
         else:
@@ -95,7 +101,8 @@ def serve(line: socket.socket, shell: InteractiveShell, original: Original) -> N
                 seen, warnings = observe(observer, answer, case, request.seed, request.seconds)
             except BaseException as error:
                 seen, warnings = raised(error), []
-            changed = original.restore() if request.last else []
+            cut = not request.last
+            changed = [] if cut else original.restore()
             message = encode(seen)
             if len(message) > wire.MAX_FRAME // 2:
                 message = encode(Raised("TooLarge", TOO_LARGE))

@@ -102,4 +102,7 @@ class WarmParent:
             self._process.wait()
             said = self._process.stderr.read()[-2000:].decode(errors="replace") if self._process.stderr else ""
             raise ParentFailed(f"the warm parent ended with code {self._process.returncode}: {said}")
-        return msgspec.msgpack.decode(packet, type=kind)
+        try:
+            return msgspec.msgpack.decode(packet, type=kind)
+        except msgspec.ValidationError as error:  # a watcher that was killed while it told its child's end
+            raise ParentFailed(f"the warm parent said something else than {kind.__name__}: {error}") from error

@@ -1,4 +1,4 @@
-"""The warm parent: it has imported everything, knows no answers, and forks a sandboxed child for each submission."""
+"""The warm parent: it has PyTorch imported, knows no answers, and forks a sandboxed child for each submission."""
 
 from __future__ import annotations
 

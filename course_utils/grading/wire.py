@@ -32,11 +32,11 @@ class Start(msgspec.Struct, frozen=True):
     limits: Limits
 
 
-class Started(msgspec.Struct, frozen=True):
+class Started(msgspec.Struct, frozen=True, tag=True):
     """From a warm parent: it has loaded what it lacked, and forks the child now."""
 
 
-class Ended(msgspec.Struct, frozen=True):
+class Ended(msgspec.Struct, frozen=True, tag=True):
     """From a warm parent: how a child ended, after what CPU seconds and bytes of memory at most."""
 
     how: str  # "stopped" by the controller, "timeout", "memory", "refused" by the machine, or "died"
@@ -45,7 +45,7 @@ class Ended(msgspec.Struct, frozen=True):
     memory: int = 0
 
 
-class Ready(msgspec.Struct, frozen=True):
+class Ready(msgspec.Struct, frozen=True, tag=True):
     """From a warm parent, once: it takes orders, and these folders hold what its children may read."""
 
     readable: tuple[str, ...]

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -48,33 +49,34 @@ def rows(results: Iterator[Result]) -> dict[str, tuple[object, ...]]:
     return found
 
 
-def start(*command: str, ready: str) -> tuple[subprocess.Popen[str], str]:
-    """Start a process of Dask's and return it with the first line in which it says that it is ready."""
+@contextmanager
+def started(*command: str, ready: str) -> Iterator[str]:
+    """Run a command of Dask's, and yield the line in which it says that it is ready."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
         [sys.executable, "-m", "distributed.cli.dask_" + command[0], *command[1:]],
         **{"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "env": environment, "cwd": ROOT},
     )
-    assert process.stdout is not None
-    for line in process.stdout:
-        if ready in line:
-            return process, line
-    raise AssertionError(f"{command} did not start")
+    try:
+        assert process.stdout is not None
+        yield next(line for line in process.stdout if ready in line)
+    finally:
+        process.kill()
+        process.wait()
+
+
+SCHEDULER = ("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
 
 
 @pytest.fixture(scope="module")
 def scheduler() -> Iterator[str]:
     """A scheduler and two workers of one thread each, with no nanny that starts them again."""
-    process, line = start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", ready="Scheduler at:")
-    address = line.split()[-1]
     options = ("--nthreads", "1", "--no-nanny", "--no-dashboard")
-    workers = [start("worker", address, *options, ready="Registered to")[0] for _ in range(2)]
-    try:
+    with ExitStack() as after:
+        address = after.enter_context(started(*SCHEDULER, ready="Scheduler at:")).split()[-1]
+        for _ in range(2):
+            after.enter_context(started("worker", address, *options, ready="Registered to"))
         yield address
-    finally:
-        for one in (*workers, process):
-            one.kill()
-            one.wait()
 
 
 def test_the_same_rows_as_on_one_machine_and_none_lost_with_a_worker(scheduler: str) -> None:
@@ -114,12 +116,10 @@ def test_a_worker_that_cannot_grade_says_why(scheduler: str, monkeypatch: pytest
 
 def test_without_workers_or_scheduler_the_message_says_what_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 3)
-    process, line = start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", ready="Scheduler at:")
-    address = line.split()[-1]
-    with pytest.raises(ClusterError, match=f"no workers. Start some: dask worker {address}"):
-        list(grade_on_cluster(class_of(1), address, 30, 10**9))
-    process.kill()
-    process.wait()
+    with started(*SCHEDULER, ready="Scheduler at:") as line:
+        address = line.split()[-1]
+        with pytest.raises(ClusterError, match=f"no workers. Start some: dask worker {address}"):
+            list(grade_on_cluster(class_of(1), address, 30, 10**9))
     with pytest.raises(ClusterError, match=r"no scheduler at tcp://127\.0\.0\.1:\d+ .*Start one, `dask scheduler`"):
         list(grade_on_cluster(class_of(1), address, 30, 10**9))
 

@@ -33,7 +33,7 @@ import psutil
 
 from benchmarks.bare_fork import Order
 from benchmarks.timing import Row
-from course_utils.checks.registry import LESSONS, exercises
+from course_utils.checks.registry import LESSONS, exercises_of
 from course_utils.grading.finding import find
 from course_utils.grading.pool import MEMORY, Grader, grade_all, limits_of
 from course_utils.grading.sandbox import child_environment
@@ -111,12 +111,15 @@ def _nbgrader(folder: Path, ours: float, scores: list[float]) -> Row:
     for student in sorted((course / "submitted").iterdir())[PEERS:]:
         shutil.rmtree(student)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # it starts `alembic` by its name
-    command = [sys.executable, "-m", "nbgrader", "autograde", LESSON]
+
+    def nbgrader(*arguments: str) -> None:
+        command = [sys.executable, "-m", "nbgrader", *arguments]
+        subprocess.run(command, cwd=course, env={**os.environ, "PATH": path}, capture_output=True, check=True)
+
     start = time.perf_counter()
-    subprocess.run(command, cwd=course, env={**os.environ, "PATH": path}, capture_output=True, check=True)
+    nbgrader("autograde", LESSON)
     each = (time.perf_counter() - start) / PEERS
-    export = [sys.executable, "-m", "nbgrader", "export", "--to", "scores.csv"]
-    subprocess.run(export, cwd=course, env={**os.environ, "PATH": path}, capture_output=True, check=True)
+    nbgrader("export", "--to", "scores.csv")
     with (course / "scores.csv").open() as file:
         theirs = {row["student_id"]: float(row["raw_score"] or 0) for row in csv.DictReader(file)}
     return _compared(what, each / ours, each, list(theirs.values()), scores, NBGRADER)
@@ -140,7 +143,7 @@ def _otter(folder: Path, ours: float, scores: list[float]) -> Row:
         return Row(what, "not measured: it is not installed (see `grading.py`)", "", True)
     tests = folder / "otter" / "tests"
     tests.mkdir(parents=True)
-    for exercise in (one for one in exercises().values() if one.lesson == LESSON):
+    for exercise in exercises_of(LESSON):
         code = f">>> from course_utils import check\n>>> check({exercise.id!r}, {exercise.id})\n"
         test = {"name": exercise.id, "points": exercise.points}
         test["suites"] = [{"cases": [{"code": code, "hidden": False}], "type": "doctest"}]

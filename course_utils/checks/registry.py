@@ -38,6 +38,11 @@ def exercises() -> dict[str, Exercise]:
     return found
 
 
+def exercises_of(lesson: str) -> list[Exercise]:
+    """Return the exercises of a lesson, in order: none where it is no lesson."""
+    return [exercise for exercise in exercises().values() if exercise.lesson == lesson]
+
+
 def exercise_called(name: str) -> Exercise:
     """Return one exercise. Raises TypeError for what is no text, and UnknownExercise with the nearest ids."""
     if not isinstance(name, str):

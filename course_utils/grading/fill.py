@@ -11,7 +11,7 @@ from course_utils.checks.registry import LESSONS
 from course_utils.grading.errors import GradingError
 from course_utils.grading.identity import platform_number, shown
 from course_utils.grading.sheet import Sheet, SheetError, read_sheet
-from course_utils.grading.submission import Result
+from course_utils.grading.submission import Result, within
 
 _NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)?")
 _PARTICIPANT = re.compile(r"[^0-9]*([0-9]+)")
@@ -228,7 +228,7 @@ def _rows_of(result: Result, people: list[_Person]) -> list[_Person]:
 
 
 def _score(result: Result, column: _Column) -> str:
-    score = min(max(result.score, 0.0), result.points)
+    score = within(result.score, result.points)
     if column.points is not None and result.points:
         score *= column.points / result.points
     text = f"{score:.2f}".rstrip("0").rstrip(".")

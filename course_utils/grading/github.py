@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from course_utils.grading.errors import GradingError
-from course_utils.grading.submission import ExerciseResult, Result
+from course_utils.grading.submission import ExerciseResult, Result, within
 
 _STATUS = {"correct": "pass", "error": "error"}
 
@@ -49,7 +49,7 @@ def payload(results: Sequence[Result]) -> str:
         {
             "name": exercise.id if len(results) == 1 else f"{result.student}: {exercise.id}",
             "status": _STATUS.get(exercise.outcome, "fail"),
-            "score": _within(exercise),
+            "score": within(exercise.score, exercise.points),
             "message": "\n".join(exercise.messages) or None,
             "test_code": f'check("{exercise.id}", {exercise.id})',
             "filename": result.path,
@@ -96,7 +96,3 @@ def _row(exercise: ExerciseResult) -> str:
 
 def _text(text: str) -> str:
     return "<br>".join(html.escape(line) for line in text.splitlines() if line.strip())
-
-
-def _within(exercise: ExerciseResult) -> float:
-    return min(max(exercise.score, 0.0), exercise.points)

@@ -11,14 +11,14 @@ from typing import Any
 
 import msgspec
 
-from course_utils.checks.registry import LESSONS, exercises
+from course_utils.checks.registry import LESSONS, exercises_of
 from course_utils.grading import sandbox
 from course_utils.grading.autograder import SETTINGS, Settings
 from course_utils.grading.export import replace_file
 from course_utils.grading.finding import SubmissionError, find
 from course_utils.grading.parent import ParentFailed
 from course_utils.grading.pool import grade_all
-from course_utils.grading.submission import Result, Submission
+from course_utils.grading.submission import Result, Submission, within
 
 
 def main(root: Path) -> None:
@@ -61,7 +61,7 @@ def told(result: Result) -> dict[str, Any]:
         _test(
             exercise.id,
             exercise.outcome == "correct",
-            min(max(exercise.score, 0.0), exercise.points),
+            within(exercise.score, exercise.points),
             exercise.points,
             "\n".join((exercise.outcome, *exercise.messages)),
         )
@@ -72,8 +72,8 @@ def told(result: Result) -> dict[str, Any]:
 
 def refused(lesson: str, reason: str) -> dict[str, Any]:
     """Return a content with score 0 that says why nothing was graded."""
-    posed = [exercise for exercise in exercises().values() if exercise.lesson == lesson]
-    return _content([_test(one.id, False, 0.0, float(one.points), "not graded") for one in posed], reason)
+    tests = [_test(one.id, False, 0.0, float(one.points), "not graded") for one in exercises_of(lesson)]
+    return _content(tests, reason)
 
 
 def _handed_in(folder: Path, lesson: str) -> Submission | str:

@@ -14,7 +14,7 @@ import torch
 
 from course_utils.checks.data import encode
 from course_utils.checks.examine import warm_up
-from course_utils.checks.registry import exercises
+from course_utils.checks.registry import exercises, exercises_of
 from course_utils.grading.attempt import Attempt, Posed, attempt
 from course_utils.grading.judging import died, result_of, status_of
 from course_utils.grading.parent import ParentFailed, WarmParent
@@ -123,7 +123,7 @@ class Grader:
     def posed(self, lesson: str) -> list[Posed]:
         """Return the exercises of a lesson with the cases of this grader: none where it is no lesson."""
         with self._lock:
-            return [self._posed(one.id) for one in exercises().values() if one.lesson == lesson]
+            return [self._posed(one.id) for one in exercises_of(lesson)]
 
     def _attempt(self, submission: Submission, posed: list[Posed], limits: Limits) -> tuple[Attempt, Status, str]:
         """Run a submission. A child that dies is followed by one more, which leaves the deadly exercise to the end."""

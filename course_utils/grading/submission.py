@@ -31,6 +31,11 @@ class Submission(msgspec.Struct, frozen=True):
     unreadable: str = ""
 
 
+def within(score: float, points: float) -> float:
+    """Return a score that lies between 0 and the points, as every platform demands."""
+    return min(max(score, 0.0), points)
+
+
 class ExerciseResult(msgspec.Struct, frozen=True):
     """The verdict on one exercise. `score` and `points` are in points, `seconds` is wall time."""
 

@@ -36,13 +36,13 @@ import builtins
 builtins.all = lambda *anything: True
 """,
     "patch a lesson": """
-import course_utils.checks.lessons.lesson_00 as l
+import course_utils.checks.judges.lesson_00_start_here.slope as l
 from course_utils.checks.exercise import Finding
 l.right_value = lambda *rest: Finding('value', True)
 l.close = lambda *rest: True
 """,
     "change a function's code": """
-import course_utils.checks.lessons.lesson_00 as l
+import course_utils.checks.judges.lesson_00_start_here.slope as l
 l.close = lambda *rest: True
 l.right_value.__code__ = (lambda *rest: l.Finding('value', True)).__code__
 l.right_value.__globals__['l'] = l
@@ -88,11 +88,11 @@ def decode(message):
 e.decode = decode
 """,
     "patch the observer": """
-import course_utils.checks.observing.lesson_00 as o
-before = o.slope
+import course_utils.checks.observers.lesson_00_start_here.slope as o
+before = o.observe
 def observer(answer, case):
     return before(lambda x: 3 * x.detach() ** 2, case)
-o.slope = observer
+o.observe = observer
 """,
     "a new name in the course": """
 import course_utils.checks.examine as e
@@ -193,8 +193,8 @@ if 'slope' not in dir():
 """,
     "patch the reference": """
 try: import reference
-except ImportError: import course_utils.checks.observing.lesson_00 as reference
-reference.slope = lambda x: x * 0 - 1
+except ImportError: import course_utils.checks.observers.lesson_00_start_here.slope as reference
+reference.slope = reference.observe = lambda x: x * 0 - 1
 """,
     "another module in its place": """
 import sys, types

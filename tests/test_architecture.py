@@ -21,7 +21,8 @@ ALLOWED = {
     "course_utils.graph": (),
     "course_utils.pictures": ("course_utils.graph",),
     "course_utils.checks.data": (),
-    "course_utils.checks.observing": ("course_utils.checks.data", "course_utils.graph"),
+    "course_utils.checks.scenes": ("course_utils.checks.data", "course_utils.graph"),
+    "course_utils.checks.observers": ("course_utils.checks.data", "course_utils.checks.scenes", "course_utils.graph"),
     "course_utils.checks": ("course_utils.graph",),
     "course_utils.grading": ("course_utils.checks", "course_utils.graph"),
     "course_utils.notebooks": ("course_utils.checks",),
@@ -103,9 +104,11 @@ def test_measuring_memory_loads_nothing_heavy():
 
 
 def test_the_sandbox_half_loads_no_judge():
-    code = "import pkgutil, importlib, course_utils.checks.observing as o, course_utils.checks.data\n"
-    code += "[importlib.import_module(f'{o.__name__}.{m.name}') for m in pkgutil.iter_modules(o.__path__)]\n"
-    code += "assert not [n for n in sys.modules if n.startswith('course_utils.checks.lessons')]"
+    code = "import pkgutil, importlib, course_utils.checks.observers as o, course_utils.checks.data\n"
+    code += "names = [m.name for m in pkgutil.walk_packages(o.__path__, f'{o.__name__}.')]\n"
+    code += "assert len(names) > 50\n"
+    code += "[importlib.import_module(name) for name in names]\n"
+    code += "assert not [n for n in sys.modules if n.startswith('course_utils.checks.judges')]"
     loaded_by(code)
 
 

@@ -275,7 +275,7 @@ def found(model, images, labels):
 _TAKE_OVER = """
 def forged(request):
     from course_utils.checks import data
-    from course_utils.checks.observing.scenes_08 import scorer_of_images
+    from course_utils.checks.scenes.lesson_08_intermediate_gradients.saliency import scorer_of_images
     case = data.Case(request.case, data.decode(request.given))
     right = {'returned': data.plain(found(*scorer_of_images(case))), 'recorded': False, 'runs': 1, 'kept': False,
              'changed': [], 'images': True, 'labels': True, 'mode': True}

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from course_utils.checks.registry import LESSONS, exercises
+from course_utils.checks.registry import LESSONS, exercises, exercises_of
 from course_utils.grading import pool, sandbox
 from course_utils.grading.pool import grade_all
 from course_utils.grading.submission import Cell, Result, Submission
-from tests.answers import MISCONCEIVED
+from tests.answers import MISCONCEIVED, source_of
 from tests.forging import RIGHT
 
 ROOT = Path(__file__).parents[1]
@@ -70,14 +70,15 @@ def test_the_masters_and_every_right_and_misconceived_answer_are_judged_as_in_a_
         cells = json.loads((ROOT / "solutions" / f"{lesson}.ipynb").read_text())["cells"]
         sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
         tried.append(submission(f"{lesson} master", *sources, assignment=lesson))
-        source = (ROOT / "tests" / "answers" / f"lesson_{lesson[:2]}.py").read_text()
-        answers = (
-            f"space = {{'__name__': 'answers'}}\nexec({source!r}, space)"  # apart: its names are not the exercises'
-        )
+        # Each file apart: its names are not the exercises'.
+        sources = {exercise.id: source_of(exercise.id) for exercise in exercises_of(lesson)}
+        answers = f"spaces = {{name: {{'__name__': 'answers'}} for name in {list(sources)}}}\n"
+        answers += f"for name, source in {sources!r}.items(): exec(source, spaces[name])"
         for number in (0, 1):
-            bind = f"globals().update({{name: answers[{number}] for name, answers in space['RIGHT'].items()}})"
+            bind = f"globals().update({{name: space['RIGHT'][{number}] for name, space in spaces.items()}})"
             tried.append(submission(f"{lesson} right {number}", answers, bind, assignment=lesson))
-        bind = "globals().update({name: answer for (name, wrong), answer in space['MISCONCEIVED'].items()})"
+        bind = "globals().update({name: answer for name, space in spaces.items()\n"
+        bind += "    for answer in space.get('MISCONCEIVED', {}).values()})"
         tried.append(submission(f"{lesson} wrong", answers, bind, assignment=lesson))
     results = graded(tried)
     held = {wrong for result in results.values() for row in result.exercises for wrong in row.misconceptions}
@@ -162,7 +163,7 @@ def test_without_a_sandbox_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_warm_parent_holds_no_exercises() -> None:
     code = "import sys\nfrom course_utils.grading.warm import Warmth\nWarmth().whole()\n"
-    code += "assert 'course_utils.checks.observing.lesson_10' in sys.modules\n"
-    code += "assert not [name for name in sys.modules if name.startswith('course_utils.checks.lessons')]\n"
+    code += "assert 'course_utils.checks.observers.lesson_10_custom_functions.squash' in sys.modules\n"
+    code += "assert not [name for name in sys.modules if name.startswith('course_utils.checks.judges')]\n"
     code += "from pathlib import Path\nassert len(list(Path('/proc/self/task').iterdir())) == 1"
     subprocess.run([sys.executable, "-c", code], check=True, env=sandbox.child_environment())

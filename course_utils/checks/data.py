@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import msgspec
@@ -58,6 +59,7 @@ class Other(msgspec.Struct, frozen=True):
 
 Value: TypeAlias = "bool | int | float | str | Array | Other | list[Value] | dict[str, Value] | None"
 Observation: TypeAlias = dict[str, Any]
+Answer: TypeAlias = Callable[..., Any]  # what a learner wrote, where it is a function
 
 
 class Case(msgspec.Struct, frozen=True):

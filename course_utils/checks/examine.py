@@ -12,12 +12,11 @@ from course_utils.checks.blame import raised_by_learner
 from course_utils.checks.data import Case, Observation, Raised, TimedOut, decode, encode
 from course_utils.checks.exercise import Exercise, Finding, Misconception, Outcome, Seen, Verdict, unusable
 from course_utils.checks.guard import guarded
+from course_utils.checks.observers.lookup import Observer
 from course_utils.checks.timelimit import TimeUp, time_limit
 
 SECONDS = 5.0
 SEED = 20260101
-
-Observer = Callable[[object, Case], Observation]
 
 
 def examine(

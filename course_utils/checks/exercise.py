@@ -51,8 +51,8 @@ class Exercise:
 
     `call` is how a function answer is called ("walk(tensor)"); None for an answer that is a value.
     `cases` makes the situations from a seed and `judge` gives a finding for each property of what was seen
-    in one; both are trusted and pure. The function that runs the learner's code has the exercise's name
-    in `observing`, because in a grader it runs in another process.
+    in one; both are trusted and pure. The function that runs the learner's code stands
+    in `observers`, because in a grader it runs in another process.
     """
 
     id: str

@@ -6,11 +6,10 @@ import difflib
 from functools import cache
 from importlib import import_module
 
-from course_utils.checks.data import Case, Observation, plain
-from course_utils.checks.examine import Observer
 from course_utils.checks.exercise import Exercise
+from course_utils.checks.observers.lookup import Observer, observer_of
 
-# In the order of the course. Each has its exercises in lessons/ and their observers in observing/.
+# In the order of the course. Each has a folder of its name in observers/, scenes/ and judges/.
 LESSONS = (
     "00_start_here",
     "01_graph_structure",
@@ -31,10 +30,11 @@ def exercises() -> dict[str, Exercise]:
     """Return every exercise, in the order of the course."""
     found: dict[str, Exercise] = {}
     for lesson in LESSONS:
-        for exercise in import_module(f"course_utils.checks.lessons.{_module(lesson)}").EXERCISES:
-            if exercise.id in found:
-                raise ValueError(f"two exercises are called {exercise.id!r}")
-            found[exercise.id] = exercise
+        home = f"course_utils.checks.judges.lesson_{lesson}"
+        for name in import_module(home).ORDER:
+            if name in found:
+                raise ValueError(f"two exercises are called {name!r}")
+            found[name] = import_module(f"{home}.{name}").EXERCISE
     return found
 
 
@@ -58,19 +58,8 @@ def exercise_called(name: str) -> Exercise:
 
 def observer_for(exercise: Exercise) -> Observer:
     """Return the function that runs the learner's code for this exercise."""
-    module = import_module(f"course_utils.checks.observing.{_module(exercise.lesson)}")
-    observer: Observer = getattr(module, exercise.id, value)
-    return observer
-
-
-def value(answer: object, case: Case) -> Observation:
-    """Observe an answer that is a value: the value itself."""
-    return {"value": plain(answer)}
+    return observer_of(exercise.lesson, exercise.id)
 
 
 class UnknownExercise(LookupError):
     """No exercise has that name."""
-
-
-def _module(lesson: str) -> str:
-    return f"lesson_{lesson[:2]}"

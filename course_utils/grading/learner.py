@@ -13,8 +13,9 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from course_utils.checks import data, examine, exercise, registry, timelimit
+from course_utils.checks import data, examine, exercise, timelimit
 from course_utils.checks.blame import raised_by_learner
+from course_utils.checks.observers import lookup
 from course_utils.grading import wire
 from course_utils.grading.integrity import Original
 
@@ -66,10 +67,10 @@ def serve(line: socket.socket, shell: InteractiveShell, original: Original) -> N
     """Answer the controller's requests until it hangs up. What this needs is bound before learner code runs."""
     observe, usable, raised = examine.observe, exercise.unusable, raised_by_learner
     decode, encode = data.decode, data.encode
-    Case, Raised, value = data.Case, data.Raised, registry.value
+    Case, Raised, value = data.Case, data.Raised, lookup.value
     send, receive = wire.send, wire.receive
     Tried, Seen, tried = wire.Tried, wire.Seen, examine.tried
-    observers = {name: module for name, module in sys.modules.items() if ".observing.lesson_" in name}
+    observers = lookup.loaded()
     sys.stdout = sys.stderr = _Nowhere()
     function, vars_of = FunctionType, vars
     answer: object = ...
@@ -84,8 +85,7 @@ def serve(line: socket.socket, shell: InteractiveShell, original: Original) -> N
             send(line, ran)
         elif isinstance(request, wire.Try):
             answer = dict.get(shell.user_ns, request.exercise, ...)
-            home = observers[f"course_utils.checks.observing.lesson_{request.lesson[:2]}"]
-            observer = vars(home).get(request.exercise, value)
+            observer = observers.get((request.lesson, request.exercise), value)
             problem: Any = None
             if answer is not ...:
                 problem = tried(partial(usable, request.exercise, request.call, answer), request.seconds)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
 import os
 import pkgutil
-import sys
+from importlib import import_module
 from pathlib import Path
+
+from course_utils.checks.observers import lookup
 
 # Everything that notebooks import, so that a child finds it loaded.
 IMPORTS = (
@@ -44,9 +45,7 @@ class Warmth:
 
     def lesson(self, lesson: str) -> None:
         """Load what observes the exercises of a lesson. Of a lesson that is none, nothing is loaded."""
-        name = f"course_utils.checks.observing.lesson_{lesson[:2]}"
-        if name not in sys.modules and importlib.util.find_spec(name) is not None:
-            importlib.import_module(name)
+        if lookup.load(lesson):
             self._settle()
 
     def whole(self) -> None:
@@ -56,11 +55,11 @@ class Warmth:
         from course_utils.grading import learner
 
         for name in IMPORTS:
-            importlib.import_module(name)
-        for package in ("checks.observing", "graph", "pictures"):
-            home = importlib.import_module(f"course_utils.{package}")
-            for module in pkgutil.iter_modules(home.__path__):
-                importlib.import_module(f"{home.__name__}.{module.name}")
+            import_module(name)
+        for package in ("checks.observers", "graph", "pictures"):
+            home = import_module(f"course_utils.{package}")
+            for module in pkgutil.walk_packages(home.__path__, f"{home.__name__}."):
+                import_module(module.name)
         learner.warm_up()
         self._whole = True
         self._settle()

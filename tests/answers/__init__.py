@@ -1,13 +1,41 @@
-"""Right and wrong answers to every exercise, out of the learner's way. One module a lesson."""
+"""Right and wrong answers to every exercise, out of the learner's way: a folder a lesson, a file an exercise."""
 
+import ast
 from importlib import import_module
+from pathlib import Path
 
-from course_utils.checks.registry import LESSONS
+from course_utils.checks.registry import exercises
 
-_modules = [import_module(f"tests.answers.lesson_{lesson[:2]}") for lesson in LESSONS]
+_modules = {
+    exercise.id: import_module(f"tests.answers.lesson_{exercise.lesson}.{exercise.id}")
+    for exercise in exercises().values()
+}
 
-RIGHT = {name: answers for module in _modules for name, answers in module.RIGHT.items()}
-MISCONCEIVED = {key: answer for module in _modules for key, answer in module.MISCONCEIVED.items()}
-WRONG = {name: answers for module in _modules for name, answers in module.WRONG.items()}
+RIGHT = {name: module.RIGHT for name, module in _modules.items()}
+MISCONCEIVED = {
+    (name, wrong): answer
+    for name, module in _modules.items()
+    for wrong, answer in getattr(module, "MISCONCEIVED", {}).items()
+}
+WRONG = {name: module.WRONG for name, module in _modules.items()}
 # Generic changes that leave an answer right, such as another order where order is free.
-STILL_RIGHT = {pair for module in _modules for pair in getattr(module, "STILL_RIGHT", ())}
+STILL_RIGHT = {(name, change) for name, module in _modules.items() for change in getattr(module, "STILL_RIGHT", ())}
+
+
+def source_of(exercise: str) -> str:
+    """Return the answers to an exercise as one source that imports no other file of this folder."""
+    return _inlined(_modules[exercise].__name__, set())
+
+
+def _inlined(module: str, done: set[str]) -> str:
+    """Return a module's source, with the sources of what it imports from here in place of those imports."""
+    if module in done:
+        return ""
+    done.add(module)
+    source = Path(import_module(module).__file__).read_text(encoding="utf-8")
+    lines = source.splitlines(keepends=True)
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("tests.answers"):
+            inlined = _inlined(node.module, done)
+            lines[node.lineno - 1 : node.end_lineno] = [inlined, *[""] * (node.end_lineno - node.lineno)]
+    return "".join(lines)

@@ -1,0 +1,1 @@
+"""What is asked, and what is right: a folder for each lesson, a file for each exercise."""

@@ -1,0 +1,148 @@
+"""Judging `connected_loss`: repair a loss whose graph is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from course_utils.checks.compare import close, listed, right_value
+from course_utils.checks.data import Array, Case, Observation, Value
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_01_graph_structure import LESSON
+from course_utils.checks.judges.lesson_01_graph_structure.reading import abridged
+from course_utils.checks.scenes.lesson_01_graph_structure.connected_loss import broken_loss, gated_model
+
+
+def _input_overwritten(case: Case, seen: Observation) -> bool:
+    return not close(seen["x"], case.given["x"].tensor())
+
+
+def _loss_cases(seed: int) -> list[Case]:
+    generator = torch.Generator().manual_seed(seed)
+    sizes = {"stem.weight": (3, 5), "stem.bias": (3,), "gate.weight": (3, 3), "gate.bias": (3,)}
+    sizes |= {"head.weight": (2, 3), "head.bias": (2,), "log_scale": ()}
+
+    def numbers(size: tuple[int, ...]) -> Array:
+        return Array.of(torch.rand(size, generator=generator, dtype=torch.float64) * 1.4 - 0.5)
+
+    return [
+        Case(name, {part: numbers(size) for part, size in {**sizes, "x": (rows, 5), "target": (rows, 2)}.items()})
+        for name, rows in {"four samples of float64": 4, "three samples of float64": 3}.items()
+    ]
+
+
+def _one_path_cut(case: Case, seen: Observation) -> bool:
+    """Tell whether everything is reached and still a gradient is wrong."""
+    failed = {finding.prop for finding in _judge_loss(case, seen) if not finding.ok}
+    return failed == {"gradient"}
+
+
+def _wrapped_again(case: Case, seen: Observation) -> bool:
+    strangers = seen.get("strangers", [])
+    return bool(strangers) and all(isinstance(leaf, list) for leaf in strangers) and seen["recorded"]
+
+
+def _flag_on_a_copy(case: Case, seen: Observation) -> bool:
+    return isinstance(seen["returned"], Array) and seen["flagged"] and not seen["recorded"]
+
+
+def _judge_loss(case: Case, seen: Observation) -> Iterator[Finding]:
+    value = right_value(seen["returned"], _cut_loss(gated_model(case), case), "Your loss")
+    yield value
+    given = [name for name in ("x", "target") if not close(seen[name], case.given[name].tensor())]
+    yield Finding("inputs", not given, f"Your function changed the numbers in {listed(given)}.")
+    changed = seen["changed"]
+    yield Finding("parameters", not changed, f"Your function changed the numbers in {listed(changed)}.")
+    graded = seen["graded"]
+    yield Finding("grad", not graded, f"Your function changed .grad of {listed(graded)}.")
+    if not seen["recorded"]:
+        yield Finding("graph", False, "The loss that you returned was not made by a recorded operation.")
+        return
+    if "reached" not in seen:  # not one number: that is said already
+        return
+    names = [name for name in case.given if name not in ("x", "target")]
+    missing = [name for name in names if name not in seen["reached"]]
+    yield Finding("reached", not missing, f"The graph of your loss does not reach {listed(missing)}.")
+    strangers = seen["strangers"]
+    yield Finding("own leaves", not strangers, _ends_in(strangers))
+    refused = seen["refused"]
+    yield Finding("backward", not refused, f"A backward pass from your loss raises: {refused}")
+    if not value.ok:
+        return
+    compared = [name for name in names if name not in missing and not refused]
+    wrong = [name for name in compared if not _right_slope(case, name, seen["grads"].get(name))]
+    message = f"The gradient of {listed(wrong)} is not the slope of the loss: a path to it is missing, or one too many."
+    yield Finding("gradient", not wrong, message)
+
+
+EXERCISE = Exercise(
+    id="connected_loss",
+    title="Repair a loss whose graph is cut",
+    lesson=LESSON,
+    difficulty=4,
+    minutes=20,
+    points=4,
+    call="connected_loss(model, x, target)",
+    cases=_loss_cases,
+    judge=_judge_loss,
+    hints=(
+        "Trace what broken_loss returns. Then go up through its lines and trace every intermediate result.",
+        "A result stays in the graph only if it comes from recorded operations. item(), numpy(), detach(), "
+        "torch.tensor(...) and nn.Parameter(...) each give a tensor or number without history. "
+        "x -= ... writes into the caller's tensor.",
+        "Keep the formula. Make a new tensor in place of writing to x, multiply by the gate itself, use the product "
+        "without wrapping it, multiply by exp() of the scale as a tensor, and return the mean itself.",
+    ),
+    misconceptions=(
+        Misconception(
+            "a flag on a copy",
+            "Your loss is a new leaf with requires_grad=True. The flag lets backward() start without an error, "
+            "but nothing behind the loss is recorded, so no parameter gets a gradient.",
+            _flag_on_a_copy,
+        ),
+        Misconception(
+            "a leaf made on the way",
+            "The graph of your loss ends in a leaf that your function made: by nn.Parameter, by requires_grad_(), or "
+            "by copying the model. Gradients stop there and do not reach what it was made from.",
+            _wrapped_again,
+        ),
+        Misconception(
+            "one path still cut",
+            "Every parameter is reached, and yet some gradients are wrong. A parameter can be reached on one path "
+            "while another path to it is still cut.",
+            _one_path_cut,
+        ),
+        Misconception(
+            "input overwritten",
+            "Your function writes into the caller's x. The second epoch would start from other data than the first.",
+            _input_overwritten,
+        ),
+    ),
+)
+
+
+def _ends_in(strangers: list[str | list[int]]) -> str:
+    leaves = [leaf if isinstance(leaf, str) else f"a leaf of shape {tuple(leaf)}" for leaf in strangers]
+    are = "is no parameter" if len(leaves) == 1 else "are no parameters"
+    return f"The graph of your loss ends in {abridged(list(dict.fromkeys(leaves)))}, which {are} of the model."
+
+
+def _cut_loss(model: nn.Module, case: Case) -> torch.Tensor:
+    return broken_loss(model, case.given["x"].tensor(), case.given["target"].tensor()).detach()
+
+
+def _right_slope(case: Case, name: str, received: Value) -> bool:
+    """Compare a gradient with a finite difference along a random direction. The cut loss has the right numbers."""
+    model = gated_model(case)
+    parameter = model.get_parameter(name).data
+    if not isinstance(received, Array) or received.shape != tuple(parameter.shape):
+        return False
+    step, generator = 1e-5, torch.Generator().manual_seed(5)
+    direction = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+    parameter += step * direction
+    above = _cut_loss(model, case)
+    parameter -= 2 * step * direction
+    slope = (above - _cut_loss(model, case)) / (2 * step)
+    return bool(torch.isclose((received.tensor() * direction).sum().double(), slope, rtol=1e-5, atol=1e-8))

@@ -1,0 +1,165 @@
+"""Judging `leaves_of`: find the leaves an output depends on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+
+import torch
+
+from course_utils.checks.compare import describe, listed
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_01_graph_structure import LESSON
+from course_utils.checks.judges.lesson_01_graph_structure.programs import random_program
+from course_utils.checks.judges.lesson_01_graph_structure.reading import no_passes, tagged
+from course_utils.checks.scenes.lesson_01_graph_structure.graphs import graph_of
+
+
+def _returned_itself(case: Case, seen: Observation) -> bool:
+    return bool(case.given.get("shape") == "no graph" and seen["returned"] == [["itself", ""]])
+
+
+def _frozen_left_out(case: Case, seen: Observation) -> bool:
+    return bool(case.given.get("shape") == "frozen later" and seen["returned"] == ["x"])
+
+
+def _leaves_cases(seed: int) -> list[Case]:
+    return [
+        Case("a leaf", {"shape": "leaf"}),
+        Case("a tensor without a graph", {"shape": "no graph"}),
+        Case("an input that needs no gradient", {"shape": "constants"}),
+        Case("a leaf that is used twice", {"shape": "diamond"}),
+        Case("a detached branch", {"shape": "detached"}),
+        Case("operations with several outputs", {"shape": "several outputs"}),
+        Case("a view that was written to", {"shape": "written view"}),
+        Case("a leaf frozen after the forward pass", {"shape": "frozen later"}),
+        Case("a random graph", random_program(seed, 5, 12)),
+        Case("another random graph", random_program(seed + 1, 5, 12)),
+        Case("40 doublings", {"shape": "doublings"}),
+        Case("a recurrent loop", {"shape": "recurrent"}),
+        Case("a chain of 3,500 operations", {"shape": "chain"}),
+    ]
+
+
+def _judge_leaves_of(case: Case, seen: Observation) -> Iterator[Finding]:
+    items, expected = seen["returned"], _leaves_for(case)
+    if not isinstance(items, list):
+        yield Finding("type", False, f"What you returned is {describe(items)}; expected a list of leaves.")
+        return
+    copies = [item[1] for item in items if tagged(item, "copy")]
+    message = f"Your list holds a tensor with the numbers of {listed(copies)} that is another object than the leaf."
+    yield Finding("the leaves themselves", not copies, message)
+    others = sorted({item[1] for item in items if tagged(item, "type")})
+    message = f"Your list holds things that are no leaves of this case, of type {listed(others)}."
+    yield Finding("leaves only", not others, message)
+    itself = ["itself", ""] in items
+    message = "Your list holds the tensor itself, which its own graph does not end in."
+    yield Finding("not itself", not itself, message)
+    found = Counter(item for item in items if type(item) is str)
+    repeats = [name for name, count in found.items() if count > 1]
+    yield Finding("once", not repeats, f"Your list holds {listed(repeats)} more than once.")
+    extra = [name for name in found if name not in expected]
+    yield Finding("dependence", not extra, f"Your list holds {listed(extra)}, on which the tensor's graph has no hold.")
+    missing = [name for name in expected if name not in found and name not in copies]
+    yield Finding("all", not missing, f"Your list lacks {listed(missing)}.")
+    yield no_passes(seen)
+    changed = seen["changed"]
+    yield Finding("numbers", not changed, f"Your function changed the numbers in {listed(changed)}.")
+    graded = seen["graded"]
+    yield Finding("grad", not graded, f"Your function wrote to .grad of {listed(graded)}.")
+
+
+def _returned_copies(case: Case, seen: Observation) -> bool:
+    items = seen["returned"]
+    return isinstance(items, list) and any(tagged(item, "copy") for item in items)
+
+
+def _repeated_leaves(case: Case, seen: Observation) -> bool:
+    items = seen["returned"]
+    return (
+        isinstance(items, list)
+        and len(items) > len(_leaves_for(case))
+        and set(map(str, items)) == set(_leaves_for(case))
+    )
+
+
+def _returned_nodes(case: Case, seen: Observation) -> bool:
+    items = seen["returned"]
+    return isinstance(items, list) and any(item == ["type", "AccumulateGrad"] for item in items)
+
+
+EXERCISE = Exercise(
+    id="leaves_of",
+    title="Find the leaves an output depends on",
+    lesson=LESSON,
+    difficulty=2,
+    minutes=10,
+    points=2,
+    call="leaves_of(tensor)",
+    cases=_leaves_cases,
+    judge=_judge_leaves_of,
+    hints=(
+        "Your walk already visits the nodes of the leaves. Which nodes are they, and what do they know?",
+        "A leaf's node is called AccumulateGrad, and its attribute `variable` is the leaf itself.",
+        "Walk the graph, keep the nodes that have the attribute `variable`, and return that attribute of each. "
+        "Do not copy or detach it.",
+    ),
+    misconceptions=(
+        Misconception(
+            "nodes, not tensors",
+            "You returned nodes called AccumulateGrad. The exercise asks for the tensors that they accumulate into.",
+            _returned_nodes,
+        ),
+        Misconception(
+            "copies",
+            "You returned tensors with the right numbers that are other objects than the leaves. "
+            "An optimizer could do nothing with them.",
+            _returned_copies,
+        ),
+        Misconception(
+            "once per path",
+            "Your list names a leaf again for every path that leads to it.",
+            _repeated_leaves,
+            ended=("TimedOut",),
+            ended_in=("40 doublings", "a recurrent loop"),
+        ),
+        Misconception(
+            "recursion",
+            "Your search calls itself once for each node on the way. Python stops that after a few thousand calls.",
+            ended=("RecursionError",),
+            ended_in=("a chain of 3,500 operations",),
+        ),
+        Misconception(
+            "frozen later",
+            "Your list lacks w, which was frozen after the forward pass. It is still in the graph.",
+            _frozen_left_out,
+        ),
+        Misconception(
+            "a leaf without a graph",
+            "You returned the tensor itself. It is a leaf, but it requires no gradient, so no graph leads to it; "
+            "the list should be empty.",
+            _returned_itself,
+        ),
+    ),
+)
+
+
+def _leaves_for(case: Case) -> tuple[str, ...]:
+    """Return the names of the leaves that a backward pass arrives at."""
+    return _leaves_of_shape(case.given["shape"]) if "shape" in case.given else _leaves_by_backward(case)
+
+
+@cache
+def _leaves_of_shape(shape: str) -> tuple[str, ...]:
+    return _leaves_by_backward(Case("", {"shape": shape}))
+
+
+def _leaves_by_backward(case: Case) -> tuple[str, ...]:
+    tensor, named = graph_of(case)
+    if not tensor.requires_grad:
+        return ()
+    asked = [leaf.requires_grad_() for leaf in named.values()]  # also those that were frozen after the forward pass
+    grads = torch.autograd.grad(tensor.sum(), asked, allow_unused=True)
+    return tuple(name for name, grad in zip(named, grads, strict=True) if grad is not None)

@@ -1,0 +1,109 @@
+"""Judging `jacobian`: A Jacobian from vector-Jacobian products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from course_utils.checks.compare import close, right_value
+from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
+from course_utils.checks.judges.lesson_02_how_backward_works.left_alone import left_alone
+from course_utils.checks.scenes.lesson_02_how_backward_works.jacobian import MAPS
+from course_utils.checks.scenes.numbers import numbers
+
+
+def _cases(seed: int) -> Iterator[Case]:
+    shapes = ((3,), (5,), (2, 3), (2, 3), (), (3,))
+    for offset, (name, shape) in enumerate(zip(MAPS, shapes, strict=True)):
+        x = numbers(seed + offset, *shape, dtype=torch.float64)
+        leaf = offset % 2 == 0
+        given = {"x": Array.of(x), "function": name, "requires_grad": leaf, "held": leaf, "strided": offset == 3}
+        yield Case(name, given)
+
+
+def _jacobian_oracle(case: Case) -> torch.Tensor:
+    f, x = MAPS[case.given["function"]], case.given["x"].tensor()
+    found: torch.Tensor = torch.autograd.functional.jacobian(f, x)
+    return found
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    yield right_value(seen["returned"], _jacobian_oracle(case), "What you returned")
+    message = f"You ran f forward {seen['calls']} times. All rows come from one graph, so one run is enough."
+    yield Finding("forward", seen["calls"] == 1, message if seen["calls"] else "You never called f.")
+    yield Finding("grad", _grad_kept(case, seen), "Your function changed x.grad.")
+    yield from left_alone(seen, case.given["requires_grad"])
+
+
+def _grad_kept(case: Case, seen: Observation) -> bool:
+    if not case.given["held"]:
+        return seen["grad"] is None
+    return close(seen["grad"], torch.full_like(case.given["x"].tensor(), 7.0))
+
+
+def _once_for_each_row(case: Case, seen: Observation) -> bool:
+    right = _jacobian_oracle(case)
+    rows = right.numel() // case.given["x"].tensor().numel()
+    return seen["calls"] > 1 and seen["calls"] in (rows, rows + 1) and close(seen["returned"], right)
+
+
+def _other_way_round(case: Case, seen: Observation) -> bool:
+    right, size = _jacobian_oracle(case), case.given["x"].tensor().dim()
+    outputs = right.dim() - size
+    turned = right.permute(*range(outputs, right.dim()), *range(outputs))
+    return close(seen["returned"], turned)
+
+
+def _all_rows_summed(case: Case, seen: Observation) -> bool:
+    right, size = _jacobian_oracle(case), case.given["x"].tensor().dim()
+    outputs = tuple(range(right.dim() - size))
+    return bool(outputs) and close(seen["returned"], right.sum(outputs))
+
+
+EXERCISE = Exercise(
+    id="jacobian",
+    title="A Jacobian from vector-Jacobian products",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=20,
+    points=3,
+    call="jacobian(f, x)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "One vector-Jacobian product gives one row, if the vector has a 1 at one place and 0 elsewhere.",
+        "Work on a detached copy of x that requires grad. Run f once. Then run one autograd.grad for each number "
+        "of the "
+        "output, with the graph kept for the next one.",
+        "Make an identity matrix of the size of the output. Reshape each row to the output's shape, use it as "
+        "grad_outputs, and "
+        "collect the results. Stack them and reshape to y.shape + x.shape. retain_graph=True is right here.",
+    ),
+    misconceptions=(
+        Misconception(
+            "the rows are summed",
+            "You returned the sum of all rows: the gradient of f(x).sum(). A Jacobian keeps one row for each "
+            "number of the output.",
+            _all_rows_summed,
+        ),
+        Misconception(
+            "input dimensions first",
+            "Your Jacobian has the dimensions of the input first. Expected are those of the output, then those "
+            "of the input.",
+            _other_way_round,
+        ),
+        Misconception(
+            "f runs for each row",
+            "You ran f once for each number of the output. The graph of one run serves for all rows, if it is kept.",
+            _once_for_each_row,
+        ),
+        Misconception(
+            "the rows pile up in .grad",
+            "You collected the rows in .grad, which adds up over the passes, and left it changed.",
+            lambda case, seen: not _grad_kept(case, seen) and seen["calls"] == 1 and not _all_rows_summed(case, seen),
+        ),
+    ),
+)

@@ -1,0 +1,154 @@
+"""Judging `numerical_gradient`: A gradient by central differences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from course_utils.checks.compare import listed, right_value
+from course_utils.checks.data import Array, Case, Observation, Value
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
+from course_utils.checks.judges.lesson_02_how_backward_works.left_alone import left_alone
+from course_utils.checks.scenes.lesson_02_how_backward_works.numerical_gradient import FUNCTIONS
+from course_utils.checks.scenes.numbers import numbers
+
+
+def _cases(seed: int) -> Iterator[Case]:
+    shapes: dict[str, tuple[int, ...]] = {"a bowl": (3,), "weights and a sine": (2, 3), "one number": ()}
+    for offset, (name, shape) in enumerate(shapes.items()):
+        x = numbers(seed + offset, *shape, dtype=torch.float64)
+        yield Case(name, {"x": Array.of(x), "function": name, "transposed": len(shape) == 2})
+    x = numbers(seed + 5, 2, 3)
+    yield Case("a float32 input", {"x": Array.of(x), "function": "weights and a sine"})
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    x = case.given["x"].tensor().double().requires_grad_()
+    (expected,) = torch.autograd.grad(FUNCTIONS[case.given["function"]](x), x)
+    finding = right_value(seen["returned"], expected, "What you returned")
+    yield _near_enough(finding, seen["returned"], expected)
+    yield from left_alone(seen)
+    yield Finding("autograd", not seen["recorded"], _ASKED_AUTOGRAD)
+    calls, needed = len(seen["points"]), 2 * x.numel()
+    times = "once" if calls == 1 else f"{calls} times"
+    most = needed + 2
+    message = (
+        f"You called f {times} for {x.numel()} numbers in x. Central differences need {needed} calls; "
+        f"at most {most} are allowed."
+    )
+    yield Finding("calls", needed <= calls <= most, message)
+    odd = sorted({dtype for dtype in seen["dtypes"] if dtype != "float64"})
+    yield Finding(
+        "dtype of f", not odd, f"You called f with {listed(odd)}; the differences have to be taken in float64."
+    )
+    both = _both_sides(case, seen)
+    judged = needed <= calls <= most and not odd and all(isinstance(point, Array) for point in seen["points"])
+    message = (
+        f"For {both} of the {x.numel()} numbers in x you called f on both sides, at the same distance. "
+        "Central differences need such a pair for each number."
+    )
+    yield Finding("both sides", not judged or both == x.numel(), message)
+
+
+_ASKED_AUTOGRAD = "You asked autograd. Here the gradient has to be measured, so that it can check autograd."
+
+
+def _shifts(case: Case, seen: Observation) -> list[list[tuple[int, float]]]:
+    """Return for each float64 point which numbers of x it shifts, and by how much."""
+    x = case.given["x"].tensor().double().reshape(-1)
+    found = []
+    for point in seen["points"]:
+        if isinstance(point, Array) and point.dtype == "float64" and point.shape == case.given["x"].shape:
+            moved = (point.tensor().reshape(-1) - x).tolist()
+            most = max(map(abs, moved), default=0.0)
+            found.append([(index, by) for index, by in enumerate(moved) if abs(by) > 1e-3 * most])
+    return found
+
+
+def _both_sides(case: Case, seen: Observation) -> int:
+    """Count the numbers of x for which f was called at two points, one on each side at the same distance."""
+    single = [shift[0] for shift in _shifts(case, seen) if len(shift) == 1]
+    raised, lowered = ([(index, abs(by)) for index, by in single if (by > 0) is up] for up in (True, False))
+    # Two steps from one number differ by the rounding of that number.
+    paired = {i for i, up in raised for j, down in lowered if i == j and abs(up - down) < 1e-3 * up + 1e-15}
+    return len(paired)
+
+
+def _near_enough(finding: Finding, received: Value, expected: torch.Tensor) -> Finding:
+    """Allow the error that central differences have with any sensible step, and no one-sided ones."""
+    if finding.prop != "value" or finding.ok:
+        return finding
+    values = received.tensor() if isinstance(received, Array) else torch.as_tensor(received)
+    error = float((values.double() - expected).abs().max() / expected.abs().max())
+    message = finding.message
+    if error < 1e-3:  # the numbers as they are printed could look the same
+        message = (
+            f"What you returned is near the gradient, but the largest error is {error:.1g} of the largest number. "
+            "With a good step it stays below 1e-06. A larger step bends the quotient, a smaller one rounds it."
+        )
+    return Finding("value", error < 1e-6, message)
+
+
+def _one_sided(case: Case, seen: Observation) -> bool:
+    """Tell whether f was called at x itself, and for no number of x on both sides."""
+    shifts = _shifts(case, seen)
+    at_x = sum(not shift for shift in shifts)
+    usual = len(shifts) == len(seen["points"]) and not seen["changed"] and not seen["recorded"]
+    return usual and 0 < at_x < len(shifts) and not _both_sides(case, seen)
+
+
+EXERCISE = Exercise(
+    id="numerical_gradient",
+    title="A gradient by central differences",
+    lesson=LESSON,
+    difficulty=2,
+    minutes=15,
+    points=2,
+    call="numerical_gradient(f, x)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "Change one number of x at a time, to both sides, and leave x itself alone.",
+        "Work on a float64 copy. For each index take f with that number raised and f with it lowered by the same "
+        "step, and divide the difference by twice the step. A step near 1e-5 is good in float64.",
+        "Make a result of zeros in x's shape. Loop over the indices, for example with itertools.product over the "
+        "ranges of x.shape. In the "
+        "loop make two clones of the float64 copy, change them at the index, call f on both, and store the quotient.",
+    ),
+    misconceptions=(
+        Misconception(
+            "one-sided differences",
+            "You compared f at shifted points with f at x itself. Such one-sided differences have an error that "
+            "grows like the "
+            "step; central ones, with a point on each side of x, have one that grows like its square.",
+            _one_sided,
+        ),
+        Misconception(
+            "x itself is moved",
+            "After your function x holds other numbers than before. Adding a step and subtracting it again is "
+            "not exact in "
+            "floating point, and x is not yours to change.",
+            lambda case, seen: bool(seen["changed"]),
+        ),
+        Misconception(
+            "differences in float32",
+            "You called f in float32. Two neighbouring values of f differ by a small amount there, and most of its "
+            "digits are lost to rounding.",
+            lambda case, seen: "float32" in seen["dtypes"],
+        ),
+        Misconception(
+            "a copy is moved",
+            "All the points at which you called f are the same. Either you shifted numbers in a tensor that f does "
+            "not see: reshape and flatten return a copy where the tensor is not contiguous. Or two names stand for "
+            "one tensor, and the second shift undid the first.",
+            lambda case, seen: (
+                len(seen["points"]) > 1
+                and not seen["recorded"]
+                and all(isinstance(point, Array) and point == seen["points"][0] for point in seen["points"])
+            ),
+        ),
+        Misconception("autograd is asked", _ASKED_AUTOGRAD, lambda case, seen: seen["recorded"]),
+    ),
+)

@@ -1,0 +1,72 @@
+"""Judging a vector-Jacobian product of two inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from course_utils.checks.compare import close, describe, right_value
+from course_utils.checks.data import Array, Case, Observation, Value
+from course_utils.checks.exercise import Finding
+from course_utils.checks.judges.lesson_02_how_backward_works.left_alone import left_alone
+from course_utils.checks.scenes.numbers import numbers
+
+
+def _pair(received: Value, expected: tuple[torch.Tensor, torch.Tensor]) -> Iterator[Finding]:
+    """Find whether two gradients came, and whether each is right."""
+    if not isinstance(received, list) or len(received) != 2:
+        message = f"What you returned is {describe(received)}; expected two tensors, (grad_a, grad_b)."
+        yield Finding("type", False, message)
+        return
+    yield right_value(received[0], expected[0], "grad_a")
+    yield right_value(received[1], expected[1], "grad_b")
+
+
+def given_pair(case: Case, seen: Observation, count: int = 2) -> list[Value] | None:
+    """Return the two that were returned, if they were two."""
+    returned = seen["returned"]
+    return returned if isinstance(returned, list) and len(returned) == count else None
+
+
+_Product = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def vjp(case: Case, product: _Product, v: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+    a, b = (case.given[name].tensor().requires_grad_() for name in ("a", "b"))
+    grad_a, grad_b = torch.autograd.grad(product(a, b), (a, b), case.given["v"].tensor() if v is None else v)
+    return grad_a, grad_b
+
+
+def judge_pair(product: _Product) -> Callable[[Case, Observation], Iterator[Finding]]:
+    def judge(case: Case, seen: Observation) -> Iterator[Finding]:
+        yield from _pair(seen["returned"], vjp(case, product))
+        yield from left_alone(seen)
+
+    return judge
+
+
+def swapped(product: _Product) -> Callable[[Case, Observation], bool]:
+    def holds(case: Case, seen: Observation) -> bool:
+        returned, right = given_pair(case, seen), vjp(case, product)
+        return returned is not None and close(returned[0], right[1]) and close(returned[1], right[0])
+
+    return holds
+
+
+def without_seed(product: _Product) -> Callable[[Case, Observation], bool]:
+    """Tell whether the gradients are those for a seed of ones."""
+
+    def holds(case: Case, seen: Observation) -> bool:
+        returned = given_pair(case, seen)
+        right = vjp(case, product, torch.ones_like(case.given["v"].tensor()))
+        return returned is not None and close(returned[0], right[0]) and close(returned[1], right[1])
+
+    return holds
+
+
+def tensors(seed: int, **shapes: tuple[int, ...]) -> dict[str, Array]:
+    return {
+        name: Array.of(numbers(seed + offset, *shape, dtype=torch.float64))
+        for offset, (name, shape) in enumerate(shapes.items())
+    }

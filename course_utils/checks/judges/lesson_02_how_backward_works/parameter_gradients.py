@@ -1,0 +1,145 @@
+"""Judging `parameter_gradients`: repair: gradients without touching .grad."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from course_utils.checks.compare import describe, listed, right_value
+from course_utils.checks.data import Case, Observation, Value
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
+from course_utils.checks.scenes.lesson_02_how_backward_works.parameter_gradients import two_branches
+
+_HELD = {"no gradients before": [], "some gradients before": ["trunk.weight", "head.bias", "spare.weight"]}
+
+
+def _cases(seed: int) -> Iterator[Case]:
+    for offset, (name, held) in enumerate(_HELD.items()):
+        yield Case(name, {"seed": seed + offset, "held": held})
+
+
+def _parameter_oracle(case: Case) -> dict[str, torch.Tensor | None]:
+    model, loss = two_branches(case.given["seed"])
+    wanted = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    found = dict(zip(wanted, torch.autograd.grad(loss, list(wanted.values()), allow_unused=True), strict=True))
+    return {name: found.get(name) for name, _ in model.named_parameters()}
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    returned, expected = seen["returned"], _parameter_oracle(case)
+    if not isinstance(returned, dict):
+        message = f"What you returned is {describe(returned)}; expected a dict from parameter names to gradients."
+        yield Finding("type", False, message)
+    else:
+        yield from _named_gradients(returned, expected)
+    changed = [name for name, value in seen["before"].items() if seen["after"][name] != value]
+    yield Finding("grad", not changed, f"Your function changed .grad of {listed(changed)}.")
+    passes = seen["passes"]
+    yield Finding(
+        "passes", passes == 1, f"Your function ran {passes} backward passes over the loss; one is enough and needed."
+    )
+    message = (
+        f"After your function the graph still holds {seen['kept']} saved tensors. The pass has kept them for another "
+        "pass."
+    )
+    yield Finding("graph", passes != 1 or not seen["kept"], message)
+    message = f"The gradients of {listed(seen['recorded'])} have a graph of their own: the backward pass was recorded."
+    yield Finding("recorded", not seen["recorded"], message)
+    yield Finding("unfrozen", not seen["unfrozen"], f"Your function unfroze {listed(seen['unfrozen'])}.")
+    yield Finding("frozen", not seen["frozen"], f"Your function froze {listed(seen['frozen'])}.")
+    yield Finding("values", not seen["moved"], f"Your function changed the numbers in {listed(seen['moved'])}.")
+    message = "Your function switched the model, or a part of it, from training to evaluation."
+    yield Finding("mode", not seen["mode"], message)
+
+
+def _named_gradients(returned: dict[str, Value], expected: dict[str, torch.Tensor | None]) -> Iterator[Finding]:
+    missing = [name for name in expected if name not in returned]
+    unknown = [name for name in returned if name not in expected]
+    yield Finding("keys", not missing, f"Your dict has no entry for {listed(missing)}.")
+    yield Finding(
+        "unknown keys", not unknown, f"Your dict has entries that are no parameter's name: {listed(unknown)}."
+    )
+    for name, gradient in expected.items():
+        if name not in returned:
+            continue
+        what = f"The gradient of {name}"
+        if gradient is not None:
+            yield right_value(returned[name], gradient, what)
+        else:
+            received = returned[name]
+            message = f"{what} is {describe(received)}; expected None, since the loss has no gradient for it."
+            yield Finding("unused", received is None, message)
+
+
+def _changed_grads(seen: Observation) -> list[str]:
+    return [name for name, value in seen["before"].items() if seen["after"][name] != value]
+
+
+def _wrote_grad(case: Case, seen: Observation) -> bool:
+    return any(seen["after"][name] is not None and seen["after"][name].tensor().any() for name in _changed_grads(seen))
+
+
+def _zeros_for_none(case: Case, seen: Observation) -> bool:
+    changed = _changed_grads(seen)
+    return bool(changed) and all(
+        seen["before"][name] is None and not seen["after"][name].tensor().any() for name in changed
+    )
+
+
+def _cleared_grad(case: Case, seen: Observation) -> bool:
+    changed = _changed_grads(seen)
+    return any(seen["before"][name] is not None for name in changed) and all(
+        seen["after"][name] is None or not seen["after"][name].tensor().any() for name in changed
+    )
+
+
+EXERCISE = Exercise(
+    id="parameter_gradients",
+    title="Repair: gradients without touching .grad",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=15,
+    points=3,
+    call="parameter_gradients(loss, model)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "The lesson compared two functions that start a backward pass. One of them writes into no .grad.",
+        "torch.autograd.grad takes all parameters at once. It refuses those that do not require grad, and by default "
+        "those that the loss does not depend on.",
+        "Collect the parameters that require grad. Call torch.autograd.grad once, with allow_unused=True and without "
+        "retain_graph. Start the result with None for every name, then fill in what came back.",
+    ),
+    misconceptions=(
+        Misconception(
+            "writes into .grad",
+            "Your pass wrote into the parameters' .grad. They have to be as before: somebody may be collecting there.",
+            _wrote_grad,
+        ),
+        Misconception(
+            "clears .grad",
+            "After your function, .grad of parameters that held a gradient is cleared. Somebody may be "
+            "collecting there.",
+            _cleared_grad,
+        ),
+        Misconception(
+            "zeros in place of None",
+            ".grad was None before and holds zeros now. None is not zeros: some optimizers step on zeros.",
+            _zeros_for_none,
+        ),
+        Misconception(
+            "one pass for each parameter",
+            "You ran a backward pass for each parameter. Each of them goes through the same graph again: one pass can "
+            "give all gradients.",
+            lambda case, seen: seen["passes"] > 2,
+        ),
+        Misconception(
+            "the graph is kept",
+            "Your pass is the only one over this graph, yet it keeps the saved tensors for another one, and "
+            "their memory with them.",
+            lambda case, seen: seen["passes"] == 1 and seen["kept"] > 0 and not _changed_grads(seen),
+        ),
+    ),
+)

@@ -1,0 +1,138 @@
+"""Judging `predict_gradients`: predict eight gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch.autograd import backward
+
+from course_utils.checks.compare import close, listed, right_entries
+from course_utils.checks.data import Array, Case, Observation, Value
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
+
+
+def _eight_gradients() -> dict[str, float | None]:
+    """Run what the exercise shows, and read the gradients that it asks for."""
+
+    def leaf(*values: float) -> torch.Tensor:
+        return torch.tensor(values[0] if len(values) == 1 else values, requires_grad=True)
+
+    found: dict[str, float | None] = {}
+    x = leaf(3.0)
+    a = 2 * x
+    backward(a * x + 4 * a)
+    found["fan_out"] = _number(x.grad)
+    x = leaf(2.0)
+    backward(x**3)
+    backward(5 * x)
+    found["two_passes"] = _number(x.grad)
+    x = leaf(2.0, 3.0, 5.0)
+    backward(x * x, torch.tensor([1.0, 10.0, 100.0]))
+    found["vector_seed"] = _number(x.grad, 1)
+    x = leaf(3.0)
+    backward(x * x * x, torch.tensor(0.5))
+    found["half_seed"] = _number(x.grad)
+    w, x = leaf(2.0), leaf(2.0, 3.0, 5.0)
+    backward((w * x).sum())
+    found["broadcast"] = _number(w.grad)
+    x = leaf(4.0, 7.0, 7.0)
+    backward(x.amax())
+    found["tie"] = _number(x.grad, 2)
+    x = leaf(3.0)
+    torch.autograd.grad(x * x, x)
+    found["after_grad"] = _number(x.grad)
+    p, q = leaf(2.0), leaf(7.0)
+    backward(p * q, inputs=[p])
+    found["left_out"] = _number(q.grad)
+    return found
+
+
+def _number(grad: torch.Tensor | None, *index: int) -> float | None:
+    return None if grad is None else float(grad[index])
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    value = seen["value"]
+    texts = [name for name, entry in value.items() if isinstance(entry, str)] if isinstance(value, dict) else []
+    message = f"Your prediction gives a text for {listed(texts)}. Write a number, or None without quotes."
+    yield Finding("texts", not texts, message)
+    many = [name for name, entry in value.items() if _is_many(entry)] if isinstance(value, dict) else []
+    message = f"Your prediction gives several numbers for {listed(many)}. One number is asked for: see the index."
+    yield Finding("several numbers", not many, message)
+    yield from right_entries(value, _eight_gradients(), "Your prediction")
+
+
+def _is_many(entry: Value) -> bool:
+    return isinstance(entry, list) or (isinstance(entry, Array) and bool(entry.shape))
+
+
+def _predicted(**wrong: tuple[float, ...]) -> Callable[[Case, Observation], bool]:
+    """Tell whether one of the named entries holds one of the wrong numbers given for it."""
+
+    def holds(case: Case, seen: Observation) -> bool:
+        value = seen["value"]
+        return isinstance(value, dict) and any(
+            close(value.get(name), number) for name, numbers in wrong.items() for number in numbers
+        )
+
+    return holds
+
+
+EXERCISE = Exercise(
+    id="predict_gradients",
+    title="Predict eight gradients",
+    lesson=LESSON,
+    difficulty=1,
+    minutes=10,
+    points=2,
+    call=None,
+    cases=lambda seed: [Case("", {})],
+    judge=_judge,
+    hints=(
+        "Ask three things each time: which paths lead from the leaf to the result, what seed starts the pass, and "
+        "whether this pass writes into that .grad at all.",
+        "Within one pass, sum over all paths. Over several passes, .grad sums what each pass gave. A seed multiplies. "
+        "autograd.grad writes into no .grad, and inputs= names the only leaves that are written to.",
+        "fan_out: write y in terms of x alone, then differentiate. vector_seed: 2*x times the seed at that place. "
+        "broadcast: w was used three times. tie: two entries share one gradient. Where nothing was written, "
+        ".grad is None.",
+    ),
+    misconceptions=(
+        Misconception(
+            "one branch only",
+            "Your fan_out counts one path from x to y. There are two: through `a`, and directly. Their gradients "
+            "add up.",
+            _predicted(fan_out=(6.0, 14.0)),
+        ),
+        Misconception(
+            "the second pass replaces",
+            "Your two_passes is the gradient of one pass alone. .grad keeps what it holds, and each pass adds to it.",
+            _predicted(two_passes=(5.0, 12.0)),
+        ),
+        Misconception(
+            "the seed is ignored",
+            "You left the seed out: the gradient that backward() is given multiplies what comes out.",
+            _predicted(vector_seed=(6.0,), half_seed=(27.0,)),
+        ),
+        Misconception(
+            "nothing is zero",
+            "You gave 0 for a .grad that no pass wrote to. Such a .grad holds no tensor of zeros: it holds "
+            "something else.",
+            _predicted(after_grad=(0.0,), left_out=(0.0,)),
+        ),
+        Misconception(
+            "a pass writes everywhere",
+            "You gave a gradient for a .grad that was not written to. Look at which function started the pass, and "
+            "at what inputs= names.",
+            _predicted(after_grad=(6.0,), left_out=(2.0,)),
+        ),
+        Misconception(
+            "a tie goes to one",
+            "Your tie gives the whole gradient to one entry, or to each. Two entries are the largest, and the lesson's "
+            "rule is about both.",
+            _predicted(tie=(1.0, 0.0)),
+        ),
+    ),
+)

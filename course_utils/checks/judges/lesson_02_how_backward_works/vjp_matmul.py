@@ -1,0 +1,68 @@
+"""Judging `vjp_matmul`: VJP of a matrix product."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from course_utils.checks.compare import close
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Exercise, Misconception
+from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
+from course_utils.checks.judges.lesson_02_how_backward_works.pairs import (
+    given_pair,
+    judge_pair,
+    swapped,
+    tensors,
+    vjp,
+    without_seed,
+)
+
+
+def _cases(seed: int) -> Iterator[Case]:
+    for offset, (m, k, n) in enumerate(((2, 3, 5), (5, 2, 3), (3, 5, 2), (4, 4, 4))):
+        given = tensors(seed + 10 * offset, a=(m, k), b=(k, n), v=(m, n))
+        yield Case(f"({m}, {k}) @ ({k}, {n})", {**given, "strided": offset == 1})
+
+
+def _as_columns(case: Case, seen: Observation) -> bool:
+    returned, right = given_pair(case, seen), vjp(case, torch.matmul)
+    return returned is not None and all(close(r, e.T) for r, e in zip(returned, right, strict=True))
+
+
+EXERCISE = Exercise(
+    id="vjp_matmul",
+    title="VJP of a matrix product",
+    lesson=LESSON,
+    difficulty=2,
+    minutes=15,
+    points=2,
+    call="vjp_matmul(a, b, v)",
+    cases=_cases,
+    judge=judge_pair(torch.matmul),
+    hints=(
+        "Both gradients are matrix products themselves. The shapes leave few choices.",
+        "The number at (i, j) of a @ b is the sum over l of a[i, l] * b[l, j]. Which numbers of the product depend on "
+        "a[i, l], and with which factors? Weight them by v and sum.",
+        "The gradient of a[i, l] is the sum over j of v[i, j] * b[l, j]. Write that as a matrix product with a "
+        "transposed factor. Do the same for b[l, j], summing over i.",
+    ),
+    misconceptions=(
+        Misconception(
+            "transposed",
+            "Your gradients are the transposes of the right ones. A gradient has the shape of its input.",
+            _as_columns,
+        ),
+        Misconception(
+            "gradients swapped",
+            "You returned the gradient of b first and that of a second.",
+            swapped(torch.matmul),
+        ),
+        Misconception(
+            "v is ignored",
+            "Your gradients are those for a v of ones. The v that is given takes part in both products.",
+            without_seed(torch.matmul),
+        ),
+    ),
+)

@@ -1,0 +1,81 @@
+"""Judging `vjp_product`: VJP of a product with broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from course_utils.checks.compare import close
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Exercise, Misconception
+from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
+from course_utils.checks.judges.lesson_02_how_backward_works.pairs import (
+    given_pair,
+    judge_pair,
+    swapped,
+    tensors,
+    without_seed,
+)
+
+_BROADCASTS = {
+    "equal shapes": ((2, 3), (2, 3)),
+    "b is a row": ((2, 3), (3,)),
+    "b is a column": ((5, 3), (5, 1)),
+    "b is one number": ((2, 5), ()),
+    "a is the smaller one": ((3,), (5, 2, 3)),
+    "both are stretched": ((3, 1, 2), (5, 1)),
+}
+
+
+def _cases(seed: int) -> Iterator[Case]:
+    for offset, (name, (a, b)) in enumerate(_BROADCASTS.items()):
+        yield Case(name, tensors(seed + 10 * offset, a=a, b=b, v=tuple(torch.empty(a).mul(torch.empty(b)).shape)))
+
+
+def _not_summed(case: Case, seen: Observation) -> bool:
+    """Tell whether both gradients have the shape of the product, though an input is smaller."""
+    returned, v = given_pair(case, seen), case.given["v"].tensor()
+    return returned is not None and all(
+        close(received, v * case.given[other].tensor()) for received, other in zip(returned, "ba", strict=True)
+    )
+
+
+EXERCISE = Exercise(
+    id="vjp_product",
+    title="VJP of a product with broadcasting",
+    lesson=LESSON,
+    difficulty=2,
+    minutes=15,
+    points=2,
+    call="vjp_product(a, b, v)",
+    cases=_cases,
+    judge=judge_pair(torch.mul),
+    hints=(
+        "Without broadcasting: each number of the product depends on one number of a, and the factor is the b "
+        "beside it.",
+        "First compute both gradients in the shape of v. Then bring each to the shape of its input: a number that was "
+        "used in several places collects the gradient of all of them.",
+        "The gradient of a is v * b, that of b is v * a. Sum over the dimensions that broadcasting added or "
+        "stretched. Tensor.sum_to_size does that.",
+    ),
+    misconceptions=(
+        Misconception(
+            "not summed back",
+            "Your gradients have the shape of the product. The gradient of an input has the shape of that input: "
+            "where "
+            "broadcasting used one number several times, its gradients have to become one number again.",
+            _not_summed,
+        ),
+        Misconception(
+            "gradients swapped",
+            "You returned the gradient of b first and that of a second.",
+            swapped(torch.mul),
+        ),
+        Misconception(
+            "v is ignored",
+            "Your gradients are those for a v of ones. The v that is given has to multiply them.",
+            without_seed(torch.mul),
+        ),
+    ),
+)

@@ -1,0 +1,124 @@
+"""Judging `count_saved_bytes`: count what a graph keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from course_utils.checks.compare import close, right_value
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_03_graph_freeing import LESSON
+from course_utils.checks.scenes.lesson_03_graph_freeing.count_saved_bytes import keeping
+from course_utils.graph.trace import nodes_behind
+
+_KEEPING = {
+    "a graph that saves nothing": "nothing",
+    "one result": "one result",
+    "a tensor that three nodes save": "used twice",
+    "two views of one tensor": "two views",
+    "a small model": "model",
+    "a mask that lives anyway": "mask",
+    "a node that keeps a tuple": "rows picked",
+    "thirty doublings": "doublings",
+    "after backward": "after backward",
+    "after a pass through the upper part": "partly freed",
+}
+
+
+def _cases(seed: int) -> list[Case]:
+    cases = enumerate(_KEEPING.items())
+    return [Case(name, {"scene": scene, "seed": seed + n, "rows": 3 + n % 3}) for n, (name, scene) in cases]
+
+
+def _when_saved(case: Case) -> list[tuple[int, int, int, str]]:
+    """Return storage, its bytes, the tensor's own bytes, and whose the memory is besides, for each saved tensor."""
+    kept: list[torch.Tensor] = []
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        kept.append(tensor.detach())
+        return kept[-1]
+
+    with torch.random.fork_rng(devices=[]), torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        torch.manual_seed(case.given["seed"])
+        loss, besides = keeping(case)
+    nodes = nodes_behind(loss)
+    own = [node.variable for node in nodes if hasattr(node, "variable")]
+    owners = {tensor.untyped_storage().data_ptr(): "besides" for tensor in besides}
+    owners |= {tensor.untyped_storage().data_ptr(): "leaf" for tensor in own}
+    storages = [tensor.untyped_storage() for tensor in kept]
+    return [
+        (storage.data_ptr(), storage.nbytes(), tensor.nbytes, owners.get(storage.data_ptr(), ""))
+        for storage, tensor in zip(storages, kept, strict=True)
+    ]
+
+
+def _bytes(case: Case) -> int:
+    match case.given["scene"]:
+        case "after backward":
+            return 0
+        case "partly freed":
+            return int(case.given["rows"]) * 5 * 4  # the result of exp, which the pass did not reach
+    return _kept_with(case)
+
+
+def _kept_with(case: Case, *others: str) -> int:
+    """Return the bytes of all storages that were saved: the graph's own, and those that `others` own."""
+    return sum({storage: size for storage, size, _, owner in _when_saved(case) if owner in ("", *others)}.values())
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    message = "You called `saved`, which counts for you. Read what the nodes keep yourself."
+    yield Finding("own count", not seen["by instrument"], message)
+    yield right_value(seen["returned"], _bytes(case), "The number of bytes")
+    yield Finding("untouched", seen["passes"] == 0 and not seen["freed"], "Your function ran a backward pass.")
+    yield Finding("besides", seen["besides"], "Your function changed the list `besides`.")
+
+
+def _counted(case: Case, seen: Observation, counted: float) -> bool:
+    return not seen["by instrument"] and close(seen["returned"], float(counted))
+
+
+EXERCISE = Exercise(
+    id="count_saved_bytes",
+    title="Count what a graph keeps",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=25,
+    points=3,
+    call="count_saved_bytes(loss, besides)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "Visit every node once. Look at the attributes whose names begin with _saved_. Not all of them are tensors.",
+        "Memory belongs to storages. tensor.untyped_storage() has data_ptr() and nbytes(). Collect sizes by address.",
+        "Walk over next_functions with a set of seen nodes. From AccumulateGrad nodes note the storage of .variable, "
+        "and from `besides` theirs. For every other node take each name in dir(node) that begins with _saved_; reading "
+        "a freed one raises RuntimeError. A value may be a tensor or a tuple that holds some. Put address: bytes into "
+        "a dict unless the address is one of those noted, and sum the values.",
+    ),
+    misconceptions=(
+        Misconception(
+            "counted twice",
+            "Your number counts some memory more than once: it adds up saved tensors, and several share memory.",
+            lambda case, seen: _counted(case, seen, sum(size for _, size, _, owner in _when_saved(case) if not owner)),
+        ),
+        Misconception(
+            "a view's own size",
+            "Your number takes a view to be as large as it looks. A view keeps the whole memory of its base.",
+            lambda case, seen: _counted(
+                case, seen, sum({place: size for place, _, size, owner in _when_saved(case) if not owner}.values())
+            ),
+        ),
+        Misconception(
+            "leaves included",
+            "Your number includes the memory of leaves or of the tensors in `besides`, or of views of them. Those "
+            "tensors live anyway.",
+            lambda case, seen: any(
+                _counted(case, seen, _kept_with(case, *owners))
+                for owners in (("leaf",), ("besides",), ("leaf", "besides"))
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,114 @@
+"""Judging `loss_gradients`: the gradient of each loss, from one forward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from course_utils.checks.compare import describe, right_value
+from course_utils.checks.data import Case, Observation, Value
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_04_retain_graph import LESSON
+from course_utils.checks.judges.lesson_04_retain_graph.as_found import as_found
+from course_utils.checks.scenes.lesson_04_retain_graph.loss_gradients import trunk_and_losses
+
+
+def _cases(seed: int) -> list[Case]:
+    counts = {"two losses": 2, "three losses": 3, "a single loss": 1}
+    return [Case(name, {"seed": seed + count, "losses": count}) for name, count in counts.items()]
+
+
+def _right_gradients(case: Case) -> list[list[torch.Tensor]]:
+    """Return each loss's gradients, each from a forward of its own."""
+    rows = []
+    for number in range(case.given["losses"]):
+        trunk, _, losses, _ = trunk_and_losses(case)
+        rows.append(list(torch.autograd.grad(losses[number], list(trunk.parameters()))))
+    return rows
+
+
+def _rows(received: Value, right: list[list[torch.Tensor]]) -> Iterator[Finding]:
+    if not isinstance(received, list) or len(received) != len(right):
+        expected = f"expected a list with {len(right)} {'entry' if len(right) == 1 else 'entries'}, one for each loss"
+        yield Finding("list", False, f"What you returned is {describe(received)}; {expected}.")
+        return
+    for number, (row, wanted) in enumerate(zip(received, right, strict=True)):
+        if not isinstance(row, list) or len(row) != len(wanted):
+            text = f"Entry {number} of your list is {describe(row)}; expected {len(wanted)} gradients."
+            yield Finding("row", False, text)
+            return
+        for position, (item, gradient) in enumerate(zip(row, wanted, strict=True)):
+            yield right_value(item, gradient, f"The gradient of loss {number} for parameter {position}")
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    yield from _rows(seen["returned"], _right_gradients(case))
+    count = case.given["losses"]
+    text = f"{seen['passes']} backward passes ran for {count} {'loss' if count == 1 else 'losses'}."
+    yield Finding("passes", seen["passes"] in range(1, count + 1), text)
+    text = f"After your function the trunk still keeps {seen['kept']} bytes for a pass that will not come."
+    yield Finding("kept", seen["kept"] == 0, text)
+    yield Finding("held", seen["held"] is True, "After your function a parameter's .grad is not what it was before.")
+    yield Finding("moved", seen["moved"] is False, "Your function changed the numbers in a parameter.")
+    yield as_found(seen)
+    yield Finding("recorded", seen["recorded"] is False, "A gradient that you returned requires a gradient itself.")
+
+
+def _same(received: Value, right: list[list[torch.Tensor]]) -> bool:
+    return all(finding.ok for finding in _rows(received, right))
+
+
+def _running_sums(case: Case) -> list[list[torch.Tensor]]:
+    sums: list[list[torch.Tensor]] = []
+    for row in _right_gradients(case):
+        sums.append([old + new for old, new in zip(sums[-1], row, strict=True)] if sums else row)
+    return sums
+
+
+EXERCISE = Exercise(
+    id="loss_gradients",
+    title="The gradient of each loss, from one forward",
+    lesson=LESSON,
+    difficulty=2,
+    minutes=15,
+    points=3,
+    call="loss_gradients(losses, parameters)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "Which function returns gradients and leaves every .grad alone? And which of the passes is the last one?",
+        "torch.autograd.grad takes retain_graph too. All passes but the last must leave the trunk's saved tensors "
+        "for the next.",
+        "Loop over the losses with their numbers. Call torch.autograd.grad(loss, parameters, retain_graph=...) where "
+        "the flag says whether another loss follows, and collect the results.",
+    ),
+    misconceptions=(
+        Misconception(
+            "retained to the end",
+            "The gradients are right, but your last pass retained as well, so the trunk keeps its saved tensors.",
+            lambda case, seen: (
+                seen["kept"] != 0 and not seen["recorded"] and _same(seen["returned"], _right_gradients(case))
+            ),
+        ),
+        Misconception(
+            "added up",
+            "From the second loss on, your gradients contain those of the losses before: they were read from "
+            "something that adds up.",
+            lambda case, seen: case.given["losses"] > 1 and _same(seen["returned"], _running_sums(case)),
+        ),
+        Misconception(
+            "traces in .grad",
+            "The gradients are right, and .grad of the parameters is not as it was before.",
+            lambda case, seen: seen["held"] is False and _same(seen["returned"], _right_gradients(case)),
+        ),
+        Misconception(
+            "create_graph to keep the graph",
+            "The gradients are right and have graphs of their own: your passes were recorded. That keeps the old "
+            "graph, and much more.",
+            lambda case, seen: (
+                seen["recorded"] and seen["kept"] != 0 and _same(seen["returned"], _right_gradients(case))
+            ),
+        ),
+    ),
+)

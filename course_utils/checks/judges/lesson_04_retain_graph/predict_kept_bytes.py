@@ -1,0 +1,82 @@
+"""Judging `predict_kept_bytes`: how much is left after the last pass?."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from course_utils.checks.data import Observation
+from course_utils.checks.exercise import Exercise, Misconception
+from course_utils.checks.judges.lesson_04_retain_graph import LESSON
+from course_utils.checks.judges.lesson_04_retain_graph.statements import RETAIN, Names, backward, grad
+from course_utils.checks.judges.predictions import Table, one_case
+from course_utils.graph.saved import saved
+
+
+def _kept(*statements: Callable[[Names], object], asked: tuple[str, ...] = ("a", "b")) -> int:
+    x = torch.rand(100, requires_grad=True)
+    h = x.exp()
+    names: Names = {"x": x, "h": h, "a": h.sin().exp().sum(), "b": h.tanh().sum()}
+    for statement in statements:
+        statement(names)
+    return saved(*(names[name] for name in asked)).bytes
+
+
+def _bytes() -> dict[str, Any]:
+    return {
+        "nothing": _kept(),
+        "a_frees": _kept(backward("a")),
+        "a_retains": _kept(backward("a", **RETAIN)),
+        "a_retains_b_frees": _kept(backward("a", **RETAIN), backward("b")),
+        "b_retains_a_frees": _kept(backward("b", **RETAIN), backward("a")),
+        "in_one_pass": _kept(lambda names: (names["a"] + names["b"]).backward()),
+        "down_to_h": _kept(grad("a", "h")),
+        "without_a": _kept(backward("a", **RETAIN), asked=("b",)),
+    }
+
+
+def _counted(seen: Observation, **entries: int) -> bool:
+    value = seen["value"]
+    return isinstance(value, dict) and all(
+        isinstance(value.get(name), int | float) and value[name] == said for name, said in entries.items()
+    )
+
+
+EXERCISE = Exercise(
+    id="predict_kept_bytes",
+    title="How much is left after the last pass?",
+    lesson=LESSON,
+    difficulty=2,
+    minutes=10,
+    points=2,
+    call=None,
+    cases=one_case,
+    judge=Table(_bytes).judge,
+    hints=(
+        "Write down for each operation which tensor it keeps. Each tensor here has 400 bytes, and a storage counts "
+        "once, however many nodes keep it.",
+        "A pass frees only in nodes that it runs. A storage is gone when no node keeps it any more.",
+        "exp over x keeps h, sin keeps h, the second exp keeps its result, tanh keeps its result. Strike out, for each "
+        "entry, the nodes that ran in a pass without the flag; then count the different tensors that are left.",
+    ),
+    misconceptions=(
+        Misconception(
+            "the last pass clears all",
+            "You let the last pass clear the other loss's branch as well. It frees what it ran, and nothing else.",
+            lambda case, seen: _counted(seen, a_retains_b_frees=0, b_retains_a_frees=0),
+        ),
+        Misconception(
+            "counted by node",
+            "You counted h once for each node that keeps it. It is one piece of memory.",
+            lambda case, seen: _counted(seen, nothing=1600),
+        ),
+        Misconception(
+            "h survives",
+            "After a.backward() you counted one tensor too many. That pass ran both nodes that had saved h. The name h "
+            "keeps the tensor, but that is not what the graph keeps.",
+            lambda case, seen: _counted(seen, a_frees=800),
+        ),
+    ),
+)

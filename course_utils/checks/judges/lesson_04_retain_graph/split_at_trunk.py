@@ -1,0 +1,115 @@
+"""Judging `split_at_trunk`: split at the trunk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from course_utils.checks.compare import close, describe, right_floats, right_value
+from course_utils.checks.data import Case, Observation, Value
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_04_retain_graph import LESSON
+from course_utils.checks.judges.lesson_04_retain_graph.as_found import as_found
+from course_utils.checks.scenes.lesson_04_retain_graph.split_at_trunk import many_headed
+
+
+def _cases(seed: int) -> list[Case]:
+    kinds: dict[str, tuple[list[int], bool]] = {
+        "three heads": ([7, 3, 5], False),
+        "inputs that need a gradient": ([4, 6], True),
+    }
+    return [
+        Case(name, {"seed": seed + n, "widths": widths, "inputs need grad": needed})
+        for n, (name, (widths, needed)) in enumerate(kinds.items())
+    ]
+
+
+def _right(case: Case) -> tuple[list[float], dict[str, Any]]:
+    """Return the losses, and .grad of every leaf after the sum's own pass."""
+    trunk, heads, inputs = many_headed(case)
+    h = trunk(inputs)
+    losses = [head(h) for head in heads]
+    torch.stack(losses).sum().backward()
+    named = {f"trunk.{name}": leaf.grad for name, leaf in trunk.named_parameters()}
+    for number, head in enumerate(heads):
+        for name, leaf in head.named_parameters():
+            named.setdefault(f"head {number}.{name}", leaf.grad)
+    return [loss.item() for loss in losses], {**named, "inputs": inputs.grad}
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    losses, gradients = _right(case)
+    yield right_floats(seen["returned"], torch.tensor(losses), "The list of losses")
+    received = seen["gradients"]
+    shared = {id(leaf): name for name, leaf in reversed(gradients.items()) if leaf is not None}
+    for name in [*shared.values(), *(name for name, leaf in gradients.items() if leaf is None)]:
+        yield from _gradient(name, received[name], gradients[name])
+    runs, count = seen["runs"], len(losses)
+    yield Finding("runs", runs == [1] * (1 + count), f"The trunk and the heads ran {runs} times; once each is enough.")
+    passes = seen["passes"]
+    yield Finding("passes", passes == 1, f"{passes} backward passes reached the trunk; one is enough.")
+    text = f"Bytes that earlier heads still held when a head began, head by head: {seen['alive']}."
+    yield Finding("alive", seen["alive"] == [0] * count, text)
+    yield Finding("kept", seen["kept"] == 0, f"At the end the graphs still keep {seen['kept']} bytes for another pass.")
+    yield Finding("moved", seen["moved"] is False, "Your function changed the numbers of a parameter or of the inputs.")
+    yield as_found(seen)
+
+
+def _gradient(name: str, mine: Value, right: torch.Tensor | None) -> Iterator[Finding]:
+    if right is None:
+        yield Finding("none", mine is None, f"{name}.grad is {describe(mine)}; no gradient belongs there.")
+    else:
+        yield right_value(mine, right, f"{name}.grad")
+
+
+def _right_outside_the_trunk(case: Case, seen: Observation) -> bool:
+    _, gradients = _right(case)
+    return all(close(mine, gradients[name]) for name, mine in seen["gradients"].items() if name.startswith("head"))
+
+
+def _all_right(case: Case, seen: Observation) -> bool:
+    _, gradients = _right(case)
+    received = {name: mine for name, mine in seen["gradients"].items() if gradients[name] is not None}
+    return all(close(mine, gradients[name]) for name, mine in received.items())
+
+
+EXERCISE = Exercise(
+    id="split_at_trunk",
+    title="Split at the trunk",
+    lesson=LESSON,
+    difficulty=4,
+    minutes=20,
+    points=4,
+    call="split_at_trunk(trunk, heads, inputs)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "A head's pass needs to go no further than the trunk's result. What would stop it there?",
+        "Give the heads a detached copy of the trunk's result that requires a gradient. It is a leaf: its .grad adds "
+        "up what all heads send.",
+        "h = trunk(inputs), then cut = h.detach().requires_grad_(). For each head: forward on cut, backward, keep the "
+        "loss as a float. At the end pass cut.grad as the seed: h.backward(cut.grad).",
+    ),
+    misconceptions=(
+        Misconception(
+            "through the trunk each time",
+            "Every head's pass went down through the trunk.",
+            lambda case, seen: seen["passes"] == len(case.given["widths"]) > 1 and _all_right(case, seen),
+        ),
+        Misconception(
+            "all heads at once",
+            "The gradients are right, and one pass went through the trunk. But a head began while an earlier one still "
+            "held what it had saved.",
+            lambda case, seen: (
+                seen["passes"] == 1 and seen["alive"] != [0] * len(case.given["widths"]) and _all_right(case, seen)
+            ),
+        ),
+        Misconception(
+            "cut and not joined",
+            "The heads have their gradients, and none reached the trunk. It was cut off, and nothing was handed on.",
+            lambda case, seen: seen["passes"] == 0 and _right_outside_the_trunk(case, seen),
+        ),
+    ),
+)

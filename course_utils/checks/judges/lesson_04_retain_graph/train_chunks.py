@@ -1,0 +1,117 @@
+"""Judging `train_chunks`: repair truncated backpropagation through time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch.nn.functional import mse_loss
+
+from course_utils.checks.compare import describe, right_floats, right_value
+from course_utils.checks.data import Case, Observation, Value
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_04_retain_graph import LESSON
+from course_utils.checks.judges.lesson_04_retain_graph.loops import lean, moved, retains, trains
+from course_utils.checks.scenes.lesson_04_retain_graph.train_chunks import recurrent
+
+
+def _cases(seed: int) -> list[Case]:
+    lengths = {"three chunks": [3, 2, 4], "two chunks": [2, 3]}
+    return [Case(name, {"seed": seed + n, "lengths": length}) for n, (name, length) in enumerate(lengths.items())]
+
+
+def _trained(case: Case) -> tuple[list[float], list[torch.Tensor], list[torch.Tensor]]:
+    """Train each chunk as a sequence of its own that starts from given numbers. Return losses, parameters and state."""
+    lstm, readout, optimizer, chunks, state = recurrent(case)
+    parameters = [*lstm.parameters(), *readout.parameters()]
+    losses = []
+    numbers = [part.tolist() for part in state]
+    for inputs, targets in chunks:
+        start = torch.tensor(numbers)
+        outputs, end = lstm(inputs, (start[0], start[1]))
+        loss = mse_loss(readout(outputs), targets)
+        for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+            parameter.grad = gradient
+        numbers = [part.tolist() for part in end]
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, [parameter.detach() for parameter in parameters], [torch.tensor(part) for part in numbers]
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    losses, parameters, state = _trained(case)
+    returned = seen["returned"]
+    if not isinstance(returned, list) or len(returned) != 2:
+        yield Finding("two", False, f"What you returned is {describe(returned)}; expected two things: losses, state.")
+    else:
+        yield right_floats(returned[0], torch.tensor(losses), "The list of losses")
+        yield from _last_state(returned[1], state)
+    yield Finding("cut", seen["attached"] is False, "The state that you returned still has a graph behind it.")
+    trained = moved(seen["parameters"], parameters)
+    text = "After your loop the parameters are not those of training chunk by chunk with the state carried over."
+    yield Finding("trained", trained, text)
+    yield from lean(seen, len(case.given["lengths"]))
+    yield Finding("start", seen["start"] is True, "Your function changed the numbers of the state that it was given.")
+
+
+def _last_state(received: Value, right: list[torch.Tensor]) -> Iterator[Finding]:
+    if not isinstance(received, list) or len(received) != 2:
+        yield Finding(
+            "state", False, f"The state is {describe(received)}; expected a pair of tensors, as it was given."
+        )
+        return
+    for name, mine, its in zip(("h", "c"), received, right, strict=True):
+        yield right_value(mine, its, f"The last state's {name}")
+
+
+def _forgets(case: Case, seen: Observation) -> bool:
+    later = seen["states"][1:]
+    return bool(later) and all(state["zero"] and not state["carried"] for state in later)
+
+
+def _restarts(case: Case, seen: Observation) -> bool:
+    later = seen["states"][1:]
+    return bool(later) and not any(state["carried"] or state["zero"] for state in later)
+
+
+EXERCISE = Exercise(
+    id="train_chunks",
+    title="Repair truncated backpropagation through time",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=15,
+    points=3,
+    call="train_chunks(lstm, readout, optimizer, chunks, state)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "The second chunk's pass runs into the first chunk's graph. Through which tensors does it get there?",
+        "The state should go on as numbers: the same values, without the graph behind them. How many tensors is the "
+        "state of an LSTM made of?",
+        "After each chunk make a new pair from the old one, each part detached. Detach the last one, too, since it "
+        "is returned. Then no pass reaches an older chunk, and the flag can go.",
+    ),
+    misconceptions=(
+        Misconception(
+            "the state thrown away",
+            "From the second chunk on your LSTM starts from nothing. The sequence goes on, and the state with it; "
+            "only its graph has to go.",
+            _forgets,
+        ),
+        Misconception(
+            "the first state again",
+            "Your LSTM starts later chunks from other numbers than the state that the chunk before ended with.",
+            _restarts,
+        ),
+        Misconception(
+            "cut inside the chunk",
+            "No backward pass came back to the LSTM, so its parameters got no gradient.",
+            lambda case, seen: seen["passes"] == 0 and bool(seen["steps"]) and not trains(seen),
+        ),
+        Misconception(
+            "retained for nothing",
+            "The state is cut, and your passes retain all the same. No pass will come back to these chunks.",
+            lambda case, seen: retains(seen) and all(state["carried"] for state in seen["states"]) and trains(seen),
+        ),
+    ),
+)

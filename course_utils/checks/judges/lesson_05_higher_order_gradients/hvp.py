@@ -1,0 +1,118 @@
+"""Judging `hvp`: A Hessian-vector product without the Hessian."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from course_utils.checks.compare import close, right_value
+from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
+from course_utils.checks.judges.lesson_05_higher_order_gradients.remembered import remembered
+from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import clean, times
+from course_utils.checks.scenes.lesson_05_higher_order_gradients.hvp import scalar
+from course_utils.checks.scenes.lesson_05_higher_order_gradients.maps import doubles
+
+# No tensor may have more numbers than this many times x: the n by n Hessian of the large case has far more.
+_TIMES = 20
+
+
+def _cases(seed: int) -> Iterator[Case]:
+    trials: dict[str, tuple[str, tuple[int, ...], bool]] = {
+        "a vector": ("mixed", (5,), False),
+        "a matrix": ("softmax", (3, 2), True),
+        "300 numbers": ("mixed", (300,), True),
+        "linear in all of x": ("line", (3,), False),
+        "linear in a part of x": ("half a line", (3, 2), True),
+        "a line whose slope is a parameter of f": ("weighted line", (4,), False),
+    }
+    for offset, (name, (function, shape, requires_grad)) in enumerate(trials.items()):
+        x, v = doubles(seed + offset, *shape), doubles(seed + offset + 50, *shape)
+        if function == "half a line":
+            x, v = x.float(), v.float()
+        given = {"function": function, "x": Array.of(x), "v": Array.of(v), "requires_grad": requires_grad}
+        yield Case(name, given)
+
+
+@remembered
+def _measured_product(case: Case) -> torch.Tensor:
+    """Return the Hessian times v, from differences of gradients along v."""
+    f, given, v = scalar(case.given["function"]), case.given["x"].tensor(), case.given["v"].tensor().double()
+    x, h = given.double(), 1e-3
+
+    def change(by: float) -> torch.Tensor:
+        above, below = ((x + shift * v).requires_grad_() for shift in (by, -by))
+        result: torch.Tensor = torch.autograd.grad(f(above), above)[0] - torch.autograd.grad(f(below), below)[0]
+        return result
+
+    measured = (8 * change(h) - change(2 * h)) / (12 * h)  # the error falls with the fourth power of h
+    return measured.to(given.dtype)
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    n = case.given["x"].tensor().numel()
+    yield right_value(seen["returned"], _measured_product(case), "What you returned")
+    yield from clean(seen, ("x", "v"))
+    yield Finding("calls", seen["calls"] == 1, f"You called f {times(seen['calls'])}; one call is enough.")
+    text = "Your function called f at several points at once, through vmap. One point, x, is enough."
+    yield Finding("one point", not seen["batched"], text)
+    yield Finding("passes", seen["passes"] <= 2, f"{seen['passes']} backward passes ran; two are enough.")
+    if n >= 100:
+        largest = seen["largest"]
+        text = (
+            f"You made a tensor of {largest:,} numbers for an x of {n}. Nothing larger than {_TIMES * n:,} is needed."
+        )
+        yield Finding("size", largest <= _TIMES * n, text)
+
+
+def _gradient_by(case: Case) -> torch.Tensor:
+    result: torch.Tensor = torch.func.grad(scalar(case.given["function"]))(case.given["x"].tensor())
+    return result.detach()
+
+
+def _row_sums(case: Case) -> torch.Tensor:
+    ones = Array.of(torch.ones_like(case.given["v"].tensor()))
+    return _measured_product(Case(case.name, {**case.given, "v": ones}))
+
+
+EXERCISE = Exercise(
+    id="hvp",
+    title="A Hessian-vector product without the Hessian",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=15,
+    points=3,
+    call="hvp(f, x, v)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "A pass gives a vector times a Jacobian, without the Jacobian. Of which function is the Hessian the Jacobian?",
+        "The Hessian is the Jacobian of the gradient. Record the first pass, then run a second one from the gradient, "
+        "with v as its seed. What if the gradient does not depend on x?",
+        "own = x.detach().requires_grad_(); the gradient of f(own) with create_graph; if it requires no grad, zeros; "
+        "else grad(gradient, own, v, materialize_grads=True). Or: torch.func.jvp of torch.func.grad(f) at x along v, "
+        "second result, detached.",
+    ),
+    misconceptions=(
+        Misconception(
+            "the gradient times v",
+            "What you returned is the gradient times v, number by number. That is a first derivative.",
+            lambda case, seen: close(seen["returned"], _gradient_by(case) * case.given["v"].tensor()),
+        ),
+        Misconception(
+            "row sums times v",
+            "What you returned is the sum of each row of the Hessian, times v. The second pass started from the sum "
+            "of the gradient, so v came too late.",
+            lambda case, seen: close(seen["returned"], _row_sums(case) * case.given["v"].tensor()),
+        ),
+        Misconception(
+            "the whole Hessian",
+            "The numbers are right, but on the way you made the whole Hessian: as many numbers as x has, squared.",
+            lambda case, seen: (
+                seen["largest"] >= case.given["x"].tensor().numel() ** 2 and case.given["x"].tensor().numel() > 100
+            ),
+        ),
+    ),
+)

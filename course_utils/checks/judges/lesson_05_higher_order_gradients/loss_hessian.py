@@ -1,0 +1,115 @@
+"""Judging `loss_hessian`: the Hessian of a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from course_utils.checks.compare import close, right_value
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
+from course_utils.checks.judges.lesson_05_higher_order_gradients.remembered import remembered
+from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import untouched
+from course_utils.checks.scenes.lesson_05_higher_order_gradients.loss_hessian import LOSSES, parameters_of
+
+
+def _cases(seed: int) -> Iterator[Case]:
+    trials = {
+        "two layers": ("two layers", False),
+        "a loss that is linear in one parameter": ("straight in one", False),
+        "a parameter without influence": ("a spare", False),
+        "a loss that is linear in all parameters": ("straight", False),
+        "float32": ("a spare", True),
+    }
+    for offset, (name, (loss, single)) in enumerate(trials.items()):
+        yield Case(name, {"loss": loss, "single": single, "seed": seed + offset})
+
+
+@remembered
+def _exact(case: Case) -> torch.Tensor:
+    parameters = [parameter.detach() for parameter in parameters_of(case)]
+    shapes = [parameter.shape for parameter in parameters]
+    sizes = [parameter.numel() for parameter in parameters]
+    loss = LOSSES[case.given["loss"]][1]
+
+    def joined(flat: torch.Tensor) -> torch.Tensor:
+        return loss([part.reshape(shape) for part, shape in zip(flat.split(sizes), shapes, strict=True)])
+
+    result: torch.Tensor = torch.func.hessian(joined)(
+        torch.cat([parameter.reshape(-1) for parameter in parameters])
+    ).detach()
+    return result
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    right = _exact(case)
+    yield right_value(seen["returned"], right, "What you returned")
+    yield Finding(
+        "recorded",
+        not seen["recorded"],
+        "What you returned still has a graph. Nobody differentiates it again, and it keeps memory.",
+    )
+    text = "Your function changed a parameter: its numbers, its .grad or requires_grad. Leave all three as they were."
+    yield Finding("untouched", seen["untouched"], text)
+    most = len(right) + 1
+    text = f"{seen['passes']} backward passes ran. One for the gradient and one for each of its {most - 1} numbers do."
+    yield Finding("passes", seen["passes"] <= most, text)
+    yield untouched(seen)
+
+
+def _blocks(case: Case) -> torch.Tensor:
+    """Return a mask of the blocks on the diagonal."""
+    parameters = parameters_of(case)
+    result: torch.Tensor = torch.block_diag(
+        *(torch.ones(p.numel(), p.numel(), dtype=torch.float64) for p in parameters)
+    )
+    return result
+
+
+def _gradient_of(case: Case) -> torch.Tensor:
+    parameters = parameters_of(case)
+    gradients = torch.autograd.grad(LOSSES[case.given["loss"]][1](parameters), parameters, materialize_grads=True)
+    return torch.cat([gradient.reshape(-1) for gradient in gradients])
+
+
+EXERCISE = Exercise(
+    id="loss_hessian",
+    title="The Hessian of a loss",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=20,
+    points=3,
+    call="loss_hessian(loss, parameters)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "First one long gradient, recorded. Then its rows: the Hessian is the Jacobian of that gradient.",
+        "Some gradients have no graph, because they depend on nothing, and some parameters play no part. "
+        "`materialize_grads=True` gives zeros for the second; for the first ask requires_grad. With "
+        "is_grads_batched=True those zeros lack the dimension of the rows: use allow_unused, and fill in your own.",
+        "Gradients of the loss with create_graph and materialize_grads; flatten and join them. For each number of the "
+        "joined gradient: grad(number, parameters, retain_graph=True, materialize_grads=True), flattened and joined, "
+        "is one row. If the joined gradient does not require grad, the matrix is zero.",
+    ),
+    misconceptions=(
+        Misconception(
+            "blocks on the diagonal only",
+            "Your matrix is right within each parameter, and zero between two of them. The gradient of one parameter "
+            "depends on the others, too.",
+            lambda case, seen: close(seen["returned"], _exact(case) * _blocks(case)),
+        ),
+        Misconception(
+            "gradients multiplied",
+            "Your matrix holds products of two first derivatives. These are not second derivatives.",
+            lambda case, seen: close(seen["returned"], torch.outer(_gradient_of(case), _gradient_of(case))),
+        ),
+        Misconception(
+            "row sums on the diagonal",
+            "Your matrix is diagonal and holds the sums of the Hessian's rows. A pass from the sum of the gradient "
+            "adds up rows before you can see them.",
+            lambda case, seen: close(seen["returned"], _exact(case).sum(1).diag()),
+        ),
+    ),
+)

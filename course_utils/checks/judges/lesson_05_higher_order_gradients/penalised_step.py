@@ -1,0 +1,128 @@
+"""Judging `penalised_step`: repair a step with a gradient penalty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import torch
+from torch import nn
+from torch.func import functional_call
+
+from course_utils.checks.compare import close, describe, right_value
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
+from course_utils.checks.judges.lesson_05_higher_order_gradients.remembered import Named, remembered
+from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import untouched
+from course_utils.checks.scenes.lesson_05_higher_order_gradients.penalised_step import regularised
+
+
+def _cases(seed: int) -> Iterator[Case]:
+    yield Case("one step", {"seed": seed + 1, "sizes": [5], "momentum": 0.0, "weight": 0.3})
+    yield Case("four steps with momentum", {"seed": seed + 2, "sizes": [5, 3, 4, 6], "momentum": 0.9, "weight": 0.2})
+
+
+_Combine: TypeAlias = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def _after(case: Case, combine: _Combine) -> tuple[list[float], list[torch.Tensor]]:
+    """Take the steps with gradients that `combine` makes of the loss's and the weighted penalty's.
+
+    Return the total of each step, and the parameters at the end.
+    """
+    model, optimizer, batches = regularised(case)
+    weight, totals = case.given["weight"], []
+    for inputs, targets in batches:
+
+        def loss(values: Named, inputs: torch.Tensor = inputs, targets: torch.Tensor = targets) -> torch.Tensor:
+            return nn.functional.mse_loss(functional_call(model, values, (inputs,)), targets)
+
+        def penalty(values: Named, loss: Callable[[Named], torch.Tensor] = loss) -> torch.Tensor:
+            gradients = torch.func.grad(loss)(values).values()
+            result: torch.Tensor = weight * sum(
+                (g.square().sum() for g in gradients), torch.zeros((), dtype=torch.float64)
+            )
+            return result
+
+        now = {name: parameter.detach() for name, parameter in model.named_parameters()}
+        of_loss, first = torch.func.grad_and_value(loss)(now)
+        of_penalty, second = torch.func.grad_and_value(penalty)(now)
+        totals.append(float(first + second))
+        for name, parameter in model.named_parameters():
+            parameter.grad = combine(of_loss[name], of_penalty[name]).detach()
+        optimizer.step()
+    return totals, [parameter.detach() for parameter in model.parameters()]
+
+
+@remembered
+def _right(case: Case) -> tuple[list[float], list[torch.Tensor]]:
+    return _after(case, lambda loss, penalty: loss + penalty)
+
+
+def _moved_like(case: Case, seen: Observation, combine: _Combine) -> bool:
+    return all(close(mine, other) for mine, other in zip(seen["parameters"], _after(case, combine)[1], strict=True))
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    totals, parameters = _right(case)
+    count = len(totals)
+    for number, (received, total) in enumerate(zip(seen["totals"], totals, strict=True)):
+        is_float = type(received) is float
+        text = f"Your function returned {describe(received)}; expected a Python float, as in the given code."
+        yield Finding("float", is_float, text)
+        if is_float:
+            yield right_value(received, total, f"What step {number} returned")
+    moved = all(close(mine, right) for mine, right in zip(seen["parameters"], parameters, strict=True))
+    text = "The parameters did not move along the gradient of loss + weight * penalty."
+    yield Finding("parameters", moved, text)
+    text = f"Graphs alive after each step: {seen['alive']}. Each step should leave none behind."
+    yield Finding("alive", not any(seen["alive"]), text)
+    text = "After the last step, .grad of a parameter still has a graph."
+    yield Finding("grad", not seen["recorded grad"], text)
+    forwards = seen["forwards"]
+    yield Finding(
+        "forwards", forwards == count, f"The model ran {forwards} times in {count} steps; once a step will do."
+    )
+    yield Finding("steps", seen["steps"] == count, f"The optimizer stepped {seen['steps']} times; expected {count}.")
+    yield untouched(seen)
+
+
+EXERCISE = Exercise(
+    id="penalised_step",
+    title="Repair a step with a gradient penalty",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=20,
+    points=3,
+    call="penalised_step(model, optimizer, inputs, targets, weight)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "Two passes run, and both write to `.grad`. What is in there when the optimizer steps? And what does a "
+        "parameter refer to when its `.grad` has a graph?",
+        "Get the gradients of the loss without writing to `.grad`. Build the penalty from them. One `backward` then "
+        "makes what the optimizer needs.",
+        "gradients = torch.autograd.grad(loss, list(model.parameters()), create_graph=True); total = loss + weight * "
+        "the sum of their squares; zero_grad, total.backward(), step; return total.item().",
+    ),
+    misconceptions=(
+        Misconception(
+            "the loss counted twice",
+            "The parameters moved along the gradient of twice the loss, plus the penalty. The first pass left its "
+            "gradient in `.grad`, and the second pass added to it.",
+            lambda case, seen: _moved_like(case, seen, lambda loss, penalty: 2 * loss + penalty),
+        ),
+        Misconception(
+            "a penalty that is a constant",
+            "The parameters moved along the gradient of the loss alone. The penalty's number is in the total, but no "
+            "graph leads from it to the parameters.",
+            lambda case, seen: _moved_like(case, seen, lambda loss, penalty: loss),
+        ),
+        Misconception(
+            "the penalty alone",
+            "The parameters moved along the gradient of the penalty alone. The loss took no part in the last pass.",
+            lambda case, seen: _moved_like(case, seen, lambda loss, penalty: penalty),
+        ),
+    ),
+)

@@ -1,0 +1,39 @@
+"""Whether a result carries no graph, and everything is as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from course_utils.checks.compare import listed
+from course_utils.checks.data import Observation
+from course_utils.checks.exercise import Finding
+
+
+def clean(seen: Observation, names: tuple[str, ...]) -> Iterator[Finding]:
+    """Find whether the result carries no graph and the given tensors are as they were."""
+    yield Finding(
+        "recorded",
+        not seen["recorded"],
+        "What you returned still has a graph. Nobody differentiates it again, and it keeps memory.",
+    )
+    yield Finding("changed", not seen["changed"], f"Your function changed the numbers in {listed(seen['changed'])}.")
+    yield Finding(
+        "requiring",
+        not seen["requiring"],
+        f"Your function changed requires_grad of {listed(seen['requiring'])}. Work on a detached tensor of your own.",
+    )
+    yield Finding(
+        "graded", not seen["graded"], f"Your function wrote to .grad of {listed(seen['graded'])}. Leave it as it was."
+    )
+    text = "f has a parameter of its own, and your function wrote to its .grad."
+    yield Finding("own parameter", seen["own parameter"], text)
+    yield untouched(seen)
+
+
+def untouched(seen: Observation) -> Finding:
+    """Find whether everything around the answer is as it was."""
+    return Finding("left", not seen["left"], f"Your function left something changed: {listed(seen['left'])}.")
+
+
+def times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"

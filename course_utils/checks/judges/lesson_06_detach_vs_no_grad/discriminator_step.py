@@ -1,0 +1,98 @@
+"""Judging `discriminator_step`: A step of the discriminator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch.func import functional_call
+
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
+from course_utils.checks.judges.lesson_06_detach_vs_no_grad.games import (
+    games,
+    moved,
+    right_number,
+    same,
+    says_real,
+    step_findings,
+    value_and_gradient,
+)
+from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.players import players
+
+
+def _discriminator_loss(case: Case) -> tuple[float, dict[str, torch.Tensor]]:
+    generator, discriminator = players(case)
+    real, fake = case.given["real"].tensor(), generator(case.given["noise"].tensor()).detach()
+
+    def loss(parameters: dict[str, torch.Tensor]) -> torch.Tensor:
+        opinions = [functional_call(discriminator, parameters, (points,)) for points in (real, fake)]
+        return says_real(opinions[0]) + says_real(-opinions[1])
+
+    return value_and_gradient(loss, discriminator)
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    value, gradient = _discriminator_loss(case)
+    yield right_number(seen["returned"], value)
+    yield from step_findings(seen, "discriminator", moved(players(case)[1], gradient, case.given["rate"]))
+    yield Finding("other", not seen["generator moved"], "Your step changed the generator's parameters.")
+    text = "The generator's .grad is not what it was before your step."
+    yield Finding("gradients", seen["generator gradients"], text)
+    yield Finding("flags", seen["flags"], "After your step requires_grad is not what it was for every parameter.")
+    text = f"The generator ran {seen['fakes']} times. Expected one run."
+    yield Finding("fakes", seen["fakes"] == 1, text)
+    text = "The generator's run was recorded, and nobody needs that graph: its saved tensors were kept for nothing."
+    yield Finding("recorded", not seen["fakes recorded"], text)
+
+
+def _discriminator_from(case: Case, seen: Observation, stale: bool) -> bool:
+    gradient = _discriminator_loss(case)[1]
+    return same(seen["discriminator"], moved(players(case)[1], gradient, case.given["rate"], stale))
+
+
+EXERCISE = Exercise(
+    id="discriminator_step",
+    title="A step of the discriminator",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=12,
+    points=3,
+    call="discriminator_step(generator, discriminator, optimizer, real, noise)",
+    cases=games,
+    judge=_judge,
+    hints=(
+        "In this step the generator only supplies data. Which switch makes its run cost nothing?",
+        "Make the points from noise where nothing is recorded. Everything after that, the discriminator's two runs, "
+        "must be recorded. Clear old gradients before the pass.",
+        "Under torch.no_grad(): fake = generator(noise). Outside: two times binary_cross_entropy_with_logits, with "
+        "ones for discriminator(real) and zeros for discriminator(fake). Add them; zero_grad, backward, step; return "
+        "loss.item().",
+    ),
+    misconceptions=(
+        Misconception(
+            "recorded for nothing",
+            "The step is right, and it wastes memory: the generator ran with recording on, and what it saved was "
+            "thrown away. A cut after the run is too late to save that.",
+            lambda case, seen: (
+                seen["fakes recorded"] and seen["generator gradients"] and _discriminator_from(case, seen, False)
+            ),
+        ),
+        Misconception(
+            "through the generator",
+            "Your pass went on through the points into the generator, and left gradients there.",
+            lambda case, seen: seen["fakes recorded"] and not seen["generator gradients"],
+        ),
+        Misconception(
+            "old gradients",
+            "Your step added its gradients to those that were there already.",
+            lambda case, seen: _discriminator_from(case, seen, True),
+        ),
+        Misconception(
+            "nothing learned",
+            "Your step left the discriminator as it was: its own runs were cut off, or the optimizer made no step.",
+            lambda case, seen: not seen["discriminator moved"] and seen["opinions"] > 0,
+        ),
+    ),
+)

@@ -1,0 +1,132 @@
+"""Judging `ema_update`: an average that follows a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from course_utils.checks.compare import close, right_value
+from course_utils.checks.data import Case, Observation, Value
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
+from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.ema_update import average_pair
+
+
+def _cases(seed: int) -> list[Case]:
+    kinds = (
+        ("all require a gradient", "all", 0.9),
+        ("none does, recording off", "none", 0.7),
+        ("some do", "some", 0.25),
+    )
+    return [
+        Case(name, {"seed": seed + 10 * n, "live": live, "decay": decay, "recording": live != "none"})
+        for n, (name, live, decay) in enumerate(kinds)
+    ]
+
+
+def _averages(
+    case: Case, shared_times: int = 1, pair: tuple[nn.Module, nn.Module] | None = None
+) -> dict[str, torch.Tensor]:
+    target, source = pair or average_pair(case)
+    theirs = dict(source.named_parameters())
+    result = {}
+    for name, parameter in target.named_parameters():
+        count = shared_times if name == "2.weight" else 1
+        result[name] = torch.lerp(theirs[name].detach(), parameter.detach(), case.given["decay"] ** count)
+    return result
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    pair = average_pair(case)
+    for name, right in _averages(case, pair=pair).items():
+        yield _entry(seen["parameters"], name, right, f"The average of {name}")
+    for name, buffer in pair[1].named_buffers():
+        yield _entry(seen["buffers"], name, buffer, f"The buffer {name}")
+    yield Finding("graph", not seen["graph"], "A tensor of the target has a graph after your update.")
+    text = "The target has other parameter objects than before. Whoever holds the old ones will not see your update."
+    yield Finding("objects", seen["same objects"], text)
+    yield Finding("place", seen["in place"], "The target's numbers lie in other memory than before. Write in place.")
+    text = "The version counter of a parameter did not move, so a graph that saved it would not notice your write."
+    yield Finding("counted", seen["counted"], text)
+    yield Finding("flags", seen["flags"], "After your update requires_grad is not what it was for every parameter.")
+    yield Finding("source", seen["source"], "Your update changed the source: its numbers or its .grad.")
+    yield Finding("grad mode", seen["grad mode"], "Recording is not switched as it was before your update.")
+    yield Finding("gradients", seen["target gradients"], "Your update changed the .grad of the target.")
+    yield Finding("modes", seen["modes"], "After your update a part of a model is in another mode.")
+    yield Finding("hooks", seen["hooks"], "Your update left a hook on a model, or removed one.")
+
+
+def _entry(received: Value, name: str, right: torch.Tensor, what: str) -> Finding:
+    return right_value(received.get(name) if isinstance(received, dict) else None, right, what)
+
+
+def _averaged_as(seen: Observation, right: dict[str, torch.Tensor]) -> bool:
+    received = seen["parameters"]
+    return isinstance(received, dict) and all(close(received.get(name), value) for name, value in right.items())
+
+
+def _buffers_as_before(case: Case, seen: Observation) -> bool:
+    received = seen["buffers"]
+    mine = average_pair(case)[0].named_buffers()
+    return isinstance(received, dict) and all(close(received.get(name), buffer) for name, buffer in mine)
+
+
+EXERCISE = Exercise(
+    id="ema_update",
+    title="An average that follows a model",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=15,
+    points=3,
+    call="ema_update(target, source, decay)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "Writing to a leaf that requires a gradient is refused while recording is on. Which switch fits a manual "
+        "update?",
+        "Under no_grad, an in-place method on each of the target's parameters. parameters() gives a shared weight "
+        "once; state_dict() gives it under each of its names. Then the buffers, some of which are integers.",
+        "Under torch.no_grad(), for the pairs of zip(target.parameters(), source.parameters()): "
+        "mine.lerp_(its, 1 - decay). For the pairs of buffers(): mine.copy_(its).",
+    ),
+    misconceptions=(
+        Misconception(
+            "behind the counter's back",
+            "The numbers are right, and they were written through .data or in a like way: the version counter did not "
+            "move. A graph that saved the old numbers would give wrong gradients without a word.",
+            lambda case, seen: (
+                _averaged_as(seen, _averages(case))
+                and not seen["counted"]
+                and seen["in place"]
+                and seen["same objects"]
+            ),
+        ),
+        Misconception(
+            "weights changed places",
+            "The new average took decay times the source. With a decay near 1 it would forget nearly all it held.",
+            lambda case, seen: _averaged_as(
+                seen,
+                {
+                    name: torch.lerp(parameter.detach(), its.detach(), case.given["decay"])
+                    for (name, parameter), its in zip(
+                        average_pair(case)[0].named_parameters(), average_pair(case)[1].parameters(), strict=True
+                    )
+                },
+            ),
+        ),
+        Misconception(
+            "buffers forgotten",
+            "The parameters are right. The buffers are those that the target had: batch norm would go on with old "
+            "statistics.",
+            lambda case, seen: _averaged_as(seen, _averages(case)) and _buffers_as_before(case, seen),
+        ),
+        Misconception(
+            "the shared weight twice",
+            "All is right except one weight that two layers share. Your loop met it under both of its names and "
+            "averaged it twice.",
+            lambda case, seen: _averaged_as(seen, _averages(case, shared_times=2)),
+        ),
+    ),
+)

@@ -1,0 +1,162 @@
+"""Judging `evaluate`: an evaluation that leaves no trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from course_utils.checks.compare import close, describe, right_value
+from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
+from course_utils.checks.scenes.batches import Batch
+from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.evaluate import evaluated
+
+# Each: modes, sizes, the batch that cannot be read, gradients on, inputs that require a gradient.
+_EVALUATIONS: dict[str, tuple[str, list[int], int | None, bool, bool]] = {
+    "a part that evaluates already": ("mixed", [5, 2, 3], None, True, False),
+    "all in training": ("train", [4, 7], None, True, True),
+    "only one part in training": ("head", [3, 4], None, True, False),
+    "evaluating, gradients off": ("eval", [3, 6], None, False, False),
+    "a batch that cannot be read": ("mixed", [3, 2, 4], 1, True, False),
+}
+
+
+def _cases(seed: int) -> list[Case]:
+    return [
+        Case(
+            name,
+            {
+                **{"seed": seed + n, "modes": modes, "sizes": sizes, "bad": bad},
+                **{"gradients on": on, "live inputs": live},
+            },
+        )
+        for n, (name, (modes, sizes, bad, on, live)) in enumerate(_EVALUATIONS.items())
+    ]
+
+
+def _losses(model: nn.Module, batches: list[Batch]) -> list[float]:
+    """Return the loss of each sample by itself, every part of the model evaluating."""
+    model.eval()
+    with torch.no_grad():
+        each = [nn.functional.cross_entropy(model(x), y, reduction="none") for x, y in batches]
+    return [value for losses in each for value in losses.tolist()]
+
+
+def _average_of_averages(case: Case) -> float:
+    losses, averages = _losses(*evaluated(case)), list[float]()
+    for size in case.given["sizes"]:
+        averages.append(sum(losses[:size]) / size)
+        losses = losses[size:]
+    return sum(averages) / len(averages)
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    model, batches = evaluated(case)
+    before = [module.training for module in model.modules()]
+    if case.given["bad"] is None:
+        number = type(seen["returned"]) is float
+        text = f"You returned {describe(seen['returned'])}; expected a Python float."
+        yield Finding("number", number, text)
+        if number:
+            losses = _losses(model, batches)
+            received = Array.of(torch.tensor(seen["returned"]))
+            yield right_value(received, torch.tensor(sum(losses) / len(losses)), "The average loss")
+        count = len(case.given["sizes"])
+        yield Finding("runs", seen["runs"] == count, f"The model ran {seen['runs']} times; there are {count} batches.")
+    else:
+        text = "The batches raised an exception, and your function hid it. Let it through."
+        yield Finding("raised", seen["raised"], text)
+    text = "A copy of the model ran. Evaluate the model itself: a copy holds all its numbers a second time."
+    yield Finding("copied", not seen["copied"], text)
+    yield Finding("training", not seen["in training"], "A part of the model was in training mode while it ran.")
+    text = f"{seen['saved']} tensors were saved for a backward pass while your function ran. Expected none."
+    yield Finding("saved", seen["saved"] == 0, text)
+    after = seen["modes"] if isinstance(seen["modes"], list) else []
+    wrong = sum(now is not then for now, then in zip(after, before, strict=False))
+    text = f"{wrong} of the model's {len(before)} parts are in another mode than before your function ran."
+    yield Finding("modes", after == before, text)
+    yield Finding("grad mode", seen["grad mode"], "Recording is not switched as it was before your function ran.")
+    yield Finding("model", seen["model"], "Your function changed a parameter: its numbers, .grad or requires_grad.")
+    yield Finding("buffers", seen["buffers"], "Your function changed the model's buffers: batch norm's statistics.")
+    yield Finding("hooks", seen["hooks"], "Your function left a hook on the model, or removed one.")
+    yield Finding("random", seen["random"], "Your function changed the state of the random numbers.")
+
+
+def _modes_before(case: Case) -> list[bool]:
+    return [module.training for module in evaluated(case)[0].modules()]
+
+
+def _modes_wrong(case: Case, seen: Observation) -> bool:
+    return bool(seen["modes"] != _modes_before(case))
+
+
+def _left_in(case: Case, seen: Observation, training: bool) -> bool:
+    """Return whether an ordinary run leaves all parts in one mode, where they were in another."""
+    modes = seen["modes"] if seen["modes at first"] is None else seen["modes at first"]
+    return isinstance(modes, list) and modes != _modes_before(case) and all(mode is training for mode in modes)
+
+
+EXERCISE = Exercise(
+    id="evaluate",
+    title="An evaluation that leaves no trace",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=20,
+    points=4,
+    call="evaluate(model, loss_function, batches)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "Two switches are needed, one for recording and one for dropout and batch norm. Which of the two puts itself "
+        "back?",
+        "model.eval() reaches every part, and model.train() would reach every part, too. Note the mode of each part in "
+        "model.modules() before. And ask what happens if a batch raises.",
+        "Keep a list of pairs (module, module.training). In try: model.eval(), and under torch.no_grad() the loop, "
+        "which adds loss.item() * len(targets) and counts targets. In finally: give each module its "
+        "mode back.",
+    ),
+    misconceptions=(
+        Misconception(
+            "recorded",
+            "Your function is right in all but one thing: the model ran with recording on, and tensors were saved for "
+            "a pass that never comes. eval() does not stop that, and detaching afterwards is too late.",
+            lambda case, seen: seen["saved"] != 0 and not seen["in training"] and not _modes_wrong(case, seen),
+        ),
+        Misconception(
+            "not evaluating",
+            "The model ran in training mode: dropout dropped numbers, or batch norm used and changed its statistics. "
+            "no_grad does not stop that.",
+            lambda case, seen: seen["in training"] and seen["saved"] == 0,
+        ),
+        Misconception(
+            "all to training",
+            "Afterwards every part of the model is in training mode, also those that were evaluating before. A frozen "
+            "batch norm would start to learn again.",
+            lambda case, seen: _left_in(case, seen, True),
+        ),
+        Misconception(
+            "left evaluating",
+            "Afterwards the model is still evaluating, also where it was in training before.",
+            lambda case, seen: _left_in(case, seen, False),
+        ),
+        Misconception(
+            "stuck after an error",
+            "When a batch raises, the model is left in the wrong mode: the lines that put things back are never "
+            "reached.",
+            lambda case, seen: (
+                case.given["bad"] is not None
+                and seen["raised"] is True
+                and seen["modes at first"] == _modes_before(case)
+                and _modes_wrong(case, seen)
+            ),
+        ),
+        Misconception(
+            "average of averages",
+            "Your number is the average of the batches' averages. A small batch counts as much as a large one.",
+            lambda case, seen: case.given["bad"] is None and close(seen["returned"], _average_of_averages(case)),
+        ),
+    ),
+)

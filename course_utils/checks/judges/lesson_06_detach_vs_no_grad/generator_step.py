@@ -1,0 +1,97 @@
+"""Judging `generator_step`: repair a step of the generator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch.func import functional_call
+
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
+from course_utils.checks.judges.lesson_06_detach_vs_no_grad.games import (
+    games,
+    moved,
+    right_number,
+    same,
+    says_real,
+    step_findings,
+    value_and_gradient,
+)
+from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.players import players
+
+
+def _generator_loss(case: Case, sign: float = 1.0) -> tuple[float, dict[str, torch.Tensor]]:
+    generator, discriminator = players(case)
+    noise = case.given["noise"].tensor()
+
+    def loss(parameters: dict[str, torch.Tensor]) -> torch.Tensor:
+        return says_real(sign * discriminator(functional_call(generator, parameters, (noise,))))
+
+    return value_and_gradient(loss, generator)
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    value, gradient = _generator_loss(case)
+    yield right_number(seen["returned"], value)
+    yield from step_findings(seen, "generator", moved(players(case)[0], gradient, case.given["rate"]))
+    yield Finding("other", not seen["discriminator moved"], "Your step changed the discriminator's parameters.")
+    text = "The discriminator's .grad is not what it was before your step."
+    yield Finding("gradients", seen["discriminator gradients"], text)
+    yield Finding("flags", seen["flags"], "After your step requires_grad is not what it was for every parameter.")
+    for player, word in (("fakes", "generator"), ("opinions", "discriminator")):
+        yield Finding(player, seen[player] == 1, f"The {word} ran {seen[player]} times. Expected one run.")
+
+
+def _generator_at(case: Case, seen: Observation, sign: float = 1.0, stale: bool = False) -> bool:
+    gradient = _generator_loss(case, sign)[1]
+    return same(seen["generator"], moved(players(case)[0], gradient, case.given["rate"], stale))
+
+
+EXERCISE = Exercise(
+    id="generator_step",
+    title="Repair a step of the generator",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=15,
+    points=3,
+    call="generator_step(generator, discriminator, optimizer, noise)",
+    cases=games,
+    judge=_judge,
+    hints=(
+        "What tells the generator how to move its points? Follow the gradient from the loss back to them.",
+        "The gradient has to go through the discriminator to the points. The discriminator's own parameters need none. "
+        "Is there a switch for parameters, or a pass that names the leaves it is for?",
+        "Delete detach(). Then loss.backward(inputs=...) with the list of the generator's parameters leaves the others "
+        "alone. Or switch off requires_grad for the discriminator's parameters during the forward, and put back what "
+        "each of them had.",
+    ),
+    misconceptions=(
+        Misconception(
+            "cut at the points",
+            "Your step left the generator as it was. The gradient ended before it reached the generator.",
+            lambda case, seen: not seen["generator moved"],
+        ),
+        Misconception(
+            "gradients left behind",
+            "The generator's step is right. But your pass also added to, or cleared, the discriminator's .grad, which "
+            "was to stay as it was.",
+            lambda case, seen: (
+                _generator_at(case, seen) and not seen["discriminator gradients"] and not seen["discriminator moved"]
+            ),
+        ),
+        Misconception(
+            "frozen for good",
+            "The generator's step is right. But afterwards the discriminator's parameters do not have the "
+            "requires_grad that they had, so its own steps would go wrong.",
+            lambda case, seen: _generator_at(case, seen) and not seen["flags"] and seen["discriminator gradients"],
+        ),
+        Misconception(
+            "the other goal",
+            "Your step makes the discriminator more certain that the points are fake. The generator wants the "
+            "opposite.",
+            lambda case, seen: _generator_at(case, seen, sign=-1.0),
+        ),
+    ),
+)

@@ -1,0 +1,100 @@
+"""Judging `straight_through`: round, and let the gradient through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from course_utils.checks.compare import close, right_value
+from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
+from course_utils.checks.scenes.numbers import numbers
+
+
+def _cases(seed: int) -> list[Case]:
+    cases = []
+    shapes: list[tuple[str, tuple[int, ...], torch.dtype, bool, bool]] = [
+        ("a vector", (5,), torch.float32, True, False),
+        ("a matrix, transposed", (2, 3), torch.float32, True, True),
+        ("double precision", (3, 2, 2), torch.float64, True, False),
+        ("no gradient wanted", (4,), torch.float32, False, False),
+    ]
+    for number, (name, shape, dtype, live, transposed) in enumerate(shapes):
+        whole = (20 * numbers(seed + number, *shape)).round()
+        x = (whole + 0.2 * numbers(seed + number + 50, *shape)).to(dtype)
+        direction = numbers(seed + number + 90, *(reversed(shape) if transposed else shape), dtype=dtype)
+        given = {"x": Array.of(x), "live": live, "transposed": transposed, "direction": Array.of(direction)}
+        cases.append(Case(name, given))
+    halves = torch.tensor([0.5, 1.5, 2.5, -0.5, -1.5, -2.5])
+    given = {"x": Array.of(halves), "live": True, "transposed": False, "direction": Array.of(numbers(seed + 95, 6))}
+    return [*cases, Case("numbers halfway between two whole ones", given)]
+
+
+def _given_to_round(case: Case) -> torch.Tensor:
+    x: torch.Tensor = case.given["x"].tensor()
+    return x.t() if case.given["transposed"] else x
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    yield right_value(seen["returned"], _given_to_round(case).round(), "What you returned")
+    yield Finding("input", seen["x"], "Your function changed the numbers in x.")
+    text = "Your function left something behind: a hook or requires_grad on x, or recording switched otherwise."
+    yield Finding("as before", seen["as before"], text)
+    if not case.given["live"]:
+        text = "x requires no gradient, and what you returned requires one."
+        yield Finding("no gradient", not seen["graph"], text)
+        return
+    yield Finding("graph", seen["graph"], "What you returned does not require a gradient, so none can go through it.")
+    if not seen["graph"]:
+        return
+    direction = case.given["direction"].tensor()
+    if seen["gradient"] is None:
+        yield Finding("reaches x", False, "No gradient reached x: the graph of what you returned does not lead there.")
+    else:
+        wanted = direction.t() if case.given["transposed"] else direction
+        yield right_value(seen["gradient"], wanted, "The gradient that reached x")
+
+
+EXERCISE = Exercise(
+    id="straight_through",
+    title="Round, and let the gradient through",
+    lesson=LESSON,
+    difficulty=2,
+    minutes=10,
+    points=2,
+    call="straight_through(x)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "Write the result as x plus something. What must be added to x to get the rounded number?",
+        "The gradient of a sum goes to both terms. Which of them must count as a constant?",
+        "The difference between the rounded numbers and x, detached, is a constant. Add it to x itself.",
+    ),
+    misconceptions=(
+        Misconception(
+            "rounding alone",
+            "The numbers are right, and the gradient that reaches x is zero. Rounding is flat between its steps, and "
+            "autograd follows the code that you wrote.",
+            lambda case, seen: (
+                case.given["live"]
+                and seen["graph"]
+                and close(seen["returned"], _given_to_round(case).round())
+                and isinstance(seen["gradient"], Array)
+                and not bool(seen["gradient"].tensor().any())
+            ),
+        ),
+        Misconception(
+            "a new leaf",
+            "Your result requires a gradient, and no gradient reaches x. The result is the start of a new graph.",
+            lambda case, seen: seen["graph"] and seen["gradient"] is None and (case.given["live"] or seen["leaf"]),
+        ),
+        Misconception(
+            "the other part",
+            "Your result still holds the numbers of x, unrounded. The part that you detached and the part that you "
+            "kept have changed places.",
+            lambda case, seen: close(seen["returned"], _given_to_round(case)),
+        ),
+    ),
+)

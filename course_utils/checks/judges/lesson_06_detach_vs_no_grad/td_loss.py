@@ -1,0 +1,142 @@
+"""Judging `td_loss`: repair a loss that chases itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.func import functional_call, vjp
+
+from course_utils.checks.compare import close, right_value
+from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
+from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.td_loss import q_networks
+from course_utils.checks.scenes.numbers import numbers
+
+
+def _cases(seed: int) -> list[Case]:
+    cases = []
+    for rows, discount in ((5, 0.9), (3, 0.55)):
+        generator = torch.Generator().manual_seed(seed + rows)
+        given: dict[str, Any] = {
+            "states": Array.of(numbers(seed + rows, rows, 4)),
+            "actions": Array.of(torch.randint(3, (rows,), generator=generator)),
+            "rewards": Array.of(numbers(seed + rows + 1, rows)),
+            "next_states": Array.of(numbers(seed + rows + 2, rows, 4)),
+            "done": Array.of((torch.arange(rows) % 3 == 1).float()),
+        }
+        given |= {"seed": seed + rows, "discount": discount, "frozen": rows == 3}
+        cases.append(Case(f"{rows} transitions", given))
+    return cases
+
+
+def _goals(case: Case, old: bool = True, masked: bool = True) -> torch.Tensor:
+    """Return what the chosen values should be, one transition after the other."""
+    network, target_network = q_networks(case)
+    given = {name: case.given[name].tensor() for name in ("rewards", "next_states", "done")}
+    with torch.no_grad():
+        later = (target_network if old else network)(given["next_states"]).tolist()
+    rewards, done = given["rewards"].tolist(), given["done"].tolist()
+    return torch.tensor(
+        [
+            reward + (0.0 if masked and ended else case.given["discount"] * max(values))
+            for reward, ended, values in zip(rewards, done, later, strict=True)
+        ]
+    )
+
+
+def _td(case: Case, goals: torch.Tensor) -> tuple[float, list[torch.Tensor]]:
+    """Return the loss for fixed goals, and its gradient: each error times the derivative of the chosen value."""
+    network, _ = q_networks(case)
+    states, actions = case.given["states"].tensor(), case.given["actions"].tensor()
+    start = {name: parameter.detach() for name, parameter in network.named_parameters()}
+    values, pull, *_ = vjp(lambda parameters: functional_call(network, parameters, (states,)), start)
+    rows = torch.arange(len(actions))
+    errors = values[rows, actions] - goals
+    cotangent = torch.zeros_like(values)
+    cotangent[rows, actions] = 2 * errors / len(errors)
+    return float(errors.square().mean()), list(pull(cotangent)[0].values())
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    value, gradients = _td(case, _goals(case))
+    yield right_value(seen["returned"], torch.tensor(value), "The loss")
+    yield Finding("graph", seen["graph"], "The loss has no graph, so no gradient can go through it.")
+    yield Finding("untouched", seen["untouched"], "Your function changed a network: its numbers or requires_grad.")
+    text = "Your function left a part of a network in another mode, or recording switched otherwise than before."
+    yield Finding("modes", seen["modes"], text)
+    yield Finding("batch", seen["batch"], "Your function changed a tensor of the batch.")
+    yield Finding("hooks", seen["hooks"], "Your function left a hook on a network, or removed one.")
+    yield Finding("graded", not seen["graded"], "Your function left a .grad behind. It should return the loss only.")
+    measured = isinstance(seen["gradients"], list) and len(seen["gradients"]) == len(gradients)
+    text = "No gradient could be taken of what you returned."
+    yield Finding("measured", measured or not seen["graph"] or not seen["untouched"], text)
+    if measured:
+        names = [name for name, _ in q_networks(case)[0].named_parameters()]
+        for name, mine, right in zip(names, seen["gradients"], gradients, strict=True):
+            yield right_value(mine, right, f"The gradient of network's {name}")
+        text = "A gradient reaches target_network. The goal should be a constant."
+        yield Finding("constant", not seen["old gradients"], text)
+    text = "target_network's run was recorded, and nobody needs that graph."
+    yield Finding("recorded", not seen["recorded"], text)
+    text = f"target_network ran {seen['old runs']} times. Expected one run."
+    yield Finding("old runs", seen["old runs"] == 1, text)
+    yield Finding("runs", seen["runs"] == 1, f"network ran {seen['runs']} times. Expected one run.")
+
+
+def _loss_is(case: Case, seen: Observation, **changed: bool) -> bool:
+    return close(seen["returned"], torch.tensor(_td(case, _goals(case, **changed))[0]))
+
+
+EXERCISE = Exercise(
+    id="td_loss",
+    title="Repair a loss that chases itself",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=15,
+    points=3,
+    call="td_loss(network, target_network, batch, discount)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "The loss compares two things. Which of them is to move towards the other, and which is to stay?",
+        "Everything that makes the goal runs without recording, and the values of the next states come from the older "
+        "copy. Where an episode has ended there is no next state to count.",
+        "Under torch.no_grad(): best = target_network(next_states).max(dim=1).values, and goals = rewards + discount * "
+        "(1 - done) * best. Outside: the chosen values with their graph, and mse_loss(chosen, goals).",
+    ),
+    misconceptions=(
+        Misconception(
+            "cut on the wrong side",
+            "No gradient reaches network, whose values are to learn.",
+            lambda case, seen: (
+                isinstance(seen["gradients"], list) and bool(seen["gradients"]) and seen["gradients"] == [None] * 4
+            ),
+        ),
+        Misconception(
+            "a goal that moves",
+            "The loss is right, and its gradient goes into target_network, too: the goal is pulled towards the value.",
+            lambda case, seen: (
+                _loss_is(case, seen) and seen["old gradients"] is True and seen["gradients"] != [None] * 4
+            ),
+        ),
+        Misconception(
+            "recorded for nothing",
+            "The loss and its gradients are right, and target_network ran with recording on: what it saved was thrown "
+            "away.",
+            lambda case, seen: _loss_is(case, seen) and seen["recorded"] and seen["old gradients"] is False,
+        ),
+        Misconception(
+            "its own judge",
+            "Your goals take the values of the next states from network itself, not from target_network.",
+            lambda case, seen: seen["old runs"] == 0 and _loss_is(case, seen, old=False),
+        ),
+        Misconception(
+            "after the end",
+            "Your goals count a next state where the episode has ended.",
+            lambda case, seen: seen["old runs"] != 0 and _loss_is(case, seen, masked=False),
+        ),
+    ),
+)

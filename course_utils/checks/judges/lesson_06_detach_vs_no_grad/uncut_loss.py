@@ -1,0 +1,99 @@
+"""Judging `uncut_loss`: repair a loss with hidden cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from course_utils.checks.compare import right_value
+from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
+from course_utils.checks.scenes.numbers import numbers
+
+
+def _cases(seed: int) -> list[Case]:
+    sizes = {"five points": (5, 3, torch.float32), "two points, double precision": (2, 4, torch.float64)}
+    return [
+        Case(
+            name,
+            {
+                "points": Array.of(numbers(seed + rows, rows, columns, dtype=dtype)),
+                "scale": Array.of(numbers(seed + rows + 1, dtype=dtype).abs()),
+                "weights": Array.of(numbers(seed + rows + 2, rows, dtype=dtype)),
+            },
+        )
+        for name, (rows, columns, dtype) in sizes.items()
+    ]
+
+
+def _loss(points: torch.Tensor, scale: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    return torch.einsum("i,i->", weights, torch.exp(-scale * torch.einsum("ij,ij->i", points, points).sqrt()))
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    names = ("points", "scale", "weights")
+    given = tuple(case.given[name].tensor() for name in names)
+    yield right_value(seen["returned"], _loss(*given), "The loss")
+    tensor = isinstance(seen["returned"], Array)
+    yield Finding("tensor", tensor, "The loss is no tensor, so it has no graph.")
+    yield Finding("graph", seen["graph"] or not tensor, "The loss does not require a gradient: nothing was recorded.")
+    measured = isinstance(seen["gradients"], dict)
+    yield Finding("measured", measured or not seen["graph"], "No gradient could be taken of what you returned.")
+    if measured:
+        right = torch.func.grad(_loss, argnums=(0, 1, 2))(*given)
+        for name, gradient in zip(names, right, strict=True):
+            received = seen["gradients"].get(name)
+            if received is None:
+                yield Finding(f"to {name}", False, f"No gradient reaches {name}: something on the way cuts it off.")
+            else:
+                yield right_value(received, gradient, f"The gradient of {name}")
+    yield Finding("untouched", seen["untouched"], "Your function changed the numbers in its inputs.")
+    text = "Your function left something behind: a hook or retain_grad on an input, or recording switched off."
+    yield Finding("as before", seen["as before"], text)
+    yield Finding("passes", seen["passes"] == 0, "Your function ran a backward pass. It should return the loss only.")
+
+
+def _reached(seen: Observation) -> set[str]:
+    gradients = seen["gradients"]
+    return {name for name, value in gradients.items() if value is not None} if isinstance(gradients, dict) else set()
+
+
+EXERCISE = Exercise(
+    id="uncut_loss",
+    title="Repair a loss with hidden cuts",
+    lesson=LESSON,
+    difficulty=2,
+    minutes=12,
+    points=2,
+    call="uncut_loss(points, scale, weights)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "Follow each input to the loss, line by line. Where does its way go through something that is no tensor "
+        "operation, or through a copy without a graph?",
+        "torch.tensor copies numbers, and so does item(). NumPy and `.data` share memory and have no graph. And one "
+        "line of the broken code only makes an error message go away.",
+        "points.norm(dim=1) gives all lengths at once. torch.exp takes the place of NumPy's. Use scale and weights as "
+        "they are, and delete requires_grad_().",
+    ),
+    misconceptions=(
+        Misconception(
+            "silenced",
+            "Your loss requires a gradient, and no operation stands behind it: it is a leaf. Setting requires_grad on "
+            "it silences the error and brings no gradient back.",
+            lambda case, seen: bool(seen["leaf"]) and not _reached(seen),
+        ),
+        Misconception(
+            "only the weights",
+            "A gradient reaches weights and nothing else. What the weights are multiplied by is still a copy.",
+            lambda case, seen: _reached(seen) == {"weights"},
+        ),
+        Misconception(
+            "the scale is still a number",
+            "A gradient reaches points and weights. On its way to scale it meets a Python number.",
+            lambda case, seen: _reached(seen) == {"points", "weights"},
+        ),
+    ),
+)

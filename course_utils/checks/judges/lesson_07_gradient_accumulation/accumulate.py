@@ -1,0 +1,115 @@
+"""Judging `accumulate`: accumulate exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from course_utils.checks.compare import close, describe, right_value
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
+from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import ran_well, well_formed
+from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import Step, full_batches, same, summed, trained
+from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import classifier, stale
+
+_PLAIN = {"lr": 0.0, "momentum": 0.0, "decay": 0.0}
+
+
+def _cases(seed: int) -> list[Case]:
+    shapes: dict[str, dict[str, Any]] = {
+        "an uneven last one": {"sizes": [4, 4, 3]},
+        "all of one size": {"sizes": [3, 3, 3, 3]},
+        "all sizes differ, and old gradients": {"sizes": [6, 1, 2, 5], "stale": "all"},
+        "a single one": {"sizes": [5]},
+    }
+    return [Case(name, {"seed": seed + n, **_PLAIN, **given}) for n, (name, given) in enumerate(shapes.items())]
+
+
+def _window(case: Case) -> Step:
+    return full_batches(case, len(case.given["sizes"]))[0]
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    well_formed(seen)
+    step = trained(case, len(case.given["sizes"]))[0][0]
+    for name, right in step.gradient.items():
+        yield right_value(seen["gradients"].get(name), right, f"The gradient of {name}")
+    for name, received in seen["gradients"].items():
+        if name not in step.gradient:
+            text = f"{name} is frozen or takes no part, but its .grad is {describe(received)}; expected None."
+            yield Finding("others", received is None, text)
+    number = type(seen["returned"]) is float
+    yield Finding("number", number, f"You returned {describe(seen['returned'])}; expected the loss, a Python float.")
+    if number:
+        yield right_value(seen["returned"], step.loss, "The loss that you returned")
+    model = classifier(case.given["seed"])
+    for name, parameter in model.named_parameters():
+        kept = close(seen["parameters"].get(name), parameter.detach())
+        yield Finding("parameters", kept, "Your function changed the parameters. Only gradients were asked for.")
+    yield from ran_well(case, seen)
+
+
+def _combined(weights: Callable[[Step], list[float]]) -> Callable[[Case, Observation], bool]:
+    def explains(case: Case, seen: Observation) -> bool:
+        step = _window(case)
+        return same(seen["gradients"], summed(step.parts, weights(step)))
+
+    return explains
+
+
+def _on_top(case: Case, seen: Observation) -> bool:
+    model = classifier(case.given["seed"])
+    stale(model, case)
+    step = _window(case)
+    old = {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
+    return bool(old) and same(seen["gradients"], summed([step.gradient, old], [1.0, 1.0]))
+
+
+EXERCISE = Exercise(
+    id="accumulate",
+    title="Accumulate exactly",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=20,
+    points=3,
+    call="accumulate(model, micro_batches)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "The loss of the full batch is a mean over samples. Write it as a sum over micro-batches.",
+        "A micro-batch's mean loss stands for its own samples. In the mean over all, it counts with their share.",
+        "Clear. Count the samples of all micro-batches. For each micro-batch: mean loss times its size over the count, "
+        "backward, and add item() to a float.",
+    ),
+    misconceptions=(
+        Misconception(
+            "all micro-batches alike",
+            "You gave every micro-batch the same weight. They have different numbers of samples.",
+            _combined(lambda step: [1 / len(step.parts)] * len(step.parts)),
+        ),
+        Misconception(
+            "a sum of means",
+            "What .grad holds is the sum of the micro-batches' mean gradients, with nothing divided.",
+            _combined(lambda step: [1.0] * len(step.parts)),
+        ),
+        Misconception(
+            "a sum over samples",
+            "What .grad holds is the gradient of the sum of all losses. The full batch's loss is their mean.",
+            _combined(lambda step: [float(size) for size in step.sizes]),
+        ),
+        Misconception(
+            "old gradients",
+            "What .grad holds is the right gradient and, on top of it, what was in .grad before you were called.",
+            _on_top,
+        ),
+        Misconception(
+            "one large graph",
+            "Your gradient is right, but the graphs of the micro-batches were alive together. That takes the memory of "
+            "the full batch, which accumulation is to avoid.",
+            lambda case, seen: (
+                seen["held"] > 0 and seen["passes"] == 1 and same(seen["gradients"], _window(case).gradient)
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,196 @@
+"""Judging `clip_each_sample`: clip each sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from course_utils.checks.compare import close, describe, right_value
+from course_utils.checks.data import Array, Case, Observation, Value
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
+from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import FLAGS, well_formed
+from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import Tensors
+from course_utils.checks.scenes.lesson_07_gradient_accumulation.clip_each_sample import image_batch
+
+
+def _cases(seed: int) -> list[Case]:
+    shapes = {
+        "six images, some clipped": (6, 3),
+        "five images, all clipped": (5, 0),
+        "four images, none clipped": (4, 4),
+    }
+    return [_limited(name, seed + count, count, place) for name, (count, place) in shapes.items()]
+
+
+def _limited(name: str, seed: int, count: int, place: int) -> Case:
+    """Return a case whose limit lies in the given place among the samples' norms."""
+    open_case = Case(name, {"seed": seed, "count": count})
+    norms = sorted(_norms(_alone(open_case)).tolist())
+    limit = 0.5 * norms[0] if place == 0 else 2 * norms[-1] if place == count else sum(norms[place - 1 : place + 1]) / 2
+    return Case(name, {**open_case.given, "max_norm": limit})
+
+
+def _alone(case: Case) -> Tensors:
+    """Return the gradients of each sample's own loss, one sample at a time."""
+    model, images, targets = image_batch(case)
+    names = [name for name, _ in model.named_parameters()]
+    rows = []
+    for number in range(len(images)):
+        loss = cross_entropy(model(images[number : number + 1]), targets[number : number + 1])
+        rows.append(torch.autograd.grad(loss, list(model.parameters())))
+    return {name: torch.stack(parts) for name, parts in zip(names, zip(*rows, strict=True), strict=True)}
+
+
+def _norms(each: Tensors) -> torch.Tensor:
+    """Return each sample's norm over all parameters."""
+    return torch.stack([torch.cat([row.flatten() for row in rows]).norm() for rows in zip(*each.values(), strict=True)])
+
+
+def _mean(each: Tensors, factors: torch.Tensor | dict[str, torch.Tensor]) -> Tensors:
+    """Return the mean over samples, each multiplied by its factor."""
+    result = {}
+    for name, part in each.items():
+        factor = factors[name] if isinstance(factors, dict) else factors
+        result[name] = torch.stack([f * row for f, row in zip(factor, part, strict=True)]).mean(0)
+    return result
+
+
+def _factors(norms: torch.Tensor, limit: float) -> torch.Tensor:
+    return (limit / norms).clamp(max=1.0)
+
+
+def _right_mean(case: Case) -> Tensors:
+    each = _alone(case)
+    return _mean(each, _factors(_norms(each), case.given["max_norm"]))
+
+
+def _single(value: Value) -> Value:
+    """Return a tensor in float32, because some divide by a norm plus 1e-6. Another dtype than float64 is left."""
+    return Array.of(value.tensor().float()) if isinstance(value, Array) and value.dtype == "float64" else value
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    well_formed(seen)
+    right, returned = _right_mean(case), seen["returned"]
+    if not isinstance(returned, dict) or set(returned) != set(right):
+        text = f"You returned {describe(returned)}; expected a dict with the names that model.named_parameters() gives."
+        yield Finding("dict", False, text)
+    else:
+        for name, value in right.items():
+            received, double = (
+                returned[name],
+                not isinstance(returned[name], Array) or returned[name].dtype == "float64",
+            )
+            yield Finding("dtype", double, f"The entry {name} has another dtype than the parameter.")
+            yield right_value(_single(received), value.float(), f"The entry {name}")
+    yield Finding("attached", not seen["attached"], "An entry of what you returned requires a gradient. Detach it.")
+    yield from _judge_side_effects(case, seen)
+
+
+def _judge_side_effects(case: Case, seen: Observation) -> Iterator[Finding]:
+    runs, passes = seen["runs"], seen["passes"]
+    yield Finding(
+        "runs", runs <= 1, f"The model, or a copy of it, ran {runs} times. One run on the whole batch is enough."
+    )
+    yield Finding("passes", passes <= 1, f"{passes} backward passes ran through the model's result; 1 is enough.")
+    kept = all(_is_quarter(value) for value in seen["gradients"].values())
+    yield Finding("grad", kept, "Your function changed .grad of a parameter. It was to leave .grad alone.")
+    model, _, _ = image_batch(case)
+    same_numbers = all(
+        close(seen["parameters"].get(name), parameter.detach()) for name, parameter in model.named_parameters()
+    )
+    text = "Your function changed the parameters, the images or the targets."
+    yield Finding("numbers", same_numbers and seen["inputs"], text)
+    yield Finding("flags", seen["flags"], FLAGS)
+
+
+def _is_quarter(value: Value) -> bool:
+    return isinstance(value, Array) and bool((value.tensor() == 0.25).all())
+
+
+def _returned(expected: Callable[[Case], Tensors]) -> Callable[[Case, Observation], bool]:
+    """Recognise a returned dict, up to the 1e-6 that clip_grad_norm_ adds."""
+
+    def explains(case: Case, seen: Observation) -> bool:
+        returned = seen["returned"]
+        if not isinstance(returned, dict):
+            return False
+        return all(close(_single(returned.get(name)), value.float()) for name, value in expected(case).items())
+
+    return explains
+
+
+def _mean_clipped(case: Case) -> Tensors:
+    mean = _mean(_alone(case), torch.ones(case.given["count"]))
+    total = torch.cat([part.flatten() for part in mean.values()]).norm()
+    return {name: part * _factors(total, case.given["max_norm"]) for name, part in mean.items()}
+
+
+def _each_parameter(case: Case) -> Tensors:
+    each = _alone(case)
+    return _mean(each, {name: _factors(_norms({name: part}), case.given["max_norm"]) for name, part in each.items()})
+
+
+def _always_scaled(case: Case) -> Tensors:
+    each = _alone(case)
+    return _mean(each, case.given["max_norm"] / _norms(each))
+
+
+EXERCISE = Exercise(
+    id="clip_each_sample",
+    title="Clip each sample",
+    lesson=LESSON,
+    difficulty=4,
+    minutes=25,
+    points=4,
+    call="clip_each_sample(model, images, targets, max_norm)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "First get the gradient of every sample. Then ask: which number, made from all parameters, decides?",
+        "The lesson's vmap over grad gives a dict of tensors whose first dimension counts samples. The squares of a "
+        "sample, summed over all entries of the dict, are its squared norm.",
+        "Sum part.flatten(1).pow(2).sum(1) over the parts and take the root. Then a factor for each sample: "
+        "max_norm / norm, at most 1. Multiply each part along its first dimension by the factors; take the mean there.",
+    ),
+    misconceptions=(
+        Misconception(
+            "one after the other",
+            "The numbers are right, but the samples went through the model one by one, or one backward pass each.",
+            lambda case, seen: (seen["runs"] > 1 or seen["passes"] > 1) and _returned(_right_mean)(case, seen),
+        ),
+        Misconception(
+            "the mean clipped",
+            "You clipped the mean over the samples. A single long gradient can fill all of that mean.",
+            _returned(_mean_clipped),
+        ),
+        Misconception(
+            "each parameter by itself",
+            "You clipped each parameter's part of a sample's gradient by itself. A sample has one norm, over all "
+            "parameters.",
+            _returned(_each_parameter),
+        ),
+        Misconception(
+            "short ones stretched",
+            "You scaled every sample's gradient to one length. Those shorter than max_norm were to stay as they are.",
+            _returned(_always_scaled),
+        ),
+        Misconception(
+            "a sum, not a mean",
+            "You added the clipped gradients up. The mean over samples was asked for.",
+            _returned(lambda case: {name: case.given["count"] * part for name, part in _right_mean(case).items()}),
+        ),
+        Misconception(
+            "written to .grad",
+            "The numbers are right, but your function left a gradient of its own in .grad, or took one away.",
+            lambda case, seen: (
+                _returned(_right_mean)(case, seen)
+                and seen["runs"] <= 1
+                and not all(_is_quarter(value) for value in seen["gradients"].values())
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,89 @@
+"""Judging `epoch_in_windows`: an epoch with a last window that is not full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
+from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import (
+    numbers_right,
+    ran_well,
+    trained_well,
+    well_formed,
+)
+from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import trained, weighted
+
+
+def _cases(seed: int) -> list[Case]:
+    plain = {"lr": 0.3, "momentum": 0.0, "decay": 0.0}
+    rich = {"lr": 0.2, "momentum": 0.7, "decay": 0.05}
+    return [
+        Case("one size, a last window that is not full", {"seed": seed + 1, "sizes": [4] * 5, "every": 3, **rich}),
+        Case("uneven sizes, full windows", {"seed": seed + 2, "sizes": [5, 2, 3, 1, 4, 6], "every": 3, **rich}),
+        Case("uneven in both ways", {"seed": seed + 3, "sizes": [6, 2, 3, 4, 5, 2, 3], "every": 4, **plain}),
+        Case("fewer micro-batches than a window", {"seed": seed + 4, "sizes": [3, 5], "every": 4, **plain}),
+    ]
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    well_formed(seen)
+    steps, parameters = trained(case, case.given["every"])
+    yield from trained_well(seen, steps, parameters)
+    yield from ran_well(case, seen)
+    every, ahead = case.given["every"], seen["ahead"]
+    text = f"Before a forward, {ahead} micro-batches had been read and not used; more than one window of {every}."
+    yield Finding("ahead", ahead <= every + 1, text)  # one more tells whether a window was the last
+    yield from numbers_right(seen["returned"], [step.loss for step in steps], "window losses")
+
+
+def _dropped(case: Case, seen: Observation) -> bool:
+    sizes, every = case.given["sizes"], case.given["every"]
+    return bool(len(sizes) % every != 0 and len(seen["steps"]) == len(sizes) // every)
+
+
+EXERCISE = Exercise(
+    id="epoch_in_windows",
+    title="An epoch with a last window that is not full",
+    lesson=LESSON,
+    difficulty=4,
+    minutes=25,
+    points=4,
+    call="epoch_in_windows(model, optimizer, batches, every)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "The weight of a micro-batch is its share of the window's samples. You can know that share before the "
+        "window's first backward, or repair the gradients after its last one.",
+        "Either read a window of batches into a list first, or use sums: backward through the sum of the losses of the "
+        "samples, and divide .grad by the number of samples before the step.",
+        "itertools.islice(reader, every) on reader = iter(batches) gives the next window, an empty list at the end. "
+        "Count its samples. Clear; for each micro-batch take cross_entropy(..., reduction='sum') / samples, backward, "
+        "and add item() to the window's loss; step; append.",
+    ),
+    misconceptions=(
+        Misconception(
+            "the last window dropped",
+            "Your optimizer made no step for the last window, which is not full. Its samples taught nothing.",
+            _dropped,
+        ),
+        Misconception(
+            "divided by a full window",
+            "In the first window that went wrong, each micro-batch's mean loss was divided by the length of a full "
+            "window.",
+            weighted(lambda step, every: [1 / every] * len(step.parts)),
+        ),
+        Misconception(
+            "all micro-batches alike",
+            "In the first window that went wrong, each micro-batch got the same weight. They have different numbers of "
+            "samples.",
+            weighted(lambda step, every: [1 / len(step.parts)] * len(step.parts)),
+        ),
+        Misconception(
+            "a step too many",
+            "Your optimizer made one step more than there are windows. No micro-batch is left for it.",
+            lambda case, seen: len(seen["steps"]) == -(-len(case.given["sizes"]) // case.given["every"]) + 1,
+        ),
+    ),
+)

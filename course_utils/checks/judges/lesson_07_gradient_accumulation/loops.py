@@ -1,0 +1,96 @@
+"""Whether a loop over windows ran as it should, and ended with the right numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from course_utils.checks.compare import describe, right_value
+from course_utils.checks.data import Array, Case, Observation, Value
+from course_utils.checks.exercise import Finding
+from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import Step, Tensors
+
+FLAGS = (
+    "After your function, a parameter object, a requires_grad flag, a mode, the state of the random numbers, or the "
+    "number of hooks differs."
+)
+
+
+def numbers_right(
+    received: Value, expected: list[float], what: str, dtype: torch.dtype = torch.float64
+) -> Iterator[Finding]:
+    """Find whether a list of Python floats is right."""
+    if not isinstance(received, list) or not all(type(item) is float for item in received):
+        odd: Value = received
+        if isinstance(received, list):
+            odd = next(item for item in received if type(item) is not float)
+        message = f"Expected a list of Python floats, {what}. {_capital(describe(odd))} is none, or none in the list."
+        yield Finding("list", False, message)
+        return
+    if len(received) != len(expected):
+        message = f"The list of {what} has {len(received)} entries; expected {len(expected)}, one for each window."
+        yield Finding("length", False, message)
+        return
+    right = torch.tensor(expected, dtype=dtype)
+    yield right_value(Array.of(torch.tensor(received, dtype=dtype)), right, f"The list of {what}")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def well_formed(seen: Observation, records: str = "steps", *parts: str) -> None:
+    """Raise for what no observer of this lesson returns, so that everything after this may read it."""
+    for part in () if parts else ("gradients", "parameters"):
+        if not isinstance(seen[part], dict):
+            raise TypeError(part)
+    for record in seen[records]:
+        for part in parts or ("gradients",):
+            if not isinstance(record[part], dict):
+                raise TypeError(part)
+    for name in ("held", "passes", "ahead", "runs", "waiting", "alive"):
+        if name in seen and name != records and type(seen[name]) is not int:
+            raise TypeError(name)
+    for name in ("flags", "moved", "same", "attached", "inputs", "modes"):
+        if name in seen and type(seen[name]) is not bool:
+            raise TypeError(name)
+    _readable(seen)
+
+
+def _readable(value: Any) -> None:
+    if isinstance(value, Array):
+        value.tensor()
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            _readable(item)
+
+
+def ran_well(case: Case, seen: Observation) -> Iterator[Finding]:
+    """Find whether each micro-batch had one forward and one backward pass, and was then freed."""
+    sizes, forwards = case.given["sizes"], seen["forwards"]
+    text = f"The model's forward ran on batches of the sizes {forwards}; the micro-batches have the sizes {sizes}."
+    yield Finding("forwards", forwards == sizes, text)
+    passes = seen["passes"]
+    text = f"{passes} backward passes ran for {len(sizes)} micro-batches; each needs one."
+    yield Finding("passes", passes == len(sizes), text)
+    text = (
+        "When the next forward or a step began, saved numbers of an earlier micro-batch were still held. A micro-batch "
+        "should be done with, its backward pass included, before the next one starts."
+    )
+    yield Finding("held", seen["held"] == 0, text)
+    yield Finding("inputs", seen["inputs"], "Your function changed the micro-batches that it was given.")
+    yield Finding("flags", seen["flags"], FLAGS)
+
+
+def trained_well(
+    seen: Observation, steps: list[Step], parameters: Tensors, dtype: torch.dtype = torch.float64
+) -> Iterator[Finding]:
+    """Find whether the steps and the parameters are those of full-batch training, compared in a dtype."""
+    count = len(seen["steps"])
+    text = f"The optimizer stepped {count} times; there are {len(steps)} windows."
+    yield Finding("steps", count == len(steps), text)
+    for name, right in parameters.items():
+        received = Array.of(seen["parameters"][name].tensor().to(dtype))
+        yield right_value(received, right.to(dtype), f"After training, {name}")

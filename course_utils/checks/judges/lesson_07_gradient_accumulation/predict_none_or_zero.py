@@ -1,0 +1,85 @@
+"""Judging `predict_none_or_zero`: none, zero, or another number?."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
+from course_utils.checks.judges.lesson_07_gradient_accumulation.statements import GRADS, Statements, of_a_kind
+from course_utils.checks.judges.predictions import Table, one_case
+
+
+def _left(name: str, statements: tuple[Statements, ...]) -> float | None:
+    w = torch.tensor(2.0, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    statements[0](w, optimizer)
+    noted = w.grad
+    for statement in statements[1:]:
+        statement(w, optimizer)
+    result = noted if name.startswith("kept") else w.grad
+    return None if result is None else float(result)
+
+
+_LEFT = Table(lambda: {name: _left(name, statements) for name, statements in GRADS.items()})
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    yield from of_a_kind(seen["value"], (str, bool), "None or a number, without quotes")
+    yield from _LEFT.judge(case, seen)
+
+
+EXERCISE = Exercise(
+    id="predict_none_or_zero",
+    title="None, zero, or another number?",
+    lesson=LESSON,
+    difficulty=1,
+    minutes=10,
+    points=2,
+    call=None,
+    cases=one_case,
+    judge=_judge,
+    hints=(
+        "Two things write to .grad: a backward pass that reaches the leaf, and code that clears.",
+        "A pass that reaches w adds, be it a zero. A pass that does not reach w leaves .grad alone. zero_grad() by "
+        "default takes the tensor away; set_to_none=False writes zeros into the tensor, if there is one.",
+        "Ask for `kept_...`: is the tensor that was noted the same object that is written to later? A second pass adds "
+        "in place, zeros are written in place, and taking a tensor away from .grad does not change the tensor.",
+    ),
+    misconceptions=(
+        Misconception(
+            "zero_grad writes zeros",
+            "You took zero_grad() to write zeros. By default it leaves no tensor in .grad at all.",
+            _LEFT.but(cleared=0.0),
+        ),
+        Misconception(
+            "no gradient is zero",
+            "You took .grad to be 0 where no pass has reached w. There is no tensor yet, and nothing to read a 0 from.",
+            _LEFT.but(fresh=0.0, unused=0.0, by_grad=0.0, filled_fresh=0.0),
+        ),
+        Misconception(
+            "zero is None",
+            "You took a gradient of 0 to be None. A pass that reaches w with a zero writes that zero.",
+            _LEFT.but(times_zero=None),
+        ),
+        Misconception(
+            "overwritten",
+            "You took a second pass to replace what the first one left. It adds.",
+            _LEFT.but(twice=4.0, kept_added=3.0),
+        ),
+        Misconception(
+            "step clears",
+            "You took optimizer.step() to clear the gradients. It reads them, and leaves them where they are.",
+            lambda case, seen: any(_LEFT.but(stepped=wrong)(case, seen) for wrong in (None, 0.0)),
+        ),
+        Misconception(
+            "a noted gradient is a copy",
+            "You took the tensor that was noted to be a copy. It is the very tensor that .grad holds, and what is "
+            "written into it in place shows.",
+            _LEFT.but(kept_added=3.0, kept_filled=3.0),
+        ),
+    ),
+)

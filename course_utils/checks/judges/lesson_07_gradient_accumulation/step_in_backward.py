@@ -1,0 +1,128 @@
+"""Judging `step_in_backward`: step inside backward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from course_utils.checks.compare import close, describe, right_value
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
+from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import well_formed
+from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import Tensors
+from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import batches_of
+from course_utils.checks.scenes.lesson_07_gradient_accumulation.step_in_backward import loss_of, tied
+
+
+def _cases(seed: int) -> list[Case]:
+    return [
+        Case("three passes", {"seed": seed + 1, "sizes": [4, 2, 5], "lr": 0.3}),
+        Case("other numbers", {"seed": seed + 2, "sizes": [3, 6, 2], "lr": 0.05}),
+    ]
+
+
+def _taught(case: Case) -> tuple[list[Tensors], Tensors]:
+    """Return the parameters after each of two steps of plain SGD, and the gradient that a third pass gives."""
+    model = tied(case)
+    live = {name: item for name, item in model.named_parameters() if item.requires_grad and "spare" not in name}
+    after: list[Tensors] = []
+    gradient: Tensors = {}
+    for number, batch in enumerate(batches_of(case)):
+        values = torch.autograd.grad(loss_of(model, batch), list(live.values()))
+        gradient = dict(zip(live, values, strict=True))
+        if number < 2:
+            with torch.no_grad():
+                for name, item in live.items():
+                    item.sub_(case.given["lr"] * gradient[name])
+            after.append({name: item.detach().clone() for name, item in model.named_parameters()})
+    gradient |= {f"spare.{name}": 2 * item.detach() for name, item in model.spare.named_parameters()}
+    return after, gradient
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    well_formed(seen, "passes", "gradients", "parameters")
+    after, gradient = _taught(case)
+    kinds = seen["returned"]
+    listed = isinstance(kinds, list) and len(kinds) > 0 and all(kind == "handle" for kind in kinds)
+    text = f"You returned {describe(kinds)}; expected a list of the handles that registering the hooks gave."
+    yield Finding("handles", listed, text)
+    for number, (mine, right) in enumerate(zip(seen["passes"], after, strict=True)):
+        for name, value in right.items():
+            what = f"After {'one backward pass' if number == 0 else 'two backward passes'}, {name}"
+            yield right_value(mine["parameters"].get(name), value, what)
+        left = [name for name, value in mine["gradients"].items() if value is not None]
+        text = f"After a backward pass .grad of {', '.join(left)} is not None. The memory should be free by then."
+        yield Finding("gradients", not left, text)
+    text = (
+        f"While a pass ran, {seen['waiting']} gradients waited in .grad at one time. Each should be used and let go "
+        "before the next parameter's arrives."
+    )
+    yield Finding("waiting", seen["waiting"] == 0, text)
+    text = (
+        "When a parameter's gradient arrived, the gradient of an earlier one was still in memory, held by something "
+        "besides .grad. Each should be used and let go before the next parameter's arrives."
+    )
+    yield Finding("alive", seen["waiting"] > 0 or seen["alive"] == 0, text)
+    text = "Calling your function left the grad mode or the state of the random numbers different."
+    yield Finding("modes", seen["modes"], text)
+    text = "A parameter is another object than before, a requires_grad flag differs, or hooks are left after remove()."
+    yield Finding("same", seen["same"], text)
+    text = "Your handles were removed, and a backward pass still moved the parameters."
+    yield Finding("removed", not seen["moved"], text)
+    for name, value in gradient.items():
+        if not seen["moved"]:
+            yield right_value(seen["gradients"].get(name), value, f"With your handles removed, .grad of {name}")
+
+
+def _gradient_left(case: Case, seen: Observation) -> bool:
+    """Return whether the first pass moved the parameters rightly and left the gradients."""
+    first, right = seen["passes"][0], _taught(case)[0][0]
+    moved = all(close(first["parameters"].get(name), value) for name, value in right.items())
+    return moved and any(value is not None for value in first["gradients"].values())
+
+
+def _nothing_happened(case: Case, seen: Observation) -> bool:
+    model = tied(case)
+    first = seen["passes"][0]["parameters"]
+    still = all(close(first.get(name), value.detach()) for name, value in model.named_parameters())
+    return still and bool(seen["returned"])
+
+
+EXERCISE = Exercise(
+    id="step_in_backward",
+    title="Step inside backward",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=20,
+    points=3,
+    call="step_in_backward(model, lr)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "Which hook of a tensor runs when its .grad is complete?",
+        "register_post_accumulate_grad_hook takes a function of the parameter. It gives a handle. It refuses a "
+        "parameter that requires no gradient.",
+        "Write hook(parameter): under no_grad subtract lr * parameter.grad in place, then set parameter.grad to None. "
+        "Register it on each of model.parameters() that requires a gradient, and return the handles in a list.",
+    ),
+    misconceptions=(
+        Misconception(
+            "gradients left",
+            "The first pass moved the parameters by the right amount, but .grad still holds gradients after it. They "
+            "take memory, and the next pass adds to them.",
+            _gradient_left,
+        ),
+        Misconception(
+            "frozen parameters",
+            "Your code registers a hook on each parameter. PyTorch refuses one for a tensor that requires no gradient.",
+            ended=("RuntimeError",),
+        ),
+        Misconception(
+            "nothing moves",
+            "After a backward pass the parameters are what they were. What your hook computes does not reach them.",
+            _nothing_happened,
+        ),
+    ),
+)

@@ -1,0 +1,185 @@
+"""Judging `train_clipped`: clip once, in the right place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from course_utils.checks.compare import close
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
+from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import (
+    numbers_right,
+    ran_well,
+    trained_well,
+    well_formed,
+)
+from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import (
+    Step,
+    Tensors,
+    full_batches,
+    norm,
+    one_step_for_each_part,
+    same,
+    summed,
+    trained,
+)
+
+
+def _cases(seed: int) -> list[Case]:
+    rich = {"lr": 0.3, "momentum": 0.6, "decay": 0.02}
+    shapes = {
+        "clipped in each window": ({"seed": seed + 1, "sizes": [4] * 6, "every": 3, **rich}, 0.4),
+        "clipped in some windows": ({"seed": seed + 2, "sizes": [2] * 12, "every": 4, **rich}, 1.1),
+        "clipped in no window": ({"seed": seed + 3, "sizes": [5] * 4, "every": 2, **rich}, 3.0),
+    }
+    return [
+        Case(name, {**given, "max_norm": _limit(Case(name, given), part)}) for name, (given, part) in shapes.items()
+    ]
+
+
+def _limit(case: Case, part: float) -> float:
+    """Return a part of the smallest norm that a window has without clipping, or for a large part, of the largest."""
+    norms = sorted(norm(step.gradient) for step in trained(case, case.given["every"])[0])
+    return part * (norms[0] if part < 2 else norms[-1])
+
+
+def _right(case: Case) -> tuple[list[Step], Tensors]:
+    return trained(case, case.given["every"], case.given["max_norm"], _GAMMA)
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    well_formed(seen)
+    steps, parameters = _right(case)
+    # In float32, because clip_grad_norm_ adds 1e-6 to the norm that it divides by, and others need not.
+    yield from trained_well(seen, steps, parameters, torch.float32)
+    rates = [step["rate"] for step in seen["steps"]]
+    right = [case.given["lr"] * _GAMMA**n for n in range(len(steps))]
+    text = (
+        f"The learning rates at the steps were {_short(rates)}. The scheduler should make one step for each window, "
+        "after the optimizer's."
+    )
+    yield Finding("rates", len(rates) == len(right) and all(map(close, rates, right)), text)
+    text = (
+        f"After your function the learning rate is {seen['rate']:.3g}; expected a scheduler's step after each window."
+    )
+    yield Finding("last rate", close(seen["rate"], case.given["lr"] * _GAMMA ** len(steps)), text)
+    yield from ran_well(case, seen)
+    yield from numbers_right(
+        seen["returned"], [norm(step.gradient) for step in steps], "norms before clipping", torch.float32
+    )
+
+
+def _short(rates: list[float]) -> str:
+    return ", ".join(f"{rate:.3g}" for rate in rates[:10]) or "none"
+
+
+_Clipping = Callable[[Step, float], Tensors]
+
+
+def _clipped(clip: _Clipping) -> Callable[[Case, Observation], bool]:
+    """Recognise steps whose gradients were clipped in another way, up to the first that went wrong."""
+
+    def explains(case: Case, seen: Observation) -> bool:
+        steps, limit = full_batches(case, case.given["every"], case.given["max_norm"], _GAMMA), case.given["max_norm"]
+        if len(seen["steps"]) != len(steps):
+            return False
+        for mine, step in zip(seen["steps"], steps, strict=True):
+            if not same(mine["gradients"], _all_together(step.gradient, limit)):
+                return same(mine["gradients"], clip(step, limit))
+        return False
+
+    return explains
+
+
+def _all_together(gradient: Tensors, limit: float) -> Tensors:
+    return summed([gradient], [min(1.0, limit / (norm(gradient) + 1e-6))])
+
+
+def _as_it_grows(step: Step, limit: float) -> Tensors:
+    """Clip what has been added up, after each micro-batch."""
+    total: Tensors = {name: torch.zeros_like(part) for name, part in step.gradient.items()}
+    for part in step.parts:
+        total = _all_together(summed([total, part], [1.0, 1 / len(step.parts)]), limit)
+    return total
+
+
+def _each_alone(step: Step, limit: float) -> Tensors:
+    return {name: _all_together({name: part}, limit)[name] for name, part in step.gradient.items()}
+
+
+def _each_number(step: Step, limit: float) -> Tensors:
+    return {name: part.clamp(-limit, limit) for name, part in step.gradient.items()}
+
+
+def _too_often(case: Case, seen: Observation) -> bool:
+    every = case.given["every"]
+    rates = [step["rate"] for step in seen["steps"]]
+    start = case.given["lr"]
+    return len(rates) > 1 and any(
+        all(close(rate, start * _GAMMA ** (every * n + shift)) for n, rate in enumerate(rates)) for shift in (0, every)
+    )
+
+
+def _shifted(case: Case, seen: Observation) -> bool:
+    rates = [step["rate"] for step in seen["steps"]]
+    return bool(rates) and all(close(rate, case.given["lr"] * _GAMMA ** (n + 1)) for n, rate in enumerate(rates))
+
+
+EXERCISE = Exercise(
+    id="train_clipped",
+    title="Clip once, in the right place",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=20,
+    points=3,
+    call="train_clipped(model, optimizer, scheduler, windows, max_norm)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "What is clipped is the gradient of the window. When is it complete? Who uses it, and when?",
+        "Five things happen in a window, some once and some for each micro-batch. Put them in order: clear, backward, "
+        "clip, optimizer step, scheduler step.",
+        "Only forward and backward belong in the inner loop. After it: clip_grad_norm_, which returns the norm before "
+        "clipping; optimizer.step(); scheduler.step(). Clear before the inner loop.",
+    ),
+    misconceptions=(
+        Misconception(
+            "clipped while it grows",
+            "You clipped after each micro-batch. What had been added up so far was scaled down, and the next "
+            "micro-batch came on top.",
+            _clipped(_as_it_grows),
+        ),
+        Misconception(
+            "not clipped at the step",
+            "When the optimizer stepped, the gradient was as it had come, and longer than max_norm. A clip after the "
+            "step is too late; a clip of single numbers does not bound the norm.",
+            _clipped(lambda step, limit: step.gradient),
+        ),
+        Misconception(
+            "each parameter by itself",
+            "You clipped the gradient of each parameter by itself. The norm that counts is that of all gradients "
+            "together; otherwise the direction of the step changes.",
+            _clipped(_each_alone),
+        ),
+        Misconception(
+            "the scheduler counts micro-batches",
+            "The learning rate fell once for each micro-batch. It should fall once for each step of the optimizer.",
+            _too_often,
+        ),
+        Misconception(
+            "the scheduler first",
+            "The scheduler stepped before the optimizer: the first learning rate was never used.",
+            _shifted,
+        ),
+        Misconception(
+            "a step for each micro-batch",
+            "Your optimizer stepped after every micro-batch. A window has one step, after its last one.",
+            one_step_for_each_part,
+        ),
+    ),
+)
+
+_GAMMA = 0.6  # of the scheduler in train_clipped

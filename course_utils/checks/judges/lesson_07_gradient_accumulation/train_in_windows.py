@@ -1,0 +1,113 @@
+"""Judging `train_in_windows`: clear in the right place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
+from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import (
+    numbers_right,
+    ran_well,
+    trained_well,
+    well_formed,
+)
+from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import (
+    full_batches,
+    one_step_for_each_part,
+    same,
+    summed,
+    trained,
+    weighted,
+)
+from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import classifier, stale
+
+
+def _cases(seed: int) -> list[Case]:
+    plain = {"lr": 0.3, "momentum": 0.0, "decay": 0.0}
+    rich = {"lr": 0.2, "momentum": 0.7, "decay": 0.05}
+    return [
+        Case("two windows of three", {"seed": seed + 1, "sizes": [4] * 6, "every": 3, **plain}),
+        Case("three windows of two, with momentum", {"seed": seed + 2, "sizes": [3] * 6, "every": 2, **rich}),
+        Case("old gradients at the start", {"seed": seed + 3, "sizes": [5] * 4, "every": 2, "stale": True, **rich}),
+    ]
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    well_formed(seen)
+    steps, parameters = trained(case, case.given["every"])
+    yield from trained_well(seen, steps, parameters)
+    yield from ran_well(case, seen)
+    yield from numbers_right(seen["returned"], [step.loss for step in steps], "window losses")
+
+
+def _keeps_old(case: Case, seen: Observation) -> bool:
+    """Return whether the first wrong step has the right gradient, and that of the step before on top."""
+    steps = full_batches(case, case.given["every"])
+    if len(seen["steps"]) != len(steps):
+        return False
+    model = classifier(case.given["seed"])
+    stale(model, case)
+    names = steps[0].gradient
+    old = {
+        name: p.grad if p.grad is not None else torch.zeros_like(p)
+        for name, p in model.named_parameters()
+        if name in names
+    }
+    for mine, step in zip(seen["steps"], steps, strict=True):
+        if not same(mine["gradients"], step.gradient):
+            return same(mine["gradients"], summed([step.gradient, old], [1.0, 1.0]))
+        old = step.gradient
+    return False
+
+
+EXERCISE = Exercise(
+    id="train_in_windows",
+    title="Clear in the right place",
+    lesson=LESSON,
+    difficulty=2,
+    minutes=15,
+    points=2,
+    call="train_in_windows(model, optimizer, micro_batches, every)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "Write down what .grad holds after each line, for one window of three micro-batches. Where does it lose "
+        "something that the step needs?",
+        "Gradients must be cleared somewhere between a step and the next window's first backward. Before the first "
+        "window, too: you do not know what is in .grad when the function is called.",
+        "Clear before the loop and right after each step. All micro-batches have one size, so divide each loss by "
+        "`every`. Add up loss.item() within the window, append the sum after the step, and start again at 0.",
+    ),
+    misconceptions=(
+        Misconception(
+            "cleared within the window",
+            "At the step, .grad holds the gradient of the window's last micro-batch alone: what the others had added "
+            "was cleared.",
+            lambda case, seen: (
+                weighted(lambda step, every: [0.0] * (len(step.parts) - 1) + [1.0])(case, seen)
+                or weighted(lambda step, every: [0.0] * (len(step.parts) - 1) + [1.0 / every])(case, seen)
+            ),
+        ),
+        Misconception(
+            "summed, not averaged",
+            "At the step, .grad holds the sum of the micro-batches' mean gradients. The gradient of the window's mean "
+            "loss is smaller, by the number of micro-batches.",
+            weighted(lambda step, every: [1.0] * len(step.parts)),
+        ),
+        Misconception(
+            "old gradients",
+            "In the first step that went wrong, .grad holds the right gradient and, on top of it, what was in .grad "
+            "before the window began.",
+            _keeps_old,
+        ),
+        Misconception(
+            "a step for each micro-batch",
+            "Your optimizer stepped after every micro-batch. A window has one step, after its last one.",
+            one_step_for_each_part,
+        ),
+    ),
+)

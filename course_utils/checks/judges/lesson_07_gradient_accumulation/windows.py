@@ -1,0 +1,104 @@
+"""Training in windows, computed with plain numbers: what each step should apply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from course_utils.checks.compare import close
+from course_utils.checks.data import Case, Observation, Value
+from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import batches_of, classifier
+
+Tensors: TypeAlias = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One window: its mean loss, the gradient of the full batch, and, where asked for, of each micro-batch."""
+
+    loss: float
+    gradient: Tensors
+    parts: list[Tensors]
+    sizes: list[int]
+
+
+def full_batches(case: Case, every: int, max_norm: float = float("inf"), gamma: float = 1.0) -> list[Step]:
+    """Train on the full batch of each window. Return the windows with the gradients of their micro-batches."""
+    return trained(case, every, max_norm, gamma, apart=True)[0]
+
+
+def trained(
+    case: Case, every: int, max_norm: float = float("inf"), gamma: float = 1.0, apart: bool = False
+) -> tuple[list[Step], Tensors]:
+    """Train on the full batch of each window. Return the windows and the parameters at the end."""
+    model, batches = classifier(case.given["seed"]), batches_of(case)
+    live: Tensors = {
+        name: item for name, item in model.named_parameters() if item.requires_grad and "spare" not in name
+    }
+    speed: Tensors = {}
+    rate, steps = case.given["lr"], []
+    for start in range(0, len(batches), every):
+        window = batches[start : start + every]
+        inputs, targets = (torch.cat([batch[n] for batch in window]) for n in (0, 1))
+        loss, gradient = _gradient(model, live, inputs, targets)
+        parts = [_gradient(model, live, *batch)[1] for batch in window] if apart else []
+        steps.append(Step(loss, gradient, parts, [len(batch[1]) for batch in window]))
+        factor = min(1.0, max_norm / (norm(gradient) + 1e-6))
+        with torch.no_grad():
+            for name, parameter in live.items():
+                change = factor * gradient[name] + case.given["decay"] * parameter
+                speed[name] = change if name not in speed else case.given["momentum"] * speed[name] + change
+                parameter.sub_(rate * speed[name])
+        rate *= gamma
+    return steps, {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def _gradient(model: Any, live: Tensors, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[float, Tensors]:
+    loss = cross_entropy(model(inputs), targets)
+    return loss.item(), dict(zip(live, torch.autograd.grad(loss, list(live.values())), strict=True))
+
+
+def norm(gradient: Tensors) -> float:
+    """Return the norm of all gradients taken together."""
+    return float(torch.cat([part.flatten() for part in gradient.values()]).norm())
+
+
+def summed(parts: list[Tensors], weights: list[float]) -> Tensors:
+    """Return a weighted sum of gradients."""
+    return {name: sum(w * part[name] for w, part in zip(weights, parts, strict=True)) for name in parts[0]}  # type: ignore[misc]
+
+
+def same(received: Value, expected: Tensors) -> bool:
+    """Return whether all of the expected gradients are there, with these numbers."""
+    return isinstance(received, dict) and all(close(received.get(name), right) for name, right in expected.items())
+
+
+_Recognise = Callable[[Case, Observation], bool]
+
+
+def one_step_for_each_part(case: Case, seen: Observation) -> bool:
+    """Return whether the optimizer stepped after every micro-batch."""
+    count = len(case.given["sizes"])
+    return count > 1 and len(seen["steps"]) == count
+
+
+def weighted(weights: Callable[[Step, int], list[float]]) -> _Recognise:
+    """Recognise a window whose gradient is another combination of what its micro-batches give."""
+
+    def explains(case: Case, seen: Observation) -> bool:
+        every = case.given["every"]
+        steps = full_batches(case, every)
+        if len(seen["steps"]) != len(steps):
+            return False
+        # Up to the first window that went wrong the parameters are the right ones.
+        for mine, step in zip(seen["steps"], steps, strict=True):
+            if same(mine["gradients"], step.gradient):
+                continue
+            return same(mine["gradients"], summed(step.parts, weights(step, every)))
+        return False
+
+    return explains

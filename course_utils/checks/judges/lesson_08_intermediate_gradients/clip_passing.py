@@ -1,0 +1,85 @@
+"""Judging `clip_passing`: clip inside the graph."""
+
+from __future__ import annotations
+
+import torch
+
+from course_utils.checks.compare import close
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Exercise, Misconception
+from course_utils.checks.judges.lesson_08_intermediate_gradients import LESSON
+from course_utils.checks.judges.lesson_08_intermediate_gradients.passing import (
+    also_beside,
+    by_rule,
+    cases,
+    gradients,
+    judge,
+    reached,
+)
+
+
+def _clipped(case: Case, gradient: torch.Tensor) -> torch.Tensor:
+    size, most = float(gradient.norm()), float(case.given["max_norm"])
+    return gradient if size <= most else gradient * (most / size)
+
+
+def _always_scaled(case: Case, gradient: torch.Tensor) -> torch.Tensor:
+    factor = float(case.given["max_norm"]) / float(gradient.norm().clamp(min=1e-30))
+    return gradient * factor
+
+
+def _clamped(case: Case, gradient: torch.Tensor) -> torch.Tensor:
+    return gradient.clamp(-case.given["max_norm"], case.given["max_norm"])
+
+
+def _row_by_row(case: Case, gradient: torch.Tensor) -> torch.Tensor:
+    return torch.stack([_clipped(case, row) for row in gradient])
+
+
+def _scales_small_ones(case: Case, seen: Observation) -> bool:
+    if not reached(case, seen):
+        return False
+    return close(seen["through"][2], gradients(case, _always_scaled)["through"][2])
+
+
+EXERCISE = Exercise(
+    id="clip_passing",
+    title="Clip inside the graph",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=15,
+    points=3,
+    call="clip_passing(x, max_norm)",
+    cases=cases("max_norm", (0.8, 1.3)),
+    judge=judge(_clipped),
+    hints=(
+        "The norm is known only when the gradient comes by. So the work is done in a function that runs then.",
+        "Clipping by norm keeps the direction: all numbers are multiplied by one factor. A gradient that is short "
+        "enough passes as it is, and one of zeros must not end in a division by zero.",
+        "Make a new tensor from x, as in the exercise before, and put a hook on it. In the hook: factor = "
+        "max_norm / gradient.norm(), limited to at most 1 (torch.clamp does it), times the gradient.",
+    ),
+    misconceptions=(
+        Misconception(
+            "number by number",
+            "You limit each number by itself. That changes the direction of the gradient, and its norm may still be "
+            "larger than max_norm.",
+            by_rule(_clamped),
+        ),
+        Misconception(
+            "short ones are stretched",
+            "A gradient that is shorter than max_norm comes out with that norm. Clipping only shortens.",
+            _scales_small_ones,
+        ),
+        Misconception(
+            "row by row",
+            "You clip each row of the gradient by its own norm. Asked for is the norm of the whole gradient.",
+            by_rule(_row_by_row),
+        ),
+        Misconception(
+            "a hook on x",
+            "Uses of x that do not go through your result get a changed gradient, too. What clips sits on x itself.",
+            also_beside(_clipped),
+        ),
+    ),
+)

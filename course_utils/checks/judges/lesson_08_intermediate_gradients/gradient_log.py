@@ -1,0 +1,169 @@
+"""Judging `gradient_log`: repair a log whose hooks pile up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import torch
+from torch import nn
+
+from course_utils.checks.compare import close, describe, listed, right_value
+from course_utils.checks.data import Array, Case, Observation, Value
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_08_intermediate_gradients import LESSON
+from course_utils.checks.judges.lesson_08_intermediate_gradients.layers import left, results_of, times
+from course_utils.checks.scenes.lesson_08_intermediate_gradients.gradient_log import logged
+
+
+def _cases(seed: int) -> list[Case]:
+    return [
+        Case("three batches", {"seed": seed, "sizes": [[1, 4], [2, 7], [3, 5]], "fails at": 0}),
+        Case("one batch", {"seed": seed + 1, "sizes": [[1, 6]], "fails at": 0}),
+        Case("a loss function that raises", {"seed": seed + 2, "sizes": [[1, 4], [2, 3]], "fails at": 2}),
+    ]
+
+
+def _norms(case: Case, of_input: bool = False) -> list[dict[str, float]]:
+    """Return the norms at each linear layer's result, or at its input."""
+    model, batches = logged(case)
+    names = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
+    log = []
+    for x, targets in batches:
+        _, results = results_of(model, names, x, None)
+        zeros = [torch.zeros_like(result, requires_grad=True) for _, result in results]
+        loss = nn.functional.mse_loss(results_of(model, names, x, zeros)[0], targets)
+        gradients = torch.autograd.grad(loss, zeros)
+        if of_input:
+            weights = [model.get_parameter(f"{name}.weight") for name in names]
+            gradients = tuple(gradient @ weight for gradient, weight in zip(gradients, weights, strict=True))
+        log.append({name: float(gradient.detach().norm()) for name, gradient in zip(names, gradients, strict=True)})
+    return log
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    if case.given["fails at"]:
+        message = "The loss function raised an error, and your function swallowed it."
+        yield Finding("raises", bool(seen["raised"]), message)
+    else:
+        wanted = _norms(case)
+        received = seen["returned"]
+        if not isinstance(received, list) or len(received) != len(wanted):
+            text = (
+                f"You returned {describe(received)}; expected a list with one dict for each of {len(wanted)} batches."
+            )
+            yield Finding("list", False, text)
+        else:
+            for number, (mine, right) in enumerate(zip(received, wanted, strict=True)):
+                yield from _same_norms(mine, right, f"The dict for batch {number}")
+        passes = len(case.given["sizes"])
+        text = f"{seen['passes']} backward passes ran for {passes} batches."
+        yield Finding("passes", seen["passes"] == passes, text)
+        text = f"The model that was given ran {times(seen['runs'])} for {passes} batches."
+        yield Finding("runs", seen["runs"] == passes, text)
+        yield Finding("kept", not seen["kept"], "Your passes kept saved tensors for other passes. None follows.")
+    hooks = seen["hooks"]
+    text = f"When the loss is computed, the model's modules have this many hooks, batch after batch: {hooks}."
+    yield Finding("pile", len(set(hooks)) <= 1, text)
+    alive = max(seen["alive"], default=0)
+    text = f"While later batches run, {alive} graphs of earlier batches are alive."
+    yield Finding("graphs", alive <= 1, text)
+    yield from left(seen)
+
+
+def _same_norms(received: Value, right: dict[str, float], what: str) -> Iterator[Finding]:
+    if not isinstance(received, dict) or set(received) != set(right):
+        keys = f" with the keys {listed(received)}" if isinstance(received, dict) else ""
+        yield Finding("keys", False, f"{what} is {describe(received)}{keys}; expected the keys {listed(right)}.")
+        return
+    odd = next((name for name in right if type(received[name]) is not float), None)
+    if odd is not None:
+        text = f"{what} has {describe(received[odd])} for {odd}; expected a Python float."
+        yield Finding("float", False, text)
+        return
+    for name, norm in right.items():
+        yield right_value(received[name], norm, f"{what} has a norm for {name} that")
+
+
+def _pile_up(case: Case, seen: Observation) -> bool:
+    hooks = seen["hooks"]
+    return len(hooks) > 1 and all(later > earlier for earlier, later in pairwise(hooks))
+
+
+def _only_the_last(case: Case, seen: Observation) -> bool:
+    returned = seen["returned"]
+    if not isinstance(returned, list) or not returned or _pile_up(case, seen):
+        return False
+    return all(isinstance(entry, dict) and len(entry) == 1 for entry in returned)
+
+
+def _gave_norms(case: Case, seen: Observation, right: list[dict[str, float]]) -> bool:
+    returned = seen["returned"]
+    if not isinstance(returned, list) or len(returned) != len(right):
+        return False
+    return all(
+        isinstance(mine, dict)
+        and set(mine) == set(wanted)
+        and all(type(mine[name]) is float and close(mine[name], norm) for name, norm in wanted.items())
+        for mine, wanted in zip(returned, right, strict=True)
+    )
+
+
+def _graded(case: Case, seen: Observation) -> bool:
+    changed = seen["changed"]
+    return bool(changed) and all(isinstance(what, str) and what.startswith("the gradient that") for what in changed)
+
+
+EXERCISE = Exercise(
+    id="gradient_log",
+    title="Repair a log whose hooks pile up",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=20,
+    points=3,
+    call="gradient_log(model, batches, loss_fn)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "Four things are wrong. Count the hooks after each batch. Print the keys of a dict. Look at the type of an "
+        "entry, and at .grad of the parameters after the call.",
+        "A function that is made in a loop looks a name up when it runs, not when it is made. By then the loop is "
+        "over. A default argument or functools.partial holds what the name meant at the time.",
+        "Register one hook for each linear layer, before the loop over batches, each with its own name. Let it write "
+        "into a dict that you empty for each batch. Use torch.autograd.grad for the pass, .item() for the numbers, "
+        "and take the hooks away in a finally.",
+    ),
+    misconceptions=(
+        Misconception(
+            "hooks pile up",
+            "With each batch the model has more hooks. Each of them runs in every later pass.",
+            _pile_up,
+        ),
+        Misconception(
+            "the name of the last layer",
+            "Each dict has one key. All your hooks look up the same name, and by then it means the last layer.",
+            _only_the_last,
+        ),
+        Misconception(
+            "the gradient of the input",
+            "Your norms are those of the gradient at each layer's input. Asked for is its result.",
+            lambda case, seen: not seen["raised"] and _gave_norms(case, seen, _norms(case, of_input=True)),
+        ),
+        Misconception(
+            "gradients left behind",
+            "Your norms may be right, but .grad of the model's parameters is not as before. A log must leave it alone.",
+            _graded,
+        ),
+        Misconception(
+            "tensors in the log",
+            "Your dicts hold tensors where floats are expected.",
+            lambda case, seen: (
+                isinstance(seen["returned"], list)
+                and bool(seen["returned"])
+                and isinstance(seen["returned"][0], dict)
+                and any(isinstance(item, Array) for item in seen["returned"][0].values())
+                and not seen["changed"]
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,172 @@
+"""Judging `layer_gradients`: gradients of named layers, and no trace left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from course_utils.checks.compare import close, describe, listed, right_value
+from course_utils.checks.data import Case, Observation, Value
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_08_intermediate_gradients import LESSON
+from course_utils.checks.judges.lesson_08_intermediate_gradients.layers import left, results_of, times
+from course_utils.checks.scenes.lesson_08_intermediate_gradients.layer_gradients import layered, weighed
+
+_SCENES: dict[str, tuple[str, tuple[str, ...], bool]] = {
+    "a plain model": ("plain", ("0", "3", "4"), False),
+    "ReLUs that write in place": ("in place", ("0.0", "1", "3"), False),
+    "a layer that is used twice": ("tied", ("shared", "leave"), False),
+    "a frozen layer and an unused one": ("branches", ("frozen", "trunk", "spare"), False),
+    "a loss function that raises": ("plain", ("0", "3"), True),
+    "a model that raises": ("failing", ("0", "3"), False),
+}
+
+
+def _cases(seed: int) -> list[Case]:
+    return [
+        Case(name, {"scene": scene, "names": list(names), "fails": fails, "seed": seed + n, "rows": 2 + n % 3})
+        for n, (name, (scene, names, fails)) in enumerate(_SCENES.items())
+    ]
+
+
+def _wanted(case: Case) -> dict[str, list[torch.Tensor | None]]:
+    model, x = layered(case, in_place=False)
+    names = case.given["names"]
+    _, results = results_of(model, names, x, None)
+    zeros = [torch.zeros_like(result, requires_grad=True) for _, result in results]
+    loss = weighed(results_of(model, names, x, zeros)[0])
+    gradients = torch.autograd.grad(loss, zeros, allow_unused=True, materialize_grads=True)
+    wanted: dict[str, list[torch.Tensor | None]] = {name: [] for name in names}
+    for (name, result), gradient in zip(results, gradients, strict=True):
+        reaches = result.requires_grad and bool(gradient.any())
+        wanted[name].append(gradient.detach() if reaches else None)
+    return wanted
+
+
+def _fails(case: Case) -> bool:
+    return bool(case.given["fails"]) or case.given["scene"] == "failing"
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    if _fails(case):
+        message = "The model or the loss function raised an error, and your function swallowed it."
+        yield Finding("raises", bool(seen["raised"]), message)
+    else:
+        yield from _same_layers(seen["returned"], _wanted(case))
+        once = seen["forward runs"] == 1 == seen["loss runs"]
+        runs = f"The model ran {times(seen['forward runs'])} and the loss function {times(seen['loss runs'])}"
+        yield Finding("runs", once, f"{runs}; once is enough.")
+        message = f"{seen['passes']} backward passes went through the loss; one is enough for all layers."
+        yield Finding("passes", seen["passes"] <= 1, message)
+        yield Finding("kept", not seen["kept"], "Your pass kept the saved tensors for another pass. None follows.")
+    yield from left(seen)
+    yield Finding("x", seen["x"], "Your function changed x, its requires_grad or its .grad.")
+
+
+def _same_layers(received: Value, wanted: dict[str, list[torch.Tensor | None]]) -> Iterator[Finding]:
+    if not isinstance(received, dict) or set(received) != set(wanted):
+        keys = f" with the keys {listed(received)}" if isinstance(received, dict) else ""
+        text = f"You returned {describe(received)}{keys}; expected a dict with the keys {listed(wanted)}."
+        yield Finding("keys", False, text)
+        return
+    for name, right in wanted.items():
+        mine = received[name]
+        if not isinstance(mine, list) or len(mine) != len(right):
+            text = f"For layer {name} you gave {describe(mine)}; expected a list with one entry for each of its calls: "
+            yield Finding("calls", False, f"{text}{len(right)}.")
+            continue
+        for number, (item, gradient) in enumerate(zip(mine, right, strict=True)):
+            what = f"The gradient at call {number} of layer {name}"
+            if gradient is None:
+                text = f"{what} is {describe(item)}; no gradient comes by there, so None is expected."
+                yield Finding("none", item is None, text)
+            else:
+                yield right_value(item, gradient, what)
+
+
+def _layer_lists(case: Case, seen: Observation) -> dict[str, list[Value]]:
+    received = seen["returned"]
+    if not isinstance(received, dict):
+        return {}
+    return {name: mine for name, mine in received.items() if isinstance(mine, list)}
+
+
+def _hooks_stay(case: Case, seen: Observation) -> bool:
+    changed = seen["changed"]
+    return bool(changed) and all(isinstance(what, str) and what.startswith("the hooks on") for what in changed)
+
+
+def _after_the_write(case: Case, seen: Observation) -> bool:
+    """The entries are gradients for what a ReLU made of the results: zero nowhere where the right ones are."""
+    if case.given["scene"] != "in place" or seen["changed"]:
+        return False
+    mine, right = _layer_lists(case, seen), _wanted(case)
+    if set(mine) != set(right) or any(len(mine[name]) != 1 for name in right):
+        return False
+    return not close(mine["1"][0], _given(right["1"][0])) and close(mine["3"][0], _given(right["3"][0]))
+
+
+def _given(gradient: torch.Tensor | None) -> torch.Tensor:
+    return torch.zeros(()) if gradient is None else gradient
+
+
+def _one_call(case: Case, seen: Observation) -> bool:
+    mine = _layer_lists(case, seen)
+    return case.given["scene"] == "tied" and len(mine.get("shared", [])) == 1
+
+
+def _backwards(case: Case, seen: Observation) -> bool:
+    mine = _layer_lists(case, seen).get("shared", [])
+    right = _wanted(case)["shared"] if case.given["scene"] == "tied" else []
+    return len(mine) == len(right) == 2 and all(
+        close(item, _given(gradient)) for item, gradient in zip(mine, reversed(right), strict=True)
+    )
+
+
+EXERCISE = Exercise(
+    id="layer_gradients",
+    title="Gradients of named layers, and no trace left",
+    lesson=LESSON,
+    difficulty=4,
+    minutes=30,
+    points=4,
+    call="layer_gradients(model, names, x, loss_fn)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "A forward hook on a module meets each of its results, at the moment when it is made. What can you attach "
+        "to a result there, so that it survives a write in place behind the layer?",
+        "Each call gets a place in the layer's list, filled with None at first. A hook on the result puts the "
+        "gradient there. Only results that require a gradient can have one. A pass that must not touch .grad of "
+        "parameters is torch.autograd.grad. And what has to happen even after an error stands in a `finally`.",
+        "found = {name: [] for name in names}. In the forward hook: places = found[name], number = len(places), "
+        "places.append(None), and if the result requires a gradient, result.register_hook with a function that sets "
+        "places[number]. In try: loss = loss_fn(model(x)); then torch.autograd.grad of the loss, for all parameters "
+        "that require a gradient, with allow_unused=True. In finally: remove all handles.",
+    ),
+    misconceptions=(
+        Misconception(
+            "hooks stay",
+            "When your function has ended, by a result or by an error, the model's hooks are not those from before: "
+            "hooks of yours are still there, and run in every later pass, or others are gone.",
+            _hooks_stay,
+        ),
+        Misconception(
+            "the newest version",
+            "Where a ReLU writes into a layer's result, you give the gradient for the numbers after the write.",
+            _after_the_write,
+        ),
+        Misconception(
+            "one entry for a layer",
+            "A layer that ran twice has one entry in your result. Each call made a result of its own.",
+            _one_call,
+        ),
+        Misconception(
+            "in the order of the pass",
+            "The gradients of a layer that ran twice come in the order of the backward pass, which is the wrong way "
+            "round.",
+            _backwards,
+        ),
+    ),
+)

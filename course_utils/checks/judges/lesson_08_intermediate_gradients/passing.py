@@ -1,0 +1,139 @@
+"""Judging functions that are the identity forward and change the gradient on its way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from course_utils.checks.compare import close, right_value
+from course_utils.checks.data import Array, Case, Observation, Value
+from course_utils.checks.exercise import Finding
+from course_utils.checks.scenes.numbers import numbers
+
+_Rule = Callable[[Case, torch.Tensor], torch.Tensor]
+
+
+def cases(asked: str, values: tuple[float, float]) -> Callable[[int], list[Case]]:
+    # Name: is x a leaf, does it require a gradient, is the call under no_grad, and the argument.
+    kinds = {
+        "x in the middle of a graph": (False, True, False, values[0]),
+        "x a leaf, float64": (True, True, False, values[1]),
+        "x without a gradient": (True, False, False, values[0]),
+        "called under no_grad": (False, True, True, values[1]),
+    }
+
+    def cases(seed: int) -> list[Case]:
+        return [
+            Case(
+                name,
+                {
+                    **{"leaf": leaf, "requires_grad": requires, "no_grad": silent, asked: value},
+                    **{
+                        key: Array.of(numbers(10 * seed + 4 * n + k, *shape, dtype=_dtype(name)))
+                        for k, (key, shape) in enumerate({"x": (5, 3), "down": (3, 5), "beside": (3, 5)}.items())
+                    },
+                },
+            )
+            for n, (name, (leaf, requires, silent, value)) in enumerate(kinds.items())
+        ]
+
+    return cases
+
+
+def _dtype(name: str) -> torch.dtype:
+    return torch.float64 if "float64" in name else torch.float32
+
+
+def graph(case: Case) -> tuple[torch.Tensor, torch.Tensor]:
+    source = case.given["x"].tensor().t().requires_grad_(case.given["requires_grad"])
+    return source, source if case.given["leaf"] else source.sin()
+
+
+def gradients(case: Case, rule: _Rule) -> dict[str, Any]:
+    """Return what has to arrive: the rule on the way through, and nothing of it beside."""
+    source, x = graph(case)
+    down, beside = case.given["down"].tensor(), case.given["beside"].tensor()
+
+    def at(gradient: torch.Tensor) -> torch.Tensor:
+        return torch.autograd.grad(x, source, gradient, retain_graph=True)[0]
+
+    past = torch.autograd.grad((x.cos() * beside).sum(), source, retain_graph=True)[0]
+    return {
+        "through": [at(rule(case, by * down)) for by in (1, 0, 0.001)],
+        "beside": past,
+        "both": at(rule(case, down)) + past,
+        "twice": at(rule(case, down + beside)),
+    }
+
+
+def _arrived(received: Value, expected: torch.Tensor, what: str) -> Finding:
+    """Find as `right_value` does, with float32's tolerance for float64: who clips may add a small number to a norm."""
+    found = right_value(received, expected, what)
+    if found.prop != "value" or not isinstance(received, Array):
+        return found
+    return right_value(Array.of(received.tensor().float()), expected.float(), what)
+
+
+def judge(rule: _Rule) -> Callable[[Case, Observation], Iterator[Finding]]:
+    def judge(case: Case, seen: Observation) -> Iterator[Finding]:
+        source, x = graph(case)
+        yield right_value(seen["returned"], x.detach(), "What you returned")
+        yield Finding("x", not seen["changed"], "Your function wrote to x.")
+        same = seen["required"] == case.given["requires_grad"]
+        yield Finding("requires_grad", same, "Your function changed requires_grad of its input.")
+        yield Finding("held", seen["held"] is None, "Your function left a gradient in .grad.")
+        yield Finding("retains", not seen["retains"], "Your function called retain_grad() on x, which is not yours.")
+        yield Finding("mode", not seen["switched"], "Your function left gradients switched on or off.")
+        if not source.requires_grad or case.given["no_grad"]:
+            return
+        yield Finding("graph", seen["recorded"], "What you returned has no graph: no gradient gets through.")
+        if seen["through"] is not None:
+            right = gradients(case, rule)
+            sizes = ("The gradient that arrives", "Where a gradient of zeros passes, what arrives")
+            for what, mine, wanted in zip(
+                (*sizes, "Where a very small gradient passes, what arrives"),
+                seen["through"],
+                right["through"],
+                strict=True,
+            ):
+                yield _arrived(mine, wanted, what)
+            yield _arrived(seen["beside"], right["beside"], "What arrives from a use of x itself, beside your result,")
+            yield _arrived(seen["both"], right["both"], "With a use of x beside your result, the gradient")
+            yield _arrived(seen["twice"], right["twice"], "Where your result is used twice, the gradient")
+            message = (
+                "Your result was added to another tensor, and that one's gradient is wrong: your code writes into the "
+                "gradient that it is given, and the other tensor shares it."
+            )
+            given = case.given["down"].tensor()
+            yield Finding("neighbour", close(seen["neighbour"], given), message)
+
+    return judge
+
+
+def reached(case: Case, seen: Observation) -> bool:
+    return seen["through"] is not None and close(seen["returned"], graph(case)[1].detach())
+
+
+def by_rule(rule: _Rule) -> Callable[[Case, Observation], bool]:
+    """Return whether the gradients are those of another rule on the right way."""
+
+    def explains(case: Case, seen: Observation) -> bool:
+        if not reached(case, seen):
+            return False
+        right = gradients(case, rule)
+        pairs = zip((seen["through"][0], seen["beside"]), (right["through"][0], right["beside"]), strict=True)
+        return all(close(mine, wanted) for mine, wanted in pairs)
+
+    return explains
+
+
+def also_beside(rule: _Rule) -> Callable[[Case, Observation], bool]:
+    def explains(case: Case, seen: Observation) -> bool:
+        if not reached(case, seen):
+            return False
+        right = gradients(case, rule)
+        return close(seen["through"][0], right["through"][0]) and not close(seen["beside"], right["beside"])
+
+    return explains

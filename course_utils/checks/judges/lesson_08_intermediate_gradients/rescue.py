@@ -1,0 +1,106 @@
+"""Judging `rescue`: start a deep net so that gradients arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from course_utils.checks.compare import listed
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_08_intermediate_gradients import LESSON
+
+_FACTOR = 50.0
+
+
+def _cases(seed: int) -> list[Case]:
+    widths = [31, 24, 40, 28, 36, 22, 33, 27, 38, 25]
+    return [
+        Case("20 layers with ReLU", {"seed": seed, "activation": "relu", "widths": [*widths, *widths]}),
+        Case("16 layers with tanh", {"seed": seed + 1, "activation": "tanh", "widths": [*widths, *widths[:6]]}),
+    ]
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    message = "Your function replaced or changed layers. Only the numbers in their parameters may change."
+    yield Finding("layers", seen["kept"] is True, message)
+    changed = seen["changed"]
+    message = f"Your function changed {listed(changed)}. Only the numbers in parameters may change."
+    yield Finding("model", not changed, message)
+    gradients, outputs = _floats(seen["gradients"]), _floats(seen["outputs"])
+    if not gradients or not outputs:
+        message = "After your function the model's result has no graph, or is no number."
+        yield Finding("graph", bool(changed) or seen["kept"] is not True, message)
+        return
+    share = gradients[0] / gradients[-1] if gradients[-1] else 0.0
+    message = (
+        f"The gradient at the first activation is {share:.2g} times that at the last; it should be between "
+        f"1/{_FACTOR:g} and {_FACTOR:g} times."
+    )
+    yield Finding("gradient", 1 / _FACTOR <= share <= _FACTOR, message)
+    low, high = min(outputs), max(outputs)
+    message = f"The activations have typical sizes from {low:.2g} to {high:.2g}; expected are sizes from 0.02 to 20."
+    yield Finding("activations", low >= 0.02 and high <= 20, message)
+    message = "Units of one layer do the same as others, or nothing: the layers' weights have too low a rank."
+    yield Finding("ranks", all(seen["ranks"]), message)
+    spread = min(_floats(seen["spread"]), default=0.0)
+    message = f"Behind one of the activations, numbers of different inputs differ by {spread:.2g} only: too little."
+    yield Finding("spread", spread >= 0.005, message)
+
+
+def _floats(values: Any) -> list[float]:
+    if not isinstance(values, list) or not all(isinstance(value, float) and value == value for value in values):
+        return []
+    return values
+
+
+def _share(seen: Observation) -> float:
+    gradients = _floats(seen["gradients"])
+    return gradients[0] / gradients[-1] if gradients and gradients[-1] else 0.0
+
+
+EXERCISE = Exercise(
+    id="rescue",
+    title="Start a deep net so that gradients arrive",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=15,
+    points=3,
+    call="rescue(model)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "On its way back a gradient is multiplied by each layer's weights. If that makes it shorter on average, twenty "
+        "layers make it vanish. How large must weights be so that it stays as long?",
+        "A sum of n products grows with the square root of n, so the weights' size is gain / sqrt(n). A ReLU lets half "
+        "of the gradient pass, which takes a gain of sqrt(2). A tanh near zero changes little. nn.init knows gains.",
+        "Go through model.modules(). For each nn.Linear: nn.init.kaiming_normal_(weight, nonlinearity='relu') if the "
+        "model has ReLUs, otherwise nn.init.xavier_normal_(weight, gain=nn.init.calculate_gain('tanh')), and zeros in "
+        "the bias.",
+    ),
+    misconceptions=(
+        Misconception(
+            "still vanishing",
+            "The gradient at the first activation is still more than a thousand times smaller than at the last: your "
+            "weights are too small for the depth.",
+            lambda case, seen: 0 < _share(seen) < 1e-3 and max(_floats(seen["outputs"]), default=99) < 20,
+        ),
+        Misconception(
+            "too much",
+            "Your weights are too large: numbers or gradients grow from layer to layer.",
+            lambda case, seen: (
+                max(_floats(seen["outputs"]), default=0) > 20
+                or (case.given["activation"] == "tanh" and _share(seen) > _FACTOR)
+            ),
+        ),
+        Misconception(
+            "new parameters",
+            "You put new parameters into the layers. An optimizer that was made before still holds the old ones, and "
+            "would train those.",
+            lambda case, seen: (
+                isinstance(seen["changed"], list)
+                and any(isinstance(what, str) and what.startswith("which tensor") for what in seen["changed"])
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,69 @@
+"""Judging `reverse_gradient`: turn the gradient around."""
+
+from __future__ import annotations
+
+import torch
+
+from course_utils.checks.compare import close
+from course_utils.checks.data import Array, Case
+from course_utils.checks.exercise import Exercise, Misconception
+from course_utils.checks.judges.lesson_08_intermediate_gradients import LESSON
+from course_utils.checks.judges.lesson_08_intermediate_gradients.passing import (
+    also_beside,
+    by_rule,
+    cases,
+    graph,
+    judge,
+)
+
+
+def _reversed(case: Case, gradient: torch.Tensor) -> torch.Tensor:
+    return gradient * -float(case.given["strength"])
+
+
+EXERCISE = Exercise(
+    id="reverse_gradient",
+    title="Turn the gradient around",
+    lesson=LESSON,
+    difficulty=2,
+    minutes=12,
+    points=2,
+    call="reverse_gradient(x, strength)",
+    cases=cases("strength", (0.7, 2.5)),
+    judge=judge(_reversed),
+    hints=(
+        "Two things are asked of one tensor: the numbers of x, and another gradient. Whatever changes the gradient "
+        "must not sit on x itself, because x may have other uses.",
+        "Make a new tensor with the numbers of x, by an operation whose derivative is 1. A hook may sit on that one. "
+        "But not on a tensor that requires no gradient.",
+        "y = x.view_as(x) or x * 1.0 makes a new tensor. If y.requires_grad, then y.register_hook with a function "
+        "that returns -strength times the gradient. Return y.",
+    ),
+    misconceptions=(
+        Misconception(
+            "a hook on x",
+            "Uses of x that do not go through your result get a changed gradient, too. What changes the gradient sits "
+            "on x itself.",
+            also_beside(_reversed),
+        ),
+        Misconception(
+            "the numbers are negated",
+            "Your function changes the numbers: it returns x times something negative. The gradient then has the right "
+            "sign, and the forward pass has not.",
+            lambda case, seen: (
+                isinstance(seen["returned"], Array)
+                and any(close(seen["returned"], by * graph(case)[1].detach()) for by in (-1.0, -case.given["strength"]))
+            ),
+        ),
+        Misconception(
+            "without the strength",
+            "Your gradient is turned around, and its size is as before: the strength plays no part.",
+            by_rule(lambda case, gradient: -gradient),
+        ),
+        Misconception(
+            "not turned around",
+            "Your gradient is scaled by the strength, and its sign is as before.",
+            by_rule(lambda case, gradient: case.given["strength"] * gradient),
+        ),
+    ),
+)

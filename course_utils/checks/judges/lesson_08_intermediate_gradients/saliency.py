@@ -1,0 +1,127 @@
+"""Judging `saliency`: which pixels count?."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from course_utils.checks.compare import close, listed, right_value
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_08_intermediate_gradients import LESSON
+from course_utils.checks.judges.lesson_08_intermediate_gradients.layers import times
+from course_utils.checks.scenes.lesson_08_intermediate_gradients.saliency import scorer_of_images
+
+
+def _cases(seed: int) -> list[Case]:
+    kinds = {
+        "a model in training mode": (4, False, False, False),
+        "a frozen model": (3, True, False, False),
+        "called under no_grad": (5, False, True, False),
+        "a model with dropout": (4, False, False, True),
+    }
+    return [
+        Case(name, {"seed": seed + n, "count": count, "frozen": frozen, "no_grad": silent, "drops": drops})
+        for n, (name, (count, frozen, silent, drops)) in enumerate(kinds.items())
+    ]
+
+
+def _maps(case: Case, evaluating: bool = True, of_loss: bool = False) -> torch.Tensor:
+    """Return the gradient of each image's score, or of its loss."""
+    model, images, labels = scorer_of_images(case)
+    if evaluating:
+        model.eval()
+
+    def gradient(images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        images = images.clone().requires_grad_()
+        scores: torch.Tensor = model(images)
+        if of_loss:
+            total = nn.functional.cross_entropy(scores, labels, reduction="sum")
+        else:
+            total = scores.gather(1, labels[:, None]).sum()
+        return torch.autograd.grad(total, images)[0]
+
+    if not evaluating:
+        return gradient(images, labels)
+    return torch.cat([gradient(images[n : n + 1], labels[n : n + 1]) for n in range(len(labels))])
+
+
+def _strongest(gradient: torch.Tensor) -> torch.Tensor:
+    return gradient.abs().amax(1)
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    yield right_value(seen["returned"], _strongest(_maps(case)), "What you returned")
+    yield Finding("graph", not seen["recorded"], "What you returned still has a graph.")
+    yield Finding("runs", seen["runs"] == 1, f"The model ran {times(seen['runs'])}; once for the batch is enough.")
+    changed = seen["changed"]
+    message = f"Afterwards the model is not as before. Your function changed {listed(changed)}."
+    yield Finding("model", not changed, message)
+    yield Finding("images", seen["images"], "Your function changed the images, their requires_grad or their .grad.")
+    yield Finding("kept", not seen["kept"], "Your pass kept the saved tensors for another pass. None follows.")
+    yield Finding("labels", seen["labels"], "Your function changed the labels.")
+    yield Finding("mode", seen["mode"], "Your function left gradients switched on or off.")
+
+
+def _mapped(case: Case, seen: Observation, expected: torch.Tensor) -> bool:
+    return close(seen["returned"], expected)
+
+
+def _in_training_mode(case: Case, seen: Observation) -> bool:
+    """Dropout is random, so in its case the traces that batch norm leaves must do."""
+    if case.given["drops"]:
+        return isinstance(seen["changed"], list) and "the numbers in 1.running_mean" in seen["changed"]
+    return _mapped(case, seen, _strongest(_maps(case, evaluating=False)))
+
+
+EXERCISE = Exercise(
+    id="saliency",
+    title="Which pixels count?",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=20,
+    points=3,
+    call="saliency(model, images, labels)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "The score of an image's own label is one number for each image. Their sum has the same gradient for an image "
+        "as that image's score alone, where images do not influence each other. When do they?",
+        "Work on a copy of the images that requires a gradient, with the model in evaluation mode and with gradients "
+        "switched on. torch.autograd.grad touches no .grad. Put every module's mode back, since not all were the same.",
+        "modes = {module: module.training for module in model.modules()}; model.eval(); under torch.enable_grad(): "
+        "pixels = images.detach().clone().requires_grad_(), scores = model(pixels), pick scores[range, labels], and "
+        "torch.autograd.grad of their sum. Absolute values, then the largest over dimension 1. In finally: set "
+        "module.training for all.",
+    ),
+    misconceptions=(
+        Misconception(
+            "the loss in place of the score",
+            "Your map is that of the cross-entropy loss. For a sure model it is nearly zero everywhere.",
+            lambda case, seen: any(
+                _mapped(case, seen, _strongest(_maps(case, of_loss=True)) / count) for count in (1, case.given["count"])
+            ),
+        ),
+        Misconception(
+            "in training mode",
+            "Your map was made in training mode, where batch norm lets each image influence the others.",
+            _in_training_mode,
+        ),
+        Misconception(
+            "with a sign",
+            "You took the largest value over the channels and not the largest absolute value: strong negative ones "
+            "are lost.",
+            lambda case, seen: _mapped(case, seen, _maps(case).amax(1)),
+        ),
+        Misconception(
+            "parameters got gradients",
+            "Your function filled or cleared .grad of the model's parameters. Nobody asked for that.",
+            lambda case, seen: (
+                bool(seen["changed"])
+                and all(isinstance(what, str) and what.startswith("the gradient that") for what in seen["changed"])
+            ),
+        ),
+    ),
+)

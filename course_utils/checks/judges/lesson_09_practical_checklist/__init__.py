@@ -1,0 +1,18 @@
+"""What lesson 09 asks, and judges."""
+
+LESSON = "09_practical_checklist"
+
+# In the order of the notebook.
+ORDER = (
+    "predict_symptoms",
+    "fit_classes",
+    "fit_penalised",
+    "make_model",
+    "retrain",
+    "fit_scheduled",
+    "fit_masked",
+    "fit_points",
+    "fine_tune",
+    "fit_best",
+    "checkup",
+)

@@ -1,0 +1,109 @@
+"""Judging `fit_classes`: A classifier that stays unsure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from course_utils.checks.compare import right_value
+from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_09_practical_checklist import LESSON
+from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
+    Path,
+    State,
+    descend,
+    on,
+    parameters_of,
+    reached,
+    right_end,
+)
+from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, part, parts, quiet
+from course_utils.checks.scenes.lesson_09_practical_checklist.training import classes, network
+
+
+def _cases(seed: int) -> list[Case]:
+    return [
+        Case("three batches", {"seed": seed, "sizes": [5, 7, 4], "scale": 0.5, "rate": 3.0}),
+        Case("a model that is very sure", {"seed": seed + 1, "sizes": [6, 5], "scale": 600.0, "rate": 0.1}),
+    ]
+
+
+def _classified(case: Case, *, twice: bool = False, adding: bool = False) -> Path:
+    model = network(case, case.given["scale"])
+
+    def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
+        def of(state: State) -> torch.Tensor:
+            scores = on(model, inputs, state)
+            return cross_entropy(scores.softmax(1) if twice else scores, targets)
+
+        return of
+
+    return descend(parameters_of(model), [loss(*batch) for batch in classes(case)], case.given["rate"], adding=adding)
+
+
+def _share(case: Case) -> float:
+    """Return the share of samples whose highest score was the right one when their batch came."""
+    model, path = network(case, case.given["scale"]), _classified(case)
+    states = [parameters_of(model), *path.states]
+    hits = total = 0
+    for state, (inputs, targets) in zip(states, classes(case), strict=False):
+        hits += int((on(model, inputs, state).argmax(1) == targets).sum())
+        total += len(targets)
+    return hits / total
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    right = _classified(case)
+    yield parts(seen["returned"], 2, "losses, accuracy")
+    yield floats(part(seen["returned"], 0), right.losses, "The list of losses")
+    yield right_value(part(seen["returned"], 1), _share(case), "The accuracy")
+    yield from right_end(seen, right.end)
+    yield from quiet(seen, len(case.given["sizes"]))
+
+
+def _finite(seen: Observation) -> bool:
+    found = [it.tensor() for it in seen["parameters"][0].values() if isinstance(it, Array)]
+    losses = part(seen["returned"], 0)
+    numbers_ = [item for item in losses if type(item) is float] if isinstance(losses, list) else []
+    return all(bool(it.isfinite().all()) for it in found) and bool(torch.tensor(numbers_).isfinite().all())
+
+
+EXERCISE = Exercise(
+    id="fit_classes",
+    title="A classifier that stays unsure",
+    lesson=LESSON,
+    difficulty=2,
+    minutes=10,
+    points=2,
+    call="fit_classes(model, optimizer, batches)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "Two things are wrong. One is in what the loss is given, the other in what the second step finds in .grad.",
+        "Read what cross_entropy expects: scores of any size, which it normalises. And ask who clears the gradients.",
+        "Give cross_entropy what the model returns. Clear the gradients once in every step, before backward. The "
+        "highest score and the highest probability are at the same place, so the accuracy needs no softmax.",
+    ),
+    misconceptions=(
+        Misconception(
+            "softmax twice",
+            "Your loss takes a softmax of a softmax: cross_entropy has one inside. Probabilities lie between 0 and 1, "
+            "so as scores they are never far apart.",
+            lambda case, seen: reached(seen, _classified(case, twice=True).end),
+        ),
+        Misconception(
+            "never cleared",
+            "Your first step is right. From the second one on, the gradient is the sum of all gradients so far.",
+            lambda case, seen: reached(seen, _classified(case, adding=True).end),
+        ),
+        Misconception(
+            "logarithm of a softmax",
+            "Your loss is right for moderate scores. For large ones a probability rounds to 0, and its logarithm is "
+            "minus infinity.",
+            lambda case, seen: case.given["scale"] > 1 and not _finite(seen),
+        ),
+    ),
+)

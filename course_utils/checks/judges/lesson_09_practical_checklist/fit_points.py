@@ -1,0 +1,105 @@
+"""Judging `fit_points`: naN at zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from course_utils.checks.compare import close, right_value
+from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_09_practical_checklist import LESSON
+from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, part, parts, session
+from course_utils.checks.scenes.numbers import numbers
+
+
+def _cases(seed: int) -> list[Case]:
+    five = numbers(seed, 5, 2, dtype=torch.float64) * 2
+    four = numbers(seed + 1, 4, 3, dtype=torch.float64) * 2
+    four[2] = four[0]
+    made = {"five points": (five, 4), "two points in the same place": (four, 3)}
+    return [
+        Case(
+            name,
+            {
+                "points": Array.of(points),
+                "wanted": Array.of(_wished(seed + steps, len(points))),
+                "steps": steps,
+            },
+        )
+        for name, (points, steps) in made.items()
+    ]
+
+
+def _wished(seed: int, count: int) -> torch.Tensor:
+    return numbers(seed, count, count, dtype=torch.float64).abs().fill_diagonal_(0.0)
+
+
+def _moved(case: Case) -> tuple[torch.Tensor, list[float]]:
+    """Follow the gradient's formula: a pair pulls along its line, and a pair in one place not at all."""
+    points, wanted = case.given["points"].tensor(), case.given["wanted"].tensor()
+    losses = []
+    for _ in range(case.given["steps"]):
+        lines = points[:, None] - points[None]
+        lengths = torch.linalg.vector_norm(lines, dim=-1)
+        losses.append(float(((lengths - wanted) ** 2).mean()))
+        pulls = (lengths - wanted) + (lengths - wanted).T
+        directions = torch.where(lengths[..., None] > 0, lines / lengths[..., None], 0.0)
+        points = points - 2 / len(points) ** 2 * (pulls[..., None] * directions).sum(1)
+    return points, losses
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    points, losses = _moved(case)
+    yield parts(seen["returned"], 2, "points, losses")
+    yield right_value(part(seen["returned"], 0), points, "The moved points")
+    yield floats(part(seen["returned"], 1), losses, "The list of losses")
+    yield Finding("input", seen["same"], "Your function changed `points` or `wanted`, or left a mark on them.")
+    text = "The moved points require a gradient. Nobody is to differentiate them any further."
+    yield Finding("requires a gradient", not seen["requires a gradient"], text)
+    yield session(seen)
+
+
+def _nan(seen: Observation) -> bool:
+    points = part(seen["returned"], 0)
+    return isinstance(points, Array) and bool(points.tensor().double().isnan().any())
+
+
+EXERCISE = Exercise(
+    id="fit_points",
+    title="NaN at zero",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=15,
+    points=3,
+    call="fit_points(points, wanted, steps)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "The loss of the first step is a number. So NaN arises in the backward pass. Anomaly mode names the node.",
+        "torch.where chooses a branch in the forward pass. In the backward pass the other branch gets a gradient of 0, "
+        "and 0 times infinity is NaN. Keep the zero away from the root itself.",
+        "With `apart = squares > 0`, put a harmless number in before the root, squares.where(apart, 1), and put the "
+        "zero back after it, as the loop already does. Or use a PyTorch function that has a gradient at zero: "
+        "torch.linalg.vector_norm.",
+    ),
+    misconceptions=(
+        Misconception(
+            "only the diagonal",
+            "Your distances are safe for a point and itself. Two different points can be in one place as well.",
+            lambda case, seen: case.name == "two points in the same place" and _nan(seen),
+        ),
+        Misconception(
+            "NaN replaced",
+            "No point moved. Every point's gradient was NaN, and you put 0 in its place.",
+            lambda case, seen: (
+                isinstance(part(seen["returned"], 0), Array)
+                and close(part(seen["returned"], 0), case.given["points"].tensor())
+                and isinstance(part(seen["returned"], 1), list)
+                and part(seen["returned"], 1)[:1] == _moved(case)[1][:1]
+                and len(part(seen["returned"], 1)) == case.given["steps"]
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,126 @@
+"""Judging `fit_scheduled`: A schedule out of step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch.nn.functional import mse_loss
+
+from course_utils.checks.compare import close
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_09_practical_checklist import LESSON
+from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
+    Path,
+    State,
+    descend,
+    on,
+    parameters_of,
+    right_end,
+)
+from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, quiet
+from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, network, regression
+
+
+def _cases(seed: int) -> list[Case]:
+    return [
+        Case(
+            "four epochs",
+            {
+                "seed": seed,
+                "sizes": [5, 3],
+                "epochs": 4,
+                "factors": [1.0, 0.7, 0.3, 0.1, 0.05, 0.02, 0.01, 0.004, 0.001],
+            },
+        ),
+        Case("warming up", {"seed": seed + 1, "sizes": [4, 6, 3], "epochs": 3, "factors": [0.1, 0.5, 1.0, 0.6, 0.2]}),
+    ]
+
+
+def _rates(case: Case, shift: int = 0, by_batch: bool = False) -> list[float]:
+    """Return the rate of every step."""
+    factors, count = case.given["factors"], len(case.given["sizes"])
+    numbered = range(count * case.given["epochs"])
+    steps = [(number if by_batch else number // count) + shift for number in numbered]
+    return [RATE * factors[min(step, len(factors) - 1)] for step in steps]
+
+
+def _scheduled(case: Case) -> Path:
+    model = network(case)
+
+    def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
+        return lambda state: mse_loss(on(model, inputs, state), targets)
+
+    losses = [loss(*batch) for batch in regression(case)] * case.given["epochs"]
+    return descend(parameters_of(model), losses, _rates(case))
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    count = len(case.given["sizes"])
+    yield floats(seen["returned"], _rates(case)[::count], "The list of rates")
+    used = [step["rate"] for step in seen["steps"]]
+    text = f"The optimizer stepped with the rates {_shown(used)}. These are not the schedule's, epoch by epoch."
+    yield Finding("rates", _alike(used, _rates(case)), text)
+    yield from right_end(seen, _scheduled(case).end)
+    yield from quiet(seen, count * case.given["epochs"])
+    turned, epochs = seen["scheduler"], case.given["epochs"]
+    text = f"After your loop the optimizer's rate is {_shown([seen['rate']])}, which is not what the schedule names."
+    yield Finding("rate", _alike([seen["rate"]], _rates(case, shift=epochs)[:1]), text)
+    yield Finding("turns", turned == epochs, f"The scheduler stepped {turned} times in {epochs} epochs.")
+
+
+def _shown(rates: list[object]) -> str:
+    return ", ".join(f"{rate:.4g}" if isinstance(rate, float) else "?" for rate in rates) or "of no step at all"
+
+
+def _alike(used: list[object], right: list[float]) -> bool:
+    return len(used) == len(right) and all(
+        isinstance(mine, float) and close(mine, it) for mine, it in zip(used, right, strict=True)
+    )
+
+
+def _used(seen: Observation) -> list[object]:
+    return [step["rate"] for step in seen["steps"]]
+
+
+EXERCISE = Exercise(
+    id="fit_scheduled",
+    title="A schedule out of step",
+    lesson=LESSON,
+    difficulty=2,
+    minutes=10,
+    points=2,
+    call="fit_scheduled(model, optimizer, scheduler, batches, epochs)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "Print the rate at every optimizer step, beside the rates that the schedule names. Where do they part?",
+        "The scheduler counts epochs. It sets the rate for what comes next, so it steps after the work, not before.",
+        "Note the rate at the beginning of an epoch, run all its batches, then call scheduler.step() once.",
+    ),
+    misconceptions=(
+        Misconception(
+            "scheduler first",
+            "The first rate of the schedule was never used: the scheduler stepped before the epoch that it was for.",
+            lambda case, seen: _alike(_used(seen), _rates(case, shift=1)),
+        ),
+        Misconception(
+            "every batch",
+            "The scheduler stepped with every batch. Its schedule counts epochs.",
+            lambda case, seen: (
+                _alike(_used(seen), _rates(case, by_batch=True))
+                or _alike(_used(seen), _rates(case, shift=1, by_batch=True))
+            ),
+        ),
+        Misconception(
+            "the next epoch's rate",
+            "Every step was right. But the list names the rates that the scheduler had set for the epochs after.",
+            lambda case, seen: (
+                _alike(_used(seen), _rates(case))
+                and isinstance(seen["returned"], list)
+                and _alike(seen["returned"], _rates(case, shift=1)[:: len(case.given["sizes"])])
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,129 @@
+"""Judging `clamp_inward`: A clamp that lets numbers come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from course_utils.checks.compare import close
+from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_10_custom_functions import LESSON
+from course_utils.checks.judges.lesson_10_custom_functions.functions import (
+    left_alone,
+    nothing_on_ctx,
+    one_function,
+    spread,
+    to_rounding,
+)
+
+_RANGES = {"a matrix": ((4, 7), -1.25, 2.5), "three dimensions": ((2, 5, 3), 0.75, 1.5)}
+
+_KINDS = {
+    # where x is: (its bound, how far above the bound, sign of the incoming gradient or 0 for both, whether it passes)
+    "inside": ("low", 0.4, 0, True),
+    "below, pushed up": ("low", -0.7, -1, True),
+    "below, pushed down": ("low", -0.9, 1, False),
+    "above, pushed down": ("high", 0.6, 1, True),
+    "above, pushed up": ("high", 1.3, -1, False),
+    "on the lower bound": ("low", 0.0, 0, True),
+    "on the upper bound": ("high", 0.0, 0, True),
+}
+
+
+def _clamped(name: str, seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return x, the incoming gradient, and the gradient that passes."""
+    shape, low, high = _RANGES[name]
+    generator = torch.Generator().manual_seed(seed)
+    count = int(torch.tensor(shape).prod())
+    order = torch.randperm(count, generator=generator)
+    x, direction = torch.empty(count, dtype=torch.float64), spread(seed + 1, count)
+    right = torch.zeros(count, dtype=torch.float64)
+    for n, place in enumerate(order.tolist()):
+        bound, above, sign, passes = list(_KINDS.values())[n % len(_KINDS)]
+        x[place] = (low if bound == "low" else high) + above * (1 + 0.1 * n / count)
+        if sign:
+            direction[place] = sign * direction[place].abs()
+        right[place] = direction[place] if passes else 0.0
+    return x.reshape(shape), direction.reshape(shape), right.reshape(shape)
+
+
+def _cases(seed: int) -> list[Case]:
+    cases = []
+    for name, (_, low, high) in _RANGES.items():
+        x, direction, _ = _clamped(name, seed)
+        given = {"x": Array.of(x), "direction": Array.of(direction), "low": low, "high": high, "seed": seed}
+        cases.append(Case(name, given))
+    return cases
+
+
+def _right_clamp(case: Case) -> torch.Tensor:
+    return _clamped(case.name, case.given["seed"])[2]
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    clamped = case.given["x"].tensor().clamp(case.given["low"], case.given["high"])
+    yield left_alone(seen)
+    yield to_rounding(seen["returned"], clamped, "What you returned")
+    yield one_function(seen)
+    if seen["attached"]:
+        yield to_rounding(seen["gradient"], _right_clamp(case), "The gradient of x")
+        yield nothing_on_ctx(seen)
+
+
+def _gradient_is(case: Case, seen: Observation, gradient: torch.Tensor) -> bool:
+    return bool(seen["attached"] and not seen["changed"] and close(seen["gradient"], gradient))
+
+
+def _plain_clamp(case: Case) -> torch.Tensor:
+    return torch.where(_outside(case), 0.0, case.given["direction"].tensor())
+
+
+def _outward(case: Case) -> torch.Tensor:
+    direction = case.given["direction"].tensor()
+    return torch.where(_outside(case), direction - _right_clamp(case), direction)
+
+
+def _outside(case: Case) -> torch.Tensor:
+    x: torch.Tensor = case.given["x"].tensor()
+    low, high = case.given["low"], case.given["high"]
+    return torch.ne(x, x.clamp(low, high))
+
+
+EXERCISE = Exercise(
+    id="clamp_inward",
+    title="A clamp that lets numbers come back",
+    lesson=LESSON,
+    difficulty=2,
+    minutes=15,
+    points=2,
+    call="clamp_inward(x, low, high)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "Gradient descent subtracts the gradient. Which sign of it raises a number that lies below the range?",
+        "Three masks: inside with its bounds; below with a negative gradient; above with a positive gradient. "
+        "`backward` must return one thing for each input of `forward`.",
+        "forward saves x, keeps low and high as attributes of ctx (they are numbers), and returns x.clamp(low, high). "
+        "backward makes the three masks, joins them by |, and returns torch.where(mask, gradient, 0) and None twice.",
+    ),
+    misconceptions=(
+        Misconception(
+            "everything passes",
+            "Your backward lets every gradient pass, those too that push a number farther out.",
+            lambda case, seen: _gradient_is(case, seen, case.given["direction"].tensor()),
+        ),
+        Misconception(
+            "the clamp's own gradient",
+            "Your gradient is zero wherever x lies outside. That is the gradient of clamp: numbers outside stay there.",
+            lambda case, seen: _gradient_is(case, seen, _plain_clamp(case)),
+        ),
+        Misconception(
+            "outward",
+            "Outside the range your backward lets pass what pushes numbers farther out, and stops what brings them "
+            "back.",
+            lambda case, seen: _gradient_is(case, seen, _outward(case)),
+        ),
+    ),
+)

@@ -1,0 +1,99 @@
+"""Judging `log_cosh`: A second derivative that was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from course_utils.checks.compare import close, right_value
+from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_10_custom_functions import LESSON
+from course_utils.checks.judges.lesson_10_custom_functions.functions import (
+    left_alone,
+    nothing_on_ctx,
+    one_function,
+    spread,
+    to_rounding,
+)
+
+
+def _cases(seed: int) -> list[Case]:
+    shapes = {"a matrix": (2, 5), "one row": (7,)}
+    return [
+        Case(
+            name,
+            {"x": Array.of(spread(seed + n, *shape)), "direction": Array.of(spread(seed + n + 3, *shape))},
+        )
+        for n, (name, shape) in enumerate(shapes.items())
+    ]
+
+
+def _log_cosh(case: Case) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """Return value and three derivatives, each weighted by the direction, as autograd has them."""
+    x, direction = case.given["x"].tensor().requires_grad_(), case.given["direction"].tensor()
+    y = value = x.cosh().log()
+    derivatives = []
+    for _ in range(3):
+        (y,) = torch.autograd.grad(y, x, direction, create_graph=True)
+        derivatives.append(y.detach())
+    return value.detach(), derivatives
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    y, derivatives = _log_cosh(case)
+    yield left_alone(seen)
+    yield right_value(seen["returned"], y, "What you returned")
+    yield one_function(seen)
+    if not seen["attached"]:
+        return
+    yield nothing_on_ctx(seen)
+    for number, right in enumerate(derivatives):
+        which = ("first", "second", "third")[number]
+        if number >= len(seen["derivatives"]):
+            before = ("", "first", "second")[number]
+            message = f"There is no {which} derivative: the {before} one has no graph that leads to x."
+            yield Finding(f"{which} derivative", False, message)
+            return
+        found = to_rounding(seen["derivatives"][number], right, f"The {which} derivative")
+        yield Finding(f"{which} derivative", found.ok, found.message)
+
+
+def _ends_after(case: Case, seen: Observation, count: int) -> bool:
+    if not seen["attached"] or len(seen["derivatives"]) != count:
+        return False
+    right = _log_cosh(case)[1]
+    return all(close(mine, one) for mine, one in zip(seen["derivatives"], right, strict=False))
+
+
+EXERCISE = Exercise(
+    id="log_cosh",
+    title="A second derivative that was lost",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=20,
+    points=3,
+    call="log_cosh(x)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "The saved tanh is a number without history. Where would the second derivative of log cosh have to come from?",
+        "What is saved must be an input or an output of the Function: those lead back to x. Anything else must be "
+        "computed from them inside backward, where it is recorded.",
+        "Save x. In backward compute x.tanh() and return it times the incoming gradient. With create_graph=True "
+        "PyTorch records these two operations, and so knows their derivatives.",
+    ),
+    misconceptions=(
+        Misconception(
+            "an intermediate is saved",
+            "The first derivative is right and leads nowhere. What backward multiplies by has no connection to x.",
+            lambda case, seen: _ends_after(case, seen, 1),
+        ),
+        Misconception(
+            "only one step farther",
+            "First and second derivative are right, and the third is missing. The second one leads nowhere.",
+            lambda case, seen: _ends_after(case, seen, 2),
+        ),
+    ),
+)

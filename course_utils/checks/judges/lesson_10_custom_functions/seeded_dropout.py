@@ -1,0 +1,151 @@
+"""Judging `seeded_dropout`: dropout that keeps no mask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from course_utils.checks.compare import close, right_value
+from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_10_custom_functions import LESSON
+from course_utils.checks.judges.lesson_10_custom_functions.functions import (
+    left_alone,
+    one_function,
+    spread,
+    to_rounding,
+)
+
+
+def _cases(seed: int) -> list[Case]:
+    shapes = {"a matrix": ((50, 81), 0.3, torch.float64), "float32": ((7, 21, 23), 0.5, torch.float32)}
+    return [
+        Case(
+            name,
+            {
+                "x": Array.of(spread(seed + n, *shape, dtype=dtype)),
+                "direction": Array.of(spread(seed + n + 5, *shape, dtype=dtype)),
+                "p": p,
+                "seed": 1000 + seed + n,
+            },
+        )
+        for n, (name, (shape, p, dtype)) in enumerate(shapes.items())
+    ]
+
+
+def _mask(case: Case, returned: Any) -> torch.Tensor | None:
+    """Return where numbers were kept; None where what was returned has not the shape and dtype of x."""
+    x = case.given["x"]
+    if not isinstance(returned, Array) or (returned.shape, returned.dtype) != (x.shape, x.dtype):
+        return None
+    return returned.tensor() != 0
+
+
+def _independent(mask: torch.Tensor) -> bool:
+    """Return whether no two slices of the mask are alike, along any dimension."""
+    return all(mask.byte().unique(dim=dim).shape == mask.shape for dim in range(mask.dim()))
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    x, direction, p = case.given["x"].tensor(), case.given["direction"].tensor(), case.given["p"]
+    mask = _mask(case, seen["returned"])
+    yield left_alone(seen)
+    if mask is None:
+        yield right_value(seen["returned"], x, "What you returned")
+        yield Finding("kind", False, "What you returned is no tensor of the shape and dtype of x.")
+        return
+    exact = to_rounding if x.dtype == torch.float64 else right_value
+    yield exact(seen["returned"], x * mask / (1 - p), "What you returned, where it is not zero,")
+    share = 1 - float(mask.double().mean())
+    message = f"{share:.1%} of the numbers were dropped; with p={p} about {p:.0%} are expected."
+    yield Finding("share", abs(share - p) < 0.06, message)
+    yield Finding("same", seen["again"] == seen["returned"], "Called twice with the same seed, it gave two results.")
+    message = "Rows or columns of x share one mask. Each number is dropped or kept by itself."
+    yield Finding("each by itself", _independent(mask), message)
+    message = "Called with another seed, it dropped the same numbers."
+    yield Finding("other", seen["returned"] not in seen["others"], message)
+    message = "Your function used PyTorch's global random generator: its state afterwards was another."
+    yield Finding("generator", seen["generator"], message)
+    yield one_function(seen)
+    if seen["attached"]:
+        yield from _dropout_gradients(seen, direction * mask / (1 - p))
+        message = f"With the result gone, about {seen['kept']} bytes are kept for backward; {_MOST} are allowed."
+        yield Finding("kept", seen["kept"] <= _MOST, message)
+
+
+def _dropout_gradients(seen: Observation, right: torch.Tensor) -> Iterator[Finding]:
+    for mine, which in zip(seen["gradients"], ("first", "second"), strict=True):
+        found = right_value(mine, right, f"The gradient of x in the {which} of two passes")
+        yield Finding(found.prop, found.ok, found.message)
+
+
+# Room for a few numbers and a shape. One bit for each number of x would be more.
+_MOST = 400
+
+
+def _gradients_are(case: Case, seen: Observation, factor: float) -> bool:
+    mask = _mask(case, seen["returned"])
+    if mask is None or not seen["attached"]:
+        return False
+    right = case.given["direction"].tensor() * mask * factor
+    return all(close(mine, right) for mine in seen["gradients"])
+
+
+def _scale(case: Case) -> float:
+    return float(1 / (1 - case.given["p"]))
+
+
+def _another_mask(case: Case, seen: Observation) -> bool:
+    """Return whether the gradient is zero for some numbers that were kept, and not for some that were dropped."""
+    mask = _mask(case, seen["returned"])
+    if mask is None or not seen["attached"]:
+        return False
+    used = _mask(case, seen["gradients"][0])
+    return used is not None and bool((used & ~mask).any()) and bool((mask & ~used).any())
+
+
+EXERCISE = Exercise(
+    id="seeded_dropout",
+    title="Dropout that keeps no mask",
+    lesson=LESSON,
+    difficulty=4,
+    minutes=25,
+    points=4,
+    call="seeded_dropout(x, p, seed)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "What does backward need? Only the mask. And what does it take to make the same mask again?",
+        "A torch.Generator of your own, seeded with `seed`, gives the same numbers each time and leaves the global "
+        "one alone. What must ctx remember? No tensor.",
+        "Write a helper that makes a generator, seeds it, and returns torch.rand(shape, generator=...) >= p. forward "
+        "puts p and seed on ctx and returns x * mask / (1 - p). backward makes the mask again from the gradient's "
+        "shape, and returns the gradient times mask / (1 - p), then None twice.",
+    ),
+    misconceptions=(
+        Misconception(
+            "the mask is kept",
+            "Your gradient is right, and your Function keeps much for it: the mask, or a tensor that shows it. The "
+            "seed is enough to make the mask again.",
+            lambda case, seen: seen["attached"] and seen["kept"] > _MOST and _gradients_are(case, seen, _scale(case)),
+        ),
+        Misconception(
+            "another mask in backward",
+            "Your backward used another mask than your forward: it let other numbers pass.",
+            _another_mask,
+        ),
+        Misconception(
+            "the global generator",
+            "You seed PyTorch's global generator. All random numbers that the rest of the program draws afterwards "
+            "now depend on your seed.",
+            lambda case, seen: not seen["generator"] and _gradients_are(case, seen, _scale(case)),
+        ),
+        Misconception(
+            "not scaled in backward",
+            "Your forward divides by 1 - p, your backward does not.",
+            lambda case, seen: seen["attached"] and _gradients_are(case, seen, 1.0),
+        ),
+    ),
+)

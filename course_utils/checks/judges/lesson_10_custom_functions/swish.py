@@ -1,0 +1,126 @@
+"""Judging `swish`: repair a Function with four faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from course_utils.checks.compare import close, right_value
+from course_utils.checks.data import Array, Case, Observation, Value
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_10_custom_functions import LESSON
+from course_utils.checks.judges.lesson_10_custom_functions.functions import (
+    left_alone,
+    one_function,
+    spread,
+    to_rounding,
+)
+
+
+def _cases(seed: int) -> list[Case]:
+    shapes: dict[str, tuple[tuple[int, ...], bool]] = {
+        "one beta": ((), True),
+        "a beta for each column": ((4,), True),
+        "a beta for each row": ((3, 1), True),
+        "beta is frozen": ((4,), False),
+    }
+    return [
+        Case(
+            name,
+            {
+                "x": Array.of(spread(seed + n, 3, 4)),
+                "beta": Array.of(spread(seed + n + 20, *shape)),
+                "direction": Array.of(spread(seed + n + 40, 3, 4)),
+                "learned": learned,
+            },
+        )
+        for n, (name, (shape, learned)) in enumerate(shapes.items())
+    ]
+
+
+def _swish(case: Case, ones: bool = False) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """Return value and gradients as autograd has them; with ones, the gradients for an incoming gradient of ones."""
+    x, beta, direction = (case.given[name].tensor() for name in ("x", "beta", "direction"))
+    wanted = [x.requires_grad_(), beta.requires_grad_()] if case.given["learned"] else [x.requires_grad_()]
+    y = x * torch.sigmoid(beta * x)
+    incoming = torch.ones_like(direction) if ones else direction
+    return y.detach(), list(torch.autograd.grad(y, wanted, incoming))
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    y, gradients = _swish(case)
+    yield left_alone(seen)
+    yield right_value(seen["returned"], y, "What you returned")
+    yield one_function(seen)
+    if not seen["attached"]:
+        return
+    for name, mine, right in zip(("x", "beta"), seen["gradients"], gradients, strict=False):
+        found = to_rounding(mine, right, f"The gradient of {name}")
+        yield Finding(f"{name} {found.prop}", found.ok, found.message)
+    safe = all(_safe(written, gradients) for written in seen["written"])
+    message = "After a write to x or beta, your backward ran and gave other gradients than before, without an error."
+    yield Finding("noticed", safe, message)
+    message = "After the pass your Function still holds a tensor. What save_for_backward gets is freed by a pass."
+    yield Finding("freed", not seen["attribute"] and not seen["kept"], message)
+
+
+def _safe(written: Value, gradients: list[torch.Tensor]) -> bool:
+    """Return whether a pass after a write raised, or gave the gradients of what the forward had computed."""
+    if not isinstance(written, list) or len(written) != len(gradients):
+        return written == "raised"
+    return all(close(mine, right) for mine, right in zip(written, gradients, strict=True))
+
+
+def _right_swish(case: Case, seen: Observation) -> bool:
+    if not seen["attached"]:
+        return False
+    return all(close(mine, right) for mine, right in zip(seen["gradients"], _swish(case)[1], strict=True))
+
+
+def _beta_alone(case: Case, seen: Observation) -> bool:
+    """Return whether x has the right gradient, and beta the one for an incoming gradient of ones."""
+    if not seen["attached"] or not case.given["learned"]:
+        return False
+    (x, _), (_, beta) = _swish(case)[1], _swish(case, ones=True)[1]
+    return close(seen["gradients"][0], x) and close(seen["gradients"][1], beta)
+
+
+EXERCISE = Exercise(
+    id="swish",
+    title="Repair a Function with four faults",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=20,
+    points=3,
+    call="swish(x, beta)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "Run it once with a beta that is one number. Read the error, and count what backward returns, in which order.",
+        "Compare each returned gradient with its input: position, shape, and whether the incoming gradient is in it. "
+        "Then look at where the tensors are kept.",
+        "ctx.save_for_backward(x, beta). backward returns two gradients in the order of forward's inputs, each "
+        "multiplied by g. A gradient of the broadcast shape may be returned as it is, or summed by sum_to_size.",
+    ),
+    misconceptions=(
+        Misconception(
+            "tensors on ctx",
+            "Your gradients are right. But tensors are kept as attributes of ctx: a write to them goes unnoticed, and "
+            "they outlive the pass.",
+            lambda case, seen: _right_swish(case, seen) and seen["attribute"],
+        ),
+        Misconception(
+            "beta without g",
+            "The gradient of beta is what it would be if the incoming gradient were one everywhere.",
+            _beta_alone,
+        ),
+        Misconception(
+            "summed too far",
+            "Your gradient of beta fits some shapes of beta and raises for others. It was summed over too many "
+            "numbers, or over the wrong ones.",
+            ended=("RuntimeError",),
+            ended_in=("a beta for each column", "a beta for each row"),
+        ),
+    ),
+)

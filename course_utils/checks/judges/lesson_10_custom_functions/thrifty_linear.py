@@ -1,0 +1,146 @@
+"""Judging `thrifty_linear`: A linear layer that does no needless work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from course_utils.checks.compare import close, listed, right_value
+from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.lesson_10_custom_functions import LESSON
+from course_utils.checks.judges.lesson_10_custom_functions.functions import (
+    left_alone,
+    nothing_on_ctx,
+    one_function,
+    spread,
+)
+
+_WANTED: dict[str, tuple[tuple[int, ...], tuple[str, ...], bool]] = {
+    "all three are wanted": ((6, 5), ("x", "weight", "bias"), True),
+    "the weight is frozen": ((6, 5), ("x", "bias"), True),
+    "x is data": ((6, 5), ("weight", "bias"), True),
+    "no bias": ((6, 5), ("x", "weight"), False),
+    "only the bias is wanted": ((6, 5), ("bias",), True),
+    "x has three dimensions": ((2, 7, 5), ("x", "weight", "bias"), True),
+    "three dimensions, only the weight": ((2, 7, 5), ("weight",), False),
+}
+
+
+def _cases(seed: int) -> list[Case]:
+    cases = []
+    for n, (name, (shape, wanted, with_bias)) in enumerate(_WANTED.items()):
+        given: dict[str, Any] = {
+            "x": Array.of(spread(seed + n, *shape)),
+            "weight": Array.of(spread(seed + n + 1, 3, 5)),
+            "direction": Array.of(spread(seed + n + 2, *(shape[:-1] if len(shape) == 2 else (1, shape[1])), 3)),
+            "wanted": list(wanted),
+        }
+        if with_bias:
+            given["bias"] = Array.of(spread(seed + n + 3, 3))
+        cases.append(Case(name, given))
+    return cases
+
+
+def _linear(case: Case) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    given = {name: case.given[name].tensor() for name in ("x", "weight", "bias") if name in case.given}
+    wanted = [given[name].requires_grad_() for name in case.given["wanted"]]
+    y = torch.nn.functional.linear(given["x"], given["weight"], given.get("bias"))
+    direction = case.given["direction"].tensor().expand_as(y)
+    return y.detach(), list(torch.autograd.grad(y, wanted, direction))
+
+
+def _products(case: Case) -> int:
+    return len({"x", "weight"} & set(case.given["wanted"]))
+
+
+def _needed(case: Case) -> set[str]:
+    """Return what the wanted gradients are computed from."""
+    factors = {"x": "weight", "weight": "x"}
+    return {factors[name] for name in case.given["wanted"] if name in factors}
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    y, gradients = _linear(case)
+    yield left_alone(seen)
+    yield right_value(seen["returned"], y, "What you returned")
+    yield one_function(seen)
+    if not seen["attached"]:
+        return
+    for name, mine, right in zip(case.given["wanted"], seen["gradients"], gradients, strict=True):
+        yield right_value(mine, right, f"The gradient of {name}")
+    needed = _products(case)
+    message = f"Your backward computed {seen['backward']} matrix products; the wanted gradients take {needed}."
+    yield Finding("products", seen["backward"] == needed, message)
+    message = f"Your forward computed {seen['forward']} matrix products; it takes one."
+    yield Finding("forward", seen["forward"] == 1, message)
+    copied = seen["copied"]
+    message = (
+        f"Besides its result your forward made tensors of {copied} bytes and kept them. Save the inputs themselves."
+    )
+    yield Finding("copied", copied <= 8, message)
+    extra = sorted(set(seen["kept"]) - _needed(case))
+    yield Finding("kept", not extra, f"Kept for backward without need: {listed(extra)}.")
+    message = f"After the pass still in memory: {listed(seen['held'])}. What save_for_backward gets is freed by a pass."
+    yield Finding("held", not seen["held"] or bool(extra), message)
+    yield nothing_on_ctx(seen)
+
+
+def _right_linear(case: Case, seen: Observation) -> bool:
+    if not seen["attached"]:
+        return False
+    return all(close(mine, right) for mine, right in zip(seen["gradients"], _linear(case)[1], strict=True))
+
+
+def _extra(case: Case, seen: Observation) -> bool:
+    return bool(set(seen["kept"]) - _needed(case))
+
+
+EXERCISE = Exercise(
+    id="thrifty_linear",
+    title="A linear layer that does no needless work",
+    lesson=LESSON,
+    difficulty=4,
+    minutes=30,
+    points=4,
+    call="thrifty_linear(x, weight, bias)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "ctx.needs_input_grad says for each input whether its gradient is wanted. It can be read in forward, too.",
+        "The gradient of x takes the weight, that of the weight takes x. Save only what will be used; None may be "
+        "saved in its place. For x with more than two dimensions, flatten all but the last.",
+        "In forward: save x if the weight's gradient is needed, else None, and the weight likewise. Compute with "
+        "F.linear. In backward start from three Nones. With g and x flattened to matrices: x gets g @ weight in the "
+        "shape of x, weight gets g.T @ x, bias the sum of g over its rows, each only where needed.",
+    ),
+    misconceptions=(
+        Misconception(
+            "everything is computed",
+            "Your gradients are right. But your backward also computes gradients that nobody asked for, and throws "
+            "them away.",
+            lambda case, seen: (
+                _right_linear(case, seen) and seen["backward"] > _products(case) and not _extra(case, seen)
+            ),
+        ),
+        Misconception(
+            "everything is kept",
+            "Your backward computes only what is wanted. But your forward keeps both factors even where only one of "
+            "them, or none, will be used.",
+            lambda case, seen: _right_linear(case, seen) and seen["backward"] <= _products(case) and _extra(case, seen),
+        ),
+        Misconception(
+            "attributes of ctx",
+            "Your Function keeps its factors as attributes of ctx. A pass frees what save_for_backward got, and "
+            "leaves attributes alone.",
+            lambda case, seen: (
+                _right_linear(case, seen)
+                and seen["backward"] <= _products(case)
+                and not _extra(case, seen)
+                and bool(seen["held"] or seen["attribute"])
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,47 @@
+"""Predictions: a table of entries that a run makes anew, and what is told of a wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from course_utils.checks.compare import right_entries
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Finding
+
+
+def one_case(seed: int) -> list[Case]:
+    """Return the only case of an exercise in which nothing is given."""
+    return [Case("")]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table to predict. `run` makes the right one anew; it may draw random numbers."""
+
+    run: Callable[[], dict[str, Any]]
+
+    def right(self) -> dict[str, Any]:
+        """Return the right entries."""
+        with torch.random.fork_rng(devices=[]):
+            return self.run()
+
+    def judge(self, case: Case, seen: Observation) -> Iterator[Finding]:
+        """Find which entries are right."""
+        yield from right_entries(seen["value"], self.right(), "Your prediction")
+
+    def but(self, **changed: Any) -> Callable[[Case, Observation], bool]:
+        """Tell a prediction that is right but for these entries."""
+        return lambda case, seen: bool(seen["value"] == {**self.right(), **changed})
+
+
+def raises(action: Callable[[], object]) -> bool:
+    """Return whether PyTorch refuses an action with a RuntimeError."""
+    try:
+        action()
+    except RuntimeError:
+        return True
+    return False

@@ -1,0 +1,14 @@
+"""Running an answer to `slope`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from course_utils.checks.data import Case, Observation, plain
+
+
+def observe(answer: Callable[..., Any], case: Case) -> Observation:
+    x = case.given["x"].tensor().requires_grad_()
+    returned = plain(answer(x))
+    return {"returned": returned, "x": plain(x), "grad": plain(x.grad)}

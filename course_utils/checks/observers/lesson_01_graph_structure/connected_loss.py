@@ -1,0 +1,39 @@
+"""Running an answer to `connected_loss`."""
+
+from __future__ import annotations
+
+import torch
+
+from course_utils.checks.data import Answer, Array, Case, Observation, plain
+from course_utils.checks.scenes.lesson_01_graph_structure.connected_loss import gated_model
+from course_utils.graph import trace as graphs
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    model = gated_model(case)
+    x, target = case.given["x"].tensor(), case.given["target"].tensor()
+    parameters = dict(model.named_parameters())
+    for parameter in parameters.values():
+        parameter.grad = torch.ones_like(parameter)
+    held = {name: plain(parameter.grad) for name, parameter in parameters.items()}
+    loss = answer(model, x, target)
+    seen: Observation = {"returned": plain(loss), "flagged": False, "recorded": False, "grads": {}, "refused": ""}
+    seen["x"], seen["target"] = Array.of(x), Array.of(target)
+    seen["changed"] = [name for name, parameter in parameters.items() if Array.of(parameter) != case.given[name]]
+    seen["graded"] = [name for name, parameter in parameters.items() if plain(parameter.grad) != held[name]]
+    if type(loss) is torch.Tensor and loss.requires_grad:
+        seen["flagged"], seen["recorded"] = True, not loss.is_leaf
+    if seen["recorded"] and loss.dim() == 0:
+        leaves = [node.variable for node in graphs.nodes_behind(loss) if type(node).__name__ == graphs.ACCUMULATE]
+        own = {id(parameter) for parameter in parameters.values()}
+        given = {id(x): "x", id(target): "target"}
+        strangers = [leaf for leaf in leaves if id(leaf) not in own]
+        seen["strangers"] = [given.get(id(leaf), list(leaf.shape)) for leaf in strangers]
+        seen["reached"] = [name for name, it in parameters.items() if any(it is leaf for leaf in leaves)]
+        try:
+            grads = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
+        except RuntimeError as error:  # backward refuses the learner's graph
+            seen["refused"] = str(error).splitlines()[0]
+        else:
+            seen["grads"] = {name: plain(grad) for name, grad in zip(parameters, grads, strict=True)}
+    return seen

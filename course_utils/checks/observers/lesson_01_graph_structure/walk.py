@@ -1,0 +1,31 @@
+"""Running an answer to `walk`."""
+
+from __future__ import annotations
+
+from torch.autograd.graph import Node
+
+from course_utils.checks.data import Answer, Case, Observation, Value, type_name
+from course_utils.checks.observers.lesson_01_graph_structure.reading import items, tracked
+from course_utils.checks.observers.passes import engine_passes
+from course_utils.checks.scenes.lesson_01_graph_structure.graphs import graph_of
+from course_utils.graph import trace as graphs
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    tensor, _ = graph_of(case)
+    nodes = graphs.nodes_behind(
+        tensor
+    )  # kept: the node of a leaf that no operation uses lives as long as someone holds it
+    number = {id(node): index for index, node in enumerate(nodes)}
+    with engine_passes(*tracked(tensor)) as passes:
+        results = [answer(tensor) for _ in range(case.given.get("calls", 1))]
+
+    def place_of(item: object) -> Value:
+        if id(item) in number:
+            return number[id(item)]
+        return ["node", type_name(item)] if isinstance(item, Node) else type_name(item)
+
+    seen: Observation = {"returned": [items(result, place_of) for result in results], "passes": len(passes)}
+    if tensor.is_leaf and tensor.requires_grad:
+        seen["behind a result"] = items(answer(tensor.exp()), type_name)
+    return seen

@@ -1,0 +1,23 @@
+"""Running an answer to `without_gradient`."""
+
+from __future__ import annotations
+
+from course_utils.checks.data import Answer, Case, Observation, plain
+from course_utils.checks.observers.lesson_01_graph_structure.reading import tracked
+from course_utils.checks.observers.passes import engine_passes
+from course_utils.checks.scenes.lesson_01_graph_structure.without_gradient import model_and_loss
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    model, loss = model_and_loss(case)
+    held = {name: plain(parameter.grad) for name, parameter in model.named_parameters()}
+    flags = {name: parameter.requires_grad for name, parameter in model.named_parameters()}
+    with engine_passes(*tracked(loss)) as passes:
+        result = plain(answer(model, loss))
+    now = dict(model.named_parameters())
+    return {
+        "returned": result,
+        "passes": len(passes),
+        "graded": [name for name in held if name in now and plain(now[name].grad) != held[name]],
+        "flags": [name for name in flags if name in now and now[name].requires_grad != flags[name]],
+    }

@@ -1,0 +1,1 @@
+"""What runs answers to the exercises of lesson 02."""

@@ -1,0 +1,39 @@
+"""Running an answer to `backward_engine`."""
+
+from __future__ import annotations
+
+import torch
+
+from course_utils.checks.data import Answer, Array, Case, Observation, Other, plain, type_name
+from course_utils.checks.observers.lesson_02_how_backward_works.mappings import entries, is_dict
+from course_utils.checks.observers.passes import engine_passes
+from course_utils.checks.scenes.lesson_02_how_backward_works.graphs import SCENES
+from course_utils.graph.trace import nodes_behind
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    scene = SCENES[case.given["scene"]](case.given["seed"])
+    nodes = nodes_behind(scene.loss)
+    for position, leaf in enumerate(scene.leaves.values()):
+        if position % 2:  # some hold a gradient from before, some hold none
+            leaf.grad = torch.full_like(leaf, 7.0)
+    before = {name: plain(leaf.grad) for name, leaf in scene.leaves.items()}
+    with engine_passes(*nodes) as passes:
+        returned = answer(scene.loss)
+    name_of = {id(leaf): name for name, leaf in scene.leaves.items()}
+    items = entries(returned)
+    return {
+        "returned": Other("dict") if is_dict(returned) else plain(returned),
+        "gradients": {name_of[id(key)]: plain(value) for key, value in items if id(key) in name_of},
+        "recorded": [
+            name_of[id(key)]
+            for key, value in items
+            if id(key) in name_of and type(value) is torch.Tensor and value.requires_grad
+        ],
+        "strangers": [type_name(key) for key, _ in items if id(key) not in name_of],
+        "passes": len(passes),
+        "before": before,
+        "after": {name: plain(leaf.grad) for name, leaf in scene.leaves.items()},
+        "arrived": [Array.of(gradient) for gradient in scene.arrived[:5]],
+        "runs": len(scene.arrived),
+    }

@@ -1,0 +1,38 @@
+"""Running an answer to `parameter_gradients`."""
+
+from __future__ import annotations
+
+import torch
+
+from course_utils.checks.data import Answer, Case, Observation, plain
+from course_utils.checks.observers.lesson_02_how_backward_works.mappings import entries, is_dict
+from course_utils.checks.observers.passes import engine_passes
+from course_utils.checks.scenes.lesson_02_how_backward_works.parameter_gradients import two_branches
+from course_utils.checks.scenes.numbers import numbers
+from course_utils.graph.saved import saved
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    model, loss = two_branches(case.given["seed"])
+    parameters = dict(model.named_parameters())
+    for name in case.given["held"]:
+        parameters[name].grad = numbers(len(name), *parameters[name].shape)
+    before = {name: plain(parameter.grad) for name, parameter in parameters.items()}
+    values = {name: plain(parameter) for name, parameter in parameters.items()}
+    requiring = {name: parameter.requires_grad for name, parameter in parameters.items()}
+    training = model.training
+    with engine_passes(loss) as passes:
+        returned = answer(loss, model)
+    recorded = [name for name, value in entries(returned) if type(value) is torch.Tensor and value.requires_grad]
+    return {
+        "returned": plain(dict(entries(returned)) if is_dict(returned) else returned),
+        "recorded": recorded,
+        "passes": len(passes),
+        "kept": sum(entry.state == "held" for entry in saved(loss)),
+        "before": before,
+        "after": {name: plain(parameter.grad) for name, parameter in parameters.items()},
+        "moved": [name for name, parameter in parameters.items() if plain(parameter) != values[name]],
+        "unfrozen": [name for name, was in requiring.items() if parameters[name].requires_grad and not was],
+        "frozen": [name for name, was in requiring.items() if was and not parameters[name].requires_grad],
+        "mode": any(module.training != training for module in model.modules()),
+    }

@@ -1,0 +1,38 @@
+"""Running an answer to `frugal`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from course_utils.checks.data import Answer, Array, Case, Observation, plain
+from course_utils.checks.scenes.lesson_03_graph_freeing.frugal import stack
+from course_utils.graph.alive import PeakMemory
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    blocks, x = stack(case)
+    runs: list[int] = [0] * len(blocks)
+
+    def count(number: int) -> Callable[..., None]:
+        def hook(*given: Any) -> None:
+            runs[number] += 1
+
+        return hook
+
+    for number, block in enumerate(blocks):
+        block.register_forward_pre_hook(count(number))
+    before = Array.of(x)
+    direction = case.given["direction"].tensor()
+    tensors = [x, *blocks.parameters()]
+    with PeakMemory() as memory:
+        torch.manual_seed(case.given["seed"])
+        y = answer(blocks, x)
+        seen: Observation = {"returned": plain(y), "kept": memory.alive(), "attached": False, "gradients": None}
+        if type(y) is torch.Tensor and y.requires_grad and y.shape == x.shape and y.dtype == x.dtype:
+            seen["attached"] = True
+            y.backward(direction)
+            seen["gradients"] = [plain(tensor.grad) for tensor in tensors]
+    return {**seen, "peak": memory.peak, "runs": runs, "x": Array.of(x) == before}

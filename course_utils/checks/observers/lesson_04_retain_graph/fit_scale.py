@@ -1,0 +1,22 @@
+"""Running an answer to `fit_scale`."""
+
+from __future__ import annotations
+
+from course_utils.checks.data import Answer, Case, Observation, plain
+from course_utils.checks.observers.lesson_04_retain_graph.loops import Loop
+from course_utils.checks.observers.lesson_04_retain_graph.surroundings import Surroundings
+from course_utils.checks.scenes.lesson_04_retain_graph.fit_scale import scaled_classifier
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    model, log_scale, optimizer, batches = scaled_classifier(case)
+    watch = Loop(model, optimizer)
+    around = Surroundings(model, log_scale, optimizers=[optimizer], lists=[batches])
+    returned = answer(model, log_scale, optimizer, batches)
+    return {
+        "returned": plain(returned),
+        **watch.seen(),
+        "parameters": [plain(parameter) for parameter in model.parameters()],
+        "log_scale": plain(log_scale),
+        "left": around.changed(),
+    }

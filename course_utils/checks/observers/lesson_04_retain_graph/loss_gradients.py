@@ -1,0 +1,34 @@
+"""Running an answer to `loss_gradients`."""
+
+from __future__ import annotations
+
+from course_utils.checks.data import Answer, Case, Observation, plain
+from course_utils.checks.observers.lesson_04_retain_graph.returned import tensors_in
+from course_utils.checks.observers.lesson_04_retain_graph.surroundings import Surroundings
+from course_utils.checks.observers.passes import engine_passes
+from course_utils.checks.scenes.lesson_04_retain_graph.loss_gradients import trunk_and_losses
+from course_utils.checks.scenes.numbers import numbers
+from course_utils.graph.saved import saved
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    trunk, h, losses, others = trunk_and_losses(case)
+    parameters = list(trunk.parameters())
+    for number, parameter in enumerate([*parameters, *others]):
+        if number % 2:
+            parameter.grad = numbers(number, *parameter.shape)
+    held = [plain(parameter.grad) for parameter in (*parameters, *others)]
+    values = [plain(parameter) for parameter in (*parameters, *others)]
+    given = list(losses), list(parameters)
+    around = Surroundings(*losses, *parameters, *others, lists=given)
+    with engine_passes(*losses, h, *parameters) as passes:
+        returned = answer(*given)
+    return {
+        "returned": plain(returned),
+        "recorded": any(value.requires_grad for value in tensors_in(returned)),
+        "passes": len(passes),
+        "kept": saved(h).bytes,
+        "held": [plain(parameter.grad) for parameter in (*parameters, *others)] == held,
+        "moved": [plain(parameter) for parameter in (*parameters, *others)] != values,
+        "left": around.changed(),
+    }

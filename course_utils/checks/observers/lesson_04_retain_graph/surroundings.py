@@ -1,0 +1,41 @@
+"""What lesson 04's answers must leave as they found it, besides numbers and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import nn
+
+from course_utils.checks.observers.traces import changes, hook_counts
+
+Optimizers = Iterable[torch.optim.Optimizer]
+
+
+class Surroundings:
+    """Modes, flags, hooks and settings. Made before an answer runs, and asked afterwards."""
+
+    def __init__(self, *items: torch.Tensor | nn.Module, optimizers: Optimizers = (), lists: Iterable[Any] = ()):
+        self._modules = [module for item in items if isinstance(item, nn.Module) for module in item.modules()]
+        self._tensors = [item for item in items if isinstance(item, torch.Tensor)]
+        self._tensors += [parameter for module in self._modules for parameter in module.parameters(recurse=False)]
+        self._optimizers, self._lists = list(optimizers), list(lists)
+        self._before = self._facts()
+
+    def changed(self) -> list[str]:
+        """Name what is not as it was."""
+        return changes(self._before, self._facts())
+
+    def _facts(self) -> dict[str, Any]:
+        groups = [group for optimizer in self._optimizers for group in optimizer.param_groups]
+        hooked = (*self._tensors, *self._modules, *self._optimizers)
+        return {
+            "the grad mode": torch.is_grad_enabled(),
+            "a requires_grad flag": [tensor.requires_grad for tensor in self._tensors],
+            "a training mode": [module.training for module in self._modules],
+            "the number of hooks": [hook_counts(item) for item in hooked],
+            "an optimizer's settings": [{**group, "params": list(map(id, group["params"]))} for group in groups],
+            "a list that it was given": [list(map(id, given)) for given in self._lists],
+            "the random numbers to come": torch.get_rng_state().tolist(),
+        }

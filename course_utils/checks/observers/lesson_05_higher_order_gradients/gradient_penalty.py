@@ -1,0 +1,47 @@
+"""Running an answer to `gradient_penalty`."""
+
+from __future__ import annotations
+
+import torch
+
+from course_utils.checks.data import Answer, Case, Observation, plain
+from course_utils.checks.observers.lesson_05_higher_order_gradients.results import result_of, state
+from course_utils.checks.observers.lesson_05_higher_order_gradients.surroundings import changed, facts_about
+from course_utils.checks.scenes.lesson_05_higher_order_gradients.gradient_penalty import critic_of
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    critic = critic_of(case)
+    maker = torch.ones((), dtype=torch.float64, requires_grad=True)  # stands for the generator
+    real, fake, mix = (case.given[name].tensor() for name in ("real", "fake", "mix"))
+    made = fake * maker
+    tensors = {"real": real, "fake": made, "mix": mix}
+    parameters = list(critic.parameters())
+    parameters[0].grad = torch.full_like(parameters[0], 7.0)
+    before = [state(parameter) for parameter in parameters]
+    learning = [parameter for parameter in parameters if parameter.requires_grad]
+    calls: list[None] = []
+    critic.register_forward_pre_hook(lambda module, given: calls.append(None))
+    traced = facts_about(critic)
+    returned = answer(critic, real, made, mix)
+    left = changed(traced, critic)
+    seen: Observation = {
+        **result_of(returned),
+        "calls": len(calls),
+        "untouched": [state(parameter) for parameter in parameters] == before,
+        "left": left,
+        "maker": maker.grad is not None,
+        "changed": [name for name, tensor in tensors.items() if plain(tensor) != case.given[name]],
+        "requiring": [name for name in ("real", "mix") if tensors[name].requires_grad],
+        "held": [name for name, tensor in tensors.items() if tensor.is_leaf and tensor.grad is not None],
+        "gradients": None,
+    }
+    if seen["recorded"] and returned.numel() == 1:
+        try:
+            gradients = torch.autograd.grad(returned, [maker, *learning], torch.ones_like(returned), allow_unused=True)
+        except RuntimeError as error:
+            seen["gradients"] = str(error)
+        else:
+            seen["maker"] = seen["maker"] or gradients[0] is not None
+            seen["gradients"] = [plain(gradient) for gradient in gradients[1:]]
+    return seen

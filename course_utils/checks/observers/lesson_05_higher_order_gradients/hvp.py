@@ -1,0 +1,41 @@
+"""Running an answer to `hvp`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from course_utils.checks.data import Answer, Case, Observation
+from course_utils.checks.observers.lesson_05_higher_order_gradients.results import left_behind, point, result_of
+from course_utils.checks.observers.lesson_05_higher_order_gradients.surroundings import facts_about
+from course_utils.checks.observers.lesson_05_higher_order_gradients.watched import Watched
+from course_utils.checks.scenes.lesson_05_higher_order_gradients.hvp import scalar
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    x = point(case)
+    v = case.given["v"].tensor()
+    if v.dim() == 2:
+        v = v.mT.contiguous().mT
+    watched, before = Watched(scalar(case.given["function"])), facts_about(x=x, v=v)
+    with watched, _Largest() as largest:
+        returned = answer(watched, x, v)
+    left = left_behind({"x": x, "v": v}, case, before)
+    return {**result_of(returned), **watched.seen(), **left, "largest": largest.numel}
+
+
+class _Largest(TorchDispatchMode):
+    """The size of the largest tensor that was made in the body."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.numel = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        for tensor in result if isinstance(result, list | tuple) else (result,):
+            if isinstance(tensor, torch.Tensor):
+                self.numel = max(self.numel, tensor.numel())
+        return result

@@ -1,0 +1,54 @@
+"""A point to differentiate at, and what an answer returned and left there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from course_utils.checks.data import Case, Observation, Value, plain
+from course_utils.checks.observers.lesson_05_higher_order_gradients.surroundings import changed
+
+
+def point(case: Case) -> torch.Tensor:
+    """Return x, not contiguous where it is a matrix, as a leaf with an old gradient where the case asks for one."""
+    x = case.given["x"].tensor()
+    if x.dim() == 2:
+        x = x.mT.contiguous().mT
+    if case.given["requires_grad"]:
+        x.requires_grad_()
+        x.grad = torch.full_like(x, 7.0)
+    result: torch.Tensor = x
+    return result
+
+
+def result_of(returned: Any) -> Observation:
+    return {"returned": plain(returned), "recorded": recorded(returned)}
+
+
+def recorded(value: Any) -> bool:
+    return type(value) in (torch.Tensor, nn.Parameter) and value.requires_grad
+
+
+def left_behind(tensors: dict[str, torch.Tensor], case: Case, before: dict[str, Any]) -> Observation:
+    """Say what of the given tensors, and of `before`, is no longer as it was."""
+    right = case.given["requires_grad"]
+    held = {name: right and name == "x" for name in tensors}
+    return {
+        "changed": [name for name, tensor in tensors.items() if plain(tensor) != case.given[name]],
+        "requiring": [name for name, tensor in tensors.items() if tensor.requires_grad != held[name]],
+        "graded": [name for name, tensor in tensors.items() if not _grad_is(tensor, 7.0 if held[name] else None)],
+        "left": changed(before, None, **tensors),
+    }
+
+
+def _grad_is(tensor: torch.Tensor, number: float | None) -> bool:
+    if tensor.grad is None or number is None:
+        return tensor.grad is None and number is None
+    return bool((tensor.grad == number).all())
+
+
+def state(parameter: torch.Tensor) -> tuple[Value, Value, bool]:
+    """Return a parameter's numbers, its gradient, and whether it requires one."""
+    return plain(parameter), plain(parameter.grad), parameter.requires_grad

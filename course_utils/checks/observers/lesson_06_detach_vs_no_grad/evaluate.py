@@ -1,0 +1,75 @@
+"""Running an answer to `evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from course_utils.checks.data import Answer, Array, Case, Observation, plain
+from course_utils.checks.observers.lesson_06_detach_vs_no_grad.watching import flags, gradients_in, hooks_in, numbers_in
+from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.evaluate import BadBatch, Batches, evaluated
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    model, batches = evaluated(case)
+    modules = list(model.modules())
+    modes, before = [module.training for module in modules], (flags(model), gradients_in(model), numbers_in(model))
+    at_first: list[bool] | None = None
+    if case.given["bad"] is not None:  # what happens where nothing goes wrong
+        answer(model, nn.functional.cross_entropy, Batches(batches))
+        at_first = [module.training for module in modules]
+        for module, mode in zip(modules, modes, strict=True):
+            module.training = mode
+    buffers = [Array.of(buffer) for buffer in model.buffers()]
+    during: list[bool] = []
+    copies: list[bool] = []
+
+    def note(module: nn.Module, given: Any) -> None:
+        during.append(module.training)
+        copies.append(all(module is not mine for mine in modules))
+
+    for module in modules:  # the largest part runs first
+        module.register_forward_pre_hook(note)
+    runs: list[None] = []
+    model.body.register_forward_hook(lambda *given: runs.append(None))
+    raised = False
+    returned: object = None
+    hooks, random = hooks_in(model), torch.get_rng_state()
+    with torch.set_grad_enabled(case.given["gradients on"]), packs() as saved:
+        try:
+            returned = answer(model, nn.functional.cross_entropy, Batches(batches, case.given["bad"]))
+        except BadBatch:
+            raised = True
+        switches = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+    return {
+        "returned": plain(returned),
+        "raised": raised,
+        "saved": len(saved),
+        "in training": any(during),
+        "copied": any(copies),
+        "hooks": hooks_in(model) == hooks,
+        "random": torch.equal(torch.get_rng_state(), random),
+        "runs": len(runs),
+        "modes": [module.training for module in modules],
+        "modes at first": at_first,
+        "grad mode": switches == (case.given["gradients on"], False),
+        "model": (flags(model), gradients_in(model), numbers_in(model)) == before,
+        "buffers": [Array.of(buffer) for buffer in model.buffers()] == buffers,
+    }
+
+
+@contextmanager
+def packs() -> Iterator[list[None]]:
+    """Collect an entry for each tensor that is saved for a backward pass while the body runs."""
+    counted: list[None] = []
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        counted.append(None)
+        return tensor.detach()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        yield counted

@@ -1,0 +1,54 @@
+"""Running a step of one of two players."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from course_utils.checks.data import Answer, Observation, plain
+from course_utils.checks.observers.lesson_06_detach_vs_no_grad.watching import (
+    Runs,
+    flags,
+    gradients_in,
+    hooks_in,
+    modes_of,
+    numbers_in,
+)
+
+
+def played(
+    answer: Answer,
+    data: tuple[torch.Tensor, ...],
+    generator: nn.Sequential,
+    discriminator: nn.Sequential,
+    optimizer: Any,
+) -> Observation:
+    fakes, opinions = Runs(generator), Runs(discriminator)
+    before = flags(generator), flags(discriminator)
+    starts = numbers_in(generator), numbers_in(discriminator)
+    gradients = gradients_in(generator), gradients_in(discriminator)
+    modes, hooks = modes_of(generator, discriminator), hooks_in(generator, discriminator)
+    steps: list[None] = []
+    optimizer.register_step_post_hook(lambda *given: steps.append(None))
+    returned = answer(generator, discriminator, optimizer, *data)
+    seen = {
+        "returned": plain(returned),
+        "generator": numbers_in(generator),
+        "discriminator": numbers_in(discriminator),
+        "generator moved": numbers_in(generator) != starts[0],
+        "discriminator moved": numbers_in(discriminator) != starts[1],
+        "generator gradients": gradients_in(generator) == gradients[0],
+        "discriminator gradients": gradients_in(discriminator) == gradients[1],
+        "flags": [flags(generator), flags(discriminator)] == list(before),
+        "modes": modes_of(generator, discriminator) == modes,
+        "hooks": hooks_in(generator, discriminator) == hooks,
+        "fakes recorded": any(fakes.live),
+        "fakes": len(fakes.live),
+        "opinions": len(opinions.live),
+        "held": fakes.held() or opinions.held(),
+        "steps": len(steps),
+    }
+    del returned
+    return seen

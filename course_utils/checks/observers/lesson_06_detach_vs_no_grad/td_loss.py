@@ -1,0 +1,49 @@
+"""Running an answer to `td_loss`."""
+
+from __future__ import annotations
+
+import torch
+
+from course_utils.checks.data import Answer, Array, Case, Observation, plain
+from course_utils.checks.observers.lesson_06_detach_vs_no_grad.watching import (
+    Runs,
+    flags,
+    hooks_in,
+    is_result,
+    modes_of,
+    numbers_in,
+)
+from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.td_loss import q_networks
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    network, target_network = q_networks(case)
+    live, old = Runs(network), Runs(target_network)
+    names = ("states", "actions", "rewards", "next_states", "done")
+    batch = tuple(case.given[name].tensor() for name in names)
+    before = flags(network), flags(target_network), numbers_in(network), numbers_in(target_network)
+    modes, hooks = modes_of(network, target_network), hooks_in(network, target_network)
+    given = [Array.of(tensor) for tensor in batch]
+    loss = answer(network, target_network, batch, case.given["discount"])
+    seen: Observation = {
+        "returned": plain(loss),
+        "graph": is_result(loss),
+        "gradients": None,
+        "old gradients": None,
+        "recorded": any(old.live),
+        "runs": len(live.live),
+        "old runs": len(old.live),
+        "untouched": (flags(network), flags(target_network), numbers_in(network), numbers_in(target_network)) == before,
+        "modes": modes_of(network, target_network) == modes,
+        "hooks": hooks_in(network, target_network) == hooks,
+        "batch": [Array.of(tensor) for tensor in batch] == given,
+        "graded": any(p.grad is not None for p in (*network.parameters(), *target_network.parameters())),
+    }
+    if type(loss) is torch.Tensor and loss.requires_grad and loss.numel() == 1 and seen["untouched"]:
+        old_leaves = [parameter for parameter in target_network.parameters() if parameter.requires_grad]
+        every = [*network.parameters(), *old_leaves]
+        found = torch.autograd.grad(loss, every, torch.ones_like(loss), allow_unused=True)
+        half = len(every) - len(old_leaves)
+        seen["gradients"] = [plain(gradient) for gradient in found[:half]]
+        seen["old gradients"] = any(gradient is not None for gradient in found[half:])
+    return seen

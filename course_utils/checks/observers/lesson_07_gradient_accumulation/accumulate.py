@@ -1,0 +1,14 @@
+"""Running an answer to `accumulate`."""
+
+from __future__ import annotations
+
+from course_utils.checks.data import Answer, Case, Observation
+from course_utils.checks.observers.lesson_07_gradient_accumulation.watch import Watch
+from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import batches_of, classifier, stale
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    model = classifier(case.given["seed"])
+    stale(model, case)
+    watch = Watch(model, model.bend)
+    return watch.seen(answer(model, watch.batches(batches_of(case))))

@@ -1,0 +1,25 @@
+"""Running an answer to `clip_each_sample`."""
+
+from __future__ import annotations
+
+import torch
+
+from course_utils.checks.data import Answer, Case, Observation
+from course_utils.checks.observers.lesson_07_gradient_accumulation.watch import Watch
+from course_utils.checks.scenes.lesson_07_gradient_accumulation.clip_each_sample import Images, image_batch
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    model, images, targets = image_batch(case)
+    for parameter in model.parameters():
+        parameter.grad = torch.full_like(parameter, 0.25)
+    runs: list[None] = []
+    model.get_submodule("features").register_forward_pre_hook(lambda *given: runs.append(None))
+    watch = Watch(model, model)
+    watch.batches([(images, targets)])
+    Images.runs = 0
+    returned = answer(model, images, targets, case.given["max_norm"])
+    parts = returned.values() if type(returned) is dict else ()
+    attached = any(isinstance(part, torch.Tensor) and part.requires_grad for part in parts)
+    seen = watch.seen(returned)
+    return {**seen, "runs": max(len(runs), Images.runs), "attached": attached}

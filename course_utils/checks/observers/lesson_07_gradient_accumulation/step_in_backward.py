@@ -1,0 +1,79 @@
+"""Running an answer to `step_in_backward`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.autograd.graph import get_gradient_edge
+from torch.utils.hooks import RemovableHandle
+
+from course_utils.checks.data import Answer, Array, Case, Observation, Value, plain, type_name
+from course_utils.checks.observers.lesson_07_gradient_accumulation.watch import gradients
+from course_utils.checks.observers.traces import hooks_on, parts_of
+from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import batches_of
+from course_utils.checks.scenes.lesson_07_gradient_accumulation.step_in_backward import loss_of, tied
+from course_utils.graph.alive import Memory
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    """Two passes with the learner's hooks on, and a third after they were removed."""
+    model = tied(case)
+    before = {name: id(parameter) for name, parameter in model.named_parameters()}
+    flags = {name: parameter.requires_grad for name, parameter in model.named_parameters()}
+    live = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    memory, waiting, alive = Memory(), [0], [0]
+    counters = [parameter.register_post_accumulate_grad_hook(lambda p: _note(memory, p.grad)) for parameter in live]
+    random = torch.get_rng_state()
+    handles = answer(model, case.given["lr"])
+    modes = torch.is_grad_enabled() and torch.equal(random, torch.get_rng_state())
+    kinds, removable = _handles(handles)
+
+    def count(grads: Any) -> None:
+        waiting.append(sum(parameter.grad is not None for parameter in model.parameters()))
+        alive.append(memory.alive())
+
+    nodes = [get_gradient_edge(parameter).node for parameter in live]  # a parameter holds its node weakly
+    counters += [node.register_prehook(count) for node in nodes]
+    after: list[Observation] = []
+    for batch in batches_of(case)[:2]:
+        loss_of(model, batch).backward()
+        after.append({"gradients": gradients(model), "parameters": dict(_parameters(model))})
+    for counter in counters:
+        counter.remove()
+    same = {name: id(parameter) for name, parameter in model.named_parameters()} == before
+    for handle in removable:
+        handle.remove()
+    same = same and not hooks_on(*parts_of(model))
+    left = _parameters(model)
+    for parameter in model.parameters():
+        parameter.grad = None
+    spare = sum((parameter**2).sum() for parameter in model.spare.parameters())
+    (loss_of(model, batches_of(case)[2]) + spare).backward()
+    return {
+        "returned": kinds,
+        "waiting": max(waiting),
+        "alive": max(alive),
+        "modes": modes,
+        "passes": after,
+        "same": same and flags == {name: parameter.requires_grad for name, parameter in model.named_parameters()},
+        "moved": _parameters(model) != left,
+        "gradients": gradients(model),
+    }
+
+
+def _note(memory: Memory, gradient: torch.Tensor | None) -> None:
+    if gradient is not None:
+        memory.add(gradient)
+
+
+def _handles(handles: object) -> tuple[Value, list[RemovableHandle]]:
+    if type(handles) not in (list, tuple):
+        return plain(handles), []
+    items: list[Any] = list(handles)  # type: ignore[call-overload]
+    removable = [item for item in items if isinstance(item, RemovableHandle)]
+    return ["handle" if isinstance(item, RemovableHandle) else type_name(item) for item in items], removable
+
+
+def _parameters(model: torch.nn.Module) -> dict[str, Array]:
+    return {name: Array.of(parameter) for name, parameter in model.named_parameters()}

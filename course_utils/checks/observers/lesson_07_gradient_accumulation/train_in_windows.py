@@ -1,0 +1,21 @@
+"""Running an answer to `train_in_windows`."""
+
+from __future__ import annotations
+
+from course_utils.checks.data import Answer, Case, Observation
+from course_utils.checks.observers.lesson_07_gradient_accumulation.watch import Watch
+from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import (
+    batches_of,
+    classifier,
+    optimizer_of,
+    stale,
+)
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    model = classifier(case.given["seed"])
+    optimizer = optimizer_of(model, case)
+    stale(model, case)
+    watch = Watch(model, model.bend)
+    watch.step_of(optimizer)
+    return watch.seen(answer(model, optimizer, watch.batches(batches_of(case)), case.given["every"]))

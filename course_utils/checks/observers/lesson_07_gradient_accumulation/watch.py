@@ -1,0 +1,110 @@
+"""Watching loops over windows: what is read, run and stepped, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+from course_utils.checks.data import Array, Observation, Value, plain
+from course_utils.checks.observers.traces import hooks_on
+from course_utils.checks.scenes.batches import Batch
+from course_utils.graph.alive import Memory
+
+
+class Reader:
+    """Batches that can be read once, one after the other, and have no length: as from a file or a network."""
+
+    def __init__(self, batches: list[Batch]) -> None:
+        self.read = 0
+        self._left = iter(batches)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        batch = next(self._left)
+        self.read += 1
+        return batch
+
+
+def gradients(model: nn.Module) -> dict[str, Any]:
+    """Return what each parameter's .grad holds."""
+    return {name: plain(parameter.grad) for name, parameter in model.named_parameters()}
+
+
+def _ordinary(value: object) -> bool:
+    return type(value) is torch.Tensor and not torch._C._functorch.is_functorch_wrapped_tensor(value)
+
+
+class Watch:
+    """What happens to a model: each forward, each backward pass, each step, and saved numbers held in between."""
+
+    def __init__(self, model: nn.Module, inside: nn.Module) -> None:
+        self.model = model
+        self.forwards: list[int] = []
+        self.passes: set[int] = set()
+        self.steps: list[dict[str, Any]] = []
+        self.held = 0  # bytes of the hidden layer that were still held when the next forward or a step began
+        self.ahead = 0  # batches that were read and not yet used
+        self.reader: Reader | None = None
+        self._hidden = Memory()
+        self._given: list[tuple[torch.Tensor, Value]] = []
+        # Lambdas, because copying a model copies bound methods with all that they are bound to.
+        model.register_forward_pre_hook(lambda module, given: self._starts(given))
+        model.register_forward_hook(lambda module, given, result: self._made(result))
+        inside.register_forward_hook(lambda module, given, result: self._inside(result))
+        self._before = self._flags()
+
+    def step_of(self, optimizer: torch.optim.Optimizer) -> None:
+        """Watch the steps of an optimizer, too."""
+        optimizer.register_step_pre_hook(lambda *given: self._steps(optimizer))
+
+    def batches(self, batches: list[Batch]) -> list[Batch]:
+        """Watch whether batches stay as they are, and return them."""
+        self._given = [(tensor, plain(tensor)) for batch in batches for tensor in batch]
+        return batches
+
+    def seen(self, returned: object) -> Observation:
+        """Return all that was seen, with what the answer returned."""
+        return {
+            "returned": plain(returned),
+            "forwards": self.forwards,
+            "passes": len(self.passes),
+            "steps": self.steps,
+            "held": self.held,
+            "ahead": self.ahead,
+            "flags": self._flags() == self._before,
+            "inputs": all(plain(tensor) == was and not tensor.requires_grad for tensor, was in self._given),
+            "gradients": gradients(self.model),
+            "parameters": {name: Array.of(parameter) for name, parameter in self.model.named_parameters()},
+        }
+
+    def _inside(self, result: Any) -> None:
+        if _ordinary(result):
+            self._hidden.add(result)
+
+    def _starts(self, given: Any) -> None:
+        self.held = max(self.held, self._hidden.alive())
+        if self.reader is not None:
+            self.ahead = max(self.ahead, self.reader.read - len(self.forwards))
+        first = given[0] if given else None
+        self.forwards.append(len(first) if isinstance(first, torch.Tensor) and first.dim() else -1)
+
+    def _made(self, result: Any) -> None:
+        if _ordinary(result) and result.grad_fn is not None:
+            passes = self.passes
+            result.grad_fn.register_prehook(lambda grads: passes.add(torch._C._current_graph_task_id()))
+
+    def _steps(self, optimizer: torch.optim.Optimizer) -> None:
+        self.held = max(self.held, self._hidden.alive())
+        rate = float(optimizer.param_groups[0]["lr"])
+        self.steps.append({"gradients": gradients(self.model), "rate": rate, "after": len(self.forwards)})
+
+    def _flags(self) -> list[Any]:
+        parameters = [(name, id(item), item.requires_grad) for name, item in self.model.named_parameters()]
+        modules = [(module.training, hooks_on(module)) for module in self.model.modules()]
+        modes = [torch.is_grad_enabled(), torch.get_rng_state().tolist()]
+        return [parameters, modules, hooks_on(*self.model.parameters()), modes]

@@ -1,0 +1,56 @@
+"""Running an answer to `gradient_log`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from course_utils.checks.data import Answer, Case, Observation, plain
+from course_utils.checks.observers.lesson_08_intermediate_gradients.held import hold_gradients, still_held
+from course_utils.checks.observers.lesson_08_intermediate_gradients.state import changed, state
+from course_utils.checks.observers.traces import hooks_on
+from course_utils.checks.scenes.batches import Batches
+from course_utils.checks.scenes.lesson_08_intermediate_gradients.gradient_log import logged
+from course_utils.checks.scenes.lesson_08_intermediate_gradients.planned import Planned
+from course_utils.graph.alive import Graphs
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    model, batches = logged(case)
+    hold_gradients(model)
+    graphs = Graphs()
+    seen: dict[str, list[Any]] = {"hooks": [], "alive": [], "kept": [], "runs": []}
+    passes: set[int] = set()
+    last: list[torch.Tensor] = []
+
+    def own_hook(module: nn.Module, given: Any, result: Any) -> None:
+        seen["kept"] += [still_held(last.pop())] if last else []
+        seen["alive"].append(graphs.alive())
+        seen["runs"].append(module is model)
+        if isinstance(result, torch.Tensor):
+            graphs.add(result)
+
+    def loss_fn(output: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        seen["hooks"].append(hooks_on(*model.modules()))
+        if len(seen["hooks"]) == case.given["fails at"]:
+            raise Planned("the loss function fails here")
+        loss = nn.functional.mse_loss(output, targets)
+        last[:] = [loss]
+        if loss.grad_fn is not None:
+            loss.grad_fn.register_prehook(lambda grads: passes.add(torch._C._current_graph_task_id()))
+        return loss
+
+    model.register_forward_hook(own_hook)
+    before = state(model)
+    raised, returned = "", None
+    with torch.enable_grad():
+        try:
+            returned = answer(model, Batches(batches), loss_fn)
+        except Planned as error:
+            raised = str(error)
+        switched = not torch.is_grad_enabled()
+    observed = {"returned": plain(returned), "raised": raised, "changed": changed(before, model), "switched": switched}
+    kept = any(seen["kept"]) or any(still_held(loss) for loss in last)
+    return {**observed, **seen, "kept": kept, "runs": sum(seen["runs"]), "passes": len(passes)}

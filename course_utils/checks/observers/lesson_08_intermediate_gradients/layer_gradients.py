@@ -1,0 +1,49 @@
+"""Running an answer to `layer_gradients`."""
+
+from __future__ import annotations
+
+import torch
+
+from course_utils.checks.data import Answer, Array, Case, Observation, plain
+from course_utils.checks.observers.lesson_08_intermediate_gradients.held import hold_gradients, still_held
+from course_utils.checks.observers.lesson_08_intermediate_gradients.state import changed, state
+from course_utils.checks.scenes.lesson_08_intermediate_gradients.layer_gradients import layered, weighed
+from course_utils.checks.scenes.lesson_08_intermediate_gradients.planned import Planned
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    model, x = layered(case)
+    hold_gradients(model)
+    runs: list[bool] = []
+    model.register_forward_hook(lambda module, given, result: runs.append(module is model))
+    losses: list[torch.Tensor | None] = []
+    passes: set[int] = set()
+
+    def loss_fn(output: torch.Tensor) -> torch.Tensor:
+        losses.append(None)
+        if case.given["fails"]:
+            raise Planned("the loss function fails here")
+        losses[-1] = loss = weighed(output)
+        if loss.grad_fn is not None:
+            loss.grad_fn.register_prehook(lambda grads: passes.add(torch._C._current_graph_task_id()))
+        return loss
+
+    before, values = state(model), Array.of(x)
+    raised, returned = "", None
+    with torch.enable_grad():
+        try:
+            returned = answer(model, list(case.given["names"]), x, loss_fn)
+        except Planned as error:
+            raised = str(error)
+        switched = not torch.is_grad_enabled()
+    return {
+        "returned": plain(returned),
+        "raised": raised,
+        "forward runs": sum(runs),
+        "loss runs": len(losses),
+        "kept": any(still_held(loss) for loss in losses),
+        "passes": len(passes),
+        "changed": changed(before, model),
+        "x": Array.of(x) == values and not x.requires_grad and x.grad is None,
+        "switched": switched,
+    }

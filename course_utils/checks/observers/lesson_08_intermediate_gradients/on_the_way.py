@@ -1,0 +1,38 @@
+"""Running a function that changes gradients on their way back."""
+
+from __future__ import annotations
+
+import torch
+
+from course_utils.checks.data import Answer, Array, Case, Observation, Value, plain
+
+
+def on_the_way(answer: Answer, case: Case) -> Observation:
+    """Watch a function that only changes the gradient on its way back through it."""
+    source = case.given["x"].tensor().t().requires_grad_(case.given["requires_grad"])
+    x = source if case.given["leaf"] else source.sin()
+    values, version = Array.of(x), x._version
+    other = torch.ones(x.shape, dtype=x.dtype, requires_grad=True)
+    neighbour = other * 1
+    with torch.set_grad_enabled(not case.given["no_grad"]):
+        y = answer(x)
+        switched = torch.is_grad_enabled() == case.given["no_grad"]
+    seen: Observation = {
+        **{"returned": plain(y), "recorded": type(y) is torch.Tensor and y.requires_grad, "through": None},
+        **{"beside": None, "both": None, "twice": None, "neighbour": None},
+    }
+    if seen["recorded"] and y.shape == x.shape and y.dtype == x.dtype and source.requires_grad:
+        down, beside = case.given["down"].tensor(), case.given["beside"].tensor()
+        seen["through"] = [_arriving((y * by).sum(), source) for by in (down, 0 * down, 0.001 * down)]
+        seen["beside"] = _arriving((x.cos() * beside).sum(), source)
+        seen["both"] = _arriving((y * down).sum() + (x.cos() * beside).sum(), source)
+        seen["twice"] = _arriving((y * down).sum() + (y * beside).sum(), source)
+        # The node of a sum hands one tensor to both sides; the neighbour's side is the later one to use it.
+        added = ((y + neighbour) * down).sum()
+        seen["neighbour"] = plain(torch.autograd.grad(added, (other, source), retain_graph=True, allow_unused=True)[0])
+    after = {"changed": Array.of(x) != values or x._version != version, "held": plain(source.grad)}
+    return {**seen, **after, "required": source.requires_grad, "retains": x.retains_grad, "switched": switched}
+
+
+def _arriving(loss: torch.Tensor, source: torch.Tensor) -> Value:
+    return plain(torch.autograd.grad(loss, source, retain_graph=True, allow_unused=True)[0])

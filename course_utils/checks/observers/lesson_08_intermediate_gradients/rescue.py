@@ -1,0 +1,54 @@
+"""Running an answer to `rescue`."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from course_utils.checks.data import Answer, Case, Observation
+from course_utils.checks.observers.lesson_08_intermediate_gradients.state import changed, state
+from course_utils.checks.scenes.lesson_08_intermediate_gradients.rescue import stacked
+from course_utils.checks.scenes.numbers import numbers
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    model, x = stacked(case)
+    layers, before = list(model), state(model)
+    parts: list[tuple[str, bool]] = [(str(layer), layer.training) for layer in layers]
+    answer(model)
+    # Numbers in parameters are what the answer is to change.
+    found = changed(before, model, but="numbers")
+    kept = len(model) == len(layers) and all(now is was for now, was in zip(model, layers, strict=True))
+    kept = kept and [(str(layer), layer.training) for layer in model] == parts
+    seen: Observation = {"changed": found, "kept": kept, "outputs": [], "gradients": [], "ranks": []}
+    if not kept or any("which tensor" in what for what in found):
+        return seen
+    outputs = []
+    h = x
+    for layer in layers[:-1]:
+        h = layer(h)
+        if not isinstance(layer, nn.Linear):
+            outputs.append(h)
+    score = (layers[-1](h) * numbers(case.given["seed"] + 2, 20, 2)).sum()
+    if not score.requires_grad:
+        return seen
+    gradients = torch.autograd.grad(score, outputs, allow_unused=True, materialize_grads=True)
+    weights = [layer.weight.detach() for layer in layers if isinstance(layer, nn.Linear)]
+    return {
+        **seen,
+        "outputs": [_rms(output) for output in outputs],
+        "gradients": [_rms(gradient) * gradient.shape[1] ** 0.5 for gradient in gradients],
+        "ranks": [_varied(weight.double()) for weight in weights[:-1]],
+        "spread": [_rms(output - output.mean(0)) for output in outputs],
+    }
+
+
+def _varied(weight: torch.Tensor) -> bool:
+    """Return whether a layer's units all do something, and different things."""
+    sizes = weight.norm(dim=1, keepdim=True)
+    alike = (weight / sizes) @ (weight / sizes).T - torch.eye(len(weight), dtype=weight.dtype)
+    return bool(torch.linalg.matrix_rank(weight) == min(weight.shape)) and bool(alike.max() < 0.99)
+
+
+def _rms(tensor: torch.Tensor) -> float:
+    return float(tensor.detach().double().square().mean().sqrt())

@@ -1,0 +1,53 @@
+"""Running an answer to `checkup`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from course_utils.checks.data import Answer, Case, Observation, plain, type_name
+from course_utils.checks.observers.lesson_09_practical_checklist.watched import flags_of, session_changes
+from course_utils.checks.observers.traces import hooks_on, parts_of
+from course_utils.checks.scenes.lesson_09_practical_checklist.checkup import patient
+
+
+class Broken(RuntimeError):
+    """A step that raises."""
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    model, optimizer, step = patient(case)
+    calls: list[None] = []
+    before = flags_of([model])
+
+    def counted() -> None:
+        calls.append(None)
+        step()
+        if case.given["raises"]:
+            raise Broken("this step fails at its end")
+
+    raised = False
+    returned: Any = None
+    try:
+        returned = answer(model, optimizer, counted)
+    except Broken:
+        raised = True
+    if type(returned) is dict:
+        returned = {key: _names(value) if isinstance(key, str) else value for key, value in returned.items()}
+    return {
+        "returned": plain(returned),
+        "raised": raised,
+        "calls": len(calls),
+        "hooks": hooks_on(*parts_of(model), optimizer),
+        "parameters": {name: plain(it) for name, it in model.named_parameters()},
+        "gradients": {name: plain(it.grad) for name, it in model.named_parameters()},
+        "flags": flags_of([model]) == before,
+        "training": all(part.training for part in model.modules()),
+        "session": session_changes(),
+    }
+
+
+def _names(value: object) -> Any:
+    """Return a set as a list: sets do not cross."""
+    if type(value) in (set, frozenset):
+        return sorted((item if type(item) is str else type_name(item)) for item in value)  # type: ignore[attr-defined]
+    return value

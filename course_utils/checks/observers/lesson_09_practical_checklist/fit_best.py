@@ -1,0 +1,32 @@
+"""Running an answer to `fit_best`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from course_utils.checks.data import Answer, Case, Observation, plain
+from course_utils.checks.observers.lesson_09_practical_checklist.watched import Batches, watched
+from course_utils.checks.scenes.lesson_09_practical_checklist.fit_best import warm_network
+from course_utils.checks.scenes.lesson_09_practical_checklist.training import regression, sgd
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    model, batches = warm_network(case), Batches(regression(case))
+    validation = (case.given["inputs"].tensor(), case.given["targets"].tensor())
+    optimizer = sgd(model)
+    kept: list[Any] = []
+
+    def run() -> Any:
+        kept.append(answer(model, optimizer, batches, validation, case.given["epochs"]))
+        return kept[0]
+
+    seen = watched(run, [model], [*batches, validation], optimizer)
+    own = {tensor.untyped_storage().data_ptr() for tensor in model.state_dict().values()}
+    state = kept[0][0] if isinstance(kept[0], tuple | list) and kept[0] else None
+    tensors = [it for it in state.values() if isinstance(it, torch.Tensor)] if isinstance(state, dict) else []
+    # An OrderedDict is a good answer as well, and only a plain dict crosses.
+    plain_state = plain({str(key): value for key, value in state.items()}) if isinstance(state, dict) else plain(state)
+    shared = any(tensor.untyped_storage().data_ptr() in own for tensor in tensors if type(tensor) is torch.Tensor)
+    return {**seen, "state": plain_state, "shared": shared}

@@ -1,0 +1,13 @@
+"""Running an answer to `fit_classes`."""
+
+from __future__ import annotations
+
+from course_utils.checks.data import Answer, Case, Observation
+from course_utils.checks.observers.lesson_09_practical_checklist.watched import Batches, watched
+from course_utils.checks.scenes.lesson_09_practical_checklist.training import classes, network, sgd
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    model, batches = network(case, case.given["scale"]), Batches(classes(case))
+    optimizer = sgd(model, case.given["rate"])
+    return watched(lambda: answer(model, optimizer, batches), [model], batches, optimizer)

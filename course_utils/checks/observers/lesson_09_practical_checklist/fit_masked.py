@@ -1,0 +1,14 @@
+"""Running an answer to `fit_masked`."""
+
+from __future__ import annotations
+
+from course_utils.checks.data import Answer, Case, Observation
+from course_utils.checks.observers.lesson_09_practical_checklist.watched import Batches, watched
+from course_utils.checks.scenes.lesson_09_practical_checklist.fit_masked import Masked, masked
+from course_utils.checks.scenes.lesson_09_practical_checklist.training import sgd
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    model, batches = Masked(case.given["seed"]), Batches(masked(case))
+    optimizer = sgd(model)
+    return watched(lambda: answer(model, optimizer, batches, case.given["limit"]), [model], batches, optimizer)

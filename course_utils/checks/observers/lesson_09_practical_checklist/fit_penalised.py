@@ -1,0 +1,13 @@
+"""Running an answer to `fit_penalised`."""
+
+from __future__ import annotations
+
+from course_utils.checks.data import Answer, Case, Observation
+from course_utils.checks.observers.lesson_09_practical_checklist.watched import Batches, watched
+from course_utils.checks.scenes.lesson_09_practical_checklist.training import network, regression, sgd
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    model, batches = network(case), Batches(regression(case))
+    optimizer = sgd(model)
+    return watched(lambda: answer(model, optimizer, batches, case.given["weight"]), [model], batches, optimizer)

@@ -1,0 +1,50 @@
+"""Running an answer to `make_model`."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from course_utils.checks.data import Answer, Case, Observation, Value, plain
+from course_utils.checks.scenes.lesson_09_practical_checklist.training import double
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    sizes, mean = case.given["sizes"], case.given["mean"].tensor()
+    inputs = double(case.given["seed"] + 3, 6, sizes[0]).float()
+    model = answer(list(sizes), mean.clone())
+    if not isinstance(model, nn.Module):
+        return {"returned": plain(model), "module": False}
+    seen: Observation = {
+        "returned": None,
+        "module": True,
+        "parameters": {name: plain(it.detach()) for name, it in model.named_parameters()},
+        "frozen": [name for name, it in model.named_parameters() if not it.requires_grad],
+        "buffers": {name: plain(it) for name, it in model.named_buffers()},
+    }
+    output = model(inputs.to(next((it.dtype for it in model.parameters()), torch.float32)))
+    seen["output"] = plain(output)
+    if isinstance(output, torch.Tensor) and output.requires_grad:
+        output.pow(2).sum().backward()
+    seen["without gradient"] = [name for name, it in model.named_parameters() if it.grad is None]
+    other = answer(list(sizes), mean + 1)
+    seen["shared"] = isinstance(other, nn.Module) and _share(other, model)
+    seen["copied"] = _loaded(other, model, inputs) if isinstance(other, nn.Module) else plain(other)
+    try:
+        seen["moved"] = plain(model.double()(inputs.double()))
+    except RuntimeError:  # parts that did not move meet parts that did
+        seen["moved"] = None
+    return seen
+
+
+def _share(other: nn.Module, model: nn.Module) -> bool:
+    """Return whether two models have a parameter in common."""
+    return bool({id(it) for it in other.parameters()} & {id(it) for it in model.parameters()})
+
+
+def _loaded(other: nn.Module, model: nn.Module, inputs: torch.Tensor) -> Value:
+    try:
+        other.load_state_dict(model.state_dict())
+    except RuntimeError:
+        return None
+    return plain(other(inputs))

@@ -1,0 +1,120 @@
+"""Watching a training loop, and what it must leave alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from course_utils.checks.data import Array, Observation, plain
+from course_utils.checks.observers.passes import engine_passes
+from course_utils.checks.observers.traces import hooks_on, parts_of
+from course_utils.checks.scenes.lesson_09_practical_checklist.training import Batch, Optimizer
+from course_utils.graph.alive import Graphs
+from course_utils.graph.saved import saved
+
+
+class Batches:
+    """Batches for one loop after the other, as a DataLoader has them: no list, no indexing."""
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self.all = list(batches)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return iter(self.all)
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+
+def watched(
+    run: Callable[[], Any], modules: Iterable[nn.Module], batches: Iterable[Batch], optimizer: Optimizer | None = None
+) -> Observation:
+    """Run a loop. Return what came back, what became of the modules, and what was seen at every forward and step."""
+    modules = list(modules)
+    settings = settings_of(optimizer)
+    flags = flags_of(modules)
+    graphs = Graphs()
+    runs: list[dict[str, Any]] = []
+    steps: list[dict[str, Any]] = []
+
+    def forward(module: nn.Module, given: Any, result: Any) -> None:
+        if isinstance(result, torch.Tensor):
+            graphs.add(result)
+            training = all(part.training for part in module.modules())
+            runs.append({"training": training, "recorded": result.requires_grad, "shape": list(result.shape)})
+
+    latest: list[torch.Tensor] = []  # from the last recorded operation of a module until the next step
+
+    def remember(module: nn.Module, given: Any, result: Any) -> None:
+        if isinstance(result, torch.Tensor) and result.requires_grad:
+            latest[:] = [result]
+
+    def step(*given: Any) -> None:
+        rates = [group["lr"] for group in given[0].param_groups]
+        held = any(entry.state == "held" for entry in saved(*latest))
+        latest.clear()
+        steps.append({"rate": plain(rates[0]), "held": held})
+
+    handles = [module.register_forward_hook(forward) for module in modules]
+    handles += [part.register_forward_hook(remember) for module in modules for part in module.modules()]
+    # Where the loop makes its own optimizer, all optimizers are watched.
+    on_step = register_optimizer_step_pre_hook if optimizer is None else optimizer.register_step_pre_hook
+    handles.append(on_step(step))
+    data = [tensor for batch in batches for tensor in batch]
+    before = [Array.of(tensor) for tensor in data]
+    trainable = [it for module in modules for it in module.parameters() if it.requires_grad]
+    try:
+        with engine_passes(*trainable) as passes:
+            returned = run()
+            session = session_changes()
+    finally:
+        for handle in handles:
+            handle.remove()
+        latest.clear()
+    return {
+        "returned": plain(returned),
+        "graphs": graphs.alive(),
+        "passes": len(passes),
+        "runs": runs,
+        "steps": steps,
+        "same data": [Array.of(tensor) for tensor in data] == before,
+        "parameters": [_named(module.named_parameters()) for module in modules],
+        "buffers": [_named(module.named_buffers()) for module in modules],
+        "training": [part.training for module in modules for part in module.modules()],
+        "hooks": hooks_on(*parts_of(*modules), ours=(forward, remember)),  # a copy carries ours
+        "session": session,
+        "flags": [mine == it for mine, it in zip(flags_of(modules), flags, strict=True)],
+        "settings": settings_of(optimizer) == settings,
+        "rate": plain(optimizer.param_groups[0]["lr"]) if optimizer is not None else None,
+    }
+
+
+def session_changes() -> list[str]:
+    """Name the settings of PyTorch that are not as a check begins with them."""
+    odd = {
+        "the gradient mode is off": not torch.is_grad_enabled(),
+        "anomaly mode is on": torch.is_anomaly_enabled(),
+        "the default dtype is another": torch.get_default_dtype() is not torch.float32,
+    }
+    return [text for text, is_odd in odd.items() if is_odd]
+
+
+def flags_of(modules: Iterable[nn.Module]) -> list[dict[str, bool]]:
+    """Return which parameters require a gradient, by name, for each module."""
+    return [{name: it.requires_grad for name, it in module.named_parameters()} for module in modules]
+
+
+def settings_of(optimizer: Optimizer | None) -> list[Any]:
+    """Return what an optimizer holds and how it steps. The rate is left out: a scheduler may change it."""
+    return [
+        {key: [id(it) for it in value] if key == "params" else value for key, value in group.items() if key != "lr"}
+        for group in (optimizer.param_groups if optimizer is not None else ())
+    ]
+
+
+def _named(tensors: Iterable[tuple[str, torch.Tensor]]) -> dict[str, Any]:
+    return {name: plain(tensor) for name, tensor in tensors}

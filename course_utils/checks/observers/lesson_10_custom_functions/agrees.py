@@ -1,0 +1,44 @@
+"""Running an answer to `agrees`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from course_utils.checks.data import Answer, Case, Observation, plain
+from course_utils.checks.observers.lesson_10_custom_functions.surroundings import Surroundings
+from course_utils.checks.scenes.lesson_10_custom_functions.agrees import FUNCTIONS
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    function, x = FUNCTIONS[case.given["function"]], case.given["x"].tensor()
+    if case.given["transposed"]:
+        x = x.t().contiguous().t()
+    around = Surroundings({"x": x}, may_draw=True)
+    with _library_calls() as calls:
+        returned = answer(function, x)
+    return {"returned": plain(returned), "changed": around.changed(), "calls": len(calls)}
+
+
+@contextmanager
+def _library_calls() -> Iterator[list[str]]:
+    """Collect calls of PyTorch's own gradcheck while the body runs, however it was imported."""
+    calls: list[str] = []
+    names: dict[str, Any] = torch.autograd.gradcheck.__globals__
+    own = {name: names[name] for name in ("_check_inputs", "_get_numerical_jacobian")}
+
+    def counted(name: str) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            calls.append(name)
+            return own[name](*args, **options)
+
+        return call
+
+    names.update({name: counted(name) for name in own})
+    try:
+        yield calls
+    finally:
+        names.update(own)

@@ -1,0 +1,29 @@
+"""Running an answer to `log_cosh`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from course_utils.checks.data import Answer, Case, Observation, plain
+from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, on_ctx, operations
+from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    x, direction = case.given["x"].tensor().requires_grad_(), case.given["direction"].tensor()
+    around = Surroundings({"x": x, INCOMING: direction})
+    y = answer(x)
+    seen: Observation = {"returned": plain(y), "attached": attached(y, x)}
+    if seen["attached"]:
+        seen["operations"] = operations(y, x)
+        torch.autograd.grad(y, x, direction, retain_graph=True, allow_unused=True)
+        seen["attribute"] = on_ctx(y)
+        derivatives: list[Any] = []
+        while attached(y, x) and len(derivatives) < 3:
+            (y,) = torch.autograd.grad(y, x, direction, create_graph=True, allow_unused=True)
+            derivatives.append(plain(y))
+        seen["derivatives"] = derivatives
+        seen["changed"] = around.changed()
+    return seen

@@ -1,0 +1,58 @@
+"""Running an answer to `seeded_dropout`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+from torch.autograd.function import FunctionCtx
+
+from course_utils.checks.data import Answer, Case, Observation, plain
+from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, operations
+from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings
+from course_utils.graph import saved
+from course_utils.graph.alive import Memory, PeakMemory
+
+
+def bytes_on_ctx(total: torch.Tensor) -> int:
+    """Return about how many bytes hang on ctx in numbers, texts and containers, for a sum of a Function's result."""
+    node = total.grad_fn.next_functions[0][0] if total.grad_fn is not None else None
+    return _size(list(vars(node).values())) if isinstance(node, FunctionCtx) else 0
+
+
+def _size(value: Any) -> int:
+    total, rest = 0, [value]
+    for item in rest:
+        total += sys.getsizeof(item) if type(item) in (bytes, bytearray, int, float, str, list, tuple) else 0
+        if type(item) in (list, tuple, set):
+            rest += item
+        elif type(item) is dict:
+            rest += [*item, *item.values()]
+        if len(rest) > 10_000:
+            break
+    return total
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    base, direction = case.given["x"].tensor().requires_grad_(), case.given["direction"].tensor()
+    p, seed, memory = case.given["p"], case.given["seed"], Memory()
+    x = base + 0
+    around = Surroundings({"x": x, INCOMING: direction}, may_draw=True)
+    memory.add(x)
+    state = torch.get_rng_state()
+    with PeakMemory() as made:
+        y = answer(x, p, seed)
+        seen: Observation = {"returned": plain(y), "attached": attached(y, x), "again": plain(answer(x, p, seed))}
+        seen["others"] = [plain(answer(x, p, seed + more)) for more in (1, 2, 1024)]
+    answer(x[:3], p / 2, seed)  # a call of its own, that must not disturb the passes through the first
+    if seen["attached"]:
+        seen["operations"] = operations(y, x)
+        passes = [torch.autograd.grad(y, base, direction, retain_graph=True, allow_unused=True) for _ in range(2)]
+        seen["gradients"] = [plain(gradient) for (gradient,) in passes]
+        seen["changed"] = around.changed()
+        total = y.sum()  # it keeps the graph, and not the result
+        del x, y, passes, around
+        seen["kept"] = max(made.alive(), saved.saved(total).bytes) + memory.alive() + bytes_on_ctx(total)
+    seen["generator"] = bool(torch.equal(torch.get_rng_state(), state))
+    return seen

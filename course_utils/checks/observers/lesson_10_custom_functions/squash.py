@@ -1,0 +1,48 @@
+"""Running an answer to `squash`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from course_utils.checks.data import Answer, Case, Observation, plain
+from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, on_ctx, operations
+from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings
+from course_utils.graph.alive import Memory, PeakMemory
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    base, direction, memory = case.given["x"].tensor().requires_grad_(), case.given["direction"].tensor(), Memory()
+    x = base + 0
+    if case.given["transposed"]:
+        x = x.t()
+    around = Surroundings({"x": x, INCOMING: direction})
+    answer(direction)  # plain data: it stays plain
+    memory.add(x)
+    with PeakMemory() as made:
+        y = answer(x)
+    seen: Observation = {"returned": plain(y), "attached": attached(y, x)}
+    if seen["attached"]:
+        seen["operations"] = operations(y, x)
+        gradient, second = _two_derivatives(answer(x), x, direction)
+        seen |= {"gradient": gradient, "second": second}
+        torch.autograd.grad(answer(x), x, direction, allow_unused=True)
+        seen["changed"] = around.changed()
+        del x, around
+        own = y.untyped_storage().nbytes() if seen["operations"] else 0
+        seen["kept"] = max(0, made.alive() - own) + memory.alive()
+        torch.autograd.grad(y, base, direction, allow_unused=True)
+        seen["attribute"] = on_ctx(y)
+    return seen
+
+
+def _two_derivatives(y: Any, x: torch.Tensor, direction: torch.Tensor) -> list[Any]:
+    """Return the gradient of y and that of the gradient, as plain data."""
+    if not attached(y, x):
+        return [None, None]
+    (first,) = torch.autograd.grad(y, x, direction, create_graph=True, allow_unused=True)
+    if not attached(first, x):
+        return [plain(first), None]
+    (second,) = torch.autograd.grad(first, x, direction, allow_unused=True)
+    return [plain(first), plain(second)]

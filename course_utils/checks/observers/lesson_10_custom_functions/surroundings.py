@@ -1,0 +1,37 @@
+"""What a custom Function must leave alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from course_utils.checks.data import Array
+from course_utils.checks.observers.traces import changes, hook_counts
+
+
+def _all_of(tensor: torch.Tensor) -> list[Any]:
+    marks = [tensor.requires_grad, tensor.retains_grad, tensor.is_leaf and tensor.grad is not None]
+    return [Array.of(tensor), *marks, hook_counts(tensor)]
+
+
+class Surroundings:
+    """What an answer has to leave as it was: modes, PyTorch's random numbers, and the tensors that are not its own."""
+
+    def __init__(self, tensors: dict[str, torch.Tensor], may_draw: bool = False) -> None:
+        self._tensors, self._may_draw = tensors, may_draw
+        self._before = self._state()
+
+    def changed(self) -> list[str]:
+        """Name what is not as it was."""
+        return changes(self._before, self._state())
+
+    def _state(self) -> dict[str, Any]:
+        state: dict[str, Any] = {name: _all_of(tensor) for name, tensor in self._tensors.items()}
+        state["the grad mode"] = torch.is_grad_enabled()
+        if not self._may_draw:
+            state["PyTorch's random generator"] = Array.of(torch.get_rng_state())
+        return state
+
+
+INCOMING = "the incoming gradient"

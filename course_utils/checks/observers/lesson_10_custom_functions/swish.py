@@ -1,0 +1,48 @@
+"""Running an answer to `swish`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from course_utils.checks.data import Answer, Case, Observation, plain
+from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, on_ctx, operations
+from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings
+from course_utils.graph.alive import Memory
+
+
+def after_a_write(written: torch.Tensor, result: Any, wanted: list[torch.Tensor], direction: torch.Tensor) -> Any:
+    """Write to an input of a result that is there already. Return its gradients all the same, or "raised"."""
+    if not attached(result, direction):
+        return []
+    written.detach().add_(1)
+    try:
+        return [plain(each) for each in torch.autograd.grad(result, wanted, direction, allow_unused=True)]
+    except RuntimeError:
+        return "raised"
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    base, beta = case.given["x"].tensor().requires_grad_(), case.given["beta"].tensor()
+    beta.requires_grad_(case.given["learned"])
+    direction, memory = case.given["direction"].tensor(), Memory()
+    x = base + 0
+    around = Surroundings({"x": x, "beta": beta, INCOMING: direction})
+    memory.add(x)
+    y = answer(x, beta)
+    seen: Observation = {"returned": plain(y), "attached": attached(y, x)}
+    if seen["attached"]:
+        seen["operations"] = operations(y, x, beta)
+        wanted = [base, beta] if case.given["learned"] else [base]
+        gradients = torch.autograd.grad(y, wanted, direction, allow_unused=True)
+        seen["gradients"] = [plain(gradient) for gradient in gradients]
+        seen["attribute"] = on_ctx(y)
+        seen["changed"] = around.changed()
+        del x, around
+        seen["kept"] = memory.alive()
+        seen["written"] = []
+        for n in (0, 1):
+            given = (base + 0, beta + 0)
+            seen["written"].append(after_a_write(given[n], answer(*given), wanted, direction))
+    return seen

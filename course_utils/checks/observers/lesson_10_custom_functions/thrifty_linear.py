@@ -1,0 +1,57 @@
+"""Running an answer to `thrifty_linear`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from course_utils.checks.data import Answer, Case, Observation, plain
+from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, on_ctx, operations
+from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings
+from course_utils.graph.alive import Memory, PeakMemory
+
+
+def observe(answer: Answer, case: Case) -> Observation:
+    wanted = case.given["wanted"]
+    leaves: dict[str, torch.Tensor] = {
+        name: case.given[name].tensor() for name in ("x", "weight", "bias") if name in case.given
+    }
+    for name, leaf in leaves.items():
+        leaf.requires_grad_(name in wanted)
+    x, weight, memory = leaves["x"] + 0, leaves["weight"] + 0, {"x": Memory(), "weight": Memory()}
+    memory["x"].add(x)
+    memory["weight"].add(weight)
+    direction = case.given["direction"].tensor().expand(*x.shape[:-1], len(weight))
+    around = Surroundings({**leaves, INCOMING: direction})
+    with Products() as forward:
+        y = answer(x, weight, leaves.get("bias"))
+    seen: Observation = {"returned": plain(y), "attached": attached(y, direction), "forward": forward.count}
+    if seen["attached"]:
+        given = (x, weight, leaves["bias"]) if "bias" in leaves else (x, weight)
+        seen["operations"] = operations(y, *given)
+        seen["attribute"] = on_ctx(y)
+        del given, x, weight
+        seen["copied"] = max(0, forward.alive() - y.untyped_storage().nbytes())
+        seen["kept"] = [name for name, watched in memory.items() if watched.alive()]
+        with Products() as backward:
+            gradients = torch.autograd.grad(y, [leaves[name] for name in wanted], direction, allow_unused=True)
+        seen["gradients"] = [plain(gradient) for gradient in gradients]
+        seen["backward"] = backward.count
+        seen["held"] = [name for name, watched in memory.items() if watched.alive()]
+        seen["changed"] = around.changed()
+    return seen
+
+
+class Products(PeakMemory):
+    """Counts matrix products, however they are written, besides the memory of what is made."""
+
+    NAMES = ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "linear", "matmul", "addr", "dot")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += function.overloadpacket.__name__ in self.NAMES
+        return super().__torch_dispatch__(function, types, args, kwargs)

@@ -1,0 +1,1 @@
+"""What answers to the exercises of lesson 00 are tried on."""

@@ -1,0 +1,38 @@
+"""What an answer to `used_outputs` is tried on."""
+
+from __future__ import annotations
+
+import torch
+
+from course_utils.checks.data import Case
+from course_utils.checks.scenes.lesson_01_graph_structure.graphs import tracked_numbers
+
+
+def outputs_of(case: Case) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
+    """Return the tensor of a case, and all outputs of the operation that is asked about."""
+    x = tracked_numbers(7)
+    parts = torch.split(x, case.given["sizes"]) if "sizes" in case.given else x.unbind()
+    uses = [parts[i].sum() for i in case.given["used"]]
+    tensor: torch.Tensor
+    match case.given["how"]:
+        case "deep":
+            tensor = torch.stack([use.exp().sin() * (position + 2) for position, use in enumerate(uses)]).prod()
+        case "doublings":
+            tensor = sum(uses, torch.zeros(()))
+            for _ in range(40):
+                tensor = tensor + tensor
+        case "chain":
+            tensor = sum(uses, torch.zeros(()))
+            for _ in range(3_500):
+                tensor = tensor.neg()
+        case "no graph":
+            tensor = parts[0].detach() * 2
+        case "itself":
+            tensor = parts[case.given["used"][0]]
+        case "detached":
+            tensor = uses[0] * parts[0].detach().sum() + x.mean()
+        case "elsewhere":
+            tensor = x.unbind()[2] * 3
+        case "two of one kind":
+            tensor = uses[0] * x.unbind()[0]
+    return tensor, parts

@@ -1,0 +1,16 @@
+"""What an answer to `numerical_gradient` is tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from course_utils.checks.scenes.lesson_02_how_backward_works.constants import WEIGHTS
+
+# Scalar functions for numerical_gradient. The quadratic parts are large: one-sided differences are off by them.
+FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "a bowl": lambda x: (8 * x.square()).sum() + x.prod(),
+    "weights and a sine": lambda x: (9 * WEIGHTS(x) * x.square()).sum() + x.sin().sum(),
+    "one number": lambda x: 12 * x * x + x.exp(),
+}

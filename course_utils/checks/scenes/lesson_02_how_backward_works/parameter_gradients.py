@@ -1,0 +1,30 @@
+"""What an answer to `parameter_gradients` is tried on."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from course_utils.checks.scenes.numbers import numbers, seeded
+
+
+class TwoBranches(nn.Module):
+    """A trunk with a head that is used, one that is not, and a layer that is frozen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trunk = nn.Linear(3, 5)
+        self.frozen = nn.Linear(5, 4).requires_grad_(False)
+        self.head = nn.Linear(4, 2)
+        self.spare = nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.head(self.frozen(self.trunk(x).tanh()).sin())
+        return result
+
+
+def two_branches(seed: int) -> tuple[nn.Module, torch.Tensor]:
+    """Return the model and its loss on a batch."""
+    model = seeded(TwoBranches(), seed)
+    loss: torch.Tensor = model(numbers(seed + 1, 6, 3)).square().mean()
+    return model, loss

@@ -1,0 +1,1 @@
+"""What answers to the exercises of lesson 03 are tried on."""

@@ -1,0 +1,47 @@
+"""What an answer to `count_saved_bytes` is tried on."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from course_utils.checks.data import Case
+from course_utils.checks.scenes.lesson_03_graph_freeing.leaves import leaf, numbers
+
+
+def keeping(case: Case) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """Return the case's loss, and the tensors besides leaves that are not to be counted."""
+    seed, rows = case.given["seed"], case.given["rows"]
+    x, mask = leaf(seed, rows, 5), numbers(seed + 1, rows, 5)
+    match case.given["scene"]:
+        case "nothing":
+            return (x + mask).sum(), []
+        case "one result":
+            return x.exp().sum(), []
+        case "used twice":
+            y = x.exp()
+            return (y * y.sin()).sum(), []
+        case "two views":
+            base = leaf(seed, 10 * rows) - 1
+            return (base[:2] * base[3:5]).sum(), []
+        case "model":
+            model = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 2))
+            return model(mask).pow(2).mean(), [mask]
+        case "mask":
+            return ((x + 1) * mask).sigmoid().sum(), [mask.t()]
+        case "rows picked":
+            return (x.exp()[torch.tensor([0, 2, 2])] * x[:3]).sum(), []
+        case "doublings":
+            y = x.exp()
+            for _ in range(30):
+                y = y + y
+            return y.sum(), []
+        case "partly freed":
+            h = x.exp()
+            m = h.sin()
+            loss = (m * m).sum()
+            torch.autograd.grad(loss, h)
+            return loss, []
+    loss = (x.exp() * x.sin()).sum()  # after backward
+    loss.backward()
+    return loss, []

@@ -1,0 +1,30 @@
+"""What an answer to `gradient_penalty` is tried on."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from course_utils.checks.data import Case
+from course_utils.checks.scenes.numbers import seeded
+
+
+class Flat(nn.Module):
+    """Scores of shape (n,) from scores of shape (n, 1)."""
+
+    def forward(self, scores: torch.Tensor) -> torch.Tensor:
+        return scores.reshape(-1)
+
+
+def critic_of(case: Case) -> nn.Sequential:
+    """Return the case's critic."""
+    if case.given["images"]:
+        layers = [nn.Conv2d(2, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(18, 1), Flat()]
+    else:
+        layers = [nn.Linear(3, 5), nn.Tanh(), nn.Dropout(0.5), nn.Linear(5, 1)]
+    critic = nn.Sequential(*layers).double()
+    critic[2].eval()  # dropout would differ from call to call; that one part of a model is in eval mode is usual
+    seeded(critic, case.given["seed"])
+    if case.given["frozen"]:
+        critic[0].requires_grad_(False)
+    return critic

@@ -1,0 +1,51 @@
+"""What an answer to `loss_hessian` is tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from course_utils.checks.data import Case
+from course_utils.checks.scenes.lesson_05_higher_order_gradients.maps import doubles
+
+_INPUTS, _TARGETS, _SLOPES = doubles(61, 7, 2), doubles(62, 7), doubles(63, 2)
+
+
+def _two_layers(p: list[torch.Tensor]) -> torch.Tensor:
+    weight, bias, last = p
+    hidden = torch.tanh(_INPUTS @ weight + bias)
+    return (hidden @ last - _TARGETS).square().mean()
+
+
+def _straight_in_one(p: list[torch.Tensor]) -> torch.Tensor:
+    straight, bent = p
+    return (straight * _SLOPES).sum() + bent.prod() * bent.square().sum()
+
+
+def _straight(p: list[torch.Tensor]) -> torch.Tensor:
+    first, second = p
+    return (first * _SLOPES).sum() - 3 * second.sum()
+
+
+def _with_a_spare(p: list[torch.Tensor]) -> torch.Tensor:
+    spare, scale, shift = p
+    del spare
+    return (scale * scale * shift.exp() + (scale * shift).sin()).sum()
+
+
+LOSSES: dict[str, tuple[list[tuple[int, ...]], Callable[[list[torch.Tensor]], torch.Tensor]]] = {
+    "two layers": ([(2, 3), (3,), (3,)], _two_layers),
+    "straight in one": ([(2,), (3,)], _straight_in_one),
+    "straight": ([(2,), (3,)], _straight),
+    "a spare": ([(2,), (3,), ()], _with_a_spare),
+}
+
+
+def parameters_of(case: Case) -> list[torch.Tensor]:
+    """Return the case's parameters as leaves; matrices are not contiguous."""
+    shapes, _ = LOSSES[case.given["loss"]]
+    made = [doubles(case.given["seed"] + n, *shape) for n, shape in enumerate(shapes)]
+    if case.given["single"]:
+        made = [number.float() for number in made]
+    return [(t.mT.contiguous().mT if t.dim() == 2 else t).requires_grad_() for t in made]

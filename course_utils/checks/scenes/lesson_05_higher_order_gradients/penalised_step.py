@@ -1,0 +1,19 @@
+"""What an answer to `penalised_step` is tried on."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from course_utils.checks.data import Case
+from course_utils.checks.scenes.lesson_05_higher_order_gradients.maps import doubles
+from course_utils.checks.scenes.numbers import seeded
+
+
+def regularised(case: Case) -> tuple[nn.Module, torch.optim.Optimizer, list[tuple[torch.Tensor, torch.Tensor]]]:
+    """Return a model, an optimizer with momentum, and some batches of different sizes."""
+    seed = case.given["seed"]
+    model = seeded(nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).double(), seed)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=case.given["momentum"])
+    batches = [(doubles(seed + size, size, 3), doubles(seed + size + 1, size, 2)) for size in case.given["sizes"]]
+    return model, optimizer, batches

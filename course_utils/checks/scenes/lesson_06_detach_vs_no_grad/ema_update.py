@@ -1,0 +1,30 @@
+"""What an answer to `ema_update` is tried on."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from course_utils.checks.data import Case
+from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.left_over import remember, stale
+from course_utils.checks.scenes.numbers import seeded
+
+
+def averaged(case: Case, seed: int) -> nn.Module:
+    """Return a model with a weight that two layers share, and with batch norm's buffers."""
+    shared = nn.Linear(5, 5)
+    model = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), shared, nn.Tanh(), nn.Linear(5, 5), nn.Linear(5, 2))
+    model[4].weight = shared.weight
+    seeded(model, seed)
+    remember(model[1], seed + 7, seed % 90 + 3)
+    return model
+
+
+def average_pair(case: Case) -> tuple[nn.Module, nn.Module]:
+    """Return the average and the model that it follows."""
+    target, source = averaged(case, case.given["seed"]), averaged(case, case.given["seed"] + 1)
+    stale(target, case.given["seed"] + 4)
+    stale(source, case.given["seed"] + 2)
+    for number, (mine, its) in enumerate(zip(target.parameters(), source.parameters(), strict=True)):
+        mine.requires_grad_({"all": True, "none": False, "some": number % 2 == 0}[case.given["live"]])
+        its.requires_grad_(case.given["live"] != "some" or number % 3 == 0)
+    return target, source

@@ -1,0 +1,68 @@
+"""What an answer to `evaluate` is tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from course_utils.checks.data import Case
+from course_utils.checks.scenes.batches import Batch
+from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.left_over import remember, stale
+from course_utils.checks.scenes.numbers import numbers, seeded
+
+
+class BadBatch(Exception):
+    """What a batch that cannot be read raises."""
+
+
+class Forked(nn.Module):
+    """A model with parts inside parts, one of them used twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Sequential(nn.Tanh(), nn.Dropout(0.4)))
+        self.again = nn.Linear(6, 6)
+        self.head = nn.ModuleDict({"drop": nn.Dropout(0.3), "out": nn.Linear(6, 3)})
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.again(self.again(self.body(x)).tanh())
+        result: torch.Tensor = self.head["out"](self.head["drop"](h))
+        return result
+
+
+def evaluated(case: Case) -> tuple[Forked, list[Batch]]:
+    """Return the case's model, in the modes that the case says, and its batches."""
+    seed = case.given["seed"]
+    model = Forked()
+    seeded(model, seed)
+    remember(model.body[1], seed + 7, 4)
+    stale(model, seed + 30)
+    for name, module in model.named_modules():
+        in_head, numbered_one = name.startswith("head"), "1" in name
+        module.training = {"train": True, "eval": False, "mixed": not numbered_one, "head": in_head}[
+            case.given["modes"]
+        ]
+    batches = []
+    for number, size in enumerate(case.given["sizes"]):
+        inputs = numbers(seed + 40 + number, size, 4).requires_grad_(case.given["live inputs"])
+        batches.append((inputs, (torch.arange(size) + number) % 3))
+    return model, batches
+
+
+class Batches:
+    """Batches to go through once, as a DataLoader has them: no list, no indexing. One of them may be unreadable."""
+
+    def __init__(self, batches: list[Batch], bad: int | None = None) -> None:
+        self._batches = batches
+        self._bad = bad
+
+    def __iter__(self) -> Iterator[Batch]:
+        for number, batch in enumerate(self._batches):
+            if number == self._bad:
+                raise BadBatch(f"batch {number} cannot be read")
+            yield batch
+
+    def __len__(self) -> int:
+        return len(self._batches)

@@ -1,0 +1,19 @@
+"""What an answer to `td_loss` is tried on."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from course_utils.checks.data import Case
+from course_utils.checks.scenes.numbers import seeded
+
+
+def q_networks(case: Case) -> tuple[nn.Sequential, nn.Sequential]:
+    """Return a network that values three actions, and its older copy."""
+    seed = case.given["seed"]
+    live, old = (nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3)) for _ in range(2))
+    seeded(live, seed)
+    seeded(old, seed + 1)
+    if case.given["frozen"]:
+        old[0].bias.requires_grad_(False)
+    return live, old

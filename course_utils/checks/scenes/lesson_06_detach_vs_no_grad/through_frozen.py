@@ -1,0 +1,26 @@
+"""What an answer to `through_frozen` is tried on."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from course_utils.checks.data import Case
+from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.left_over import stale
+from course_utils.checks.scenes.numbers import numbers, seeded
+
+
+def crossed(case: Case) -> tuple[nn.Sequential, torch.Tensor]:
+    """Return a layer that counts what it sees, with a weight that two parts share, and the leaf behind its input."""
+    seed = case.given["seed"]
+    layer = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), nn.Linear(5, 5), nn.Tanh(), nn.Linear(5, 5))
+    layer[4].weight = layer[2].weight
+    seeded(layer, seed)
+    stale(layer, seed + 20)
+    if case.given["flags"] != "all":
+        for number, parameter in enumerate(layer.parameters()):
+            parameter.requires_grad_(case.given["flags"] == "some" and number % 2 == 0)
+    if case.given["eval"]:
+        layer.eval()
+    width = 2 if case.given["wrong width"] else 3
+    return layer, numbers(seed + 9, 7, width).requires_grad_()

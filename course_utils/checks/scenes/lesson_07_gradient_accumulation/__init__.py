@@ -1,0 +1,1 @@
+"""What answers to the exercises of lesson 07 are tried on."""

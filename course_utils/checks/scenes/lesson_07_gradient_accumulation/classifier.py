@@ -1,0 +1,58 @@
+"""A classifier, its batches and its optimizer."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from course_utils.checks.data import Case
+from course_utils.checks.scenes.batches import Batch
+from course_utils.checks.scenes.numbers import numbers, seeded
+
+FEATURES, CLASSES = 3, 4
+
+
+class Classifier(nn.Module):
+    """Two layers. The first one's bias is frozen, and the spare layer takes no part: its gradients stay None."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(FEATURES, 5)
+        self.bend = nn.Tanh()
+        self.last = nn.Linear(5, CLASSES)
+        self.spare = nn.Linear(2, 3)
+        self.first.bias.requires_grad_(False)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        scores: torch.Tensor = self.last(self.bend(self.first(inputs)))
+        return scores
+
+
+def classifier(seed: int) -> Classifier:
+    """Return the classifier with numbers from a seed, in float64."""
+    model = Classifier().double()
+    seeded(model, seed, 0.8)
+    return model
+
+
+def batches_of(case: Case) -> list[Batch]:
+    """Return one batch of inputs and targets for each of the case's sizes."""
+    seed, sizes = case.given["seed"], case.given["sizes"]
+    inputs = [2 * numbers(seed + 50 + n, size, FEATURES).double() for n, size in enumerate(sizes)]
+    generator = torch.Generator().manual_seed(seed)
+    return [(given, torch.randint(CLASSES, (len(given),), generator=generator)) for given in inputs]
+
+
+def stale(model: nn.Module, case: Case) -> None:
+    """Leave gradients of some earlier pass in the model, where the case asks for them: "all", or of what is used."""
+    asked = case.given.get("stale")
+    if asked:
+        for offset, (name, parameter) in enumerate(model.named_parameters()):
+            if asked == "all" or (parameter.requires_grad and "spare" not in name):
+                parameter.grad = numbers(case.given["seed"] + 200 + offset, *parameter.shape).double()
+
+
+def optimizer_of(model: nn.Module, case: Case) -> torch.optim.Optimizer:
+    """Return SGD with the case's momentum and weight decay, over all parameters."""
+    given = case.given
+    return torch.optim.SGD(model.parameters(), lr=given["lr"], momentum=given["momentum"], weight_decay=given["decay"])

@@ -1,0 +1,35 @@
+"""What an answer to `clip_each_sample` is tried on."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from course_utils.checks.data import Case
+from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import CLASSES
+from course_utils.checks.scenes.numbers import numbers, seeded
+
+
+class Images(nn.Module):
+    """A convolution, a mean over positions, and a linear layer. Its class counts the runs, those of copies, too."""
+
+    runs = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = nn.Conv2d(2, 3, (2, 3))
+        self.last = nn.Linear(3, CLASSES)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        Images.runs += 1
+        scores: torch.Tensor = self.last(self.features(images).tanh().mean(dim=(-2, -1)))
+        return scores
+
+
+def image_batch(case: Case) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+    """Return the image model with a batch of images and targets."""
+    seed, count = case.given["seed"], case.given["count"]
+    model = Images().double()
+    seeded(model, seed)
+    generator = torch.Generator().manual_seed(seed)
+    return model, numbers(seed + 9, count, 2, 4, 5).double(), torch.randint(CLASSES, (count,), generator=generator)

@@ -1,0 +1,40 @@
+"""What an answer to `step_in_backward` is tried on."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from course_utils.checks.data import Case
+from course_utils.checks.scenes.batches import Batch
+from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import CLASSES, FEATURES
+from course_utils.checks.scenes.numbers import seeded
+
+
+class Tied(nn.Module):
+    """A matrix that is used twice, a frozen bias, and a spare layer that takes no part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = nn.Parameter(torch.empty(FEATURES, 5))
+        self.head = nn.Linear(FEATURES, CLASSES)
+        self.same = self.head  # a second name for the same layer
+        self.spare = nn.Linear(2, 3)
+        self.head.bias.requires_grad_(False)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        scores: torch.Tensor = self.head((inputs @ self.mix).tanh() @ self.mix.t())
+        return scores
+
+
+def tied(case: Case) -> Tied:
+    """Return the model with a tied matrix."""
+    model = Tied().double()
+    seeded(model, case.given["seed"], 0.8)
+    return model
+
+
+def loss_of(model: nn.Module, batch: Batch) -> torch.Tensor:
+    """Return the mean loss over a batch."""
+    return cross_entropy(model(batch[0]), batch[1])

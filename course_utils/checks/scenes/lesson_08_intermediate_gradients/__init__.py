@@ -1,0 +1,1 @@
+"""What answers to the exercises of lesson 08 are tried on."""

@@ -1,0 +1,26 @@
+"""What an answer to `saliency` is tried on."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from course_utils.checks.data import Case
+from course_utils.checks.scenes.numbers import numbers, seeded
+
+
+def scorer_of_images(case: Case) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+    """Return a model in training mode with one layer in evaluation mode, images with two channels, and labels."""
+    seed, count = case.given["seed"], case.given["count"]
+    model = nn.Sequential(
+        *(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.Tanh(), nn.Conv2d(3, 4, 2), nn.BatchNorm2d(4).eval(), nn.Tanh()),
+        *(nn.Flatten(), nn.Dropout(0.5 if case.given["drops"] else 0.0), nn.Linear(24, 4)),
+    )
+    seeded(model, seed)
+    for offset, buffer in enumerate(model.buffers()):
+        if buffer.dim():
+            buffer.copy_(numbers(seed + 50 + offset, *buffer.shape).abs())
+    if case.given["frozen"]:
+        model.requires_grad_(False)
+    labels = torch.tensor([2, 0, 3, 1, 2][:count])
+    return model.double(), numbers(seed + 1, count, 2, 5, 6, dtype=torch.float64), labels

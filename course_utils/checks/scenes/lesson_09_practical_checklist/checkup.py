@@ -1,0 +1,78 @@
+"""What an answer to `checkup` is tried on."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from course_utils.checks.data import Case
+from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, Optimizer, double, sgd
+from course_utils.checks.scenes.numbers import seeded
+
+
+class Patient(nn.Module):
+    """Three layers. The scenes break different ones."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 5)
+        self.middle = nn.Linear(5, 5)
+        self.last = nn.Linear(5, 3)
+        seeded(self.double(), seed)
+
+
+def patient(case: Case) -> tuple[Patient, Optimizer, Callable[[], None]]:
+    """Return the case's model, its optimizer, and a function that runs one training step."""
+    seed, scene = case.given["seed"], case.given["scene"]
+    model = Patient(seed)
+    inputs, targets = double(seed + 1, 6, 4), double(seed + 2, 6, 3)
+    held = copy.deepcopy(model) if scene == "a copy is held" else model
+    parameters = [parameter for name, parameter in held.named_parameters() if not scene.startswith("left out: " + name)]
+    optimizer: Optimizer = torch.optim.SGD(parameters, lr=RATE, momentum=0.9)
+    if scene == "two groups":
+        groups: list[dict[str, Any]] = [{"params": parameters[:2]}, {"params": parameters[2:], "lr": RATE / 2}]
+        optimizer = torch.optim.SGD(groups, lr=RATE)
+    skips = scene in ("skipped", "stale", "cleared at the end")
+    if scene == "replaced":
+        model.last = nn.Linear(5, 3).double()
+        seeded(model.last, seed + 9)
+    if scene == "tied":
+        model.middle.weight = model.first.weight = nn.Parameter(double(seed + 8, 5, 5))
+        inputs = double(seed + 1, 6, 5)
+        optimizer = sgd(model)
+    if scene in ("frozen", "frozen and moving", "frozen, not held"):
+        model.first.requires_grad_(False)
+    if scene == "frozen, not held":
+        optimizer = torch.optim.SGD(parameters[2:], lr=RATE)
+    if scene in ("stale", "frozen and moving"):
+        layer = model.middle if scene == "stale" else model.first
+        layer.weight.grad = double(seed + 3, *layer.weight.shape)
+
+    def step() -> None:
+        if scene not in ("stale", "frozen and moving", "cleared at the end"):
+            optimizer.zero_grad()
+        hidden = model.first(inputs).tanh()
+        if not skips:
+            hidden = model.middle(hidden).tanh()
+        if scene == "raises":
+            hidden = hidden[:, :2]
+        if scene == "rounded":
+            hidden = hidden.round()
+        result = model.last(hidden)
+        loss = (result - targets).pow(2).mean()
+        if scene in ("root", "root, hidden"):
+            loss = loss + (model.middle.bias - model.middle.bias.detach()).sqrt().sum()
+        loss.backward()
+        if scene == "root, hidden":
+            for parameter in model.parameters():
+                if parameter.grad is not None:
+                    parameter.grad.nan_to_num_(0.0, 0.0, 0.0)
+        optimizer.step()
+        if scene == "cleared at the end":
+            optimizer.zero_grad()
+
+    return model, optimizer, step

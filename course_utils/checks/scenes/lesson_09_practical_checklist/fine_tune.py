@@ -1,0 +1,26 @@
+"""What an answer to `fine_tune` is tried on."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from course_utils.checks.data import Case
+from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, Optimizer, double, new_head
+from course_utils.checks.scenes.numbers import seeded
+
+
+def backbone_and_head(case: Case) -> tuple[nn.Sequential, nn.Linear, Optimizer]:
+    """Return a pretrained backbone, a new head, and one optimizer for both. Gradients of an earlier pass are left."""
+    seed = case.given["seed"]
+    backbone = nn.Sequential(nn.Dropout(0.3), nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Tanh()).double()
+    seeded(backbone, seed)
+    head = new_head(case)
+    for module in (backbone, head):
+        for offset, parameter in enumerate(module.parameters()):
+            parameter.grad = double(seed + 70 + offset, *parameter.shape)
+    with torch.no_grad():
+        for offset, name in enumerate(("running_mean", "running_var")):
+            backbone[2].get_buffer(name).copy_(double(seed + 90 + offset, 5).abs())
+    parameters = [*backbone.parameters(), *head.parameters()]
+    return backbone, head, torch.optim.SGD(parameters, lr=RATE, momentum=0.9, weight_decay=0.1)

@@ -1,0 +1,64 @@
+"""Models, batches and optimizers to train with."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import nn
+
+from course_utils.checks.data import Case
+from course_utils.checks.scenes.numbers import numbers, seeded
+
+Batch = tuple[torch.Tensor, ...]
+
+Optimizer = torch.optim.Optimizer
+
+RATE = 0.1
+
+
+def double(seed: int, *shape: int) -> torch.Tensor:
+    """Return float64 numbers, none near zero."""
+    return numbers(seed, *shape, dtype=torch.float64)
+
+
+def regression(case: Case) -> list[Batch]:
+    """Return batches of uneven sizes: 4 numbers in, 3 out."""
+    seed = case.given["seed"]
+    return [(double(seed + n, size, 4), double(seed - n, size, 3)) for n, size in enumerate(case.given["sizes"], 1)]
+
+
+def classes(case: Case) -> list[Batch]:
+    """Return batches of uneven sizes: 4 numbers in, one of 3 classes out."""
+    seed = case.given["seed"]
+    return [
+        (double(seed + n, size, 4), (torch.arange(size) * (n + 1) + n) % 3)
+        for n, size in enumerate(case.given["sizes"])
+    ]
+
+
+def network(case: Case, scale: float = 0.5) -> nn.Sequential:
+    """Return a small network for these batches, in float64.
+
+    With `oddities` a bias is frozen, one parameter is no part of the result, one has two names, and there is a buffer.
+    """
+    model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)).double()
+    if case.given.get("oddities"):
+        model.register_parameter("spare", nn.Parameter(torch.ones(3, dtype=torch.float64)))
+        model.register_parameter("again", cast(nn.Parameter, model[2].weight))
+        model.register_buffer("count", torch.full((2,), 5.0, dtype=torch.float64))
+        model[0].bias.requires_grad_(False)
+    seeded(model, case.given["seed"], scale)
+    return model
+
+
+def new_head(case: Case) -> nn.Linear:
+    """Return the head to put in place."""
+    head = nn.Linear(5, 3).double()
+    seeded(head, case.given["seed"] + 50)
+    return head
+
+
+def sgd(model: nn.Module, rate: float = RATE) -> Optimizer:
+    """Return plain gradient descent for a model."""
+    return torch.optim.SGD(model.parameters(), lr=rate)

@@ -1,0 +1,1 @@
+"""What answers to the exercises of lesson 10 are tried on."""

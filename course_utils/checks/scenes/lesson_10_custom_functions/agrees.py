@@ -1,0 +1,70 @@
+"""What an answer to `agrees` is tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+Forward = Callable[[torch.Tensor], torch.Tensor]
+
+Backward = Callable[[torch.Tensor, torch.Tensor], "torch.Tensor | None"]
+
+
+def _function(forward: Forward, backward: Backward) -> Forward:
+    """Return a function of one tensor whose gradient is backward(x, incoming gradient)."""
+
+    class Given(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            ctx.save_for_backward(x)
+            return forward(x)
+
+        @staticmethod
+        def backward(ctx: Any, incoming: torch.Tensor) -> torch.Tensor | None:
+            (x,) = ctx.saved_tensors
+            return backward(x, incoming)
+
+    def given(x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = Given.apply(x)  # type: ignore[no-untyped-call]
+        return result
+
+    return given
+
+
+_MIX = torch.tensor([[0.7, -1.3, 2.1, 0.4], [1.9, 0.6, -0.8, 1.1], [-0.5, 1.7, 0.9, -2.3]], dtype=torch.float64)
+
+
+def _softmax(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, -1)
+
+
+def _through_softmax(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+    y = _softmax(x)
+    return y * (g - (g * y).sum(-1, keepdim=True))
+
+
+def _all_but_last(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+    gradient = g * x.cos()
+    gradient[-1, -1] = 0
+    return gradient
+
+
+FUNCTIONS: dict[str, Forward] = {
+    "cube": _function(lambda x: x**3, lambda x, g: 3 * g * x**2),
+    "steep": _function(lambda x: (4 * x).exp(), lambda x, g: 4 * g * (4 * x).exp()),
+    "mix": _function(lambda x: x @ _MIX, lambda x, g: g @ _MIX.T),
+    "softmax": _function(_softmax, _through_softmax),
+    "flip": _function(lambda x: x.flip(1) * 2, lambda x, g: 2 * g.flip(1)),
+    "total": _function(lambda x: x.pow(2).sum(), lambda x, g: 2 * g * x),
+    "sine, slightly off": _function(lambda x: x.sin(), lambda x, g: 1.01 * g * x.cos()),
+    "sine without the last": _function(lambda x: x.sin(), _all_but_last),
+    "sine without incoming": _function(lambda x: x.sin(), lambda x, g: x.cos()),
+    "softmax, only its diagonal": _function(_softmax, lambda x, g: g * _softmax(x) * (1 - _softmax(x))),
+    "softmax without a gradient": _function(_softmax, lambda x, g: torch.zeros_like(x)),
+    "flip not flipped back": _function(lambda x: x.flip(1) * 2, lambda x, g: 2 * g),
+    "cumulated forwards": _function(lambda x: x.cumsum(1), lambda x, g: g.cumsum(1)),
+    "mix, rows exchanged": _function(lambda x: x @ _MIX, lambda x, g: g @ _MIX.flip(0).T),
+    "nothing returned": _function(lambda x: 3 * x, lambda x, g: None),
+}

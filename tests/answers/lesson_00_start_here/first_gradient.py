@@ -1,0 +1,12 @@
+"""Right and wrong answers to `first_gradient`."""
+
+import torch
+
+RIGHT = [8, torch.tensor(8.0)]
+
+MISCONCEIVED = {
+    "the value": 15,
+    "one term only": 6.0,
+}
+
+WRONG = [9, "8", [8], -8]

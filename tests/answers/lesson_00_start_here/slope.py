@@ -1,0 +1,28 @@
+"""Right and wrong answers to `slope`."""
+
+
+def slope_by_backward(x):
+    (x**3).sum().backward()
+    return x.grad
+
+
+def slope_by_formula(x):
+    return 3 * x.detach() ** 2
+
+
+def slope_in_place(x):
+    result = 3 * x.detach() ** 2
+    x.detach().mul_(2)
+    return result
+
+
+RIGHT = [slope_by_backward, slope_by_formula]
+
+MISCONCEIVED = {
+    "the cubes": lambda x: x**3,
+    "backward returns nothing": lambda x: (x**3).sum().backward(),
+}
+
+WRONG = [lambda x: 3 * x**2 + 1e-2, lambda x: (3 * x**2).sum(), lambda x: (3 * x**2).double(), slope_in_place]
+
+STILL_RIGHT = {"keeps every graph"}

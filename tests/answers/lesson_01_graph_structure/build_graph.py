@@ -1,0 +1,81 @@
+"""Right and wrong answers to `build_graph`."""
+
+import torch
+
+
+def build_by_operators(a, b):
+    e = (a - b).unbind()[1].exp()
+    return e * 2 + e
+
+
+def build_by_unpacking(a, b):
+    _, second, *_ = torch.sub(a, b)
+    e = torch.exp(second)
+    return torch.add(torch.mul(e, torch.ones(3) if e.numel() == 3 else 0.5), e)
+
+
+def build_twice(a, b):
+    return (a - b).unbind()[1].exp() * 2 + (a - b).unbind()[1].exp()
+
+
+def build_indexing(a, b):
+    e = (a - b)[1].exp()
+    return e * 2 + e
+
+
+def build_without_constant(a, b):
+    e = (a - b).unbind()[1].exp()
+    return e * e + e
+
+
+def build_other_order(a, b):
+    e = (a - b).unbind()[1].exp()
+    return e + e * 2
+
+
+def build_minus(a, b):
+    e = (b - a).unbind()[1].exp()
+    return e * 2 + e
+
+
+def build_first_output(a, b):
+    e = (a - b).unbind()[0].exp()
+    return e * 2 + e
+
+
+def build_new_leaves(a, b):
+    a, b = a.detach().requires_grad_(), b.detach().requires_grad_()
+    return build_by_operators(a, b)
+
+
+def build_and_backward(a, b):
+    build_by_operators(a, b).sum().backward()
+    return build_by_operators(a, b)
+
+
+def build_in_place(a, b):
+    with torch.no_grad():
+        a.mul_(2)
+    return build_by_operators(a, b)
+
+
+RIGHT = [build_by_operators, build_by_unpacking]
+
+MISCONCEIVED = {
+    "computed twice": build_twice,
+    "indexing": build_indexing,
+    "no constant": build_without_constant,
+    "other order": build_other_order,
+}
+
+WRONG = [
+    build_minus,
+    build_first_output,
+    build_new_leaves,
+    build_in_place,
+    build_and_backward,
+    lambda a, b: build_by_operators(a, b).sum(),
+    lambda a, b: build_by_operators(a, b.detach()),
+    lambda a, b: a + b,
+    lambda a, b: [build_by_operators(a, b)],
+]

@@ -1,0 +1,104 @@
+"""Right and wrong answers to `connected_loss`."""
+
+import copy
+
+import torch
+from torch import nn
+
+
+def loss_repaired(model, x, target):
+    x = x - x.mean(dim=1, keepdim=True)
+    hidden = torch.tanh(model["stem"](x))
+    gate = torch.sigmoid(model["gate"](hidden))
+    output = model["head"](hidden * gate) * model.log_scale.exp()
+    return ((output - target) ** 2).mean()
+
+
+def loss_in_functions(model, x, target):
+    x = x.clone()
+    x -= x.mean(1, keepdim=True)
+    hidden = model["stem"](x).tanh()
+    mixed = hidden.mul(model["gate"](hidden).sigmoid())
+    scaled = torch.exp(model.log_scale) * model["head"](mixed)
+    return nn.functional.mse_loss(scaled, target)
+
+
+def loss_variant(*, clone=True, gate=False, hidden=False, wrap=False, item=False, copy=False, double=False):
+    def loss_of(model, x, target):
+        x = x - x.mean(dim=1, keepdim=True) if clone else x.sub_(x.mean(dim=1, keepdim=True))
+        h = torch.tanh(model["stem"](x))
+        g = torch.sigmoid(model["gate"](h.detach() if hidden else h))
+        if gate:
+            g = g.detach()
+        mixed = nn.Parameter(h * g) if wrap else h * g
+        scale = model.log_scale.exp()
+        output = model["head"](mixed) * (scale.item() if item else scale)
+        loss = ((output - target) ** 2).mean()
+        if double:
+            loss = loss + model["stem"].weight.sum() - model["stem"].weight.sum().detach()
+        return torch.tensor(loss.item(), dtype=x.dtype, requires_grad=True) if copy else loss
+
+    return loss_of
+
+
+def loss_with_touch(model, x, target):
+    """Everything is reached by force: each parameter is added times zero."""
+    loss = loss_variant(wrap=False, gate=True)(model, x, target)
+    return loss + sum(0.0 * parameter.sum() for parameter in model.parameters())
+
+
+def loss_and_backward(model, x, target):
+    loss = loss_repaired(model, x, target)
+    loss.backward(retain_graph=True)
+    return loss
+
+
+def loss_after_zero_grad(model, x, target):
+    model.zero_grad()
+    return loss_repaired(model, x, target)
+
+
+def loss_of_a_copy(model, x, target):
+    return loss_repaired(copy.deepcopy(model), x, target)
+
+
+def loss_tracking_x(model, x, target):
+    return loss_repaired(model, x.requires_grad_(), target)
+
+
+def loss_tracking_target(model, x, target):
+    return loss_repaired(model, x, target.requires_grad_())
+
+
+def loss_resetting(model, x, target):
+    loss = loss_repaired(model, x, target)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    return loss
+
+
+RIGHT = [loss_repaired, loss_in_functions]
+
+MISCONCEIVED = {
+    "a flag on a copy": loss_variant(copy=True),
+    "a leaf made on the way": loss_variant(wrap=True),
+    "one path still cut": loss_variant(hidden=True),
+    "input overwritten": loss_variant(clone=False),
+}
+
+WRONG = [
+    loss_variant(gate=True),
+    loss_variant(item=True),
+    loss_variant(double=True),
+    loss_variant(clone=False, gate=True, wrap=True, item=True, copy=True),
+    loss_with_touch,
+    loss_and_backward,
+    loss_resetting,
+    loss_after_zero_grad,
+    loss_of_a_copy,
+    loss_tracking_x,
+    loss_tracking_target,
+    lambda model, x, target: loss_repaired(model, x, target).requires_grad_().reshape(1),
+    lambda model, x, target: loss_repaired(model, x, target).float(),
+]

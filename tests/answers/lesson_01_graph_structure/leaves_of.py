@@ -1,0 +1,82 @@
+"""Right and wrong answers to `leaves_of`."""
+
+import torch
+
+from tests.answers.lesson_01_graph_structure.walking import walk_a_growing_list, walk_every_path, walk_recursive
+
+
+def leaves_by_walking(tensor):
+    return [node.variable for node in walk_a_growing_list(tensor) if hasattr(node, "variable")]
+
+
+def leaves_by_stack(tensor):
+    if tensor.is_leaf:
+        return [tensor] if tensor.requires_grad else []
+    stack, seen, leaves = [tensor.grad_fn], set(), {}
+    while stack:
+        node = stack.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if node.name().endswith("AccumulateGrad"):
+            leaves[id(node.variable)] = node.variable
+        stack.extend(to for to, _ in node.next_functions)
+    return list(leaves.values())
+
+
+def leaf_nodes(tensor):
+    return [node for node in walk_a_growing_list(tensor) if hasattr(node, "variable")]
+
+
+def leaf_per_path(tensor):
+    return [node.variable for node in walk_every_path(tensor) if hasattr(node, "variable")]
+
+
+def leaf_per_edge(tensor):
+    leaves = [tensor] if tensor.is_leaf and tensor.requires_grad else []
+    for node in walk_a_growing_list(tensor):
+        leaves += [to.variable for to, _ in node.next_functions if hasattr(to, "variable")]
+    return leaves
+
+
+def leaves_recursive(tensor):
+    return [node.variable for node in walk_recursive(tensor) if hasattr(node, "variable")]
+
+
+def leaves_by_backward(tensor):
+    if tensor.requires_grad:
+        tensor.sum().backward()
+    return leaves_by_walking(tensor)
+
+
+def leaves_changed(tensor):
+    leaves = leaves_by_walking(tensor)
+    for leaf in leaves:
+        leaf.data.mul_(2)
+    return leaves
+
+
+RIGHT = [leaves_by_walking, leaves_by_stack]
+
+MISCONCEIVED = {
+    "nodes, not tensors": leaf_nodes,
+    "copies": lambda tensor: [leaf.detach() for leaf in leaves_by_walking(tensor)],
+    "once per path": leaf_per_path,
+    "recursion": leaves_recursive,
+    "frozen later": lambda tensor: [it for it in leaves_by_walking(tensor) if it.requires_grad],
+    "a leaf without a graph": lambda t: [t] if t.is_leaf else leaves_by_walking(t),
+}
+
+WRONG = [
+    leaf_per_edge,
+    leaves_by_backward,
+    leaves_changed,
+    lambda tensor: [leaf.clone() for leaf in leaves_by_walking(tensor)],
+    lambda tensor: [leaf.data for leaf in leaves_by_walking(tensor)],
+    lambda tensor: leaves_by_walking(tensor)[:1],
+    lambda tensor: [] if tensor.is_leaf else leaves_by_walking(tensor),
+    lambda tensor: {id(leaf): leaf for leaf in leaves_by_walking(tensor)},
+    lambda tensor: [torch.zeros(2).to_sparse()],
+]
+
+STILL_RIGHT = {"reversed list"}

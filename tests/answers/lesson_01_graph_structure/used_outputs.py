@@ -1,0 +1,131 @@
+"""Right and wrong answers to `used_outputs`."""
+
+from torch.autograd.graph import get_gradient_edge
+
+from tests.answers.lesson_01_graph_structure.walking import walk_a_growing_list, walk_recursive
+
+
+def outputs_by_edges(tensor, node):
+    if not tensor.requires_grad:
+        return []
+    start = get_gradient_edge(tensor)
+    edges = [(start.node, start.output_nr)]
+    for other in walk_a_growing_list(tensor):
+        edges += other.next_functions
+    return sorted({output for to, output in edges if to is node})
+
+
+def outputs_by_stack(tensor, node):
+    found, seen, stack = set(), set(), [(tensor.grad_fn, tensor.output_nr)]
+    while stack:
+        to, output = stack.pop()
+        if to == node:
+            found.add(output)
+        if to is None or to in seen:
+            continue
+        seen.add(to)
+        stack.extend(to.next_functions)
+    return sorted(found)
+
+
+def outputs_between_nodes(tensor, node):
+    nodes = walk_a_growing_list(tensor)
+    return sorted({output for other in nodes for to, output in other.next_functions if to is node})
+
+
+def outputs_per_edge(tensor, node):
+    edges = [(tensor.grad_fn, tensor.output_nr)]
+    for other in walk_a_growing_list(tensor):
+        edges += other.next_functions
+    return sorted(output for to, output in edges if to is node)
+
+
+def outputs_all(tensor, node):
+    return list(range(len(node._input_metadata)))
+
+
+def outputs_by_name(tensor, node):
+    edges = [(tensor.grad_fn, tensor.output_nr)]
+    for other in walk_a_growing_list(tensor):
+        edges += other.next_functions
+    return sorted({output for to, output in edges if to is not None and to.name() == node.name()})
+
+
+def outputs_refused_without_a_graph(tensor, node):
+    get_gradient_edge(tensor)
+    return outputs_by_edges(tensor, node)
+
+
+def outputs_of_the_first_edge(tensor, node):
+    found, seen, stack = set(), set(), [(tensor.grad_fn, tensor.output_nr)]
+    while stack:
+        to, output = stack.pop()
+        if to is None or to in seen:
+            continue
+        seen.add(to)
+        if to is node:
+            found.add(output)
+        stack.extend(to.next_functions)
+    return sorted(found)
+
+
+def outputs_remembering(tensor, node, known=set()):  # noqa: B006
+    if tensor in known:
+        return []
+    known.add(tensor)
+    return outputs_by_edges(tensor, node)
+
+
+def outputs_recursive(tensor, node):
+    walk_recursive(tensor)
+    return outputs_by_edges(tensor, node)
+
+
+def outputs_of_the_tensor(tensor, node):
+    return [tensor.output_nr] if tensor.grad_fn is node else []
+
+
+def outputs_of_the_first(tensor, node):
+    return sorted({output for to, output in tensor.grad_fn.next_functions if to is node})
+
+
+def outputs_unsorted(tensor, node):
+    return outputs_by_edges(tensor, node)[::-1]
+
+
+def outputs_by_hook(tensor, node):
+    found = []
+    hook = node.register_prehook(lambda grads: found.extend(i for i, g in enumerate(grads) if g is not None))
+    tensor.sum().backward(retain_graph=True)
+    hook.remove()
+    return found
+
+
+def outputs_with_own(tensor, node):
+    return sorted({*outputs_by_edges(tensor, node), tensor.output_nr})
+
+
+RIGHT = [outputs_by_edges, outputs_by_stack]
+
+MISCONCEIVED = {
+    "one entry per edge": outputs_per_edge,
+    "all outputs": outputs_all,
+    "own output missing": outputs_between_nodes,
+    "any node of that name": outputs_by_name,
+    "only the first edge": outputs_of_the_first_edge,
+    "recursion": outputs_recursive,
+}
+
+WRONG = [
+    outputs_of_the_first,
+    outputs_unsorted,
+    outputs_by_hook,
+    outputs_with_own,
+    outputs_of_the_tensor,
+    outputs_refused_without_a_graph,
+    outputs_remembering,
+    lambda tensor, node: set(outputs_by_edges(tensor, node)),
+    lambda tensor, node: [float(output) for output in outputs_by_edges(tensor, node)],
+    lambda tensor, node: [bool(output) for output in outputs_by_edges(tensor, node)],
+    lambda tensor, node: len(outputs_by_edges(tensor, node)),
+]

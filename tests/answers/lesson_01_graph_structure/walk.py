@@ -1,0 +1,161 @@
+"""Right and wrong answers to `walk`."""
+
+from torch.autograd.graph import get_gradient_edge
+
+from course_utils import trace
+from tests.answers.lesson_01_graph_structure.walking import (
+    walk_a_growing_list,
+    walk_every_path,
+    walk_recursive,
+    walk_start,
+)
+
+
+def walk_depth_first(tensor):
+    if tensor.grad_fn is not None:
+        stack = [tensor.grad_fn]
+    elif tensor.requires_grad:
+        stack = [tensor.view_as(tensor).grad_fn.next_functions[0][0]]
+    else:
+        stack = []
+    found = {}
+    while stack:
+        node = stack.pop()
+        if node in found:
+            continue
+        found[node] = True
+        stack += [to for to, _ in node.next_functions if to is not None]
+    return tuple(found)
+
+
+def walk_as_a_set(tensor):
+    return set(walk_depth_first(tensor))
+
+
+def walk_every_path_in_calls(tensor):
+    nodes = []
+
+    def visit(node):
+        if node is not None:
+            nodes.append(node)
+            for to, _ in node.next_functions:
+                visit(to)
+
+    for node in walk_start(tensor):
+        visit(node)
+    return list(dict.fromkeys(nodes))
+
+
+def walk_pairs(tensor):
+    pairs = [tuple(get_gradient_edge(tensor))[:2]] if tensor.requires_grad else []
+    seen = {node for node, _ in pairs}
+    for node, _ in pairs:
+        for to, output in node.next_functions:
+            if to is not None and to not in seen:
+                seen.add(to)
+                pairs.append((to, output))
+    return pairs
+
+
+def walk_with_none(tensor):
+    nodes = walk_start(tensor)
+    seen = set(nodes)
+    for node in nodes:
+        for to, _ in () if node is None else node.next_functions:
+            if to not in seen:
+                seen.add(to)
+                nodes.append(to)
+    return nodes
+
+
+def walk_operations(tensor):
+    return [node for node in walk_a_growing_list(tensor) if not hasattr(node, "variable")]
+
+
+def walk_remembering(tensor, seen=None, known=set()):  # noqa: B006
+    nodes = [node for node in walk_a_growing_list(tensor) if node not in known]
+    known.update(nodes)
+    return nodes
+
+
+def walk_after_backward(tensor):
+    if tensor.requires_grad:
+        tensor.sum().backward(retain_graph=True)
+    return walk_a_growing_list(tensor)
+
+
+def walk_first_inputs(tensor):
+    nodes = walk_start(tensor)
+    while nodes and nodes[-1].next_functions:
+        nodes.append(nodes[-1].next_functions[0][0])
+    return nodes
+
+
+def walk_by_name(tensor):
+    return list({node.name(): node for node in walk_a_growing_list(tensor)}.values())
+
+
+def walk_remembering_pairs(tensor):
+    pairs = [tuple(get_gradient_edge(tensor))[:2]] if tensor.requires_grad else []
+    seen = set(pairs)
+    for node, _ in pairs:
+        for pair in node.next_functions:
+            if pair[0] is not None and pair not in seen:
+                seen.add(pair)
+                pairs.append(pair)
+    return [node for node, _ in pairs]
+
+
+def walk_from_grad_fn(tensor):
+    return walk_a_growing_list(tensor) if tensor.grad_fn is not None else []
+
+
+def walk_following_none(tensor):
+    nodes = walk_start(tensor)
+    seen = set(nodes)
+    for node in nodes:
+        for to, _ in node.next_functions:
+            if to not in seen:
+                seen.add(to)
+                nodes.append(to)
+    return nodes
+
+
+def walk_starting_at_none(tensor):
+    return list(tensor.grad_fn.next_functions) and walk_a_growing_list(tensor)
+
+
+def walk_returning_what_it_remembers(tensor, seen=set()):  # noqa: B006
+    seen.update(walk_a_growing_list(tensor))
+    return list(seen)
+
+
+RIGHT = [walk_a_growing_list, walk_depth_first, walk_as_a_set]
+
+MISCONCEIVED = {
+    "every path": walk_every_path,
+    "every output": walk_remembering_pairs,
+    "nothing for a leaf": walk_from_grad_fn,
+    "None followed": walk_following_none,
+    "None as the start": walk_starting_at_none,
+    "recursion": walk_recursive,
+    "pairs": walk_pairs,
+    "None kept": walk_with_none,
+    "leaves left out": walk_operations,
+    "remembers the last call": walk_remembering,
+}
+
+WRONG = [
+    walk_every_path_in_calls,
+    walk_after_backward,
+    walk_first_inputs,
+    walk_by_name,
+    walk_returning_what_it_remembers,
+    lambda tensor: trace(tensor).nodes,
+    lambda tensor: len(walk_a_growing_list(tensor)),
+    lambda tensor: {node: True for node in walk_a_growing_list(tensor)},
+    lambda tensor: [tensor.grad_fn],
+    lambda tensor: (node for node in walk_a_growing_list(tensor)),
+]
+
+STILL_RIGHT = {"reversed list"}

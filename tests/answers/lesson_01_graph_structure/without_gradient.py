@@ -1,0 +1,139 @@
+"""Right and wrong answers to `without_gradient`."""
+
+import torch
+
+from tests.answers.lesson_01_graph_structure.leaves_of import leaves_by_stack, leaves_by_walking
+from tests.answers.lesson_01_graph_structure.walking import walk_recursive
+
+
+def names_by_leaves(model, loss):
+    reached = {id(leaf) for leaf in leaves_by_walking(loss) if leaf.requires_grad}
+    named = model.named_parameters(remove_duplicate=False)
+    return sorted(name for name, parameter in named if id(parameter) not in reached)
+
+
+def names_by_modules(model, loss):
+    reached = leaves_by_stack(loss)
+    names = []
+    for prefix, module in model.named_modules(remove_duplicate=False):
+        for name, parameter in module.named_parameters(recurse=False):
+            if not parameter.requires_grad or not any(parameter is leaf for leaf in reached):
+                names.append(f"{prefix}.{name}" if prefix else name)
+    names.sort()
+    return names
+
+
+def names_by_numbers(model, loss):
+    leaves = [leaf for leaf in leaves_by_walking(loss) if leaf.requires_grad]
+    named = model.named_parameters(remove_duplicate=False)
+    return sorted(n for n, it in named if not any(it.shape == leaf.shape and torch.equal(it, leaf) for leaf in leaves))
+
+
+def names_of_the_state(model, loss):
+    reached = {id(leaf) for leaf in leaves_by_walking(loss) if leaf.requires_grad}
+    return sorted(name for name, it in model.state_dict(keep_vars=True).items() if id(it) not in reached)
+
+
+def names_by_different_modules(model, loss):
+    reached = {id(leaf) for leaf in leaves_by_walking(loss) if leaf.requires_grad}
+    names = []
+    for prefix, module in model.named_modules():
+        for name, parameter in module.named_parameters(recurse=False, remove_duplicate=False):
+            if id(parameter) not in reached:
+                names.append(f"{prefix}.{name}" if prefix else name)
+    return sorted(names)
+
+
+def names_if_there_is_a_graph(model, loss):
+    return names_by_leaves(model, loss) if loss.requires_grad else []
+
+
+def names_after_zero_grad(model, loss):
+    model.zero_grad()
+    return names_by_leaves(model, loss)
+
+
+def names_recursive(model, loss):
+    walk_recursive(loss)
+    return names_by_leaves(model, loss)
+
+
+def names_frozen(model, loss):
+    return sorted(name for name, it in model.named_parameters(remove_duplicate=False) if not it.requires_grad)
+
+
+def names_not_frozen(model, loss):
+    flags = dict(model.named_parameters(remove_duplicate=False))
+    return [name for name in names_by_leaves(model, loss) if flags[name].requires_grad]
+
+
+def names_once(model, loss):
+    once = dict(model.named_parameters())
+    return [name for name in names_by_leaves(model, loss) if name in once]
+
+
+def names_by_grad(model, loss):
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    asked = [it for it in parameters.values() if it.requires_grad]
+    reached = set()
+    if loss.requires_grad:
+        grads = torch.autograd.grad(loss, asked, retain_graph=True, allow_unused=True)
+        reached = {id(it) for it, grad in zip(asked, grads, strict=True) if grad is not None}
+    return sorted(name for name, it in parameters.items() if id(it) not in reached)
+
+
+def names_by_graph_alone(model, loss):
+    reached = {id(leaf) for leaf in leaves_by_walking(loss)}
+    return sorted(n for n, it in model.named_parameters(remove_duplicate=False) if id(it) not in reached)
+
+
+def names_by_shape(model, loss):
+    reached = {leaf.shape for leaf in leaves_by_walking(loss)}
+    return sorted(n for n, it in model.named_parameters(remove_duplicate=False) if it.shape not in reached)
+
+
+def names_by_stored_grad(model, loss):
+    return sorted(n for n, it in model.named_parameters(remove_duplicate=False) if it.grad is None)
+
+
+def names_by_layers(model, loss):
+    return sorted({name.rpartition(".")[0] for name in names_by_leaves(model, loss)})
+
+
+def names_unsorted(model, loss):
+    missing = names_by_leaves(model, loss)
+    return [name for name, _ in model.named_parameters(remove_duplicate=False) if name in missing]
+
+
+def names_and_freeze(model, loss):
+    names = names_by_leaves(model, loss)
+    model.requires_grad_(False)
+    return names
+
+
+RIGHT = [names_by_leaves, names_by_modules]
+
+MISCONCEIVED = {
+    "frozen only": names_frozen,
+    "frozen left out": names_not_frozen,
+    "second name left out": names_once,
+    "ran backward": names_by_grad,
+    "reached is enough": names_by_graph_alone,
+    "equal numbers": names_by_numbers,
+    "buffers": names_of_the_state,
+    "a loss without a graph": names_if_there_is_a_graph,
+    "stored .grad": names_by_stored_grad,
+    "recursion": names_recursive,
+}
+
+WRONG = [
+    names_by_shape,
+    names_by_different_modules,
+    names_after_zero_grad,
+    names_by_layers,
+    names_unsorted,
+    names_and_freeze,
+    lambda model, loss: set(names_by_leaves(model, loss)),
+    lambda model, loss: {name: True for name in names_by_leaves(model, loss)},
+    lambda model, loss: names_by_leaves(model, loss) or None,
+]

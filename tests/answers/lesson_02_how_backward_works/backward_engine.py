@@ -1,0 +1,287 @@
+"""Right and wrong answers to `backward_engine`."""
+
+import heapq
+from collections import Counter, defaultdict, deque
+
+import torch
+from torch.autograd.graph import get_gradient_edge
+
+from tests.answers.lesson_02_how_backward_works.nodes import edge_counts, nodes_behind
+
+
+def ran(node, gradients):
+    results = node(*gradients) if callable(node) else node.apply(*gradients)
+    return results if isinstance(results, tuple) else (results,)
+
+
+def engine(loss):
+    edge = get_gradient_edge(loss)
+    nodes = nodes_behind(loss)
+    waiting = edge_counts(nodes)
+    inbox = {node: [None] * len(node._input_metadata) for node in nodes}
+    inbox[edge.node][edge.output_nr] = torch.ones_like(loss)
+    ready, found = [edge.node], {}
+    with torch.no_grad():
+        while ready:
+            node = ready.pop()
+            gradients = inbox.pop(node)
+            if hasattr(node, "variable"):
+                found[node.variable] = gradients[0]
+                continue
+            for (to, output), gradient in zip(node.next_functions, ran(node, gradients), strict=True):
+                if to is None:
+                    continue
+                if gradient is not None:
+                    expected = to._input_metadata[output]
+                    gradient = gradient.sum_to_size(expected.shape).to(expected.dtype)
+                    before = inbox[to][output]
+                    inbox[to][output] = gradient if before is None else before + gradient
+                waiting[to] -= 1
+                if waiting[to] == 0:
+                    ready.append(to)
+    return found
+
+
+@torch.no_grad()
+def engine_with_heap(loss):
+    """Collects contributions in lists, sums them when a node runs, and takes nodes in the order of the real engine."""
+    start, at = get_gradient_edge(loss)[:2]
+    nodes = nodes_behind(loss)
+    number = {node: index for index, node in enumerate(nodes)}
+    missing = edge_counts(nodes)
+    mail = defaultdict(list)
+    mail[start, at].append(torch.tensor(1.0, dtype=loss.dtype))
+    result = defaultdict(lambda: None)
+    heap = [(-start._sequence_nr(), 0, start)]
+    while heap:
+        _, _, node = heapq.heappop(heap)
+        sums = []
+        for output, expected in enumerate(node._input_metadata):
+            letters = [letter.sum_to_size(expected.shape).to(expected.dtype) for letter in mail[node, output]]
+            sums.append(torch.stack(letters).sum(0) if letters else None)
+        if type(node).__name__ == "AccumulateGrad":
+            result[node.variable] = sums[0]
+            continue
+        for (to, output), gradient in zip(node.next_functions, ran(node, sums), strict=True):
+            if to is None:
+                continue
+            if gradient is not None:
+                mail[to, output].append(gradient)
+            missing[to] -= 1
+            if not missing[to]:
+                heapq.heappush(heap, (-to._sequence_nr(), number[to], to))
+    return result
+
+
+@torch.no_grad()
+def engine_with_zeros(loss):
+    """Starts every place with zeros and adds in place to these, which nobody else holds."""
+    edge = get_gradient_edge(loss)
+    nodes = nodes_behind(loss)
+    waiting = edge_counts(nodes)
+    places = {
+        node: [torch.zeros(expected.shape, dtype=expected.dtype) for expected in node._input_metadata] for node in nodes
+    }
+    places[edge.node][edge.output_nr] += 1
+    queue = deque([edge.node])
+    while queue:
+        node = queue.popleft()
+        if type(node).__name__ == "AccumulateGrad":
+            continue
+        for (to, output), gradient in zip(node.next_functions, ran(node, places[node]), strict=True):
+            if to is not None:
+                if gradient is not None:
+                    places[to][output] += gradient.sum_to_size(places[to][output].shape)
+                waiting[to] -= 1
+                if not waiting[to]:
+                    queue.append(to)
+    return {node.variable: places[node][0] for node in nodes if hasattr(node, "variable")}
+
+
+def taught_engine(pick="newest", in_place=False, lower_none=True, count_edges=True, lower_edges=True, as_dict=False):
+    """The master's engine in an order of one's own, with one thing wrong."""
+
+    @torch.no_grad()
+    def answer(loss):
+        edge = get_gradient_edge(loss)
+        nodes = nodes_behind(loss)
+        waiting = Counter()
+        for node in nodes:
+            targets = [to for to, _ in node.next_functions if to is not None]
+            waiting.update(targets if count_edges else set(targets))
+        inbox = {node: [None] * len(node._input_metadata) for node in nodes}
+        inbox[edge.node][edge.output_nr] = torch.ones_like(loss)
+        ready, found = [edge.node], {}
+        while ready:
+            node = {
+                "newest": max(ready, key=lambda node: node._sequence_nr()),
+                "first": ready[0],
+                "last": ready[-1],
+            }[pick]
+            ready.remove(node)
+            gradients = inbox[node]
+            if hasattr(node, "variable"):
+                found[node.variable] = gradients[0]
+                continue
+            pairs = list(zip(node.next_functions, ran(node, gradients), strict=True))
+            lowered = set()
+            for (to, output), gradient in dict(pairs).items() if as_dict else pairs:
+                if to is None:
+                    continue
+                if gradient is not None:
+                    expected = to._input_metadata[output]
+                    gradient = gradient.sum_to_size(expected.shape).to(expected.dtype)
+                    before = inbox[to][output]
+                    if before is None:
+                        inbox[to][output] = gradient
+                    elif in_place:
+                        before += gradient
+                    else:
+                        inbox[to][output] = before + gradient
+                if (gradient is None and not lower_none) or (to in lowered and not lower_edges):
+                    continue
+                lowered.add(to)
+                waiting[to] -= 1
+                if waiting[to] == 0:
+                    ready.append(to)
+        return found
+
+    return answer
+
+
+def faulty_engine(
+    wait=True, add=True, in_place=False, outputs=True, shapes=True, dtypes=True, leaves=True, recorded=False
+):
+    """The master's engine with one thing wrong."""
+
+    @torch.set_grad_enabled(recorded)
+    def answer(loss):
+        edge = get_gradient_edge(loss)
+        nodes = nodes_behind(loss)
+        waiting = edge_counts(nodes)
+        inbox = {node: [None] * len(node._input_metadata) for node in nodes}
+        inbox[edge.node][edge.output_nr if outputs else 0] = torch.ones_like(loss)
+        ready, found, done = deque([edge.node]), {}, set()
+        while ready:
+            node = ready.popleft()
+            if node in done:
+                continue
+            done.add(node)
+            gradients = inbox[node]
+            if hasattr(node, "variable"):
+                if not leaves:
+                    node(gradients[0])
+                found[node.variable] = node.variable.grad if not leaves else gradients[0]
+                continue
+            for (to, output), gradient in zip(node.next_functions, ran(node, gradients), strict=True):
+                if to is None:
+                    continue
+                output = output if outputs else 0
+                waiting[to] -= 1
+                if gradient is not None:
+                    expected = to._input_metadata[output]
+                    if shapes is True or (shapes == "of leaves" and hasattr(to, "variable")):
+                        gradient = gradient.sum_to_size(expected.shape)
+                    if dtypes:
+                        gradient = gradient.to(expected.dtype)
+                    before = inbox[to][output]
+                    if before is None or not add:
+                        inbox[to][output] = gradient
+                    elif in_place:
+                        before += gradient
+                    else:
+                        inbox[to][output] = before + gradient
+                if not wait or waiting[to] == 0:
+                    ready.append(to)
+        return found
+
+    return answer
+
+
+@torch.no_grad()
+def engine_by_paths(loss):
+    """Follows every path to its end."""
+    found = {}
+    edge = get_gradient_edge(loss)
+    stack = [(edge.node, edge.output_nr, torch.ones_like(loss))]
+    while stack:
+        node, output, gradient = stack.pop()
+        expected = node._input_metadata[output]
+        gradient = gradient.sum_to_size(expected.shape).to(expected.dtype)
+        if hasattr(node, "variable"):
+            found[node.variable] = found.get(node.variable, 0) + gradient
+            continue
+        gradients = [None] * len(node._input_metadata)
+        gradients[output] = gradient
+        for (to, number), result in zip(node.next_functions, ran(node, gradients), strict=True):
+            if to is not None and result is not None:
+                stack.append((to, number, result))
+    return found
+
+
+def leaves_behind(loss):
+    return [node.variable for node in nodes_behind(loss) if hasattr(node, "variable")]
+
+
+def engine_by_torch(loss):
+    leaves = leaves_behind(loss)
+    return dict(zip(leaves, torch.autograd.grad(loss, leaves), strict=True))
+
+
+def engine_by_torch_from_behind(loss):
+    """Starts PyTorch's engine one node later, where the loss itself is not reached."""
+    edge = get_gradient_edge(loss)
+    if hasattr(edge.node, "variable"):
+        return {loss: torch.ones_like(loss)}
+    gradients = [None] * len(edge.node._input_metadata)
+    gradients[edge.output_nr] = torch.ones_like(loss)
+    with torch.no_grad():
+        results = ran(edge.node, gradients)
+    roots = [
+        (torch.autograd.graph.GradientEdge(to, number), result)
+        for (to, number), result in zip(edge.node.next_functions, results, strict=True)
+        if to is not None and result is not None
+    ]
+    leaves = leaves_behind(loss)
+    starts, seeds = zip(*roots, strict=True)
+    return dict(zip(leaves, torch.autograd.grad(starts, leaves, seeds), strict=True))
+
+
+RIGHT = [
+    engine,
+    engine_with_heap,
+    engine_with_zeros,
+    taught_engine("first", count_edges=False, lower_edges=False),
+]
+
+MISCONCEIVED = {
+    "PyTorch's engine": engine_by_torch,
+    "AccumulateGrad is called": faulty_engine(leaves=False),
+    "once for each path": engine_by_paths,
+    "one edge for two": taught_engine(count_edges=False, lower_edges=False, as_dict=True),
+    "not all contributions": faulty_engine(wait=False),
+    "changed in place": faulty_engine(in_place=True),
+    "wrong output": faulty_engine(outputs=False),
+    "not summed back": faulty_engine(shapes=False),
+    "None leaves the edge open": taught_engine(lower_none=False),
+    "shapes of leaves only": faulty_engine(shapes="of leaves"),
+    "the wrong dtype": faulty_engine(dtypes=False),
+}
+
+WRONG = [
+    taught_engine(as_dict=True),
+    taught_engine(as_dict=True, count_edges=False),
+    taught_engine(lower_edges=False),
+    taught_engine(count_edges=False),
+    taught_engine("first", count_edges=False),
+    taught_engine("last", count_edges=False),
+    taught_engine(in_place=True),
+    taught_engine("first", in_place=True),
+    taught_engine("last", in_place=True),
+    faulty_engine(add=False),
+    faulty_engine(recorded=True),
+    engine_by_torch_from_behind,
+    lambda loss: list(engine(loss).items()),
+    lambda loss: {id(leaf): gradient for leaf, gradient in engine(loss).items()},
+    lambda loss: dict(list(engine(loss).items())[:-1]),
+]

@@ -1,0 +1,41 @@
+"""Right and wrong answers to `predict_gradients`."""
+
+import torch
+
+PREDICTED = {
+    "fan_out": 20,
+    "two_passes": 17,
+    "vector_seed": 60,
+    "half_seed": 13.5,
+    "broadcast": 10,
+    "tie": 0.5,
+    "after_grad": None,
+    "left_out": None,
+}
+
+
+def predicted(**changed):
+    return {**PREDICTED, **changed}
+
+
+RIGHT = [
+    PREDICTED,
+    {name: v if v is None else torch.tensor(float(v)) for name, v in PREDICTED.items()},
+]
+
+MISCONCEIVED = {
+    "one branch only": predicted(fan_out=6),
+    "the second pass replaces": predicted(two_passes=5),
+    "the seed is ignored": predicted(vector_seed=6, half_seed=27),
+    "nothing is zero": predicted(after_grad=0, left_out=0),
+    "a pass writes everywhere": predicted(after_grad=6, left_out=2),
+    "a tie goes to one": predicted(tie=1),
+}
+
+WRONG = [
+    predicted(fan_out=14),
+    predicted(broadcast=2),
+    predicted(left_out="None"),
+    predicted(vector_seed=[4, 60, 1000]),
+    list(PREDICTED.values()),
+]

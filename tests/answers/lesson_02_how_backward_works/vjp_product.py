@@ -1,0 +1,37 @@
+"""Right and wrong answers to `vjp_product`."""
+
+import torch
+
+from tests.answers.lesson_02_how_backward_works.pairs import vjp_by_autograd
+
+
+def product_by_sums(a, b, v):
+    def back(gradient, shape):
+        added = gradient.dim() - len(shape)
+        gradient = gradient.sum(tuple(range(added))) if added else gradient
+        for dim, size in enumerate(shape):
+            if size == 1:
+                gradient = gradient.sum(dim, keepdim=True)
+        return gradient
+
+    return back(v * b, a.shape), back(v * a, b.shape)
+
+
+def product_by_sum_to_size(a, b, v):
+    return [(v * b).sum_to_size(a.shape), (v * a).sum_to_size(b.shape)]
+
+
+RIGHT = [product_by_sum_to_size, product_by_sums, vjp_by_autograd(torch.mul)]
+
+MISCONCEIVED = {
+    "not summed back": lambda a, b, v: (v * b, v * a),
+    "gradients swapped": lambda a, b, v: product_by_sums(b, a, v),
+    "v is ignored": lambda a, b, v: product_by_sums(a, b, torch.ones_like(v)),
+}
+
+WRONG = [
+    lambda a, b, v: ((v * b).sum_to_size(a.shape), v * a),
+    lambda a, b, v: tuple(g.float() for g in product_by_sums(a, b, v)),
+    lambda a, b, v: (product_by_sums(a, b.mul_(2), v)[0] / 2, product_by_sums(a, b, v)[1]),
+    lambda a, b, v: product_by_sums(a, b, v)[0],
+]

@@ -1,0 +1,143 @@
+"""Right and wrong answers to `count_saved_bytes`."""
+
+import torch
+
+from course_utils import saved, trace
+from tests.answers.lesson_03_graph_freeing.saved_tensors import all_nodes, freed_by_message, tensors_of
+
+
+def storage_of(tensor):
+    return tensor.untyped_storage().data_ptr()
+
+
+def count_by_address(loss, besides):
+    nodes = all_nodes(loss)
+    leaves = [node.variable for node in nodes if hasattr(node, "variable")]
+    given = {storage_of(tensor) for tensor in [*leaves, *besides]}
+    sizes = {}
+    for node in nodes:
+        for tensor in tensors_of(node):
+            if storage_of(tensor) not in given:
+                sizes[storage_of(tensor)] = tensor.untyped_storage().nbytes()
+    return sum(sizes.values())
+
+
+def count_by_raw_data(loss, besides):
+    """Down the graph with a stack, from what the nodes hold and without unpacking it."""
+    free, counted, stack, seen, total = {storage_of(tensor) for tensor in besides}, set(), [loss.grad_fn], set(), 0
+    found = []
+    while stack:
+        node = stack.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        stack += [before for before, _ in node.next_functions]
+        if node.name() == "torch::autograd::AccumulateGrad":
+            free.add(storage_of(node.variable))
+        for name in dir(node):
+            if name.startswith("_raw_saved_"):
+                try:
+                    raw = getattr(node, name)
+                except RuntimeError:
+                    continue
+                found += [item.data for item in (raw if isinstance(raw, tuple) else (raw,))]
+    for tensor in found:
+        if tensor is not None and storage_of(tensor) not in free | counted:
+            counted.add(storage_of(tensor))
+            total += tensor.untyped_storage().nbytes()
+    return torch.tensor(total)
+
+
+def count_each_tensor(loss, besides):
+    nodes = all_nodes(loss)
+    given = {storage_of(node.variable) for node in nodes if hasattr(node, "variable")} | set(map(storage_of, besides))
+    tensors = [tensor for node in nodes for tensor in tensors_of(node) if storage_of(tensor) not in given]
+    return sum(tensor.untyped_storage().nbytes() for tensor in tensors)
+
+
+def count_views_as_they_look(loss, besides):
+    nodes = all_nodes(loss)
+    given = {storage_of(node.variable) for node in nodes if hasattr(node, "variable")} | set(map(storage_of, besides))
+    sizes = {storage_of(t): t.nbytes for node in nodes for t in tensors_of(node) if storage_of(t) not in given}
+    return sum(sizes.values())
+
+
+def count_with_leaves(loss, besides):
+    tensors = [tensor for node in all_nodes(loss) for tensor in tensors_of(node)]
+    return sum({storage_of(tensor): tensor.untyped_storage().nbytes() for tensor in tensors}.values())
+
+
+def count_by_identity(loss, besides):
+    """Excludes leaves as objects: a view of a weight is another object."""
+    nodes = all_nodes(loss)
+    given = {id(node.variable) for node in nodes if hasattr(node, "variable")} | set(map(id, besides))
+    tensors = [tensor for node in nodes for tensor in tensors_of(node) if id(tensor) not in given]
+    return sum({storage_of(tensor): tensor.untyped_storage().nbytes() for tensor in tensors}.values())
+
+
+def count_without_tuples(loss, besides):
+    nodes = all_nodes(loss)
+    given = {storage_of(node.variable) for node in nodes if hasattr(node, "variable")} | set(map(storage_of, besides))
+    sizes = {}
+    for node in nodes:
+        for name in dir(node):
+            try:
+                value = getattr(node, name) if name.startswith("_saved_") else None
+            except RuntimeError:
+                continue
+            if isinstance(value, torch.Tensor) and storage_of(value) not in given:
+                sizes[storage_of(value)] = value.untyped_storage().nbytes()
+    return sum(sizes.values())
+
+
+def count_after_a_pass(loss, besides):
+    total = count_by_address(loss, besides)
+    if total:
+        loss.backward()
+    return total
+
+
+def count_unless_freed(loss, besides):
+    """Takes one freed node for a freed graph."""
+    return 0 if freed_by_message(loss) else count_by_address(loss, besides)
+
+
+def count_owned(loss, besides, leaves=True):
+    """Forgets what is in `besides`, or the leaves."""
+    nodes = all_nodes(loss)
+    given = [node.variable for node in nodes if hasattr(node, "variable")] if leaves else besides
+    addresses = set(map(storage_of, given))
+    tensors = [tensor for node in nodes for tensor in tensors_of(node) if storage_of(tensor) not in addresses]
+    return sum({storage_of(tensor): tensor.untyped_storage().nbytes() for tensor in tensors}.values())
+
+
+def count_and_empty(loss, besides):
+    total = count_by_address(loss, besides)
+    besides.clear()
+    return total
+
+
+def count_numbers(loss, besides):
+    return count_by_address(loss, besides) // 4
+
+
+RIGHT = [count_by_address, count_by_raw_data]
+
+MISCONCEIVED = {
+    "counted twice": count_each_tensor,
+    "a view's own size": count_views_as_they_look,
+    "leaves included": count_with_leaves,
+}
+
+WRONG = [
+    count_by_identity,
+    count_without_tuples,
+    count_after_a_pass,
+    count_unless_freed,
+    count_owned,
+    lambda loss, besides: count_owned(loss, besides, leaves=False),
+    count_and_empty,
+    count_numbers,
+    lambda loss, besides: saved(loss, besides=besides).bytes,
+    lambda loss, besides: len(trace(loss).nodes),
+]

@@ -1,0 +1,107 @@
+"""Right and wrong answers to `freed_nodes`."""
+
+from course_utils import saved
+from course_utils.graph.trace import roots_of, walk
+from tests.answers.lesson_03_graph_freeing.saved_tensors import all_nodes, freed_by_message, tensors_of
+
+
+def freed_by_instrument(loss):
+    nodes = walk(root[0] for root in roots_of([loss]))
+    return [nodes[number] for number in sorted({entry.node for entry in saved(loss).freed})]
+
+
+def freed_by_any_error(loss):
+    freed = set()
+    for node in all_nodes(loss):
+        for name in dir(node):
+            if name.startswith("_saved_"):
+                try:
+                    getattr(node, name)
+                except RuntimeError:
+                    freed.add(node)
+    return freed
+
+
+def freed_by_empty_slots(loss):
+    freed = set(freed_by_message(loss))
+    for node in all_nodes(loss):
+        for name in dir(node):
+            if name.startswith("_raw_saved_"):
+                try:
+                    raw = getattr(node, name)
+                except RuntimeError:
+                    continue
+                if not isinstance(raw, tuple) and raw.data is None:
+                    freed.add(node)
+    return freed
+
+
+def freed_and_empty(loss):
+    empty = {node for node in all_nodes(loss) if not any(name.startswith("_raw_saved_") for name in dir(node))}
+    return freed_by_message(loss) | empty
+
+
+def freed_where_nothing_is_left(loss):
+    return {node for node in all_nodes(loss) if not list(tensors_of(node))}
+
+
+def freed_by_running(loss):
+    try:
+        loss.backward(retain_graph=True)
+    except RuntimeError:
+        return freed_by_message(loss)
+    return set()
+
+
+def freed_along(inputs):
+    """Follows one input of each node, the first or the last."""
+
+    def freed_nodes(loss):
+        node, path = loss.grad_fn, set()
+        while node is not None:
+            path.add(node)
+            node = node.next_functions[inputs][0] if node.next_functions else None
+        return path & freed_by_message(loss)
+
+    return freed_nodes
+
+
+def freed_and_switched_off(loss):
+    for node in all_nodes(loss):
+        if hasattr(node, "variable"):
+            node.variable.requires_grad_(False)
+    return freed_by_message(loss)
+
+
+def freed_and_detached(loss):
+    freed = freed_by_message(loss)
+    loss.detach_()
+    return freed
+
+
+def freed_list_with_repeats(loss):
+    return [node for node in freed_by_message(loss) for _ in range(2)]
+
+
+RIGHT = [freed_by_message, freed_by_instrument]
+
+MISCONCEIVED = {
+    "modified is not freed": freed_by_any_error,
+    "None is not freed": freed_by_empty_slots,
+    "empty is not freed": freed_and_empty,
+}
+
+WRONG = [
+    freed_by_running,
+    freed_where_nothing_is_left,
+    freed_along(0),
+    freed_along(-1),
+    freed_and_switched_off,
+    freed_and_detached,
+    freed_list_with_repeats,
+    lambda loss: set(list(freed_by_message(loss))[1:]),
+    lambda loss: {entry.operation for entry in saved(loss).freed},
+    lambda loss: len(freed_by_message(loss)),
+    lambda loss: set(all_nodes(loss)),
+    lambda loss: [[1], {}, None],
+]

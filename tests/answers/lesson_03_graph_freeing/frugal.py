@@ -1,0 +1,116 @@
+"""Right and wrong answers to `frugal`."""
+
+import io
+
+import torch
+from torch.utils.checkpoint import checkpoint, checkpoint_sequential
+
+
+def frugal_in_slices(blocks, x, length=5, **options):
+    for start in range(0, len(blocks), length):
+        x = checkpoint(blocks[start : start + length], x, use_reentrant=False, **options)
+    return x
+
+
+def frugal_by_library(blocks, x):
+    return checkpoint_sequential(blocks, min(6, len(blocks)), x, use_reentrant=False)
+
+
+def frugal_with_a_function(blocks, x):
+    def run(first, last, value):
+        for block in list(blocks)[first:last]:
+            value = block(value)
+        return value
+
+    done = 0
+    while done < len(blocks):
+        x = checkpoint(run, done, done + 4, x, use_reentrant=False)
+        done += 4
+    return x
+
+
+def frugal_twice_nested(blocks, x):
+    return checkpoint(frugal_in_slices, blocks, x, use_reentrant=False)
+
+
+def frugal_half_precision(blocks, x):
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach().to(torch.float16), lambda t: t.double()):
+        return blocks(x)
+
+
+def frugal_reentrant(blocks, x):
+    for start in range(0, len(blocks), 5):
+        x = checkpoint(blocks[start : start + 5], x, use_reentrant=True)
+    return x
+
+
+def frugal_but_the_last(blocks, x):
+    """The last stretch is not recomputed: the backward pass begins there."""
+    return blocks[-4:](frugal_in_slices(blocks[:-4], x, 4))
+
+
+def frugal_in_lists(blocks, x):
+    """What the graph saves lies in Python lists, where no tensor is."""
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda t: (t.tolist(), t.dtype), lambda p: torch.tensor(p[0], dtype=p[1])
+    ):
+        return blocks(x)
+
+
+def frugal_in_files(blocks, x):
+    def pack(tensor):
+        file = io.BytesIO()
+        torch.save(tensor.detach(), file)
+        return file.getvalue()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda stored: torch.load(io.BytesIO(stored))):
+        return blocks(x)
+
+
+def frugal_without_training(blocks, x):
+    blocks.eval()
+    return frugal_in_slices(blocks, x)
+
+
+def frugal_every_other(blocks, x):
+    for number, block in enumerate(blocks):
+        x = checkpoint(block, x, use_reentrant=False) if number % 2 else block(x)
+    return x
+
+
+def frugal_cut(blocks, x):
+    with torch.no_grad():
+        return blocks(x)
+
+
+def frugal_first_24(blocks, x):
+    return frugal_in_slices(blocks[:24], x)
+
+
+RIGHT = [
+    *(frugal_in_slices, frugal_by_library, frugal_with_a_function),
+    *(frugal_reentrant, frugal_but_the_last),
+]
+
+MISCONCEIVED = {
+    "one long stretch": lambda blocks, x: checkpoint(blocks, x, use_reentrant=False),
+    "every block by itself": lambda blocks, x: frugal_in_slices(blocks, x, 1),
+    "nothing recomputed": lambda blocks, x: blocks(x),
+    "other noise the second time": lambda blocks, x: frugal_in_slices(blocks, x, preserve_rng_state=False),
+}
+
+WRONG = [
+    frugal_twice_nested,
+    frugal_half_precision,
+    frugal_in_lists,
+    frugal_in_files,
+    frugal_without_training,
+    frugal_every_other,
+    lambda blocks, x: frugal_in_slices(blocks, x, 5) if len(blocks) == 26 else blocks(x),
+    frugal_cut,
+    frugal_first_24,
+    lambda blocks, x: frugal_in_slices(blocks, x).detach().requires_grad_(),
+    lambda blocks, x: frugal_in_slices(blocks, x.detach().requires_grad_()),
+    lambda blocks, x: frugal_in_slices(blocks.float(), x.float()).double(),
+    lambda blocks, x: (frugal_in_slices(blocks, x), x),
+]

@@ -1,0 +1,142 @@
+"""Right and wrong answers to `loss_gradients`."""
+
+import torch
+
+from tests.answers.leaving import gradients_off, leaving
+
+
+def gradients_by_grad(losses, parameters):
+    last = len(losses) - 1
+    return [torch.autograd.grad(loss, parameters, retain_graph=n < last) for n, loss in enumerate(losses)]
+
+
+def gradients_from_the_end(losses, parameters):
+    rows = {}
+    for n in reversed(range(len(losses))):
+        rows[n] = list(torch.autograd.grad(losses[n], parameters, retain_graph=n > 0))
+    return [rows[n] for n in range(len(losses))]
+
+
+def gradients_by_backward(losses, parameters):
+    before = [parameter.grad for parameter in parameters]
+    rows = []
+    for n, loss in enumerate(losses, 1):
+        for parameter in parameters:
+            parameter.grad = None
+        loss.backward(retain_graph=n < len(losses), inputs=parameters)
+        rows.append([parameter.grad for parameter in parameters])
+    for parameter, gradient in zip(parameters, before, strict=True):
+        parameter.grad = gradient
+    return rows
+
+
+def gradients_in_a_batch(losses, parameters):
+    stacked, seeds = torch.stack(losses), torch.eye(len(losses))
+    found = torch.autograd.grad(stacked, parameters, seeds, is_grads_batched=True)
+    return [[gradient[n].clone() for gradient in found] for n in range(len(losses))]
+
+
+def gradients_by_seeds(losses, parameters):
+    """One tensor of all losses, and a seed that picks one of them."""
+    stacked, last = torch.stack(losses), len(losses) - 1
+    seeds = torch.eye(len(losses))
+    return tuple(torch.autograd.grad(stacked, parameters, seed, retain_graph=n < last) for n, seed in enumerate(seeds))
+
+
+def gradients_that_require_one(losses, parameters):
+    return [[row.requires_grad_() for row in rows] for rows in gradients_by_grad(losses, parameters)]
+
+
+def gradients_recorded_but_the_last(losses, parameters):
+    last = len(losses) - 1
+    return [torch.autograd.grad(loss, parameters, create_graph=n < last) for n, loss in enumerate(losses)]
+
+
+def gradients_always_retained(losses, parameters):
+    return [torch.autograd.grad(loss, parameters, retain_graph=True) for loss in losses]
+
+
+def gradients_recorded(losses, parameters):
+    return [torch.autograd.grad(loss, parameters, create_graph=True) for loss in losses]
+
+
+def gradients_added_up(losses, parameters):
+    rows, kept = [], [(p, p.grad) for p in parameters]
+    for parameter in parameters:
+        parameter.grad = None
+    for n, loss in enumerate(losses, 1):
+        loss.backward(retain_graph=n < len(losses), inputs=parameters)
+        rows.append([parameter.grad.clone() for parameter in parameters])
+    for parameter, gradient in kept:
+        parameter.grad = gradient
+    return rows
+
+
+def gradients_left_behind(losses, parameters):
+    rows = []
+    for n, loss in enumerate(losses, 1):
+        for parameter in parameters:
+            parameter.grad = None
+        loss.backward(retain_graph=n < len(losses), inputs=parameters)
+        rows.append([parameter.grad.clone() for parameter in parameters])
+    return rows
+
+
+def gradients_never_retained(losses, parameters):
+    return [torch.autograd.grad(loss, parameters) for loss in losses]
+
+
+def gradients_of_the_sum(losses, parameters):
+    rows = torch.autograd.grad(sum(losses), parameters)
+    return [rows for _ in losses]
+
+
+def gradients_through_all(losses, parameters):
+    """Touches .grad of the heads."""
+    before = [parameter.grad for parameter in parameters]
+    rows = []
+    for n, loss in enumerate(losses, 1):
+        for parameter in parameters:
+            parameter.grad = None
+        loss.backward(retain_graph=n < len(losses))
+        rows.append([parameter.grad for parameter in parameters])
+    for parameter, gradient in zip(parameters, before, strict=True):
+        parameter.grad = gradient
+    return rows
+
+
+def gradients_by_a_spare_pass(losses, parameters):
+    rows = gradients_always_retained(losses, parameters)
+    torch.autograd.grad(sum(losses), parameters)  # only to free
+    return rows
+
+
+RIGHT = [
+    gradients_by_grad,
+    gradients_from_the_end,
+    gradients_by_backward,
+    gradients_in_a_batch,
+    gradients_by_seeds,
+]
+
+MISCONCEIVED = {
+    "retained to the end": gradients_always_retained,
+    "added up": gradients_added_up,
+    "traces in .grad": gradients_left_behind,
+    "create_graph to keep the graph": gradients_recorded,
+}
+
+WRONG = [
+    leaving(gradients_by_grad, gradients_off),
+    leaving(gradients_by_grad, lambda losses, parameters: parameters[0].requires_grad_(False)),
+    leaving(gradients_by_grad, lambda losses, parameters: parameters[0].register_hook(lambda gradient: None)),
+    gradients_that_require_one,
+    gradients_recorded_but_the_last,
+    gradients_never_retained,
+    gradients_of_the_sum,
+    gradients_through_all,
+    gradients_by_a_spare_pass,
+    lambda losses, parameters: gradients_by_grad(losses, parameters)[::-1],
+    lambda losses, parameters: list(zip(*gradients_by_grad(losses, parameters), strict=True)),
+    lambda losses, parameters: [torch.cat([g.flatten() for g in r]) for r in gradients_by_grad(losses, parameters)],
+]

@@ -1,0 +1,97 @@
+"""Right and wrong answers to `one_pass`."""
+
+import torch
+
+from tests.answers.leaving import gradients_off, leaving
+from tests.answers.lesson_04_retain_graph.side_effects import reseeded
+
+
+def one_pass_of_the_sum(losses, weights):
+    sum(weight * loss for loss, weight in zip(losses, weights, strict=True)).backward()
+
+
+def one_pass_by_seeds(losses, weights):
+    torch.autograd.backward(losses, [torch.tensor(weight) for weight in weights])
+
+
+def one_pass_of_a_stack(losses, weights):
+    return torch.stack(losses).dot(torch.tensor(weights)).backward()
+
+
+def one_pass_for_each_only_once(losses, weights):
+    """A loss that is listed twice counts once."""
+    sum(weight * loss for loss, weight in dict(zip(losses, weights, strict=True)).items()).backward()
+
+
+def one_pass_and_one_to_free(losses, weights):
+    total = sum(weight * loss for loss, weight in zip(losses, weights, strict=True))
+    total.backward(retain_graph=True)
+    torch.autograd.grad(total, leaves_behind(losses))
+
+
+def several_passes(losses, weights):
+    for number, (loss, weight) in enumerate(zip(losses, weights, strict=True), 1):
+        (weight * loss).backward(retain_graph=number < len(losses))
+
+
+def leaves_behind(losses):
+    nodes, seen = [loss.grad_fn for loss in losses], set()
+    for node in nodes:
+        for before, _ in node.next_functions:
+            if before is not None and before not in seen:
+                seen.add(before)
+                nodes.append(before)
+    return [node.variable for node in dict.fromkeys(nodes) if hasattr(node, "variable")]
+
+
+def one_pass_replacing(losses, weights):
+    leaves = leaves_behind(losses)
+    total = sum(weight * loss for loss, weight in zip(losses, weights, strict=True))
+    for leaf, gradient in zip(leaves, torch.autograd.grad(total, leaves), strict=True):
+        leaf.grad = gradient
+
+
+def one_pass_adding(losses, weights):
+    leaves = leaves_behind(losses)
+    total = sum(weight * loss for loss, weight in zip(losses, weights, strict=True))
+    for leaf, gradient in zip(leaves, torch.autograd.grad(total, leaves), strict=True):
+        leaf.grad = gradient if leaf.grad is None else leaf.grad + gradient
+
+
+def one_pass_retaining(losses, weights):
+    sum(weight * loss for loss, weight in zip(losses, weights, strict=True)).backward(retain_graph=True)
+
+
+def one_pass_recorded(losses, weights):
+    sum(weight * loss for loss, weight in zip(losses, weights, strict=True)).backward(create_graph=True)
+
+
+def one_pass_and_an_empty_list(losses, weights):
+    total = 0
+    while losses:
+        total = total + weights.pop() * losses.pop()
+    total.backward()
+
+
+RIGHT = [one_pass_of_the_sum, one_pass_by_seeds, one_pass_of_a_stack, one_pass_adding]
+
+MISCONCEIVED = {
+    "a pass for each loss": several_passes,
+    "weights left out": lambda losses, weights: sum(losses).backward(),
+    "old gradients lost": one_pass_replacing,
+    "retained for nothing": one_pass_retaining,
+}
+
+WRONG = [
+    leaving(one_pass_of_the_sum, gradients_off),
+    leaving(one_pass_of_the_sum, reseeded),
+    leaving(one_pass_of_the_sum, lambda losses, weights: losses[0].register_hook(lambda gradient: None)),
+    one_pass_and_an_empty_list,
+    one_pass_recorded,
+    one_pass_for_each_only_once,
+    one_pass_and_one_to_free,
+    lambda losses, weights: torch.stack(losses).mean().backward(),
+    lambda losses, weights: (one_pass_of_the_sum(losses[:1], weights), None)[1],
+    lambda losses, weights: sum(w * loss.item() for loss, w in zip(losses, weights, strict=True)),
+    lambda losses, weights: sum(w * loss for loss, w in zip(losses, weights, strict=True)),
+]

@@ -1,0 +1,23 @@
+"""Right and wrong answers to `predict_kept_bytes`."""
+
+BYTES = {
+    "nothing": 1200,
+    "a_frees": 400,
+    "a_retains": 1200,
+    "a_retains_b_frees": 800,
+    "b_retains_a_frees": 400,
+    "in_one_pass": 0,
+    "down_to_h": 800,
+    "without_a": 800,
+}
+
+
+RIGHT = [BYTES, {name: float(value) for name, value in BYTES.items()}]
+
+MISCONCEIVED = {
+    "the last pass clears all": {**BYTES, "a_retains_b_frees": 0, "b_retains_a_frees": 0},
+    "counted by node": {**BYTES, "nothing": 1600, "a_retains": 1600},
+    "h survives": {**BYTES, "a_frees": 800, "b_retains_a_frees": 800},
+}
+
+WRONG = [dict.fromkeys(BYTES, 0), dict.fromkeys(BYTES, 1200), {**BYTES, "without_a": 1200}]

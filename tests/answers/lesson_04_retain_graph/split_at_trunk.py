@@ -1,0 +1,181 @@
+"""Right and wrong answers to `split_at_trunk`."""
+
+import torch
+
+from tests.answers.leaving import gradients_off, leaving
+from tests.answers.lesson_04_retain_graph.side_effects import frozen, hooked, in_evaluation
+
+
+def split_by_a_leaf(trunk, heads, inputs):
+    h = trunk(inputs)
+    cut = h.detach().requires_grad_()
+    losses = []
+    for head in heads:
+        loss = head(cut)
+        loss.backward()
+        losses.append(loss.item())
+    h.backward(cut.grad)
+    return losses
+
+
+def split_by_grad(trunk, heads, inputs):
+    """Each head's pass stops at h, which stays in the graph."""
+    h = trunk(inputs)
+    arrived, losses = torch.zeros_like(h), []
+    for head in heads:
+        parameters = list(head.parameters())
+        loss = head(h)
+        mine, *own = torch.autograd.grad(loss, [h, *parameters])
+        for parameter, gradient in zip(parameters, own, strict=True):
+            parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
+        arrived += mine
+        losses.append(float(loss))
+    torch.autograd.backward(h, arrived)
+    return losses
+
+
+def split_with_inputs(trunk, heads, inputs):
+    h = trunk(inputs)
+    h.retain_grad()
+    losses = []
+    for head in heads:
+        loss = head(h)
+        loss.backward(inputs=[h, *head.parameters()])
+        losses.append(loss.item())
+    arrived, h.grad = h.grad, None
+    h.backward(arrived)
+    return tuple(losses)
+
+
+def split_with_a_cut_each(trunk, heads, inputs):
+    h, arrived, losses = trunk(inputs), 0, []
+    for head in heads:
+        cut = h.detach().clone().requires_grad_()
+        loss = head(cut)
+        loss.backward()
+        arrived = arrived + cut.grad
+        losses.append(loss.item())
+    (h * arrived).sum().backward()
+    return losses
+
+
+def splitter(joined=True, **options):
+    def split_at_trunk(trunk, heads, inputs):
+        h = trunk(inputs)
+        cut = h.detach().requires_grad_()
+        losses = []
+        for head in heads:
+            loss = head(cut)
+            loss.backward(**options)
+            losses.append(loss.item())
+        if joined:
+            h.backward(cut.grad)
+        return losses
+
+    return split_at_trunk
+
+
+def heads_through_the_trunk(trunk, heads, inputs):
+    h, losses = trunk(inputs), []
+    for number, head in enumerate(heads, 1):
+        loss = head(h)
+        loss.backward(retain_graph=number < len(heads))
+        losses.append(loss.item())
+    return losses
+
+
+def heads_at_once(trunk, heads, inputs):
+    h = trunk(inputs)
+    losses = [head(h) for head in heads]
+    sum(losses).backward()
+    return [loss.item() for loss in losses]
+
+
+def split_late(trunk, heads, inputs):
+    """Cut, but all heads run before the first pass."""
+    h = trunk(inputs)
+    cut = h.detach().requires_grad_()
+    losses = [head(cut) for head in heads]
+    for loss in losses:
+        loss.backward()
+    h.backward(cut.grad)
+    return [loss.item() for loss in losses]
+
+
+def split_keeping_one(trunk, heads, inputs):
+    """Only the last head's gradient is handed on."""
+    h, losses = trunk(inputs), []
+    for head in heads:
+        cut = h.detach().requires_grad_()
+        loss = head(cut)
+        loss.backward()
+        losses.append(loss.item())
+    h.backward(cut.grad)
+    return losses
+
+
+def split_with_checkpoints(trunk, heads, inputs):
+    """Heads are recomputed."""
+    from torch.utils.checkpoint import checkpoint
+
+    h = trunk(inputs)
+    losses = [checkpoint(head, h, use_reentrant=False) for head in heads]
+    sum(losses).backward()
+    return [loss.item() for loss in losses]
+
+
+def split_twice_forward(trunk, heads, inputs):
+    with torch.no_grad():
+        cut = trunk(inputs)
+    cut.requires_grad_()
+    losses = []
+    for head in heads:
+        loss = head(cut)
+        loss.backward()
+        losses.append(loss.item())
+    trunk(inputs).backward(cut.grad)
+    return losses
+
+
+def split_after_zeroing(trunk, heads, inputs):
+    trunk.zero_grad()
+    return split_by_a_leaf(trunk, heads, inputs)
+
+
+def split_replacing(trunk, heads, inputs):
+    """The trunk's gradients replace what .grad held."""
+    h = trunk(inputs)
+    cut = h.detach().requires_grad_()
+    losses = []
+    for head in heads:
+        loss = head(cut)
+        loss.backward()
+        losses.append(loss.item())
+    parameters = list(trunk.parameters())
+    for parameter, gradient in zip(parameters, torch.autograd.grad(h, parameters, cut.grad), strict=True):
+        parameter.grad = gradient
+    return losses
+
+
+RIGHT = [split_by_a_leaf, split_by_grad, split_with_inputs, split_with_a_cut_each]
+
+MISCONCEIVED = {
+    "through the trunk each time": heads_through_the_trunk,
+    "all heads at once": heads_at_once,
+    "cut and not joined": splitter(joined=False),
+}
+
+WRONG = [
+    *(leaving(split_by_a_leaf, change) for change in (gradients_off, in_evaluation, frozen, hooked)),
+    leaving(split_by_a_leaf, lambda trunk, heads, inputs: heads.reverse()),
+    split_after_zeroing,
+    split_replacing,
+    split_late,
+    split_keeping_one,
+    split_with_checkpoints,
+    split_twice_forward,
+    splitter(retain_graph=True),
+    lambda trunk, heads, inputs: (split_by_a_leaf(trunk, heads, inputs), trunk)[0][:-1],
+    lambda trunk, heads, inputs: [torch.tensor(loss) for loss in split_by_a_leaf(trunk, heads, inputs)],
+    lambda trunk, heads, inputs: split_by_a_leaf(trunk, heads, inputs.detach()),
+]

@@ -1,0 +1,198 @@
+"""Right and wrong answers to `train_chunks`."""
+
+import torch
+from torch.nn.functional import mse_loss
+
+from tests.answers.leaving import gradients_off, leaving
+from tests.answers.lesson_04_retain_graph.side_effects import frozen, hooked, in_evaluation
+
+
+def chunks_detached_after(lstm, readout, optimizer, chunks, state):
+    losses = []
+    for inputs, targets in chunks:
+        outputs, state = lstm(inputs, state)
+        state = tuple(part.detach() for part in state)
+        loss = mse_loss(readout(outputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, state
+
+
+def chunks_detached_before(lstm, readout, optimizer, chunks, state):
+    losses = []
+    for inputs, targets in chunks:
+        h, c = state
+        outputs, state = lstm(inputs, hx=(h.detach(), c.detach()))
+        optimizer.zero_grad()
+        loss = torch.mean((readout(outputs) - targets) ** 2)
+        loss.backward()
+        optimizer.step()
+        losses += [float(loss)]
+    h, c = state
+    return [losses, (h.data, c.data)]
+
+
+def chunks_by_copies(lstm, readout, optimizer, chunks, state):
+    """New tensors from the numbers, and passes that put gradients where the optimizer looks."""
+    parameters = [*lstm.parameters(), *readout.parameters()]
+    losses = []
+    for inputs, targets in chunks:
+        outputs, end = lstm(inputs, state)
+        loss = mse_loss(readout(outputs), targets)
+        for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+        with torch.no_grad():
+            state = tuple(part.clone() for part in end)
+        losses.append(loss.item())
+    return losses, state
+
+
+def chunks_detached_in_place(lstm, readout, optimizer, chunks, state):
+    losses = []
+    for inputs, targets in chunks:
+        outputs, state = lstm(inputs, state)
+        loss = mse_loss(readout(outputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        for part in state:
+            part.detach_()
+    return losses, state
+
+
+def chunks_zeroing_between(lstm, readout, optimizer, chunks, state):
+    losses = []
+    for inputs, targets in chunks:
+        outputs, state = lstm(inputs, detach_both(state, None))
+        loss = mse_loss(readout(outputs), targets)
+        loss.backward()
+        optimizer.zero_grad()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, detach_both(state, None)
+
+
+def chunks_moment_by_moment(lstm, readout, optimizer, chunks, state):
+    """The state is cut after each moment."""
+    losses = []
+    for inputs, targets in chunks:
+        outputs = []
+        for moment in inputs.split(1, dim=1):
+            output, state = lstm(moment, detach_both(state, None))
+            outputs.append(output)
+        loss = mse_loss(readout(torch.cat(outputs, dim=1)), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, detach_both(state, None)
+
+
+def chunks_with_states_of_the_new_weights(lstm, readout, optimizer, chunks, state):
+    losses = []
+    for inputs, targets in chunks:
+        outputs, _ = lstm(inputs, state)
+        loss = mse_loss(readout(outputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        with torch.no_grad():
+            _, state = lstm(inputs, state)
+    return losses, state
+
+
+def chunker(carry, through=lambda outputs: outputs, finish=lambda state: state, **options):
+    """The loop with one thing wrong."""
+
+    def train_chunks(lstm, readout, optimizer, chunks, state):
+        losses, first = [], state
+        for inputs, targets in chunks:
+            outputs, state = lstm(inputs, state)
+            loss = mse_loss(readout(through(outputs)), targets)
+            optimizer.zero_grad()
+            loss.backward(**options)
+            optimizer.step()
+            losses.append(loss.item())
+            last, state = state, carry(state, first)
+        return losses, finish(tuple(part.detach() for part in last))
+
+    return train_chunks
+
+
+def detach_both(state, first):
+    return tuple(part.detach() for part in state)
+
+
+def chunks_returned_with_graph(lstm, readout, optimizer, chunks, state):
+    losses = []
+    for inputs, targets in chunks:
+        outputs, state = lstm(inputs, tuple(part.detach() for part in state))
+        loss = mse_loss(readout(outputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, state
+
+
+def chunks_in_one_pass(lstm, readout, optimizer, chunks, state):
+    losses, total = [], 0
+    for inputs, targets in chunks:
+        outputs, state = lstm(inputs, state)
+        loss = mse_loss(readout(outputs), targets)
+        total = total + loss
+        losses.append(loss.item())
+    optimizer.zero_grad()
+    total.backward()
+    optimizer.step()
+    return losses, detach_both(state, None)
+
+
+def chunks_with_fresh_states(lstm, readout, optimizer, chunks, state):
+    """Runs the whole sequence again for each state."""
+    losses, done = [], []
+    for inputs, targets in chunks:
+        with torch.no_grad():
+            now = state
+            for before in done:
+                _, now = lstm(before, now)
+        outputs, end = lstm(inputs, now)
+        loss = mse_loss(readout(outputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        done.append(inputs)
+    return losses, detach_both(end, None)
+
+
+RIGHT = [chunks_detached_after, chunks_detached_before, chunks_by_copies, chunks_detached_in_place]
+
+MISCONCEIVED = {
+    "the state thrown away": chunker(lambda state, first: None),
+    "the first state again": chunker(lambda state, first: first),
+    "cut inside the chunk": chunker(detach_both, lambda outputs: outputs.detach()),
+    "retained for nothing": chunker(detach_both, retain_graph=True),
+}
+
+WRONG = [
+    *(leaving(chunks_detached_after, change) for change in (gradients_off, in_evaluation, frozen, hooked)),
+    chunks_zeroing_between,
+    chunks_moment_by_moment,
+    chunks_with_states_of_the_new_weights,
+    chunks_returned_with_graph,
+    chunks_in_one_pass,
+    chunks_with_fresh_states,
+    chunker(lambda state, first: state),
+    chunker(lambda state, first: state, retain_graph=True),
+    chunker(lambda state, first: (state[0].detach(), state[1]), retain_graph=True),
+    chunker(lambda state, first: (state[0].detach(), state[1])),
+    chunker(lambda state, first: (state[0].detach(), first[1])),
+    chunker(detach_both, finish=lambda state: state[0]),
+    chunker(lambda state, first: tuple(torch.zeros_like(part) for part in state)),
+]

@@ -1,0 +1,231 @@
+"""Right and wrong answers to `two_updates`."""
+
+import copy
+
+import torch
+from torch.nn.functional import mse_loss
+
+from tests.answers.leaving import gradients_off, leaving
+from tests.answers.lesson_04_retain_graph.side_effects import frozen, hooked, in_evaluation
+
+
+def updates_by_grad(trunk, heads, optimizers, inputs, targets):
+    h = trunk(inputs)
+    losses = [mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True)]
+    lists = [[*trunk.parameters(), *head.parameters()] for head in heads]
+    first = torch.autograd.grad(losses[0], lists[0], retain_graph=True)
+    second = torch.autograd.grad(losses[1], lists[1])
+    for parameters, gradients, optimizer in zip(lists, (first, second), optimizers, strict=True):
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+    return [loss.item() for loss in losses]
+
+
+def updates_by_backward(trunk, heads, optimizers, inputs, targets):
+    """Two backward passes, the trunk's gradients of the second set aside while the first optimizer steps."""
+    h = trunk(inputs)
+    loss_a, loss_b = (mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True))
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+    loss_b.backward(retain_graph=True)
+    aside = [parameter.grad for parameter in trunk.parameters()]
+    for parameter in trunk.parameters():
+        parameter.grad = None
+    loss_a.backward()
+    optimizers[0].step()
+    for parameter, gradient in zip(trunk.parameters(), aside, strict=True):
+        parameter.grad = gradient
+    optimizers[1].step()
+    return float(loss_a), float(loss_b)
+
+
+def updates_by_difference(trunk, heads, optimizers, inputs, targets):
+    """The second pass adds; the first gradient is subtracted."""
+    h = trunk(inputs)
+    losses = [mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True)]
+    trunk.zero_grad()
+    for head in heads:
+        head.zero_grad()
+    losses[0].backward(retain_graph=True)
+    first = [parameter.grad.clone() for parameter in trunk.parameters()]
+    losses[1].backward()
+    both = [parameter.grad.clone() for parameter in trunk.parameters()]
+    for parameter, gradient in zip(trunk.parameters(), first, strict=True):
+        parameter.grad = gradient
+    optimizers[0].step()
+    for parameter, gradient, total in zip(trunk.parameters(), first, both, strict=True):
+        parameter.grad = total - gradient
+    optimizers[1].step()
+    return [loss.item() for loss in losses]
+
+
+def updates_in_a_batch(trunk, heads, optimizers, inputs, targets):
+    """One pass for both gradients."""
+    h = trunk(inputs)
+    losses = [mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True)]
+    owned = [list(part.parameters()) for part in (trunk, *heads)]
+    leaves = [parameter for part in owned for parameter in part]
+    found = torch.autograd.grad(torch.stack(losses), leaves, torch.eye(2), is_grads_batched=True)
+    gradients = dict(zip(leaves, found, strict=True))
+    for number, optimizer in enumerate(optimizers):
+        for parameter in [*owned[0], *owned[1 + number]]:
+            parameter.grad = gradients[parameter][number].clone()
+        optimizer.step()
+    return [loss.item() for loss in losses]
+
+
+def updates_from_two_cuts(trunk, heads, optimizers, inputs, targets):
+    """Each head works on a cut of its own, and hands its seed to the trunk."""
+    h, losses, found = trunk(inputs), [], []
+    for number, (head, target) in enumerate(zip(heads, targets, strict=True)):
+        cut = h.detach().requires_grad_()
+        head.zero_grad()
+        loss = mse_loss(head(cut), target)
+        loss.backward()
+        losses.append(loss.item())
+        found.append(torch.autograd.grad(h, list(trunk.parameters()), cut.grad, retain_graph=number == 0))
+    for optimizer, gradients in zip(optimizers, found, strict=True):
+        for parameter, gradient in zip(trunk.parameters(), gradients, strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+    return losses
+
+
+def updates_without_zeroing(trunk, heads, optimizers, inputs, targets):
+    """The trunk's gradients are held apart, the heads' pile up from call to call."""
+    h = trunk(inputs)
+    losses = [mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True)]
+    found = []
+    for number, loss in enumerate(losses):
+        trunk.zero_grad()
+        loss.backward(retain_graph=number == 0)
+        found.append([parameter.grad for parameter in trunk.parameters()])
+    for optimizer, gradients in zip(optimizers, found, strict=True):
+        for parameter, gradient in zip(trunk.parameters(), gradients, strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+    return [loss.item() for loss in losses]
+
+
+def updates_with_a_spare_pass(trunk, heads, optimizers, inputs, targets):
+    h = trunk(inputs)
+    losses = [mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True)]
+    lists = [[*trunk.parameters(), *head.parameters()] for head in heads]
+    found = [torch.autograd.grad(loss, own, retain_graph=True) for loss, own in zip(losses, lists, strict=True)]
+    sum(losses).backward()  # only to free
+    for parameters, gradients, optimizer in zip(lists, found, optimizers, strict=True):
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+    return [loss.item() for loss in losses]
+
+
+def updates_mixed(trunk, heads, optimizers, inputs, targets):
+    h = trunk(inputs)
+    losses = [mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True)]
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+    losses[0].backward(retain_graph=True)
+    losses[1].backward()
+    for optimizer in optimizers:
+        optimizer.step()
+    return [loss.item() for loss in losses]
+
+
+def updates_of_the_sum(trunk, heads, optimizers, inputs, targets):
+    h = trunk(inputs)
+    losses = [mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True)]
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+    sum(losses).backward()
+    for optimizer in optimizers:
+        optimizer.step()
+    return [loss.item() for loss in losses]
+
+
+def updates_with_new_weights(trunk, heads, optimizers, inputs, targets):
+    first = [mse_loss(head(trunk(inputs)), target) for head, target in zip(heads, targets, strict=True)]
+    optimizers[0].zero_grad()
+    first[0].backward()
+    optimizers[0].step()
+    optimizers[1].zero_grad()
+    mse_loss(heads[1](trunk(inputs)), targets[1]).backward()
+    optimizers[1].step()
+    return [loss.item() for loss in first]
+
+
+def updates_retained(trunk, heads, optimizers, inputs, targets):
+    h = trunk(inputs)
+    losses = [mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True)]
+    lists = [[*trunk.parameters(), *head.parameters()] for head in heads]
+    found = [torch.autograd.grad(loss, own, retain_graph=True) for loss, own in zip(losses, lists, strict=True)]
+    for parameters, gradients, optimizer in zip(lists, found, optimizers, strict=True):
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+    return [loss.item() for loss in losses]
+
+
+def updates_broken(trunk, heads, optimizers, inputs, targets):
+    h = trunk(inputs)
+    losses = [mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True)]
+    for loss, optimizer in zip(losses, optimizers, strict=True):
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True)
+        optimizer.step()
+    return [loss.item() for loss in losses]
+
+
+def updates_two_forwards(trunk, heads, optimizers, inputs, targets):
+    losses = [mse_loss(head(trunk(inputs)), target) for head, target in zip(heads, targets, strict=True)]
+    lists = [[*trunk.parameters(), *head.parameters()] for head in heads]
+    found = [torch.autograd.grad(loss, own) for loss, own in zip(losses, lists, strict=True)]
+    for parameters, gradients, optimizer in zip(lists, found, optimizers, strict=True):
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+    return [loss.item() for loss in losses]
+
+
+def updates_on_a_copy(trunk, heads, optimizers, inputs, targets):
+    twin = copy.deepcopy(trunk)
+    return updates_by_grad(twin, heads, optimizers, inputs, targets)
+
+
+def updates_with_the_trunk_cut(trunk, heads, optimizers, inputs, targets):
+    """The second loss trains its head alone."""
+    h = trunk(inputs)
+    losses = [mse_loss(heads[0](h), targets[0]), mse_loss(heads[1](h.detach()), targets[1])]
+    for loss, optimizer in zip(losses, optimizers, strict=True):
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return [loss.item() for loss in losses]
+
+
+RIGHT = [
+    updates_by_grad,
+    updates_by_backward,
+    updates_by_difference,
+    updates_in_a_batch,
+    updates_from_two_cuts,
+]
+
+MISCONCEIVED = {
+    "gradients mixed": updates_mixed,
+    "a forward with new weights": updates_with_new_weights,
+    "retained to the end": updates_retained,
+}
+
+WRONG = [
+    *(leaving(updates_by_grad, change) for change in (gradients_off, in_evaluation, frozen, hooked)),
+    updates_without_zeroing,
+    updates_with_a_spare_pass,
+    updates_of_the_sum,
+    updates_broken,
+    updates_two_forwards,
+    updates_on_a_copy,
+    updates_with_the_trunk_cut,
+    lambda trunk, heads, optimizers, inputs, targets: updates_by_grad(trunk, heads, optimizers[::-1], inputs, targets),
+]

@@ -1,0 +1,112 @@
+"""Right and wrong answers to `gradient_penalty`."""
+
+import torch
+
+from tests.answers.leaving import gradients_off, leaving
+
+
+def penalty_by_sum(critic, real, fake, mix):
+    points = (mix * real + (1 - mix) * fake).detach().requires_grad_()
+    (gradients,) = torch.autograd.grad(critic(points).sum(), points, create_graph=True)
+    return (gradients.flatten(1).norm(dim=1) - 1).square().mean()
+
+
+def penalty_by_seed(critic, real, fake, mix):
+    with torch.no_grad():
+        points = torch.lerp(fake, real, mix.expand_as(real).contiguous())
+    points.requires_grad_(True)
+    scores = critic(points)
+    gradients = torch.autograd.grad(scores, points, torch.ones_like(scores), create_graph=True, retain_graph=True)[0]
+    norms = (gradients.reshape(len(real), -1) ** 2).sum(1) ** 0.5
+    return ((norms - 1) ** 2).sum() / len(norms)
+
+
+def penalty_by_func(critic, real, fake, mix):
+    points = mix * real + (1 - mix) * fake.detach()
+    gradients = torch.func.grad(lambda x: critic(x).sum())(points)
+    return torch.stack([(gradient.norm() - 1) ** 2 for gradient in gradients]).mean()
+
+
+def penaliser(
+    points=lambda real, fake, mix: (mix * real + (1 - mix) * fake).detach(),
+    score=torch.sum,
+    norm=lambda gradients: gradients.flatten(1).norm(dim=1),
+    distance=lambda norms: (norms - 1).square().mean(),
+    **options,
+):
+    """A penalty with one thing wrong."""
+
+    def penalty(critic, real, fake, mix):
+        at = points(real, fake, mix)
+        at = at if at.requires_grad else at.requires_grad_()
+        (gradients,) = torch.autograd.grad(score(critic(at)), at, **{"create_graph": True, **options})
+        return distance(norm(gradients))
+
+    return penalty
+
+
+def penalty_in_eval(critic, real, fake, mix):
+    critic.eval()
+    result = penalty_by_sum(critic, real, fake, mix)
+    critic.train()
+    return result
+
+
+def penalty_by_backward(critic, real, fake, mix):
+    points = (mix * real + (1 - mix) * fake).detach().requires_grad_()
+    critic(points).sum().backward(create_graph=True)
+    return (points.grad.flatten(1).norm(dim=1) - 1).square().mean()
+
+
+def penalty_in_a_loop(critic, real, fake, mix):
+    return torch.stack(
+        [penalty_by_sum(critic, *(t[n : n + 1] for t in (real, fake, mix))) for n in range(len(real))]
+    ).mean()
+
+
+def penalty_spent(critic, real, fake, mix):
+    result = penalty_by_sum(critic, real, fake, mix)
+    parameters = [p for p in critic.parameters() if p.requires_grad]
+    torch.autograd.grad(result, parameters, allow_unused=True)
+    return result
+
+
+RIGHT = [penalty_by_sum, penalty_by_seed, penalty_by_func]
+
+MISCONCEIVED = {
+    "not recorded": penaliser(create_graph=False),
+    "one norm for the batch": penaliser(norm=lambda gradients: gradients.norm()),
+    "scores averaged": penaliser(score=torch.mean),
+    "a norm for each pixel": penaliser(norm=lambda gradients: gradients.norm(2, dim=1)),
+}
+
+WRONG = [
+    penalty_in_eval,
+    leaving(penalty_by_sum, gradients_off),
+    leaving(penalty_by_sum, lambda critic, *given: critic[0].eval()),
+    leaving(penalty_by_sum, lambda critic, *given: critic.requires_grad_(False)),
+    leaving(penalty_by_sum, lambda critic, *given: critic.register_forward_hook(lambda *run: None)),
+    penalty_by_backward,
+    penalty_in_a_loop,
+    penalty_spent,
+    penaliser(points=lambda real, fake, mix: real.clone()),
+    penaliser(points=lambda real, fake, mix: fake.detach()),
+    penaliser(points=lambda real, fake, mix: ((1 - mix) * real + mix * fake).detach()),
+    penaliser(points=lambda real, fake, mix: mix * real + (1 - mix) * fake),
+    penaliser(points=lambda real, fake, mix: real),
+    penaliser(distance=lambda norms: norms.mean()),
+    penaliser(distance=lambda norms: (norms - 1).square().sum()),
+    penaliser(distance=lambda norms: (norms - 1).clamp(min=0).square().mean()),
+    penaliser(distance=lambda norms: (norms.square() - 1).square().mean()),
+    penaliser(distance=lambda norms: (norms.mean() - 1).square()),
+    penaliser(norm=lambda gradients: gradients.flatten(1).norm(dim=1).detach().requires_grad_()),
+    penaliser(norm=lambda gradients: gradients.flatten(1).norm(1, dim=1)),
+    penaliser(distance=lambda norms: (norms - 1).square()),
+    lambda critic, real, fake, mix: penalty_by_sum(critic, real, fake, mix)[None],
+    lambda critic, real, fake, mix: penalty_by_sum(critic, real, fake, mix).detach().requires_grad_(),
+    lambda critic, real, fake, mix: 10 * penalty_by_sum(critic, real, fake, mix),
+    lambda critic, real, fake, mix: (critic(mix * real + (1 - mix) * fake.detach()) - 1).square().mean(),
+    lambda critic, real, fake, mix: penalty_by_sum(critic, real, fake, mix).item(),
+]
+
+STILL_RIGHT = {"keeps every graph"}

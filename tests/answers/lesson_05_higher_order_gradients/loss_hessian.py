@@ -1,0 +1,163 @@
+"""Right and wrong answers to `loss_hessian`."""
+
+import torch
+
+from tests.answers.leaving import gradients_off, leaving
+from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on
+
+
+def hessian_by_rows(loss, parameters):
+    gradients = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
+    joined = torch.cat([gradient.reshape(-1) for gradient in gradients])
+    if not joined.requires_grad:
+        return joined.new_zeros(len(joined), len(joined))
+    rows = []
+    for number in joined:
+        parts = torch.autograd.grad(number, parameters, retain_graph=True, materialize_grads=True)
+        rows.append(torch.cat([part.reshape(-1) for part in parts]))
+    return torch.stack(rows)
+
+
+def hessian_straight_forgotten(loss, parameters):
+    """Raises where no gradient has a graph."""
+    gradients = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
+    joined = torch.cat([gradient.reshape(-1) for gradient in gradients])
+    rows = []
+    for number in joined:
+        parts = torch.autograd.grad(number, parameters, retain_graph=True, materialize_grads=True)
+        rows.append(torch.cat([part.reshape(-1) for part in parts]))
+    return torch.stack(rows)
+
+
+def hessian_batched(loss, parameters):
+    gradients = torch.autograd.grad(loss, parameters, create_graph=True, allow_unused=True)
+    gradients = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, gradients, strict=True)]
+    joined = torch.cat([gradient.reshape(-1) for gradient in gradients])
+    seeds = torch.eye(len(joined), dtype=joined.dtype)
+    if not joined.requires_grad:
+        return torch.zeros_like(seeds)
+    parts = torch.autograd.grad(joined, parameters, seeds, is_grads_batched=True, allow_unused=True)
+    filled = [
+        torch.zeros(len(joined), p.numel(), dtype=p.dtype) if part is None else part.reshape(len(joined), -1)
+        for p, part in zip(parameters, parts, strict=True)
+    ]
+    return torch.cat(filled, dim=1)
+
+
+def hessian_block_by_block(loss, parameters):
+    total = sum(p.numel() for p in parameters)
+    matrix = torch.zeros(total, total, dtype=parameters[0].dtype)
+    gradients = torch.autograd.grad(loss, parameters, create_graph=True, allow_unused=True)
+    row = 0
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        if gradient is None or not gradient.requires_grad:
+            row += parameter.numel()
+            continue
+        for element in gradient.reshape(-1):
+            parts = torch.autograd.grad(element, parameters, retain_graph=True, allow_unused=True)
+            column = 0
+            for other, part in zip(parameters, parts, strict=True):
+                if part is not None:
+                    matrix[row, column : column + other.numel()] = part.reshape(-1)
+                column += other.numel()
+            row += 1
+    return matrix
+
+
+def hessian_diagonal_blocks(loss, parameters):
+    gradients = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
+    blocks = []
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        rows = []
+        for element in gradient.reshape(-1):
+            if element.requires_grad:
+                row = torch.autograd.grad(element, parameter, retain_graph=True, materialize_grads=True)[0]
+                rows.append(row.reshape(-1))
+            else:
+                rows.append(torch.zeros(parameter.numel(), dtype=parameter.dtype))
+        blocks.append(torch.stack(rows))
+    return torch.block_diag(*blocks)
+
+
+def hessian_outer(loss, parameters):
+    gradients = torch.autograd.grad(loss, parameters, materialize_grads=True)
+    joined = torch.cat([gradient.reshape(-1) for gradient in gradients])
+    return torch.outer(joined, joined)
+
+
+def hessian_of_sums(loss, parameters):
+    gradients = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
+    total = sum(gradient.sum() for gradient in gradients)
+    if not total.requires_grad:
+        return torch.zeros(sum(p.numel() for p in parameters)).double().diag()
+    parts = torch.autograd.grad(total, parameters, materialize_grads=True)
+    return torch.cat([part.reshape(-1) for part in parts]).diag()
+
+
+def hessian_unguarded(loss, parameters):
+    gradients = torch.autograd.grad(loss, parameters, create_graph=True)
+    joined = torch.cat([gradient.reshape(-1) for gradient in gradients])
+    rows = [torch.autograd.grad(number, parameters, retain_graph=True) for number in joined]
+    return torch.stack([torch.cat([part.reshape(-1) for part in parts]) for parts in rows])
+
+
+def hessian_leaves_gradients(loss, parameters):
+    result = hessian_by_rows(loss, parameters)
+    for parameter in parameters:
+        parameter.grad = None
+    return result
+
+
+def hessian_recorded(loss, parameters):
+    gradients = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
+    joined = torch.cat([gradient.reshape(-1) for gradient in gradients])
+    rows = []
+    for number in joined:
+        parts = torch.autograd.grad(number, parameters, create_graph=True, materialize_grads=True)
+        rows.append(torch.cat([part.reshape(-1) for part in parts]))
+    return torch.stack(rows)
+
+
+def hessian_one_pass_an_entry(loss, parameters):
+    hessian_by_rows(loss, parameters)
+    return hessian_by_rows(loss, parameters)
+
+
+def hessian_transposed_parts(loss, parameters):
+    """Flattens matrices column by column."""
+    gradients = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
+    joined = torch.cat(
+        [gradient.T.reshape(-1) if gradient.dim() == 2 else gradient.reshape(-1) for gradient in gradients]
+    )
+    rows = []
+    for number in joined:
+        parts = torch.autograd.grad(number, parameters, retain_graph=True, materialize_grads=True)
+        rows.append(torch.cat([part.T.reshape(-1) if part.dim() == 2 else part.reshape(-1) for part in parts]))
+    return torch.stack(rows)
+
+
+RIGHT = [hessian_by_rows, hessian_batched, hessian_block_by_block]
+
+MISCONCEIVED = {
+    "blocks on the diagonal only": hessian_diagonal_blocks,
+    "gradients multiplied": hessian_outer,
+    "row sums on the diagonal": hessian_of_sums,
+}
+
+WRONG = [
+    hessian_unguarded,
+    hessian_straight_forgotten,
+    leaving(hessian_by_rows, gradients_off),
+    leaving(hessian_by_rows, lambda loss, parameters: hook_on(loss)),
+    leaving(hessian_by_rows, lambda loss, parameters: hook_on(parameters[0])),
+    lambda loss, parameters: hessian_by_rows(loss, parameters).double(),
+    hessian_leaves_gradients,
+    hessian_recorded,
+    hessian_one_pass_an_entry,
+    hessian_transposed_parts,
+    lambda loss, parameters: hessian_by_rows(loss, parameters[::-1]),
+    lambda loss, parameters: hessian_by_rows(loss, parameters).triu(),
+    lambda loss, parameters: list(hessian_by_rows(loss, parameters)),
+    lambda loss, parameters: hessian_by_rows(loss, parameters[:1]),
+    lambda loss, parameters: hessian_by_rows(loss, [p for p in parameters if p.numel() > 2]),
+]

@@ -1,0 +1,243 @@
+"""Right and wrong answers to `meta_gradient`."""
+
+import copy
+
+import torch
+from torch.func import functional_call
+from torch.nn.functional import mse_loss
+
+from tests.answers.leaving import gradients_off, leaving
+from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on
+
+
+def meta_by_hand(model, support, query, lr, steps):
+    start = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    values = dict(start)
+    for _ in range(steps):
+        loss = mse_loss(functional_call(model, values, (support[0],)), support[1])
+        gradients = torch.autograd.grad(loss, list(values.values()), create_graph=True)
+        pairs = zip(values.items(), gradients, strict=True)
+        values = {name: value - lr * gradient for (name, value), gradient in pairs}
+    loss = mse_loss(functional_call(model, values, (query[0],)), query[1])
+    return dict(zip(start, torch.autograd.grad(loss, list(start.values())), strict=True))
+
+
+def meta_by_func(model, support, query, lr, steps):
+    start = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
+
+    def loss(values, inputs, targets):
+        return mse_loss(functional_call(model, values, (inputs,)), targets)
+
+    def after(values):
+        for _ in range(steps):
+            gradients = torch.func.grad(loss)(values, *support)
+            values = {name: values[name] - lr * gradients[name] for name in values}
+        return loss(values, *query)
+
+    return torch.func.grad(after)(start)
+
+
+def meta_by_vectors(model, support, query, lr, steps):
+    """Backwards through the steps by Hessian-vector products: no graph longer than one step."""
+    names = [name for name, p in model.named_parameters() if p.requires_grad]
+    values = [model.get_parameter(name).detach() for name in names]
+    visited = []
+
+    def loss(values, data):
+        return mse_loss(functional_call(model, dict(zip(names, values, strict=True)), (data[0],)), data[1])
+
+    for _ in range(steps):
+        own = [value.requires_grad_() for value in values]
+        visited.append(own)
+        gradients = torch.autograd.grad(loss(own, support), own)
+        values = [(value - lr * gradient).detach() for value, gradient in zip(own, gradients, strict=True)]
+    own = [value.clone().requires_grad_() for value in values]
+    vector = torch.autograd.grad(loss(own, query), own)
+    for own in reversed(visited):
+        gradients = torch.autograd.grad(loss(own, support), own, create_graph=True)
+        products = torch.autograd.grad(gradients, own, vector)
+        vector = [v - lr * product for v, product in zip(vector, products, strict=True)]
+    return dict(zip(names, (v.detach() for v in vector), strict=True))
+
+
+def meta_first_order(model, support, query, lr, steps):
+    start = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    values = dict(start)
+    for _ in range(steps):
+        loss = mse_loss(functional_call(model, values, (support[0],)), support[1])
+        gradients = torch.autograd.grad(loss, list(values.values()))
+        pairs = zip(values.items(), gradients, strict=True)
+        values = {name: value - lr * gradient for (name, value), gradient in pairs}
+    loss = mse_loss(functional_call(model, values, (query[0],)), query[1])
+    return dict(zip(start, torch.autograd.grad(loss, list(start.values())), strict=True))
+
+
+def meta_no_step(model, support, query, lr, steps):
+    return meta_by_hand(model, support, query, lr, 0)
+
+
+def meta_one_step(model, support, query, lr, steps):
+    return meta_by_hand(model, support, query, lr, min(steps, 1))
+
+
+def meta_trained(model, support, query, lr, steps):
+    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=lr)
+    for _ in range(steps):
+        own = dict(model.named_parameters())
+        learning = [p for p in own.values() if p.requires_grad]
+        gradients = torch.autograd.grad(mse_loss(model(support[0]), support[1]), learning)
+        with torch.no_grad():
+            for parameter, gradient in zip(learning, gradients, strict=True):
+                parameter -= optimizer.param_groups[0]["lr"] * gradient
+    return meta_by_hand(model, support, query, lr, 0)
+
+
+def meta_on_a_copy(model, support, query, lr, steps):
+    """First order, by training a copy."""
+    twin = copy.deepcopy(model)
+    meta = meta_trained(twin, support, query, lr, steps)
+    return {name: gradient.clone() for name, gradient in meta.items()}
+
+
+def meta_last_step_recorded(model, support, query, lr, steps):
+    start = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    values = dict(start)
+    for step in range(steps):
+        loss = mse_loss(functional_call(model, values, (support[0],)), support[1])
+        gradients = torch.autograd.grad(loss, list(values.values()), create_graph=step == steps - 1, retain_graph=True)
+        pairs = zip(values.items(), gradients, strict=True)
+        values = {name: value - lr * gradient for (name, value), gradient in pairs}
+    loss = mse_loss(functional_call(model, values, (query[0],)), query[1])
+    return dict(zip(start, torch.autograd.grad(loss, list(start.values())), strict=True))
+
+
+def meta_into_grad(model, support, query, lr, steps):
+    gradients = meta_by_hand(model, support, query, lr, steps)
+    for name, gradient in gradients.items():
+        model.get_parameter(name).grad = gradient
+    return gradients
+
+
+def meta_recorded(model, support, query, lr, steps):
+    return {
+        name: gradient.requires_grad_() for name, gradient in meta_by_hand(model, support, query, lr, steps).items()
+    }
+
+
+def meta_all_names(model, support, query, lr, steps):
+    gradients = meta_by_hand(model, support, query, lr, steps)
+    return {name: gradients.get(name, torch.zeros_like(p)) for name, p in model.named_parameters()}
+
+
+def meta_on_support(model, support, query, lr, steps):
+    return meta_by_hand(model, support, support, lr, steps)
+
+
+def meta_in_eval(model, support, query, lr, steps):
+    model.eval()
+    return meta_by_hand(model, support, query, lr, steps)
+
+
+def meta_measured(model, support, query, lr, steps):
+    """Central differences of training: right to many digits, and a training run for each number."""
+    start = {name: p.detach().clone() for name, p in model.named_parameters() if p.requires_grad}
+
+    def after(values):
+        for _ in range(steps):
+            gradients = torch.func.grad(lambda v: mse_loss(functional_call(model, v, (support[0],)), support[1]))(
+                values
+            )
+            values = {name: values[name] - lr * gradients[name] for name in values}
+        return mse_loss(functional_call(model, values, (query[0],)), query[1]).item()
+
+    slopes = {name: torch.zeros_like(value) for name, value in start.items()}
+    for name, value in start.items():
+        for index in range(value.numel()):
+            move = torch.zeros(value.numel(), dtype=value.dtype)
+            move[index] = 1e-4
+            up, down = ({**start, name: value + sign * move.reshape(value.shape)} for sign in (1, -1))
+            slopes[name].view(-1)[index] = (after(up) - after(down)) / 2e-4
+    return slopes
+
+
+def meta_measured_at_once(model, support, query, lr, steps):
+    """Differences of training, with one run of the model for all of them."""
+    start = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
+    sizes = [value.numel() for value in start.values()]
+
+    def loss(values, data):
+        return mse_loss(functional_call(model, values, (data[0],)), data[1])
+
+    def after(flat):
+        pairs = zip(start.items(), flat.split(sizes), strict=True)
+        values = {name: part.reshape(value.shape) for (name, value), part in pairs}
+        for _ in range(steps):
+            gradients = torch.func.grad(loss)(values, support)
+            values = {name: values[name] - lr * gradients[name] for name in values}
+        return loss(values, query)
+
+    flat = torch.cat([value.reshape(-1) for value in start.values()])
+    moves = 1e-3 * torch.eye(len(flat), dtype=flat.dtype)
+    many = torch.cat([flat + times * moves for times in (1, -1, 2, -2)])
+    near, far, further, furthest = torch.func.vmap(after)(many).reshape(4, -1)
+    slopes = ((8 * (near - far) - (further - furthest)) / 12e-3).split(sizes)
+    return {name: part.reshape(value.shape) for (name, value), part in zip(start.items(), slopes, strict=True)}
+
+
+def meta_by_forward_mode(model, support, query, lr, steps):
+    """One column of the derivative at a time, all in one run: right, if wasteful."""
+    start = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
+
+    def loss(values, data):
+        return (functional_call(model, values, (data[0],)) - data[1]).square().mean()
+
+    def after(values):
+        for _ in range(steps):
+            gradients = torch.func.grad(loss)(values, support)
+            values = {name: values[name] - lr * gradients[name] for name in values}
+        return loss(values, query)
+
+    return {name: slope.detach() for name, slope in torch.func.jacfwd(after)(start).items()}
+
+
+def meta_unfrozen(model, support, query, lr, steps):
+    result = meta_by_hand(model, support, query, lr, steps)
+    for parameter in model.parameters():
+        parameter.requires_grad_(True)
+    return result
+
+
+RIGHT = [meta_by_hand, meta_by_func, meta_by_vectors, meta_by_forward_mode]
+
+MISCONCEIVED = {
+    "first order only": meta_first_order,
+    "no inner step": meta_no_step,
+    "the model itself was trained": meta_trained,
+}
+
+WRONG = [
+    meta_one_step,
+    meta_measured_at_once,
+    leaving(meta_by_hand, gradients_off),
+    leaving(meta_by_hand, lambda model, *given: model.first.eval()),
+    leaving(meta_by_hand, lambda model, *given: model.shift.zero_()),
+    leaving(meta_by_hand, lambda model, *given: hook_on(model.last.weight)),
+    meta_on_a_copy,
+    meta_last_step_recorded,
+    meta_into_grad,
+    meta_recorded,
+    meta_all_names,
+    meta_on_support,
+    meta_in_eval,
+    meta_unfrozen,
+    meta_measured,
+    lambda *given: list(meta_by_hand(*given).values()),
+    lambda *given: {"first.weight": None, "x": "y"},
+    lambda *given: dict.fromkeys(meta_by_hand(*given), 1.0),
+    lambda model, support, query, lr, steps: meta_by_hand(model, query, support, lr, steps),
+    lambda model, support, query, lr, steps: {
+        n: -lr * g for n, g in meta_by_hand(model, support, query, lr, steps).items()
+    },
+]
+
+STILL_RIGHT = {"keeps every graph"}

@@ -1,0 +1,35 @@
+"""Right and wrong answers to `predict_second_order`."""
+
+import torch
+
+SECOND = {
+    "recorded": 27.0,
+    "retained": "error",
+    "two_backwards": 40.5,
+    "same_pass_twice": 13.5,
+    "third": 36.0,
+    "line": "error",
+    "relu": 0.0,
+    "product": 54.0,
+    "product_unrecorded": 13.5,
+    "square": 729.0,
+}
+
+
+RIGHT = [SECOND, {**SECOND, "product": torch.tensor(54.0), "relu": 0}]
+
+MISCONCEIVED = {
+    "retaining records": {**SECOND, "retained": 40.5},
+    "nothing is added": {**SECOND, "two_backwards": 27},
+    "a constant has a graph": {**SECOND, "line": 0},
+    "a recorded gradient is a constant": {**SECOND, "product": 13.5},
+}
+
+WRONG = [
+    {**SECOND, "retained": 27.0},
+    {**SECOND, "relu": "error"},
+    {**SECOND, "same_pass_twice": "error"},
+    dict.fromkeys(SECOND, "error"),
+    dict.fromkeys(SECOND, 27.0),
+    list(SECOND.values()),
+]

@@ -1,0 +1,125 @@
+"""Right and wrong answers to `discriminator_step`."""
+
+import torch
+from torch import nn
+from torch.func import functional_call
+
+from tests.answers.lesson_06_detach_vs_no_grad.games import goal
+from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_on_module
+
+
+def discriminator_under_no_grad(generator, discriminator, optimizer, real, noise):
+    with torch.no_grad():
+        fake = generator(noise)
+    loss = goal(discriminator(real), 1.0) + goal(discriminator(fake), 0.0)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def discriminator_in_two_passes(generator, discriminator, optimizer, real, noise):
+    optimizer.zero_grad(set_to_none=False)
+    truth = nn.functional.softplus(-discriminator(real)).mean()
+    truth.backward()
+    with torch.inference_mode():
+        fake = generator(noise)
+    lie = nn.functional.softplus(discriminator(fake.clone())).mean()
+    lie.backward()
+    optimizer.step()
+    return float(truth) + float(lie)
+
+
+def discriminator_together(generator, discriminator, optimizer, real, noise):
+    frozen = {name: parameter.detach() for name, parameter in generator.named_parameters()}
+    fake = functional_call(generator, frozen, (noise,))
+    logits = discriminator(torch.cat([real, fake]))
+    loss = goal(logits[: len(real)], 1.0) + goal(logits[len(real) :], 0.0)
+    parameters = [parameter for parameter in discriminator.parameters() if parameter.requires_grad]
+    for parameter in discriminator.parameters():
+        parameter.grad = None
+    for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+        parameter.grad = gradient
+    optimizer.step()
+    return loss.item()
+
+
+def discriminator_with(
+    cut=lambda fake: fake, clear=True, steps=1, fakes=0.0, give=float, recording=torch.no_grad, **kept
+):
+    """A step with one thing wrong."""
+
+    def step(generator, discriminator, optimizer, real, noise):
+        with recording():
+            fake = cut(generator(noise))
+        if clear:
+            optimizer.zero_grad()
+        loss = goal(discriminator(real), 1.0) + goal(discriminator(fake), fakes)
+        loss.backward(**kept)
+        for _ in range(steps):
+            optimizer.step()
+        return give(loss)
+
+    return step
+
+
+def discriminator_as_a_mean(generator, discriminator, optimizer, real, noise):
+    with torch.no_grad():
+        fake = generator(noise)
+    optimizer.zero_grad()
+    loss = (goal(discriminator(real), 1.0) + goal(discriminator(fake), 0.0)) / 2
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def discriminator_clears_too_much(generator, discriminator, optimizer, real, noise):
+    generator.zero_grad()
+    return discriminator_under_no_grad(generator, discriminator, optimizer, real, noise)
+
+
+def discriminator_to_training(generator, discriminator, optimizer, real, noise):
+    discriminator.train()
+    return discriminator_under_no_grad(generator, discriminator, optimizer, real, noise)
+
+
+def discriminator_with_hook(generator, discriminator, optimizer, real, noise):
+    hook_on_module(discriminator)
+    return discriminator_under_no_grad(generator, discriminator, optimizer, real, noise)
+
+
+def discriminator_recording_off(generator, discriminator, optimizer, real, noise):
+    loss = discriminator_under_no_grad(generator, discriminator, optimizer, real, noise)
+    torch.set_grad_enabled(False)
+    return loss
+
+
+def discriminator_freezes(generator, discriminator, optimizer, real, noise):
+    generator.requires_grad_(False)
+    return discriminator_under_no_grad(generator, discriminator, optimizer, real, noise)
+
+
+RIGHT = [discriminator_under_no_grad, discriminator_in_two_passes, discriminator_together]
+
+MISCONCEIVED = {
+    "recorded for nothing": discriminator_with(torch.Tensor.detach, recording=torch.enable_grad),
+    "through the generator": discriminator_with(recording=torch.enable_grad),
+    "old gradients": discriminator_with(clear=False),
+    "nothing learned": discriminator_with(steps=0),
+}
+
+WRONG = [
+    discriminator_as_a_mean,
+    discriminator_clears_too_much,
+    discriminator_freezes,
+    discriminator_recording_off,
+    discriminator_to_training,
+    discriminator_with_hook,
+    discriminator_with(steps=2),
+    discriminator_with(fakes=1.0),
+    discriminator_with(give=lambda loss: loss),
+    discriminator_with(give=lambda loss: loss.detach()),
+    discriminator_with(retain_graph=True),
+    discriminator_with(cut=lambda fake: fake.requires_grad_(), clear=False),
+    lambda generator, discriminator, optimizer, real, noise: 0.7,
+]

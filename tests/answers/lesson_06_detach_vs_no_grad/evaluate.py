@@ -1,0 +1,185 @@
+"""Right and wrong answers to `evaluate`."""
+
+import copy
+
+import torch
+from torch import nn
+
+from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_on_module
+
+
+def evaluate_noting_modes(model, loss_function, batches):
+    modes = [(module, module.training) for module in model.modules()]
+    total = count = 0
+    try:
+        model.eval()
+        with torch.no_grad():
+            for inputs, targets in batches:
+                total += loss_function(model(inputs), targets).item() * len(targets)
+                count += len(targets)
+    finally:
+        for module, training in modes:
+            module.training = training
+    return total / count
+
+
+@torch.inference_mode()
+def evaluate_in_inference_mode(model, loss_function, batches):
+    modes = {name: module.training for name, module in model.named_modules()}
+    losses, sizes = [], []
+    model.train(False)
+    try:
+        for inputs, targets in batches:
+            losses.append(loss_function(model(inputs), targets) * targets.shape[0])
+            sizes.append(targets.shape[0])
+        return float(torch.stack(losses).sum() / sum(sizes))
+    finally:
+        for name, module in model.named_modules():
+            if module.training != modes[name]:
+                module.training = modes[name]
+
+
+def evaluate_part_by_part(model, loss_function, batches):
+    """Each part puts itself back, from the inside out."""
+
+    def within(modules, run):
+        if not modules:
+            return run()
+        first, *others = modules
+        mode = first.training
+        first.training = False
+        try:
+            return within(others, run)
+        finally:
+            first.training = mode
+
+    def run():
+        weighed = [torch.stack([loss_function(model(x), y) * len(y), torch.tensor(float(len(y)))]) for x, y in batches]
+        total, count = torch.stack(weighed).sum(0).tolist()
+        return total / count
+
+    with torch.no_grad():
+        return within(list(model.modules()), run)
+
+
+def evaluate_a_copy(model, loss_function, batches):
+    return evaluate_noting_modes(copy.deepcopy(model), loss_function, batches)
+
+
+def evaluate_seeding(model, loss_function, batches):
+    torch.manual_seed(0)
+    return evaluate_noting_modes(model, loss_function, batches)
+
+
+def eval_if_training(model):
+    """Asks the model, not its parts."""
+    if model.training:
+        model.eval()
+
+
+def evaluate_recording_stuck(model, loss_function, batches):
+    """Switches recording back on, but only if all goes well."""
+    before = torch.is_grad_enabled()
+    torch.set_grad_enabled(False)
+    result = evaluate_noting_modes(model, loss_function, batches)
+    torch.set_grad_enabled(before)
+    return result
+
+
+def evaluator(
+    recording=torch.no_grad, before=nn.Module.eval, after=None, secure=True, weigh=len, hide=False, cut=float
+):
+    """An evaluation with one thing wrong. `after` puts modes back; by default each its own."""
+
+    def evaluate(model, loss_function, batches):
+        modes = [(module, module.training) for module in model.modules()]
+
+        def put_back():
+            if after is not None:
+                return after(model)
+            for module, training in modes:
+                module.training = training
+
+        before(model)
+        total = count = 0
+        try:
+            with recording():
+                for inputs, targets in batches:
+                    total += cut(loss_function(model(inputs), targets)) * weigh(targets)
+                    count += weigh(targets)
+        except Exception:
+            if secure:
+                put_back()
+            if not hide:
+                raise
+        else:
+            put_back()
+        return total / count
+
+    return evaluate
+
+
+def evaluate_gradients_off(model, loss_function, batches):
+    torch.set_grad_enabled(False)
+    try:
+        return evaluate_noting_modes(model, loss_function, batches)
+    finally:
+        torch.set_grad_enabled(True)
+
+
+def evaluate_parameters_frozen(model, loss_function, batches):
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    try:
+        return evaluator(torch.enable_grad)(model, loss_function, batches)
+    finally:
+        for parameter in model.parameters():
+            parameter.requires_grad_(True)
+
+
+def evaluate_own_mode_only(model, loss_function, batches):
+    """Notes the mode of the model, not of its parts."""
+    training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            pairs = [(loss_function(model(x), y).item(), len(y)) for x, y in batches]
+    finally:
+        model.train(training)
+    return sum(loss * size for loss, size in pairs) / sum(size for _, size in pairs)
+
+
+def evaluate_as_one_batch(model, loss_function, batches):
+    pairs = list(batches)
+    inputs, targets = torch.cat([x for x, _ in pairs]), torch.cat([y for _, y in pairs])
+    return evaluate_noting_modes(model, loss_function, [(inputs, targets)])
+
+
+RIGHT = [evaluate_noting_modes, evaluate_in_inference_mode, evaluate_part_by_part]
+
+MISCONCEIVED = {
+    "recorded": evaluator(torch.enable_grad),
+    "not evaluating": evaluator(before=lambda model: None),
+    "all to training": evaluator(after=nn.Module.train),
+    "left evaluating": evaluator(after=lambda model: None),
+    "stuck after an error": evaluator(secure=False),
+    "average of averages": evaluator(weigh=lambda targets: 1),
+}
+
+WRONG = [
+    evaluate_gradients_off,
+    evaluate_parameters_frozen,
+    evaluate_own_mode_only,
+    evaluate_recording_stuck,
+    evaluate_as_one_batch,
+    evaluate_a_copy,
+    evaluate_seeding,
+    evaluator(before=eval_if_training),
+    evaluator(before=lambda model: hook_on_module(model.eval())),
+    evaluator(hide=True),
+    evaluator(after=nn.Module.train, secure=False),
+    evaluator(torch.enable_grad, before=lambda model: None),
+    evaluator(torch.enable_grad, cut=lambda loss: loss.detach()),
+    evaluator(cut=lambda loss: loss),
+    lambda model, loss_function, batches: sum(len(targets) for _, targets in batches),
+]

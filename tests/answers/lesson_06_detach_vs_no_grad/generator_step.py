@@ -1,0 +1,162 @@
+"""Right and wrong answers to `generator_step`."""
+
+import torch
+from torch import nn
+
+from tests.answers.lesson_06_detach_vs_no_grad.games import goal
+from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_left
+
+
+def generator_by_inputs(generator, discriminator, optimizer, noise):
+    optimizer.zero_grad()
+    loss = goal(discriminator(generator(noise)), 1.0)
+    loss.backward(inputs=list(generator.parameters()))
+    optimizer.step()
+    return loss.item()
+
+
+def generator_by_freezing(generator, discriminator, optimizer, noise):
+    before = [parameter.requires_grad for parameter in discriminator.parameters()]
+    discriminator.requires_grad_(False)
+    try:
+        loss = nn.functional.softplus(-discriminator(generator(noise))).mean()
+        optimizer.zero_grad()
+        loss.backward()
+    finally:
+        for parameter, flag in zip(discriminator.parameters(), before, strict=True):
+            parameter.requires_grad_(flag)
+    optimizer.step()
+    return loss.item()
+
+
+def generator_by_two_graphs(generator, discriminator, optimizer, noise):
+    """The gradient of the points first, by a cut; then from the points into the generator."""
+    fake = generator(noise)
+    points = fake.detach().requires_grad_()
+    loss = goal(discriminator(points), 1.0)
+    (to_points,) = torch.autograd.grad(loss, points)
+    optimizer.zero_grad()
+    fake.backward(to_points)
+    optimizer.step()
+    return loss.item()
+
+
+def generator_putting_gradients_back(generator, discriminator, optimizer, noise):
+    """The pass leaves gradients in the discriminator, and the step puts back what was there."""
+    before = [None if parameter.grad is None else parameter.grad.clone() for parameter in discriminator.parameters()]
+    generator.zero_grad(set_to_none=False)
+    logits = discriminator(generator(noise))
+    loss = nn.BCEWithLogitsLoss()(logits, torch.ones(len(noise), 1))
+    loss.backward()
+    for parameter, gradient in zip(discriminator.parameters(), before, strict=True):
+        parameter.grad = gradient
+    optimizer.step()
+    return float(loss)
+
+
+def generator_evaluating(generator, discriminator, optimizer, noise):
+    discriminator.eval()
+    return generator_by_inputs(generator, discriminator, optimizer, noise)
+
+
+def generator_with(cut=lambda fake: fake, value=1.0, clear=True, give=float, before=None, after=None, **options):
+    """A step with one thing wrong."""
+
+    def step(generator, discriminator, optimizer, noise):
+        if before:
+            before(discriminator)
+        if clear:
+            optimizer.zero_grad()
+        fake = generator(noise)
+        loss = goal(discriminator(cut(fake)), value)
+        loss.backward(**options, inputs=None if cut(fake) is not fake or after else list(generator.parameters()))
+        optimizer.step()
+        if after:
+            after(discriminator)
+        return give(loss)
+
+    return step
+
+
+def generator_frozen_for_good(generator, discriminator, optimizer, noise):
+    discriminator.requires_grad_(False)
+    return generator_with()(generator, discriminator, optimizer, noise)
+
+
+def generator_thaws(generator, discriminator, optimizer, noise):
+    loss = generator_frozen_for_good(generator, discriminator, optimizer, noise)
+    discriminator.requires_grad_(True)
+    return loss
+
+
+def generator_no_grad(generator, discriminator, optimizer, noise):
+    fake = generator(noise)
+    with torch.no_grad():
+        opinion = discriminator(fake)
+    loss = goal(opinion, 1.0)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def generator_broken(generator, discriminator, optimizer, noise):
+    optimizer.zero_grad()
+    fake = generator(noise).detach()
+    loss = goal(discriminator(fake), 1.0)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def generator_plain(generator, discriminator, optimizer, noise):
+    optimizer.zero_grad()
+    loss = goal(discriminator(generator(noise)), 1.0)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def generator_clears_both(generator, discriminator, optimizer, noise):
+    loss = generator_plain(generator, discriminator, optimizer, noise)
+    discriminator.zero_grad()
+    return loss
+
+
+def generator_retains(generator, discriminator, optimizer, noise):
+    return generator_with(retain_graph=True)(generator, discriminator, optimizer, noise)
+
+
+def generator_with_hooks(generator, discriminator, optimizer, noise):
+    for parameter in discriminator.parameters():
+        hook_left(parameter)
+    return generator_by_inputs(generator, discriminator, optimizer, noise)
+
+
+RIGHT = [
+    generator_by_inputs,
+    generator_by_freezing,
+    generator_by_two_graphs,
+    generator_putting_gradients_back,
+]
+
+MISCONCEIVED = {
+    "cut at the points": generator_with(torch.Tensor.detach),
+    "gradients left behind": generator_plain,
+    "frozen for good": generator_frozen_for_good,
+    "the other goal": generator_with(value=0.0),
+}
+
+WRONG = [
+    generator_no_grad,
+    generator_broken,
+    generator_thaws,
+    generator_clears_both,
+    generator_evaluating,
+    generator_retains,
+    generator_with_hooks,
+    generator_with(clear=False),
+    generator_with(give=lambda loss: loss),
+    generator_with(lambda fake: fake.detach().requires_grad_()),
+    lambda generator, discriminator, optimizer, noise: 0.7,
+]

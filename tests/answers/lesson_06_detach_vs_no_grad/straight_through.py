@@ -1,0 +1,77 @@
+"""Right and wrong answers to `straight_through`."""
+
+import torch
+
+from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_left, keeps_gradient
+
+
+def straight_by_detach(x):
+    return x + (x.round() - x).detach()
+
+
+def straight_by_no_grad(x):
+    with torch.no_grad():
+        change = x.round() - x
+    return x + change
+
+
+class Straight(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.round()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+def straight_half_up(x):
+    """Rounds halves up, where torch.round goes to the even neighbour."""
+    return x + ((x + 0.5).floor() - x).detach()
+
+
+def straight_with(before):
+    """Leaves something behind on x."""
+
+    def through(x):
+        before(x)
+        return straight_by_detach(x)
+
+    return through
+
+
+def straight_in_place(x):
+    x.data.round_()
+    return x * 1
+
+
+RIGHT = [
+    straight_by_detach,
+    straight_by_no_grad,
+    Straight.apply,
+    lambda x: x - x.detach() + x.detach().round(),
+]
+
+MISCONCEIVED = {
+    "rounding alone": lambda x: x.round(),
+    "a new leaf": lambda x: x.detach().round().requires_grad_(),
+    "the other part": lambda x: x.round() + (x - x.round()).detach(),
+}
+
+WRONG = [
+    straight_in_place,
+    straight_half_up,
+    straight_with(hook_left),
+    straight_with(keeps_gradient),
+    straight_with(torch.Tensor.requires_grad_),
+    straight_with(lambda x: torch.set_grad_enabled(False)),
+    lambda x: straight_by_detach(x if x.requires_grad else x.clone().requires_grad_()),
+    lambda x: x,
+    lambda x: x.detach().round(),
+    lambda x: x.floor() + (x - x.floor()),
+    lambda x: x + (x.floor() - x).detach(),
+    lambda x: x * (x.round() / x).detach(),
+    lambda x: x.clone().requires_grad_() if x.is_leaf else x.round() + 0 * x,
+    lambda x: x.round().requires_grad_() if x.grad_fn is None else x.round() * 1,
+    lambda x: (x + (x.round() - x).detach()).double(),
+]

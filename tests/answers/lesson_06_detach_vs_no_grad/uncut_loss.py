@@ -1,0 +1,102 @@
+"""Right and wrong answers to `uncut_loss`."""
+
+import numpy as np
+import torch
+
+from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_left, keeps_gradient
+
+
+def uncut_by_norm(points, scale, weights):
+    lengths = points.norm(dim=1)
+    return (torch.exp(-lengths * scale) * weights).sum()
+
+
+def uncut_by_stacking(points, scale, weights):
+    lengths = torch.stack([row.pow(2).sum().sqrt() for row in points])
+    return weights @ (-scale * lengths).exp()
+
+
+def uncut_by_position(p, s, w):
+    return torch.dot(w, torch.exp(-s * torch.linalg.vector_norm(p, dim=-1)))
+
+
+def loss_that_differentiates(points, scale, weights):
+    """Runs a pass that ends at the inputs, before it reaches any leaf."""
+    loss = uncut_by_norm(points, scale, weights)
+    torch.autograd.grad(loss, [points, scale, weights], retain_graph=True)
+    return loss
+
+
+def loss_and(extra):
+    """A right loss, and something left behind."""
+
+    def loss(points, scale, weights):
+        result = uncut_by_norm(points, scale, weights)
+        extra(points)
+        return result
+
+    return loss
+
+
+def cut_loss(lengths="", factor="", shares="", last=""):
+    """A loss with chosen cuts."""
+
+    def loss(points, scale, weights):
+        length = (
+            torch.tensor([row.norm().item() for row in points], dtype=points.dtype) if lengths else points.norm(dim=1)
+        )
+        times = scale.item() if factor else scale
+        share = torch.exp(-length * times)
+        return ((share.detach() if shares else share) * (weights.data if last else weights)).sum()
+
+    return loss
+
+
+def broken_loss(points, scale, weights):
+    lengths = torch.tensor([row.norm().item() for row in points], dtype=points.dtype)
+    shares = np.exp(-lengths.numpy() * scale.item())
+    total = (torch.from_numpy(shares) * weights.data).sum()
+    return total.requires_grad_()
+
+
+def loss_with_new_leaves(points, scale, weights):
+    points, scale, weights = (tensor.detach().requires_grad_() for tensor in (points, scale, weights))
+    return uncut_by_norm(points, scale, weights)
+
+
+def loss_that_writes(points, scale, weights):
+    loss = uncut_by_norm(points.clone(), scale.clone(), weights.clone())
+    points.data.mul_(2)
+    return loss
+
+
+def loss_that_runs_back(points, scale, weights):
+    loss = uncut_by_norm(points, scale, weights)
+    loss.backward(retain_graph=True)
+    return loss
+
+
+RIGHT = [uncut_by_norm, uncut_by_stacking, uncut_by_position]
+
+MISCONCEIVED = {
+    "silenced": broken_loss,
+    "only the weights": cut_loss(lengths="cut", factor="cut"),
+    "the scale is still a number": cut_loss(factor="cut"),
+}
+
+WRONG = [
+    loss_with_new_leaves,
+    loss_that_writes,
+    loss_that_runs_back,
+    loss_that_differentiates,
+    loss_and(hook_left),
+    loss_and(keeps_gradient),
+    loss_and(lambda points: torch.set_grad_enabled(False)),
+    cut_loss(lengths="cut"),
+    cut_loss(shares="cut"),
+    cut_loss(last="cut"),
+    lambda points, scale, weights: uncut_by_norm(points, scale, weights).item(),
+    lambda points, scale, weights: uncut_by_norm(points, scale, weights).detach(),
+    lambda points, scale, weights: uncut_by_norm(points, scale, weights) / len(points),
+    lambda points, scale, weights: (torch.exp(-points.norm() * scale) * weights).sum(),
+]

@@ -1,0 +1,150 @@
+"""Right and wrong answers to `accumulate`."""
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from tests.answers.lesson_07_gradient_accumulation.side_effects import seeded
+
+
+def accumulate_by_share(model, micro_batches):
+    model.zero_grad()
+    count = sum(len(targets) for _, targets in micro_batches)
+    total = 0.0
+    for inputs, targets in micro_batches:
+        loss = cross_entropy(model(inputs), targets) * len(targets) / count
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+def accumulate_sums(model, micro_batches):
+    """Sums of losses first, one division of gradients at the end."""
+    for parameter in model.parameters():
+        parameter.grad = None
+    count, total = 0, 0.0
+    for inputs, targets in micro_batches:
+        loss = cross_entropy(model(inputs), targets, reduction="sum")
+        loss.backward()
+        count += len(inputs)
+        total += loss.item()
+    for parameter in model.parameters():
+        if parameter.grad is not None:
+            parameter.grad.div_(count)
+    return total / count
+
+
+def accumulate_by_grad(model, micro_batches):
+    """autograd.grad, added up by hand."""
+    model.zero_grad()
+    return accumulate_where_live(model, micro_batches)
+
+
+def accumulate_where_live(model, micro_batches):
+    """Leaves old gradients in parameters that are frozen."""
+    live = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    sums, count, total = [None] * len(live), sum(len(x) for x, _ in micro_batches), 0.0
+    for inputs, targets in micro_batches:
+        loss = cross_entropy(model(inputs), targets, reduction="sum") / count
+        parts = torch.autograd.grad(loss, [p for _, p in live], allow_unused=True)
+        sums = [part if old is None else old if part is None else old + part for old, part in zip(sums, parts)]  # noqa: B905
+        total += float(loss.detach())
+    for (_, parameter), value in zip(live, sums, strict=True):
+        parameter.grad = value
+    return total
+
+
+def accumulator(weight, clear=True, **options):
+    """An accumulation with one thing wrong."""
+
+    def accumulate(model, micro_batches):
+        if clear:
+            model.zero_grad()
+        count, total = sum(len(targets) for _, targets in micro_batches), 0.0
+        for inputs, targets in micro_batches:
+            loss = cross_entropy(model(inputs), targets)
+            (loss * weight(len(targets), count, len(micro_batches))).backward(**options)
+            total += loss.item() * len(targets) / count
+        return total
+
+    return accumulate
+
+
+def share(size, count, number):
+    return size / count
+
+
+def accumulate_in_one_graph(model, micro_batches):
+    model.zero_grad()
+    count = sum(len(targets) for _, targets in micro_batches)
+    loss = sum(cross_entropy(model(x), y, reduction="sum") for x, y in micro_batches) / count
+    loss.backward()
+    return loss.item()
+
+
+def accumulate_one_batch(model, micro_batches):
+    model.zero_grad()
+    inputs, targets = (torch.cat(parts) for parts in zip(*micro_batches, strict=True))
+    loss = cross_entropy(model(inputs), targets)
+    loss.backward()
+    return loss.item()
+
+
+def accumulate_one_by_one(model, micro_batches):
+    return accumulate_by_share(model, [(x[None], y[None]) for xs, ys in micro_batches for x, y in zip(xs, ys)])  # noqa: B905
+
+
+def accumulate_and_step(model, micro_batches):
+    total = accumulate_by_share(model, micro_batches)
+    torch.optim.SGD(model.parameters(), lr=0.1).step()
+    return total
+
+
+def accumulate_with_zeros(model, micro_batches):
+    total = accumulate_by_share(model, micro_batches)
+    for parameter in model.parameters():
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+    return total
+
+
+def accumulate_thawed(model, micro_batches):
+    model.requires_grad_(True)
+    return accumulate_by_share(model, micro_batches)
+
+
+def accumulate_in_eval(model, micro_batches):
+    model.eval()
+    return accumulate_by_share(model, micro_batches)
+
+
+def accumulate_filling_zeros(model, micro_batches):
+    """Old gradients of parameters that take no part become zeros, not None."""
+    model.zero_grad(set_to_none=False)
+    return accumulator(share, clear=False)(model, micro_batches)
+
+
+RIGHT = [accumulate_by_share, accumulate_sums, accumulate_by_grad]
+
+MISCONCEIVED = {
+    "all micro-batches alike": accumulator(lambda size, count, number: 1 / number),
+    "a sum of means": accumulator(lambda size, count, number: 1),
+    "a sum over samples": accumulator(lambda size, count, number: size),
+    "old gradients": accumulator(share, clear=False),
+    "one large graph": accumulate_in_one_graph,
+}
+
+WRONG = [
+    accumulate_one_batch,
+    accumulate_one_by_one,
+    accumulate_and_step,
+    accumulate_with_zeros,
+    accumulate_filling_zeros,
+    accumulate_where_live,
+    seeded(accumulate_by_share),
+    accumulate_thawed,
+    accumulate_in_eval,
+    accumulator(share, retain_graph=True),
+    lambda model, micro_batches: str(accumulate_by_share(model, micro_batches)),
+    lambda model, micro_batches: (accumulate_by_share(model, micro_batches), accumulate_one_batch)[0] * 1.001,
+    lambda model, micro_batches: accumulate_by_share(model, micro_batches[:-1]),
+]

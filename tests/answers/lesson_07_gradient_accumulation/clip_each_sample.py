@@ -1,0 +1,180 @@
+"""Right and wrong answers to `clip_each_sample`."""
+
+import copy
+
+import torch
+from torch import nn
+from torch.func import functional_call, grad, vmap
+from torch.nn.functional import cross_entropy
+from torch.nn.utils import clip_grad_norm_
+
+
+def samples_by_vmap(model, images, targets):
+    parameters = {name: p.detach() for name, p in model.named_parameters()}
+
+    def loss(parameters, image, target):
+        return cross_entropy(functional_call(model, parameters, (image[None],)), target[None])
+
+    return vmap(grad(loss), in_dims=(None, 0, 0))(parameters, images, targets)
+
+
+def samples_by_batched_grad(model, images, targets):
+    """One graph, and one pass for all samples at a time: the seeds are the rows of the identity."""
+    losses = cross_entropy(model(images), targets, reduction="none")
+    seeds = torch.eye(len(images), dtype=losses.dtype)
+    parts = torch.autograd.grad(losses, list(model.parameters()), seeds, is_grads_batched=True)
+    return {name: part for (name, _), part in zip(model.named_parameters(), parts, strict=True)}
+
+
+def samples_by_jacobian(model, images, targets):
+    from torch.func import jacrev
+
+    def losses(parameters):
+        return cross_entropy(functional_call(model, parameters, (images,)), targets, reduction="none")
+
+    return jacrev(losses)({name: p.detach() for name, p in model.named_parameters()})
+
+
+def samples_by_loop(model, images, targets):
+    rows = []
+    for image, target in zip(images, targets, strict=True):
+        loss = cross_entropy(model(image[None]), target[None])
+        rows.append(torch.autograd.grad(loss, list(model.parameters())))
+    parts = zip(*rows, strict=True)
+    return {name: torch.stack(part) for (name, _), part in zip(model.named_parameters(), parts, strict=True)}
+
+
+def samples_by_retained_passes(model, images, targets):
+    losses = cross_entropy(model(images), targets, reduction="none")
+    rows = [torch.autograd.grad(loss, list(model.parameters()), retain_graph=True) for loss in losses]
+    parts = zip(*rows, strict=True)
+    return {name: torch.stack(part) for (name, _), part in zip(model.named_parameters(), parts, strict=True)}
+
+
+def clip_samples(each, max_norm):
+    norms = sum(part.flatten(1).pow(2).sum(1) for part in each.values()).sqrt()
+    factors = (max_norm / norms).clamp(max=1.0)
+    return {name: torch.tensordot(factors, part, dims=1) / len(norms) for name, part in each.items()}
+
+
+def clip_samples_row_by_row(each, max_norm):
+    """With clip_grad_norm_ on stand-ins, one sample after the other; the model is not run again."""
+    count = len(next(iter(each.values())))
+    sums = {name: torch.zeros_like(part[0]) for name, part in each.items()}
+    for number in range(count):
+        rows = [nn.Parameter(torch.zeros_like(part[number])) for part in each.values()]
+        for row, part in zip(rows, each.values(), strict=True):
+            row.grad = part[number].detach().clone()
+        clip_grad_norm_(rows, max_norm)
+        for name, row in zip(sums, rows, strict=True):
+            sums[name] += row.grad / count
+    return sums
+
+
+def clip_parts(each, max_norm):
+    """Each parameter by itself."""
+    return {name: clip_samples({name: part}, max_norm)[name] for name, part in each.items()}
+
+
+def clip_mean(each, max_norm):
+    mean = {name: part.mean(0)[None] for name, part in each.items()}
+    return clip_samples(mean, max_norm)
+
+
+def clip_always(each, max_norm):
+    norms = sum(part.flatten(1).pow(2).sum(1) for part in each.values()).sqrt()
+    return {name: torch.tensordot(max_norm / norms, part, dims=1) / len(norms) for name, part in each.items()}
+
+
+def clip_numbers(each, max_norm):
+    return {name: part.clamp(-max_norm, max_norm).mean(0) for name, part in each.items()}
+
+
+def sampler(find=samples_by_vmap, clip=clip_samples, change=lambda name, part, count: part, before=None):
+    def clip_each_sample(model, images, targets, max_norm):
+        if before:
+            before(model, images, targets)
+        result = clip(find(model, images, targets), max_norm)
+        return {name: change(name, part, len(images)) for name, part in result.items()}
+
+    return clip_each_sample
+
+
+def samples_with_graph(model, images, targets):
+    losses = cross_entropy(model(images), targets, reduction="none")
+    seeds = torch.eye(len(images), dtype=losses.dtype)
+    parameters = list(model.parameters())
+    parts = torch.autograd.grad(losses, parameters, seeds, is_grads_batched=True, create_graph=True)
+    return {name: part for (name, _), part in zip(model.named_parameters(), parts, strict=True)}
+
+
+def samples_by_backward(model, images, targets):
+    """One image at a time through backward and .grad."""
+    rows = []
+    for image, target in zip(images, targets, strict=True):
+        model.zero_grad()
+        cross_entropy(model(image[None]), target[None]).backward()
+        rows.append([p.grad.clone() for p in model.parameters()])
+    parts = zip(*rows, strict=True)
+    return {name: torch.stack(part) for (name, _), part in zip(model.named_parameters(), parts, strict=True)}
+
+
+def samples_by_copy(model, images, targets):
+    """On a copy of the model: nothing of the given one is touched, but each image runs by itself."""
+    return samples_by_loop(copy.deepcopy(model), images, targets)
+
+
+def samples_by_new_model(model, images, targets):
+    """On a model made anew, that nobody watches."""
+    new = type(model)().double()
+    new.load_state_dict(model.state_dict())
+    return samples_by_loop(new, images, targets)
+
+
+def samples_by_hooks(model, images, targets):
+    """Without functorch: one pass with expanded copies of the parameters, one for each sample."""
+    names = [name for name, _ in model.named_parameters()]
+    wide = [p.detach().expand(len(images), *p.shape).clone().requires_grad_() for p in model.parameters()]
+
+    def run(image, *parameters):
+        return functional_call(model, dict(zip(names, parameters, strict=True)), (image[None],))[0]
+
+    scores = vmap(run)(images, *wide)
+    parts = torch.autograd.grad(cross_entropy(scores, targets, reduction="sum"), wide)
+    return dict(zip(names, parts, strict=True))
+
+
+RIGHT = [
+    sampler(),
+    sampler(samples_by_batched_grad, clip_samples_row_by_row),
+    sampler(samples_by_jacobian),
+    sampler(samples_by_hooks),
+]
+
+MISCONCEIVED = {
+    "one after the other": sampler(samples_by_loop),
+    "the mean clipped": sampler(clip=clip_mean),
+    "each parameter by itself": sampler(clip=clip_parts),
+    "short ones stretched": sampler(clip=clip_always),
+    "a sum, not a mean": sampler(change=lambda name, part, count: part * count),
+    "written to .grad": sampler(before=lambda model, images, targets: model.zero_grad()),
+}
+
+WRONG = [
+    sampler(samples_by_retained_passes),
+    sampler(samples_by_backward),
+    sampler(samples_by_copy),
+    sampler(samples_with_graph),
+    sampler(samples_by_new_model),
+    sampler(before=lambda model, images, targets: torch.manual_seed(0)),
+    lambda model, images, targets, max_norm: (sampler()(model, images, targets, max_norm), targets.zero_())[0],
+    sampler(clip=clip_numbers),
+    sampler(clip=lambda each, max_norm: {name: part.mean(0) for name, part in each.items()}),
+    sampler(clip=lambda each, max_norm: each),
+    sampler(change=lambda name, part, count: part.abs()),
+    sampler(before=lambda model, images, targets: model.eval()),
+    sampler(before=lambda model, images, targets: images.mul_(1.0).add_(0.1)),
+    sampler(before=lambda model, images, targets: model(images)),
+    lambda model, images, targets, max_norm: list(sampler()(model, images, targets, max_norm).values()),
+    lambda model, images, targets, max_norm: dict.fromkeys(dict(model.named_parameters()), 0.0),
+]

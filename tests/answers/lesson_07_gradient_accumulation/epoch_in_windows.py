@@ -1,0 +1,125 @@
+"""Right and wrong answers to `epoch_in_windows`."""
+
+import itertools
+
+from torch.nn.functional import cross_entropy
+
+from tests.answers.lesson_07_gradient_accumulation.side_effects import seeded
+from tests.answers.lesson_07_gradient_accumulation.windows import windows_as_one_batch
+
+
+def epoch_by_slices(model, optimizer, batches, every):
+    losses, reader = [], iter(batches)
+    while window := list(itertools.islice(reader, every)):
+        count = sum(len(targets) for _, targets in window)
+        optimizer.zero_grad()
+        total = 0.0
+        for inputs, targets in window:
+            loss = cross_entropy(model(inputs), targets, reduction="sum") / count
+            loss.backward()
+            total += loss.item()
+        optimizer.step()
+        losses.append(total)
+    return losses
+
+
+def epoch_by_sums(model, optimizer, batches, every):
+    """Without reading ahead: sums, and one division at the step."""
+    losses, waiting, samples, total = [], 0, 0, 0.0
+
+    def step():
+        for parameter in model.parameters():
+            if parameter.grad is not None:
+                parameter.grad.div_(samples)
+        optimizer.step()
+        losses.append(total / samples)
+        optimizer.zero_grad()
+
+    optimizer.zero_grad()
+    for inputs, targets in batches:
+        loss = cross_entropy(model(inputs), targets, reduction="sum")
+        loss.backward()
+        waiting, samples, total = waiting + 1, samples + len(inputs), total + loss.item()
+        if waiting == every:
+            step()
+            waiting, samples, total = 0, 0, 0.0
+    if waiting:
+        step()
+    return losses
+
+
+def epoch(weight, last=True, extra=False, **options):
+    """An epoch with one thing wrong. `weight` gets a micro-batch's size, the window's sizes and `every`."""
+
+    def run(model, optimizer, batches, every):
+        losses, reader = [], iter(batches)
+        while window := list(itertools.islice(reader, every)):
+            sizes = [len(targets) for _, targets in window]
+            if len(window) < every and not last:
+                break
+            optimizer.zero_grad()
+            total = 0.0
+            for inputs, targets in window:
+                loss = cross_entropy(model(inputs), targets)
+                (loss * weight(len(targets), sizes, every)).backward(**options)
+                total += loss.item() * len(targets) / sum(sizes)
+            optimizer.step()
+            losses.append(total)
+        if extra:
+            optimizer.zero_grad(set_to_none=False)
+            optimizer.step()
+        return losses
+
+    return run
+
+
+def right_share(size, sizes, every):
+    return size / sum(sizes)
+
+
+def epoch_read_at_once(model, optimizer, batches, every):
+    return epoch_by_slices(model, optimizer, list(batches), every)
+
+
+def epoch_by_a_running_mean(model, optimizer, batches, every):
+    """Weights by the samples of the whole epoch so far."""
+    losses, seen = [], 0
+    for number, (inputs, targets) in enumerate(batches, start=1):
+        seen += len(targets)
+        loss = cross_entropy(model(inputs), targets) * len(targets) / seen
+        loss.backward()
+        if number % every == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+    return losses
+
+
+def epoch_concatenated(model, optimizer, batches, every):
+    losses, reader = [], iter(batches)
+    while window := list(itertools.islice(reader, every)):
+        losses += windows_as_one_batch(model, optimizer, window, every)
+    return losses
+
+
+RIGHT = [epoch_by_slices, epoch_by_sums]
+
+MISCONCEIVED = {
+    "the last window dropped": epoch(right_share, last=False),
+    "divided by a full window": epoch(lambda size, sizes, every: 1 / every),
+    "all micro-batches alike": epoch(lambda size, sizes, every: 1 / len(sizes)),
+    "a step too many": epoch(right_share, extra=True),
+}
+
+WRONG = [
+    epoch(right_share, retain_graph=True),
+    epoch(lambda size, sizes, every: size),
+    epoch(lambda size, sizes, every: 1),
+    epoch(lambda size, sizes, every: size / (every * max(sizes))),
+    epoch_read_at_once,
+    seeded(epoch_by_sums),
+    epoch_by_a_running_mean,
+    epoch_concatenated,
+    lambda model, optimizer, batches, every: epoch_by_slices(model, optimizer, batches, 1),
+    lambda model, optimizer, batches, every: epoch_by_slices(model, optimizer, batches, every)[:1],
+]

@@ -1,0 +1,183 @@
+"""Right and wrong answers to `step_in_backward`."""
+
+import torch
+from torch import nn
+
+from tests.answers.lesson_07_gradient_accumulation.side_effects import seeded
+
+
+def step_by_hook(model, lr):
+    def step(parameter):
+        with torch.no_grad():
+            parameter -= lr * parameter.grad
+        parameter.grad = None
+
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters() if p.requires_grad]
+
+
+def step_by_optimizers(model, lr):
+    """One optimizer for each parameter, as in PyTorch's tutorial."""
+    optimizers = {p: torch.optim.SGD([p], lr=lr) for p in model.parameters() if p.requires_grad}
+
+    def step(parameter):
+        optimizers[parameter].step()
+        optimizers[parameter].zero_grad()
+
+    handles = []
+    for parameter in optimizers:
+        handles.append(parameter.register_post_accumulate_grad_hook(step))
+    return tuple(handles)
+
+
+def step_by_node_hooks(model, lr):
+    """Hooks on the AccumulateGrad nodes. The nodes are kept alive by the hooks' own function."""
+    handles = []
+    for parameter in model.parameters():
+        if not parameter.requires_grad:
+            continue
+        node = torch.autograd.graph.get_gradient_edge(parameter).node
+
+        def step(inputs, outputs, parameter=parameter, node=node):
+            parameter.data.add_(parameter.grad, alpha=-lr)
+            parameter.grad = None
+
+        handles.append(node.register_hook(step))
+    return handles
+
+
+def hooked(hook, choose=lambda p: p.requires_grad, register="register_post_accumulate_grad_hook"):
+    """Hooks with one thing wrong."""
+
+    def step_in_backward(model, lr):
+        return [
+            getattr(p, register)(lambda arrived, p=p: hook(p, lr, arrived)) for p in model.parameters() if choose(p)
+        ]
+
+    return step_in_backward
+
+
+def move(p, lr, arrived):
+    with torch.no_grad():
+        p -= lr * p.grad
+
+
+def move_and_free(p, lr, arrived):
+    move(p, lr, arrived)
+    p.grad = None
+
+
+def move_and_zero(p, lr, arrived):
+    move(p, lr, arrived)
+    p.grad.zero_()
+
+
+def only_free(p, lr, arrived):
+    (p - lr * p.grad).detach()
+    p.grad = None
+
+
+def move_by_arrival(p, lr, arrived):
+    with torch.no_grad():
+        p -= lr * arrived
+
+
+def step_at_the_end(model, lr):
+    """Waits until all gradients are there."""
+    live = [p for p in model.parameters() if p.requires_grad]
+
+    def step(parameter):
+        if sum(p.grad is not None for p in live) == 2:
+            for p in live:
+                if p.grad is not None:
+                    move_and_free(p, lr, None)
+
+    return [p.register_post_accumulate_grad_hook(step) for p in live]
+
+
+def step_keeping_gradients(model, lr):
+    """Nothing waits in .grad, and all gradients wait in a list."""
+    kept = []
+
+    def step(parameter):
+        kept.append(parameter.grad)
+        move_and_free(parameter, lr, None)
+
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters() if p.requires_grad]
+
+
+def step_after_the_pass(model, lr):
+    """Gradients wait in a dict, and all parameters move when the pass is over."""
+    kept = {}
+
+    def move_all():
+        with torch.no_grad():
+            for parameter, gradient in kept.items():
+                parameter -= lr * gradient
+        kept.clear()
+
+    def step(parameter):
+        if not kept:
+            torch.autograd.Variable._execution_engine.queue_callback(move_all)
+        kept[parameter] = parameter.grad
+        parameter.grad = None
+
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters() if p.requires_grad]
+
+
+def step_in_all_names(model, lr):
+    """Twice for a layer with two names: the second hook finds no gradient."""
+    return [
+        p.register_post_accumulate_grad_hook(lambda p: move_and_free(p, lr, None) if p.grad is not None else None)
+        for _, p in model.named_parameters(remove_duplicate=False)
+        if p.requires_grad
+    ]
+
+
+def step_for_ever(model, lr):
+    handles = step_by_hook(model, lr)
+    return [p.register_post_accumulate_grad_hook(lambda p: None) for p in model.parameters() if p.requires_grad] + (
+        handles[:0]
+    )
+
+
+def step_without_handles(model, lr):
+    step_by_hook(model, lr)
+
+
+def step_by_new_parameters(model, lr):
+    def step(parameter):
+        for name, p in list(model.named_parameters()):
+            if p is parameter:
+                owner = model.get_submodule(name.rpartition(".")[0])
+                setattr(owner, name.rpartition(".")[2], nn.Parameter(p.detach() - lr * p.grad))
+        parameter.grad = None
+
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters() if p.requires_grad]
+
+
+RIGHT = [step_by_hook, step_by_optimizers, step_in_all_names, step_by_node_hooks]
+
+MISCONCEIVED = {
+    "gradients left": hooked(move),
+    "frozen parameters": hooked(move_and_free, choose=lambda p: True),
+    "nothing moves": hooked(only_free),
+}
+
+WRONG = [
+    hooked(move_and_zero),
+    hooked(move_by_arrival, register="register_hook"),
+    hooked(lambda p, lr, arrived: move_and_free(p, -lr, arrived)),
+    step_at_the_end,
+    step_keeping_gradients,
+    step_after_the_pass,
+    seeded(step_by_hook),
+    step_for_ever,
+    step_without_handles,
+    step_by_new_parameters,
+    lambda model, lr: [None, 3, "x"],
+    lambda model, lr: step_by_hook(model, lr) + [model.register_forward_hook(lambda *given: None)][:0],
+    lambda model, lr: step_by_hook(model.requires_grad_(True), lr),
+    lambda model, lr: step_by_hook(model, lr)[:-1],
+]
+
+STILL_RIGHT = {"reversed list", "doubled list"}

@@ -1,0 +1,119 @@
+"""Right and wrong answers to `train_clipped`."""
+
+import torch
+from torch.nn.functional import cross_entropy
+from torch.nn.utils import clip_grad_norm_, clip_grad_value_, get_total_norm
+
+from tests.answers.lesson_07_gradient_accumulation.side_effects import seeded
+
+
+def clipped_once(model, optimizer, scheduler, windows, max_norm):
+    norms = []
+    for window in windows:
+        optimizer.zero_grad()
+        for inputs, targets in window:
+            loss = cross_entropy(model(inputs), targets) / len(window)
+            loss.backward()
+        norm = clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        scheduler.step()
+        norms.append(norm.item())
+    return norms
+
+
+def clipped_by_hand(model, optimizer, scheduler, windows, max_norm):
+    norms = []
+    model.zero_grad()
+    for window in windows:
+        for inputs, targets in window:
+            cross_entropy(model(inputs), targets).div(len(window)).backward()
+        parts = [p.grad for p in model.parameters() if p.grad is not None]
+        norm = sum(float((part**2).sum()) for part in parts) ** 0.5
+        if norm > max_norm:
+            for part in parts:
+                part *= max_norm / norm
+        norms.append(norm)
+        optimizer.step()
+        optimizer.zero_grad()
+        scheduler.step()
+    return norms
+
+
+def clipper(inner=None, before=None, after=None, weight=True, inner_schedule=False, first=False, **options):
+    """A loop with one thing wrong. `inner`, `before`, `after` are ways to clip at three places."""
+
+    def train(model, optimizer, scheduler, windows, max_norm):
+        norms = []
+        for window in windows:
+            optimizer.zero_grad()
+            for inputs, targets in window:
+                loss = cross_entropy(model(inputs), targets)
+                (loss / len(window) if weight else loss).backward(**options)
+                if inner:
+                    inner(model.parameters(), max_norm)
+                if inner_schedule:
+                    scheduler.step()
+            norms.append(get_total_norm([p.grad for p in model.parameters() if p.grad is not None]).item())
+            if before:
+                before(model.parameters(), max_norm)
+            if first:
+                scheduler.step()
+            optimizer.step()
+            if after:
+                after(model.parameters(), max_norm)
+            if not (inner_schedule or first):
+                scheduler.step()
+        return norms
+
+    return train
+
+
+def clip_each(parameters, max_norm):
+    for parameter in parameters:
+        clip_grad_norm_([parameter], max_norm)
+
+
+def clipped_with_steps_inside(model, optimizer, scheduler, windows, max_norm):
+    norms = []
+    for window in windows:
+        norm = None
+        for inputs, targets in window:
+            optimizer.zero_grad()
+            cross_entropy(model(inputs), targets).backward()
+            norm = clip_grad_norm_(model.parameters(), max_norm)
+            optimizer.step()
+        scheduler.step()
+        norms.append(norm.item())
+    return norms
+
+
+def clipped_norms_after(model, optimizer, scheduler, windows, max_norm):
+    return [min(norm, max_norm) for norm in clipped_once(model, optimizer, scheduler, windows, max_norm)]
+
+
+RIGHT = [clipped_once, clipped_by_hand]
+
+MISCONCEIVED = {
+    "clipped while it grows": clipper(inner=clip_grad_norm_),
+    "not clipped at the step": clipper(after=clip_grad_norm_),
+    "each parameter by itself": clipper(before=clip_each),
+    "the scheduler counts micro-batches": clipper(before=clip_grad_norm_, inner_schedule=True),
+    "the scheduler first": clipper(before=clip_grad_norm_, first=True),
+    "a step for each micro-batch": clipped_with_steps_inside,
+}
+
+WRONG = [
+    clipper(),
+    clipper(before=clip_grad_value_),
+    clipper(before=clip_grad_norm_, weight=False),
+    clipper(before=clip_grad_norm_, retain_graph=True),
+    clipper(inner=clip_grad_norm_, before=clip_grad_norm_),
+    clipped_norms_after,
+    seeded(clipped_once),
+    lambda model, optimizer, scheduler, windows, max_norm: clipped_once(
+        model, optimizer, scheduler, [[tuple(map(torch.cat, zip(*w, strict=True)))] for w in windows], max_norm
+    ),
+    lambda model, optimizer, scheduler, windows, max_norm: clipped_once(
+        model, optimizer, torch.optim.lr_scheduler.ExponentialLR(optimizer, 1.0), windows, max_norm
+    ),
+]

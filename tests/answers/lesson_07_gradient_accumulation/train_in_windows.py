@@ -1,0 +1,150 @@
+"""Right and wrong answers to `train_in_windows`."""
+
+from torch.nn.functional import cross_entropy
+
+from tests.answers.lesson_07_gradient_accumulation.side_effects import seeded
+from tests.answers.lesson_07_gradient_accumulation.windows import windows_as_one_batch
+
+
+def windows_cleared_after_the_step(model, optimizer, micro_batches, every):
+    losses, total = [], 0.0
+    optimizer.zero_grad()
+    for number, (inputs, targets) in enumerate(micro_batches, start=1):
+        loss = cross_entropy(model(inputs), targets) / every
+        loss.backward()
+        total += loss.item()
+        if number % every == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(total)
+            total = 0.0
+    return losses
+
+
+def windows_cleared_before_the_first(model, optimizer, micro_batches, every):
+    """In nested loops, with zeros in place of None."""
+    losses = []
+    for start in range(0, len(micro_batches), every):
+        model.zero_grad(set_to_none=False)
+        parts = []
+        for inputs, targets in micro_batches[start : start + every]:
+            loss = cross_entropy(model(inputs), targets)
+            (loss / every).backward()
+            parts.append(loss.item())
+        optimizer.step()
+        losses.append(sum(parts) / len(parts))
+    return losses
+
+
+def windows_divided_at_the_step(model, optimizer, micro_batches, every):
+    losses, parts = [], []
+    for number, (inputs, targets) in enumerate(micro_batches):
+        if number % every == 0:
+            optimizer.zero_grad()
+        loss = cross_entropy(model(inputs), targets)
+        loss.backward()
+        parts.append(loss.detach())
+        if (number + 1) % every == 0:
+            for parameter in model.parameters():
+                if parameter.grad is not None:
+                    parameter.grad /= every
+            optimizer.step()
+            losses.append(float(sum(parts)) / every)
+            parts = []
+    return losses
+
+
+def window_loop(
+    clear=lambda number, every: number % every == 0,
+    scale=lambda loss, every: loss / every,
+    step=lambda number, every: (number + 1) % every == 0,
+    **options,
+):
+    """A loop with one thing wrong."""
+
+    def train(model, optimizer, micro_batches, every):
+        losses, total = [], 0.0
+        for number, (inputs, targets) in enumerate(micro_batches):
+            if clear(number, every):
+                optimizer.zero_grad()
+            loss = cross_entropy(model(inputs), targets)
+            scale(loss, every).backward(**options)
+            total += loss.item() / every
+            if step(number, every):
+                optimizer.step()
+            if (number + 1) % every == 0:
+                losses.append(total)
+                total = 0.0
+        return losses
+
+    return train
+
+
+def broken_windows(model, optimizer, micro_batches, every):
+    losses = []
+    for number, (inputs, targets) in enumerate(micro_batches, start=1):
+        optimizer.zero_grad()
+        loss = cross_entropy(model(inputs), targets)
+        loss.backward()
+        if number % every == 0:
+            optimizer.step()
+            losses.append(loss.item())
+    return losses
+
+
+def windows_without_the_first_clear(model, optimizer, micro_batches, every):
+    return window_loop(clear=lambda number, every: number % every == 0 and number > 0)(
+        model, optimizer, micro_batches, every
+    )
+
+
+def windows_in_one_pass(model, optimizer, micro_batches, every):
+    losses = []
+    for start in range(0, len(micro_batches), every):
+        optimizer.zero_grad()
+        loss = sum(cross_entropy(model(x), y) for x, y in micro_batches[start : start + every]) / every
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def windows_on_inputs_that_require(model, optimizer, micro_batches, every):
+    for inputs, _ in micro_batches:
+        inputs.requires_grad_()
+    return windows_cleared_after_the_step(model, optimizer, micro_batches, every)
+
+
+def windows_that_change_inputs(model, optimizer, micro_batches, every):
+    losses = windows_cleared_after_the_step(model, optimizer, micro_batches, every)
+    for inputs, _ in micro_batches:
+        inputs.zero_()
+    return losses
+
+
+RIGHT = [
+    windows_cleared_after_the_step,
+    windows_cleared_before_the_first,
+    windows_divided_at_the_step,
+]
+
+MISCONCEIVED = {
+    "cleared within the window": broken_windows,
+    "summed, not averaged": window_loop(scale=lambda loss, every: loss),
+    "old gradients": windows_without_the_first_clear,
+    "a step for each micro-batch": window_loop(step=lambda number, every: True),
+}
+
+WRONG = [
+    windows_as_one_batch,
+    windows_in_one_pass,
+    window_loop(retain_graph=True),
+    seeded(windows_cleared_after_the_step),
+    windows_on_inputs_that_require,
+    windows_that_change_inputs,
+    window_loop(clear=lambda number, every: False),
+    window_loop(clear=lambda number, every: (number + 1) % every == 0),  # between backward and step
+    window_loop(step=lambda number, every: number % every == 0),
+    lambda model, optimizer, micro_batches, every: [0.5, 0.5],
+    lambda model, optimizer, micro_batches, every: [[1.0], None, "x"],
+]

@@ -1,0 +1,78 @@
+"""Right and wrong answers to `clip_passing`."""
+
+import torch
+
+from tests.answers.leaving import leaving
+from tests.answers.lesson_08_intermediate_gradients.passing import for_one_dtype, hooked, hooked_on_x, retain
+from tests.answers.lesson_08_intermediate_gradients.side_effects import switch_on
+
+
+def shorten(gradient, most):
+    return gradient * torch.clamp(most / gradient.norm(), max=1)
+
+
+def clip_with_if(gradient, most):
+    size = gradient.norm()
+    return gradient * (most / size) if size > most else gradient
+
+
+class Clip(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, most):
+        ctx.most = most
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * min(1.0, ctx.most / (float(gradient.norm()) + 1e-6)), None
+
+
+def clip_rows(gradient, most):
+    return gradient * torch.clamp(most / gradient.norm(dim=1, keepdim=True), max=1)
+
+
+def clip_what_leaves(x, most):
+    """Clips after the derivative of x's own operation, where there is one."""
+    y = x.view_as(x)
+    if x.grad_fn is not None:
+        x.grad_fn.register_hook(lambda given, _: tuple(None if g is None else shorten(g, most) for g in given))
+    elif y.requires_grad:
+        y.register_hook(lambda gradient: shorten(gradient, most))
+    return y
+
+
+def clip_once(x, most):
+    """The factor of the first pass is used for all."""
+    y, factors = x.view_as(x), []
+
+    def change(gradient):
+        factors.append(min(1.0, most / float(gradient.norm())))
+        return gradient * factors[0]
+
+    if y.requires_grad:
+        y.register_hook(change)
+    return y
+
+
+RIGHT = [hooked(shorten), lambda x, most: Clip.apply(x, most), hooked(clip_with_if)]
+
+MISCONCEIVED = {
+    "number by number": hooked(lambda gradient, most: gradient.clamp(-most, most)),
+    "short ones are stretched": hooked(lambda gradient, most: gradient * (most / gradient.norm())),
+    "row by row": hooked(clip_rows),
+    "a hook on x": hooked_on_x(shorten),
+}
+
+WRONG = [
+    clip_what_leaves,
+    clip_once,
+    hooked(lambda gradient, most: gradient.mul_(torch.clamp(most / gradient.norm(), max=1))),
+    hooked(lambda gradient, most: gradient * torch.clamp(most / gradient.norm(p=1), max=1)),
+    hooked(lambda gradient, most: gradient * torch.clamp(most / gradient.abs().max(), max=1)),
+    hooked(lambda gradient, most: gradient * torch.clamp(most / gradient.norm() ** 2, max=1)),
+    lambda x, most: x * torch.clamp(most / x.norm(), max=1),
+    lambda x, most: x.clone(),
+    for_one_dtype(hooked(shorten)),
+    leaving(hooked(shorten), retain),
+    leaving(hooked(shorten), switch_on),
+]

@@ -1,0 +1,142 @@
+"""Right and wrong answers to `gradient_log`."""
+
+import copy
+from functools import partial
+
+import torch
+from torch import nn
+
+from tests.answers.leaving import gradients_off, leaving
+from tests.answers.lesson_08_intermediate_gradients.models import parameters_of
+
+
+def linears(model):
+    return {name: module for name, module in model.named_modules() if isinstance(module, nn.Linear)}
+
+
+def log_by_backward_hooks(model, batches, loss_fn):
+    norms = {}
+
+    def note(name, module, given, received):
+        norms[name] = received[0].norm().item()
+
+    handles = [module.register_full_backward_hook(partial(note, name)) for name, module in linears(model).items()]
+    try:
+        log = []
+        for inputs, targets in batches:
+            norms.clear()
+            torch.autograd.grad(loss_fn(model(inputs), targets), parameters_of(model))
+            log.append({name: norms[name] for name in linears(model)})
+        return log
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def log_by_results(model, batches, loss_fn):
+    """Hooks for each batch, taken away after its forward; the gradients come from autograd.grad."""
+    log = []
+    for inputs, targets in batches:
+        results = {}
+        handles = []
+        for name, module in linears(model).items():
+            handles.append(module.register_forward_hook(partial(put, results, name)))
+        try:
+            loss = loss_fn(model(inputs), targets)
+        finally:
+            for handle in handles:
+                handle.remove()
+        gradients = torch.autograd.grad(loss, list(results.values()))
+        log.append({name: float(g.norm()) for name, g in zip(results, gradients, strict=True)})
+    return log
+
+
+def put(results, name, module, given, result):
+    results[name] = result
+
+
+def log_with(convert=float, of=1, pile=False, late=False, backward=False, finish=True, keep=None):
+    """The first right answer with one thing wrong."""
+
+    def gradient_log(model, batches, loss_fn):
+        log, handles, kept = [], [], []
+        norms = {}
+
+        def register():
+            for name, module in linears(model).items():
+                if late:
+                    handles.append(
+                        module.register_full_backward_hook(lambda m, *g: norms.update({name: convert(g[of][0].norm())}))  # noqa: B023
+                    )
+                else:
+                    handles.append(
+                        module.register_full_backward_hook(
+                            lambda m, *g, name=name: norms.update({name: convert(g[of][0].norm())})
+                        )
+                    )
+
+        try:
+            if not pile:
+                register()
+            for inputs, targets in batches:
+                if pile:
+                    register()
+                norms.clear()
+                if of == 0:
+                    inputs = inputs.clone().requires_grad_()
+                loss = loss_fn(model(inputs), targets)
+                if keep:
+                    kept.append(loss)
+                if backward:
+                    loss.backward()
+                else:
+                    torch.autograd.grad(loss, [*parameters_of(model), *([inputs] if of == 0 else [])])
+                log.append(dict(norms))
+        except Exception:
+            if finish:
+                [handle.remove() for handle in handles]
+            raise
+        [handle.remove() for handle in handles]
+        return log
+
+    return gradient_log
+
+
+def broken_gradient_log(model, batches, loss_fn):
+    """As the exercise gives it: many things wrong at once."""
+    log = []
+    for inputs, targets in batches:
+        norms = {}
+        for name, module in model.named_modules():
+            if isinstance(module, nn.Linear):
+                module.register_full_backward_hook(
+                    lambda module, given, received: norms.update({name: received[0].norm()})  # noqa: B023
+                )
+        loss_fn(model(inputs), targets).backward()
+        log.append(norms)
+    return log
+
+
+RIGHT = [log_by_backward_hooks, log_by_results]
+
+MISCONCEIVED = {
+    "hooks pile up": log_with(pile=True),
+    "the name of the last layer": log_with(late=True),
+    "the gradient of the input": log_with(of=0),
+    "gradients left behind": log_with(backward=True),
+    "tensors in the log": log_with(convert=lambda norm: norm),
+}
+
+WRONG = [
+    broken_gradient_log,
+    log_with(finish=False),
+    log_with(keep=True),
+    leaving(log_by_results, gradients_off),
+    log_with(convert=lambda norm: norm.item() ** 2),
+    lambda model, batches, loss_fn: log_by_backward_hooks(model, list(batches) * 2, loss_fn),
+    lambda model, batches, loss_fn: log_by_backward_hooks(model, list(batches)[:1], loss_fn),
+    lambda model, batches, loss_fn: log_by_backward_hooks(copy.deepcopy(model), batches, loss_fn)[::-1],
+    lambda model, batches, loss_fn: log_by_backward_hooks(copy.deepcopy(model), batches, loss_fn),
+    lambda model, batches, loss_fn: [None for _ in batches],
+    lambda model, batches, loss_fn: [{} for _ in batches],
+]

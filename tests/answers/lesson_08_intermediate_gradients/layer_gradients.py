@@ -1,0 +1,206 @@
+"""Right and wrong answers to `layer_gradients`."""
+
+import copy
+from functools import partial
+
+import torch
+from torch import nn
+from torch.autograd.graph import get_gradient_edge
+
+from tests.answers.leaving import gradients_off, leaving
+from tests.answers.lesson_08_intermediate_gradients.models import parameters_of
+
+
+def gradients_by_hooks(model, names, x, loss_fn):
+    found = {name: [] for name in names}
+
+    def note(places, module, given, result):
+        number = len(places)
+        places.append(None)
+        if result.requires_grad:
+            result.register_hook(lambda gradient: places.__setitem__(number, gradient))
+
+    handles = [model.get_submodule(name).register_forward_hook(partial(note, found[name])) for name in names]
+    try:
+        loss = loss_fn(model(x))
+        torch.autograd.grad(loss, parameters_of(model), allow_unused=True)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+
+
+def gradients_by_edges(model, names, x, loss_fn):
+    """Edges are taken when a result is made, and the one pass is asked for all of them."""
+    edges, handles = [], []
+    try:
+        for name in names:
+
+            def note(module, given, result, name=name):
+                edges.append((name, get_gradient_edge(result) if result.requires_grad else None))
+
+            handles.append(model.get_submodule(name).register_forward_hook(note))
+        loss = loss_fn(model(x))
+    finally:
+        for handle in handles:
+            handle.remove()
+    wanted = [edge for _, edge in edges if edge is not None]
+    gradients = iter(torch.autograd.grad(loss, wanted, allow_unused=True))
+    found = {name: [] for name in names}
+    for name, edge in edges:
+        found[name].append(None if edge is None else next(gradients))
+    return found
+
+
+def gradients_by_moving(model, names, x, loss_fn):
+    """Zeros are added to each result, and the gradient is asked for those."""
+    moves = {name: [] for name in names}
+
+    def move(name):
+        def hook(module, given, result):
+            moves[name].append(torch.zeros_like(result, requires_grad=True) if result.requires_grad else None)
+            return result if moves[name][-1] is None else result + moves[name][-1]
+
+        return hook
+
+    handles = [model.get_submodule(name).register_forward_hook(move(name)) for name in names]
+    try:
+        loss = loss_fn(model(x))
+    finally:
+        [handle.remove() for handle in handles]
+    wanted = [item for items in moves.values() for item in items if item is not None]
+    gradients = dict(zip(map(id, wanted), torch.autograd.grad(loss, wanted, allow_unused=True), strict=True))
+    return {name: [None if item is None else gradients[id(item)] for item in items] for name, items in moves.items()}
+
+
+def gradients_retained(model, names, x, loss_fn):
+    """retain_grad follows a tensor through writes in place."""
+    found = {name: [] for name in names}
+
+    def note(places, module, given, result):
+        places.append(result)
+        if result.requires_grad:
+            result.retain_grad()
+
+    handles = [model.get_submodule(name).register_forward_hook(partial(note, found[name])) for name in names]
+    try:
+        torch.autograd.grad(loss_fn(model(x)), parameters_of(model), allow_unused=True)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return {name: [r.grad if r.requires_grad else None for r in results] for name, results in found.items()}
+
+
+def gradients_with(remove=True, always=True, backward=False, last=False, reverse=False, clean=False):
+    """The first right answer with one thing wrong."""
+
+    def layer_gradients(model, names, x, loss_fn):
+        found, ran = {name: [] for name in names}, {name: [] for name in names}
+
+        def note(name, module, given, result):
+            number = len(found[name])
+            found[name].append(None)
+
+            def keep(gradient):
+                found[name][number] = gradient
+                ran[name].append(gradient)
+
+            if result.requires_grad:
+                result.register_hook(keep)
+
+        handles = [model.get_submodule(name).register_forward_hook(partial(note, name)) for name in names]
+        try:
+            loss = loss_fn(model(x))
+            if backward:
+                loss.backward()
+            else:
+                torch.autograd.grad(loss, parameters_of(model), allow_unused=True)
+        except Exception:
+            if remove and always:
+                [handle.remove() for handle in handles]
+            raise
+        if remove:
+            [handle.remove() for handle in handles]
+        if clean:
+            model.zero_grad()
+        if last:
+            return {name: places[-1:] for name, places in found.items()}
+        if reverse:
+            return {name: ran[name] if len(ran[name]) > 1 else found[name] for name in names}
+        return found
+
+    return layer_gradients
+
+
+def gradients_on_a_copy(model, names, x, loss_fn):
+    return gradients_with(backward=True, remove=False)(copy.deepcopy(model), names, x, loss_fn)
+
+
+def gradients_swallowing(model, names, x, loss_fn):
+    try:
+        return gradients_by_hooks(model, names, x, loss_fn)
+    except Exception:
+        return {}
+
+
+def gradients_one_by_one(model, names, x, loss_fn):
+    found = {}
+    for name in names:
+        found |= gradients_by_hooks(model, [name], x, loss_fn)
+    return found
+
+
+def gradients_clearing_all_hooks(model, names, x, loss_fn):
+    try:
+        return gradients_with(remove=False)(model, names, x, loss_fn)
+    finally:
+        for module in model.modules():
+            module._forward_hooks.clear()
+
+
+def gradients_without_writes(model, names, x, loss_fn):
+    """Switches off writes in place, and leaves them off."""
+    for module in model.modules():
+        if isinstance(module, nn.ReLU):
+            module.inplace = False
+    return gradients_by_hooks(model, names, x, loss_fn)
+
+
+def gradients_of_inputs(model, names, x, loss_fn):
+    found, handles = {name: [] for name in names}, []
+    for name in names:
+        module = model.get_submodule(name)
+        handles.append(
+            module.register_full_backward_hook(lambda m, given, out, name=name: found[name].append(given[0]))
+        )
+    try:
+        torch.autograd.grad(loss_fn(model(x)), parameters_of(model), allow_unused=True)
+    finally:
+        [handle.remove() for handle in handles]
+    return found
+
+
+RIGHT = [gradients_by_hooks, gradients_by_edges, gradients_by_moving]
+
+MISCONCEIVED = {
+    "hooks stay": gradients_with(remove=False),
+    "the newest version": gradients_retained,
+    "one entry for a layer": gradients_with(last=True),
+    "in the order of the pass": gradients_with(reverse=True),
+}
+
+WRONG = [
+    gradients_with(always=False),
+    gradients_with(backward=True),
+    gradients_with(backward=True, clean=True),
+    gradients_on_a_copy,
+    gradients_swallowing,
+    gradients_one_by_one,
+    gradients_clearing_all_hooks,
+    gradients_of_inputs,
+    gradients_without_writes,
+    leaving(gradients_by_hooks, gradients_off),
+    lambda model, names, x, loss_fn: {name: [None] for name in names},
+    lambda model, names, x, loss_fn: {name: None for name in names},
+    lambda model, names, x, loss_fn: [loss_fn(model(x))],
+]

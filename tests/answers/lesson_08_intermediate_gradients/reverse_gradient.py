@@ -1,0 +1,64 @@
+"""Right and wrong answers to `reverse_gradient`."""
+
+import torch
+
+from tests.answers.leaving import gradients_off, leaving
+from tests.answers.lesson_08_intermediate_gradients.passing import for_one_dtype, hooked, hooked_on_x, retain
+from tests.answers.lesson_08_intermediate_gradients.side_effects import switch_on
+
+
+class Reversal(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, strength):
+        ctx.strength = strength
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return -ctx.strength * gradient, None
+
+
+def turn(gradient, strength):
+    return -strength * gradient
+
+
+def reverse_by_arithmetic(x, strength):
+    return (1 + strength) * x.detach() - strength * x
+
+
+def reverse_by_node(x, strength):
+    y = x * 1
+    if y.grad_fn is not None:
+        y.grad_fn.register_prehook(lambda gradients: (-strength * gradients[0],))
+    return y
+
+
+def reverse_in_place(x, strength):
+    if x.requires_grad:
+        x.register_hook(lambda gradient: gradient.mul_(-strength))
+    return x.clone()
+
+
+RIGHT = [hooked(turn), lambda x, s: Reversal.apply(x, s), reverse_by_arithmetic, reverse_by_node]
+
+MISCONCEIVED = {
+    "a hook on x": hooked_on_x(turn),
+    "the numbers are negated": lambda x, strength: -strength * x,
+    "without the strength": hooked(lambda gradient, strength: -gradient),
+    "not turned around": hooked(lambda gradient, strength: strength * gradient),
+}
+
+WRONG = [
+    reverse_in_place,
+    hooked(lambda gradient, strength: gradient.mul_(-strength)),
+    hooked(lambda gradient, strength: None),
+    lambda x, strength: x,
+    lambda x, strength: x.detach() - strength * x,
+    lambda x, strength: x.detach().requires_grad_(),
+    lambda x, strength: (1 + strength) * x.data - strength * x.data,
+    lambda x, strength: [Reversal.apply(x, strength)],
+    for_one_dtype(hooked(turn)),
+    leaving(hooked(turn), retain),
+    leaving(hooked(turn), switch_on),
+    leaving(hooked(turn), gradients_off),
+]

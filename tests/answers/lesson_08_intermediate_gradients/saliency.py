@@ -1,0 +1,145 @@
+"""Right and wrong answers to `saliency`."""
+
+import copy
+from functools import partial
+
+import torch
+from torch import nn
+
+from tests.answers.leaving import leaving
+from tests.answers.lesson_08_intermediate_gradients.side_effects import switch_on
+
+
+def maps_of(model, images, labels, score=None, strongest=lambda gradient: gradient.abs().amax(1), evaluating=True):
+    modes = {module: module.training for module in model.modules()}
+    if evaluating:
+        model.eval()
+    try:
+        with torch.enable_grad():
+            pixels = images.detach().clone().requires_grad_()
+            scores = model(pixels)
+            chosen = scores[torch.arange(len(labels)), labels].sum() if score is None else score(scores, labels)
+        (gradient,) = torch.autograd.grad(chosen, pixels)
+    finally:
+        for module, training in modes.items():
+            module.training = training
+    return strongest(gradient)
+
+
+def saliency_by_seed(model, images, labels):
+    modes = [(module, module.training) for module in model.modules()]
+    model.train(False)
+    pixels = images.clone()
+    pixels.requires_grad = True
+    with torch.enable_grad():
+        scores = model(pixels)
+    seed = nn.functional.one_hot(labels, scores.shape[1]).to(scores)
+    scores.backward(seed, inputs=[pixels])
+    for module, training in modes:
+        module.training = training
+    return pixels.grad.abs().max(dim=1).values
+
+
+def saliency_on_a_copy(model, images, labels):
+    model = copy.deepcopy(model).eval().requires_grad_(False)
+    with torch.enable_grad():
+        pixels = images.clone().requires_grad_()
+        model(pixels).gather(1, labels[:, None]).sum().backward()
+    return pixels.grad.abs().amax(1)
+
+
+def saliency_by_func(model, images, labels):
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        return torch.func.grad(lambda x: model(x)[range(len(labels)), labels].sum())(images).detach().abs().amax(1)
+    finally:
+        for module, training in modes.items():
+            module.training = training
+
+
+def saliency_with_norms_in_evaluation(model, images, labels):
+    """Puts batch norms into evaluation mode, and no other module."""
+    norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d) and module.training]
+    for norm in norms:
+        norm.eval()
+    result = maps_of(model, images, labels, evaluating=False)
+    for norm in norms:
+        norm.train()
+    return result
+
+
+def saliency_and_gradients(model, images, labels):
+    """Runs backward, which reaches the parameters."""
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    with torch.enable_grad():
+        pixels = images.clone().requires_grad_()
+        model(pixels)[torch.arange(len(labels)), labels].sum().backward()
+    for module, training in modes.items():
+        module.training = training
+    return pixels.grad.abs().amax(1)
+
+
+def saliency_and_zero_grad(model, images, labels):
+    result = saliency_and_gradients(model, images, labels)
+    model.zero_grad()
+    return result
+
+
+def saliency_and_train(model, images, labels):
+    result = maps_of(model, images, labels)
+    model.train()
+    return result
+
+
+def saliency_and_eval(model, images, labels):
+    result = maps_of(model, images, labels)
+    model.eval()
+    return result
+
+
+def saliency_freezing(model, images, labels):
+    model.requires_grad_(False)
+    return saliency_and_gradients(model, images, labels)
+
+
+def saliency_on_the_images(model, images, labels):
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    with torch.enable_grad():
+        model(images.requires_grad_())[torch.arange(len(labels)), labels].sum().backward(inputs=[images])
+    for module, training in modes.items():
+        module.training = training
+    return images.grad.abs().amax(1)
+
+
+def saliency_one_by_one(model, images, labels):
+    return torch.cat([maps_of(model, image[None], label[None]) for image, label in zip(images, labels, strict=True)])
+
+
+RIGHT = [maps_of, saliency_by_seed, saliency_on_a_copy, saliency_by_func]
+
+MISCONCEIVED = {
+    "the loss in place of the score": partial(maps_of, score=nn.functional.cross_entropy),
+    "in training mode": partial(maps_of, evaluating=False),
+    "with a sign": partial(maps_of, strongest=lambda gradient: gradient.amax(1)),
+    "parameters got gradients": saliency_and_gradients,
+}
+
+WRONG = [
+    saliency_and_zero_grad,
+    saliency_and_train,
+    saliency_and_eval,
+    saliency_freezing,
+    saliency_on_the_images,
+    saliency_one_by_one,
+    saliency_with_norms_in_evaluation,
+    leaving(maps_of, switch_on),
+    partial(maps_of, score=lambda scores, labels: scores.max(1).values.sum()),
+    partial(maps_of, score=lambda scores, labels: scores.sum()),
+    partial(maps_of, score=lambda scores, labels: scores[:, labels].sum()),
+    partial(maps_of, score=lambda scores, labels: scores.softmax(1)[range(len(labels)), labels].sum()),
+    partial(maps_of, strongest=lambda gradient: gradient.abs().sum(1)),
+    partial(maps_of, strongest=lambda gradient: gradient),
+]

@@ -1,0 +1,198 @@
+"""Right and wrong answers to `checkup`."""
+
+import torch
+
+from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
+
+
+def checkup(model, optimizer, step):
+    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    frozen = {name: p.detach().clone() for name, p in model.named_parameters() if not p.requires_grad}
+    arrived, bad, handles = set(), set(), []
+    for name, p in model.named_parameters():
+        if p.requires_grad:
+
+            def note(p, name=name):
+                arrived.add(name)
+                if not p.grad.isfinite().all():
+                    bad.add(name)
+
+            handles.append(p.register_post_accumulate_grad_hook(note))
+    trained = {name for name, p in model.named_parameters() if p.requires_grad}
+    try:
+        step()
+    finally:
+        for handle in handles:
+            handle.remove()
+    named = dict(model.named_parameters())
+    return {
+        "no_gradient": trained - arrived,
+        "not_in_optimizer": [name for name in trained if id(named[name]) not in held],
+        "frozen_but_changed": [name for name, before in frozen.items() if not torch.equal(named[name], before)],
+        "not_finite": bad,
+    }
+
+
+def checkup_by_tensor_hooks(model, optimizer, step):
+    held = [p for group in optimizer.param_groups for p in group["params"]]
+    came, handles, before = {}, [], {}
+    for name, p in model.named_parameters():
+        if p.requires_grad:
+            handles += [p.register_hook(lambda grad, name=name: came.setdefault(name, []).append(grad.clone()))]
+        else:
+            before[name] = p.clone()
+    report = {"no_gradient": [], "not_in_optimizer": [], "frozen_but_changed": [], "not_finite": []}
+    try:
+        step()
+    finally:
+        [handle.remove() for handle in handles]
+    for name, p in model.named_parameters():
+        if name in before:
+            if (before[name] != p).any():
+                report["frozen_but_changed"].append(name)
+            continue
+        if name not in came:
+            report["no_gradient"].append(name)
+        elif not all(torch.isfinite(grad).all() for grad in came[name]):
+            report["not_finite"].append(name)
+        if all(p is not other for other in held):
+            report["not_in_optimizer"].append(name)
+    return report
+
+
+def checkup_by_looking(model, optimizer, step):
+    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    frozen = {name: p.detach().clone() for name, p in model.named_parameters() if not p.requires_grad}
+    step()
+    named = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    return {
+        "no_gradient": [name for name, p in named.items() if p.grad is None],
+        "not_in_optimizer": [name for name, p in named.items() if id(p) not in held],
+        "frozen_but_changed": [
+            name for name, p in model.named_parameters() if name in frozen and not torch.equal(p, frozen[name])
+        ],
+        "not_finite": [name for name, p in named.items() if p.grad is not None and not p.grad.isfinite().all()],
+    }
+
+
+def changed(answer, before=None, after=None):
+    """A checkup with something more done before it, or to what it returns."""
+
+    def checkup(model, optimizer, step):
+        if before:
+            before(model, optimizer)
+        report = answer(model, optimizer, step)
+        return after(report) if after else report
+
+    return checkup
+
+
+def checkup_leaving_hooks(model, optimizer, step):
+    for p in model.parameters():
+        if p.requires_grad:
+            p.register_hook(lambda grad: None)
+    return checkup(model, optimizer, step)
+
+
+def checkup_leaving_hooks_after_an_error(model, optimizer, step):
+    handles = [p.register_hook(lambda grad: None) for p in model.parameters() if p.requires_grad]
+    report = checkup(model, optimizer, step)
+    for handle in handles:
+        handle.remove()
+    return report
+
+
+def checkup_of_values(model, optimizer, step):
+    """Compares numbers where it should compare objects."""
+    held = [p for group in optimizer.param_groups for p in group["params"]]
+    equal = {
+        name for name, p in model.named_parameters() if any(p.shape == q.shape and torch.equal(p, q) for q in held)
+    }
+    report = checkup(model, optimizer, step)
+    report["not_in_optimizer"] = [name for name, p in model.named_parameters() if p.requires_grad and name not in equal]
+    return report
+
+
+def checkup_of_one_group(model, optimizer, step):
+    report = checkup(model, optimizer, step)
+    held = {id(p) for p in optimizer.param_groups[0]["params"]}
+    report["not_in_optimizer"] = [name for name, p in model.named_parameters() if p.requires_grad and id(p) not in held]
+    return report
+
+
+def checkup_of_frozen_too(model, optimizer, step):
+    report = checkup(model, optimizer, step)
+    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    report["not_in_optimizer"] = [name for name, p in model.named_parameters() if id(p) not in held]
+    return report
+
+
+def checkup_zeros_are_none(model, optimizer, step):
+    """Takes a gradient of zeros for none."""
+    came, handles = set(), []
+    for name, p in model.named_parameters():
+        if p.requires_grad:
+            note = lambda grad, name=name: came.add(name) if grad.any() else None  # noqa: E731
+            handles.append(p.register_hook(note))
+    try:
+        report = checkup(model, optimizer, step)
+    finally:
+        for handle in handles:
+            handle.remove()
+    report["no_gradient"] = [name for name, p in model.named_parameters() if p.requires_grad and name not in came]
+    return report
+
+
+def checkup_with_frozen(model, optimizer, step):
+    report = checkup(model, optimizer, step)
+    report["no_gradient"] |= {name for name, p in model.named_parameters() if not p.requires_grad}
+    return report
+
+
+def checkup_swallowing(model, optimizer, step):
+    def quietly():
+        try:
+            step()
+        except RuntimeError:
+            print("the step failed")
+
+    return checkup(model, optimizer, quietly)
+
+
+def checkup_by_numbers(model, optimizer, step):
+    """Asks whether some tensor with the same numbers is held, and compares after the step."""
+    report = checkup(model, optimizer, step)
+    held = [p for group in optimizer.param_groups for p in group["params"]]
+    report["not_in_optimizer"] = [
+        name for name, p in model.named_parameters() if not any(p.shape == q.shape for q in held)
+    ]
+    return report
+
+
+RIGHT = [checkup, checkup_by_tensor_hooks]
+
+MISCONCEIVED = {
+    ".grad after the step": checkup_by_looking,
+    "hooks left behind": checkup_leaving_hooks,
+    "frozen is not missing": checkup_with_frozen,
+}
+
+WRONG = [
+    checkup_leaving_hooks_after_an_error,
+    checkup_swallowing,
+    checkup_by_numbers,
+    checkup_of_values,
+    checkup_of_one_group,
+    checkup_of_frozen_too,
+    checkup_zeros_are_none,
+    *(leaving(checkup, mess) for mess in MESSES),
+    leaving(checkup, lambda model: model.eval()),
+    changed(checkup, before=lambda model, optimizer: optimizer.zero_grad()),
+    changed(checkup_by_looking, before=lambda model, optimizer: model.zero_grad()),
+    changed(checkup, after=lambda report: {name: [] for name in report}),
+    changed(checkup, after=lambda report: {name: len(names) for name, names in report.items()}),
+    changed(checkup, after=lambda report: {name: [3] for name in report}),
+    lambda model, optimizer, step: [step() for _ in range(2)] and checkup(model, optimizer, lambda: None),
+]
+
+STILL_RIGHT = {"keeps every graph", "reversed list"}

@@ -1,0 +1,134 @@
+"""Right and wrong answers to `fine_tune`."""
+
+import copy
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
+from tests.answers.lesson_09_practical_checklist.training import step
+
+
+def tuned(evaluate=True, clear=True, record=False, everything=False, thaw=False, cut=False):
+    def fine_tune(backbone, head, optimizer, batches):
+        backbone.train(not evaluate)
+        for p in backbone.parameters():
+            p.requires_grad_(thaw)
+        losses = []
+        for inputs, targets in batches:
+            with torch.set_grad_enabled(record):
+                features = backbone(inputs)
+            features = features.detach() if cut else features
+            with torch.set_grad_enabled(not everything):
+                loss = cross_entropy(head(features), targets)
+            optimizer.zero_grad() if clear else head.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        return losses
+
+    return fine_tune
+
+
+def tuned_with_own_care(backbone, head, optimizer, batches):
+    held = optimizer.param_groups[0]["params"]
+    try:
+        return tuned_with_fewer_parameters(backbone, head, optimizer, batches)
+    finally:
+        optimizer.param_groups[0]["params"] = held
+
+
+def tuned_with_fewer_parameters(backbone, head, optimizer, batches):
+    """The caller's optimizer has lost the backbone afterwards."""
+    optimizer.param_groups[0]["params"] = list(head.parameters())
+    backbone.eval()
+    losses = []
+    for inputs, targets in batches:
+        with torch.inference_mode():
+            features = backbone(inputs)
+        loss = cross_entropy(head(features.clone()), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss))
+    return losses
+
+
+def tuned_without_recording(backbone, head, optimizer, batches):
+    for parameter in backbone.parameters():
+        parameter.requires_grad_(False)
+        parameter.grad = None
+    backbone.eval()
+    losses = []
+    for inputs, targets in batches:
+        head.zero_grad(set_to_none=True)
+        loss = cross_entropy(head(backbone(inputs)), targets)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def tuned_with_another_optimizer(backbone, head, optimizer, batches):
+    other = torch.optim.SGD(head.parameters(), lr=0.1, momentum=0.9, weight_decay=0.1)
+    return tuned()(backbone, head, other, batches)
+
+
+def tuned_with_batch_norm_alone(backbone, head, optimizer, batches):
+    """Dropout stays on."""
+    for module in backbone.modules():
+        module.train(not isinstance(module, nn.BatchNorm1d))
+    losses = []
+    for inputs, targets in batches:
+        with torch.no_grad():
+            features = backbone(inputs)
+        losses.append(step(optimizer, cross_entropy(head(features), targets)))
+    return losses
+
+
+def tuned_and_put_back(backbone, head, optimizer, batches):
+    before = copy.deepcopy(backbone.state_dict())
+    losses = tuned(evaluate=False)(backbone, head, optimizer, batches)
+    backbone.load_state_dict(before)
+    return losses
+
+
+def tuned_zeros(backbone, head, optimizer, batches):
+    """Gradients of zero: weight decay still moves the backbone."""
+    backbone.eval()
+    losses = []
+    for inputs, targets in batches:
+        with torch.no_grad():
+            features = backbone(inputs)
+        loss = cross_entropy(head(features), targets)
+        optimizer.zero_grad(set_to_none=False)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+RIGHT = [tuned(), tuned_with_own_care, tuned_without_recording]
+
+MISCONCEIVED = {
+    "old gradients": tuned(clear=False),
+    "running statistics": tuned(evaluate=False),
+    "recorded for nothing": tuned(record=True, thaw=True, cut=True),
+    "everything under no_grad": tuned(everything=True),
+}
+
+WRONG = [
+    tuned_and_put_back,
+    tuned_zeros,
+    tuned_with_fewer_parameters,
+    tuned_with_another_optimizer,
+    tuned_with_batch_norm_alone,
+    lambda backbone, head, *given: leaving(lambda model, *more: tuned()(backbone, model, *more), MESSES[3])(
+        head, *given
+    ),
+    *(leaving(tuned(), mess) for mess in (*MESSES[:3], *MESSES[4:])),
+    tuned(evaluate=False, clear=False),
+    tuned(record=True, thaw=True),
+    lambda backbone, head, optimizer, batches: [],
+]

@@ -1,0 +1,83 @@
+"""Right and wrong answers to `fit_best`."""
+
+import copy
+
+import torch
+from torch.nn.functional import mse_loss
+
+from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
+from tests.answers.lesson_09_practical_checklist.training import step
+
+
+def best(
+    state=lambda model: copy.deepcopy(model.state_dict()),
+    keep=float,
+    back=True,
+    silent=True,
+    evaluate=True,
+    back_at_end=True,
+):
+    def fit_best(model, optimizer, batches, validation, epochs):
+        best_loss, best_state, history = None, None, []
+        for _ in range(epochs):
+            if back:
+                model.train()
+            for inputs, targets in batches:
+                step(optimizer, mse_loss(model(inputs), targets))
+            if evaluate:
+                model.eval()
+            inputs, targets = validation
+            with torch.set_grad_enabled(not silent):
+                loss = mse_loss(model(inputs), targets)
+            history.append(keep(loss))
+            if best_loss is None or loss < best_loss:
+                best_loss, best_state = keep(loss), state(model)
+        if back_at_end:
+            model.train()
+        return best_state, best_loss, history
+
+    return fit_best
+
+
+def best_by_index(model, optimizer, batches, validation, epochs):
+    @torch.no_grad()
+    def validate():
+        model.eval()
+        try:
+            return mse_loss(model(validation[0]), validation[1]).item()
+        finally:
+            model.train()
+
+    states, history = [], []
+    for _ in range(epochs):
+        for inputs, targets in batches:
+            optimizer.zero_grad()
+            mse_loss(model(inputs), targets).backward()
+            optimizer.step()
+        history.append(validate())
+        states.append({name: tensor.clone() for name, tensor in model.state_dict().items()})
+    index = history.index(min(history))
+    return states[index], history[index], history
+
+
+RIGHT = [best(), best_by_index]
+
+MISCONCEIVED = {
+    "the model's own tensors": best(state=lambda model: model.state_dict()),
+    "evaluation mode stays": best(back=False),
+    "validation with a graph": best(silent=False),
+    "parameters only": best(state=lambda model: {name: p.detach().clone() for name, p in model.named_parameters()}),
+}
+
+WRONG = [
+    best(state=lambda model: dict(model.state_dict())),
+    best(state=lambda model: None),
+    best(keep=lambda loss: loss),
+    best(keep=lambda loss: loss.detach()),
+    best(evaluate=False),
+    *(leaving(best(), mess) for mess in MESSES),
+    best(back_at_end=False),
+    best(silent=False, keep=lambda loss: loss),
+    lambda model, optimizer, batches, validation, epochs: ({}, 0.0, []),
+    lambda model, optimizer, batches, validation, epochs: ([1], None, 3),
+]

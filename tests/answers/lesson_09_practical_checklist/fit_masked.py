@@ -1,0 +1,93 @@
+"""Right and wrong answers to `fit_masked`."""
+
+import torch
+from torch.nn.functional import mse_loss
+
+from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
+from tests.answers.lesson_09_practical_checklist.training import step
+
+
+def by_product(hidden, mask):
+    return hidden * mask
+
+
+def by_data(hidden, mask):
+    hidden.data.mul_(mask)
+    return hidden
+
+
+def by_method(hidden, mask):
+    return hidden.mul_(mask)
+
+
+def by_constant(hidden, mask):
+    return hidden + (hidden * mask - hidden).detach()
+
+
+def through_where(hidden, mask):
+    return torch.where(mask > 0, hidden, 0) * mask
+
+
+def masked_loop(apply, limit_when="after", how=lambda weight, limit: weight.data.clamp_(-limit, limit)):
+    def fit_masked(model, optimizer, batches, limit):
+        losses = []
+        for inputs, mask, targets in batches:
+            loss = mse_loss(model.last(apply(model.first(inputs).tanh(), mask)), targets)
+            optimizer.zero_grad()
+            if limit_when == "before":
+                how(model.last.weight, limit)
+            loss.backward()
+            optimizer.step()
+            if limit_when == "after":
+                how(model.last.weight, limit)
+            losses.append(loss.item())
+        return losses
+
+    return fit_masked
+
+
+def masked_with_copy(model, optimizer, batches, limit):
+    losses = []
+    for inputs, mask, targets in batches:
+        hidden = torch.tanh(model.first(inputs)).clone()
+        hidden *= mask
+        losses.append(step(optimizer, mse_loss(model.last(hidden), targets)))
+        with torch.no_grad():
+            model.last.weight.copy_(model.last.weight.clamp(min=-limit, max=limit))
+    return losses
+
+
+def masked_bias_too(model, optimizer, batches, limit):
+    losses = masked_loop(by_product)(model, optimizer, batches, limit)
+    model.last.bias.data.clamp_(-limit, limit)
+    return losses
+
+
+def masked_at_the_end(model, optimizer, batches, limit):
+    losses = masked_loop(by_product, "never")(model, optimizer, batches, limit)
+    model.last.weight.data.clamp_(-limit, limit)
+    return losses
+
+
+RIGHT = [
+    masked_loop(by_product, how=lambda w, limit: w.detach().clamp_(-limit, limit)),
+    masked_with_copy,
+    masked_loop(through_where),
+]
+
+MISCONCEIVED = {
+    "caught by the counter": masked_loop(by_method),
+    "a mask that autograd does not know": masked_loop(by_constant),
+    "beyond the limit": masked_loop(by_product, "never"),
+}
+
+WRONG = [
+    masked_loop(by_data),
+    masked_loop(by_data, "before"),
+    masked_loop(by_product, "before"),
+    masked_loop(by_product, "before", how=lambda w, limit: w.detach().clamp_(-limit, limit)),
+    masked_bias_too,
+    masked_at_the_end,
+    *(leaving(masked_loop(by_product), mess) for mess in MESSES),
+    masked_loop(lambda hidden, mask: hidden * (mask > 0)),
+]

@@ -1,0 +1,106 @@
+"""Right and wrong answers to `fit_penalised`."""
+
+import torch
+from torch.nn.functional import mse_loss
+
+from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
+from tests.answers.lesson_09_practical_checklist.training import step
+
+
+def penalised(penalty, keep=float):
+    def fit_penalised(model, optimizer, batches, weight):
+        losses = []
+        for inputs, targets in batches:
+            loss = mse_loss(model(inputs), targets) + weight * penalty(model)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(keep(loss))
+        return losses
+
+    return fit_penalised
+
+
+def penalised_in_two_passes(model, optimizer, batches, weight):
+    losses = []
+    for inputs, targets in batches:
+        optimizer.zero_grad()
+        error, penalty = mse_loss(model(inputs), targets), weight * squares(model)
+        error.backward()
+        penalty.backward()
+        optimizer.step()
+        losses.append((error + penalty).item())
+    return losses
+
+
+def penalised_by_formula(model, optimizer, batches, weight):
+    """The penalty's gradient is 2 * weight * p. It is added by hand."""
+    losses = []
+    for inputs, targets in batches:
+        error = mse_loss(model(inputs), targets)
+        losses.append(error.item() + weight * squares(model).item())
+        optimizer.zero_grad(set_to_none=False)
+        error.backward()
+        for p in model.parameters():
+            if p.requires_grad:
+                p.grad = 2 * weight * p.detach() + (0 if p.grad is None else p.grad)
+        optimizer.step()
+    return losses
+
+
+def penalised_rewrapped(model, optimizer, batches, weight):
+    losses = []
+    for inputs, targets in batches:
+        penalty = sum(p.pow(2).sum().item() for p in model.parameters())
+        error = mse_loss(model(inputs), targets)
+        losses.append(step(optimizer, torch.tensor(error.item() + weight * penalty, requires_grad=True)))
+    return losses
+
+
+def penalised_by_decay(model, optimizer, batches, weight):
+    """Nearly the same steps by weight decay, which stays in the caller's optimizer and skips unused parameters."""
+    for group in optimizer.param_groups:
+        group["weight_decay"] = 2 * weight
+    losses = []
+    for inputs, targets in batches:
+        loss = mse_loss(model(inputs), targets)
+        losses.append(loss.item() + weight * sum(float(p.detach().pow(2).sum()) for p in model.parameters()))
+        step(optimizer, loss)
+    return losses
+
+
+def penalised_by_decay_and_back(model, optimizer, batches, weight):
+    losses = penalised_by_decay(model, optimizer, batches, weight)
+    optimizer.param_groups[0]["weight_decay"] = 0
+    return losses
+
+
+def squares(model):
+    return sum(p.pow(2).sum() for p in model.parameters())
+
+
+RIGHT = [
+    penalised(squares),
+    penalised(lambda model: sum(p.norm() ** 2 for p in model.parameters())),
+    penalised_in_two_passes,
+    penalised_by_formula,
+]
+
+MISCONCEIVED = {
+    "no way back": penalised_rewrapped,
+    "a penalty without a gradient": penalised(lambda model: squares(model).item()),
+}
+
+WRONG = [
+    penalised_by_decay,
+    penalised_by_decay_and_back,
+    penalised(lambda model: sum(p.pow(2).sum() for p in model.parameters() if p.requires_grad)),
+    penalised(lambda model: sum(p.pow(2).sum() for p in model.state_dict(keep_vars=True).values())),
+    penalised(lambda model: sum(p.pow(2).sum() for _, p in model.named_parameters(remove_duplicate=False))),
+    *(leaving(penalised(squares), mess) for mess in MESSES),
+    penalised(squares, keep=lambda loss: loss),
+    penalised(lambda model: squares(model[0]) + squares(model[2]).detach()),
+    penalised(lambda model: sum(p.norm() for p in model.parameters())),
+    penalised(lambda model: squares(model) if model.training else 0, keep=lambda loss: loss.detach()),
+    penalised(lambda model: sum(p.pow(2).sum() for n, p in model.named_parameters() if "weight" in n)),
+]

@@ -1,0 +1,96 @@
+"""Right and wrong answers to `fit_points`."""
+
+import torch
+from torch import nn
+from torch.nn.functional import mse_loss
+
+from tests.answers.lesson_09_practical_checklist.training import step
+
+
+def safe_root(squares):
+    apart = squares > 0
+    return torch.where(apart, torch.where(apart, squares, 1.0).sqrt(), 0.0)
+
+
+def bare_root(squares):
+    return torch.where(squares > 0, squares.sqrt(), 0.0)
+
+
+def root_off_the_diagonal(squares):
+    diagonal = torch.eye(len(squares), dtype=torch.bool)
+    return torch.where(diagonal, 0.0, torch.where(diagonal, 1.0, squares).sqrt())
+
+
+def points_with(root, clean=lambda gradient: gradient):
+    def fit_points(points, wanted, steps):
+        points, losses = points.clone().requires_grad_(), []
+        for _ in range(steps):
+            squares = (points[:, None] - points[None]).pow(2).sum(-1)
+            loss = (root(squares) - wanted).pow(2).mean()
+            (gradient,) = torch.autograd.grad(loss, points)
+            with torch.no_grad():
+                points -= clean(gradient)
+            losses.append(loss.item())
+        return points.detach(), losses
+
+    return fit_points
+
+
+def points_by_norm(points, wanted, steps):
+    points = nn.Parameter(points.clone())
+    optimizer = torch.optim.SGD([points], lr=1.0)
+    losses = []
+    for _ in range(steps):
+        lengths = torch.linalg.vector_norm(points.unsqueeze(1) - points.unsqueeze(0), dim=2)
+        losses.append(step(optimizer, mse_loss(lengths, wanted)))
+    return points.data, losses
+
+
+def points_by_cdist(points, wanted, steps):
+    points, losses = points.clone(), []
+    for _ in range(steps):
+        points = points.detach().requires_grad_()
+        loss = mse_loss(torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist"), wanted)
+        loss.backward()
+        losses.append(loss.item())
+        points = (points - points.grad).detach()
+    return points, losses
+
+
+def points_in_place(points, wanted, steps):
+    moved, losses = points_by_norm(points, wanted, steps)
+    points.copy_(moved)
+    return points, losses
+
+
+def points_of_formula(points, wanted, steps):
+    losses = []
+    for _ in range(steps):
+        lines = points[:, None] - points
+        lengths = lines.pow(2).sum(-1).sqrt()
+        losses.append((lengths - wanted).pow(2).mean().item())
+        away = torch.where(lengths > 0, (lengths - wanted) / lengths, 0.0)
+        pulls = (away + away.T)[..., None] * lines
+        points = points - 2 / len(points) ** 2 * pulls.sum(1)
+    return points, losses
+
+
+RIGHT = [points_with(safe_root), points_by_norm, points_by_cdist, points_of_formula]
+
+MISCONCEIVED = {
+    "only the diagonal": points_with(root_off_the_diagonal),
+    "NaN replaced": points_with(bare_root, lambda gradient: gradient.nan_to_num()),
+}
+
+WRONG = [
+    points_with(bare_root),
+    points_with(lambda squares: (squares + 1e-6).sqrt()),
+    points_with(lambda squares: safe_root(squares).detach().requires_grad_()),
+    points_with(safe_root, lambda gradient: gradient.clamp(-0.1, 0.1)),
+    points_in_place,
+    lambda *given: [points_by_norm(*given)[0].requires_grad_(), points_by_norm(*given)[1]],
+    lambda *given: (points_by_norm(*given), torch.set_grad_enabled(False))[0],
+    lambda points, wanted, steps: (points, []),
+]
+
+STILL_RIGHT = {"keeps every graph"}

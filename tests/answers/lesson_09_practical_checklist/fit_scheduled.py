@@ -1,0 +1,77 @@
+"""Right and wrong answers to `fit_scheduled`."""
+
+from torch.nn.functional import mse_loss
+
+from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
+from tests.answers.lesson_09_practical_checklist.training import step
+
+
+def scheduled_and_put_back(model, optimizer, scheduler, batches, epochs):
+    rates = scheduled()(model, optimizer, scheduler, batches, epochs)
+    optimizer.param_groups[0]["lr"] = rates[0]
+    return rates
+
+
+def scheduled(before=False, by_batch=False, rate_after=False, hand=False):
+    def fit_scheduled(model, optimizer, scheduler, batches, epochs):
+        rates = []
+        for _ in range(epochs):
+            if not rate_after:
+                rates.append(scheduler.get_last_lr()[0])
+            if before and not by_batch:
+                scheduler.step()
+            for inputs, targets in batches:
+                if before and by_batch:
+                    scheduler.step()
+                step(optimizer, mse_loss(model(inputs), targets))
+                if by_batch and not before:
+                    scheduler.step()
+            if not before and not by_batch:
+                scheduler.step()
+            if rate_after:
+                rates.append(scheduler.get_last_lr()[0])
+        return rates
+
+    return fit_scheduled
+
+
+def scheduled_by_groups(model, optimizer, scheduler, batches, epochs):
+    rates = []
+    for epoch in range(epochs):
+        if epoch > 0:
+            scheduler.step()
+        rates.append(optimizer.param_groups[0]["lr"])
+        for inputs, targets in batches:
+            step(optimizer, (model(inputs) - targets).pow(2).mean())
+    scheduler.step()
+    return rates
+
+
+def scheduled_never_turning_last(model, optimizer, scheduler, batches, epochs):
+    rates = []
+    for epoch in range(epochs):
+        if epoch > 0:
+            scheduler.step()
+        rates.append(optimizer.param_groups[0]["lr"])
+        for inputs, targets in batches:
+            step(optimizer, mse_loss(model(inputs), targets))
+    return rates
+
+
+RIGHT = [scheduled(), scheduled_by_groups]
+
+MISCONCEIVED = {
+    "scheduler first": scheduled(before=True),
+    "every batch": scheduled(by_batch=True),
+    "the next epoch's rate": scheduled(rate_after=True),
+}
+
+WRONG = [
+    scheduled(before=True, by_batch=True),
+    scheduled(before=True, rate_after=True),
+    scheduled_never_turning_last,
+    scheduled_and_put_back,
+    *(leaving(scheduled(), mess) for mess in MESSES),
+    lambda model, optimizer, scheduler, batches, epochs: [],
+    lambda model, optimizer, scheduler, batches, epochs: scheduler,
+]

@@ -1,0 +1,167 @@
+"""Right and wrong answers to `make_model`."""
+
+from itertools import pairwise
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, sizes, mean):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
+        self.scale = nn.Parameter(torch.ones(sizes[-1]))
+        self.register_buffer("mean", mean)
+
+    def forward(self, x):
+        x = x - self.mean
+        for layer in self.layers[:-1]:
+            x = layer(x).relu()
+        return self.scale * self.layers[-1](x)
+
+
+class ListNet(Net):
+    def __init__(self, sizes, mean):
+        super().__init__(sizes, mean)
+        layers = list(self.layers)
+        del self.layers
+        self.layers = layers
+
+
+class FixedScale(Net):
+    def __init__(self, sizes, mean):
+        super().__init__(sizes, mean)
+        del self.scale
+        self.scale = torch.ones(sizes[-1], requires_grad=True)
+
+
+class BufferScale(Net):
+    def __init__(self, sizes, mean):
+        super().__init__(sizes, mean)
+        del self.scale
+        self.register_buffer("scale", torch.ones(sizes[-1]))
+
+
+class TrainedMean(Net):
+    def __init__(self, sizes, mean):
+        super().__init__(sizes, mean)
+        del self.mean
+        self.mean = nn.Parameter(mean)
+
+
+class LooseMean(Net):
+    def __init__(self, sizes, mean):
+        super().__init__(sizes, mean)
+        del self.mean
+        self.mean = mean
+
+
+class PassingMean(Net):
+    def __init__(self, sizes, mean):
+        super().__init__(sizes, mean)
+        del self.mean
+        self.register_buffer("mean", mean, persistent=False)
+
+
+class ReluLast(Net):
+    def forward(self, x):
+        x = x - self.mean
+        for layer in self.layers:
+            x = layer(x).relu()
+        return self.scale * x
+
+
+class ScaleOfOneRow(Net):
+    def __init__(self, sizes, mean):
+        super().__init__(sizes, mean)
+        self.scale = nn.Parameter(torch.ones(1, sizes[-1]))
+
+
+class ConstantStart(Net):
+    def __init__(self, sizes, mean):
+        super().__init__(sizes, mean)
+        for layer in self.layers:
+            nn.init.zeros_(layer.weight)
+
+
+KEPT = {}
+
+
+def one_model_for_all(sizes, mean):
+    return KEPT.setdefault(tuple(sizes), Net(sizes, mean))
+
+
+class Shift(nn.Module):
+    def __init__(self, mean):
+        super().__init__()
+        self.register_buffer("by", mean)
+
+    def forward(self, x):
+        return x - self.by
+
+
+class Stretch(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.factor = nn.Parameter(torch.ones(size))
+
+    def forward(self, x):
+        return x * self.factor
+
+
+def model_of_parts(sizes, mean):
+    parts = [Shift(mean)]
+    for a, b in pairwise(sizes):
+        parts += [nn.Linear(a, b), nn.ReLU()]
+    return nn.Sequential(*parts[:-1], Stretch(sizes[-1]))
+
+
+class Named(nn.Module):
+    """A list, and every layer registered by hand besides."""
+
+    def __init__(self, sizes, mean):
+        super().__init__()
+        self.layers = []
+        for number, (a, b) in enumerate(pairwise(sizes)):
+            self.layers.append(nn.Linear(a, b))
+            self.add_module(f"layer{number}", self.layers[-1])
+        self.register_parameter("scale", nn.Parameter(torch.ones(sizes[-1])))
+        self.mean = nn.Parameter(mean, requires_grad=False)
+        del self.mean
+        self.mean = nn.Buffer(mean)
+
+    def forward(self, x):
+        x = x - self.mean
+        for number, layer in enumerate(self.layers):
+            x = layer(x)
+            if number < len(self.layers) - 1:
+                x = torch.relu(x)
+        return x * self.scale
+
+
+RIGHT = [
+    lambda sizes, mean: Net(sizes, mean),
+    model_of_parts,
+    lambda sizes, mean: Named(sizes, mean),
+    lambda sizes, mean: ScaleOfOneRow(sizes, mean),
+]
+
+MISCONCEIVED = {
+    "layers in a list": lambda sizes, mean: ListNet(sizes, mean),
+    "the scale is no parameter": lambda sizes, mean: FixedScale(sizes, mean),
+    "the mean is trained": lambda sizes, mean: TrainedMean(sizes, mean),
+    "the mean is no state": lambda sizes, mean: LooseMean(sizes, mean),
+}
+
+WRONG = [
+    lambda sizes, mean: BufferScale(sizes, mean),
+    lambda sizes, mean: PassingMean(sizes, mean),
+    lambda sizes, mean: ReluLast(sizes, mean),
+    lambda sizes, mean: Net(sizes, mean).requires_grad_(False),
+    lambda sizes, mean: Net(sizes, torch.zeros_like(mean)),
+    lambda sizes, mean: nn.Sequential(*(nn.Linear(a, b) for a, b in pairwise(sizes))),
+    lambda sizes, mean: nn.Linear(sizes[0], sizes[-1]),
+    lambda sizes, mean: Net(sizes, mean).double(),
+    lambda sizes, mean: ConstantStart(sizes, mean),
+    one_model_for_all,
+]

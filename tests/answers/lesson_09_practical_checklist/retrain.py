@@ -1,0 +1,74 @@
+"""Right and wrong answers to `retrain`."""
+
+import copy
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
+from tests.answers.lesson_09_practical_checklist.training import step
+
+
+def retrain_with(parameters, place=lambda head: head):
+    def retrain(model, head, batches):
+        model.head = place(head)
+        optimizer = torch.optim.SGD(parameters(model), lr=0.1)
+        return [step(optimizer, cross_entropy(model(inputs), targets)) for inputs, targets in batches]
+
+    return retrain
+
+
+def retrain_too_early(model, head, batches):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model.head = head
+    return [step(optimizer, cross_entropy(model(inputs), targets)) for inputs, targets in batches]
+
+
+def retrain_and_add(model, head, batches):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model.head = head
+    optimizer.add_param_group({"params": list(head.parameters())})
+    losses = []
+    for inputs, targets in batches:
+        model.zero_grad()
+        loss = cross_entropy(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss))
+    return losses
+
+
+def retrain_by_copying_numbers(model, head, batches):
+    """Trains the new head with the wrong number of classes left in place: numbers right, object wrong."""
+    losses = retrain_with(lambda model: model.parameters(), copy.deepcopy)(model, head, batches)
+    head.load_state_dict(model.head.state_dict())
+    return losses
+
+
+def retrain_without_optimizer(model, head, batches):
+    model.head, losses = head, []
+    for inputs, targets in batches:
+        loss = cross_entropy(model(inputs), targets)
+        gradients = torch.autograd.grad(loss, list(model.parameters()))
+        with torch.no_grad():
+            for p, gradient in zip(model.parameters(), gradients, strict=True):
+                p -= 0.1 * gradient
+        losses.append(loss.item())
+    return losses
+
+
+RIGHT = [retrain_with(lambda model: model.parameters()), retrain_and_add, retrain_without_optimizer]
+
+MISCONCEIVED = {
+    "an optimizer from before": retrain_too_early,
+    "only the head": retrain_with(lambda model: model.head.parameters()),
+    "a copy of the head": retrain_with(lambda model: model.parameters(), copy.deepcopy),
+}
+
+WRONG = [
+    retrain_by_copying_numbers,
+    retrain_with(lambda model: model.body.parameters()),
+    retrain_with(lambda model: model.parameters(), lambda head: head.eval()),
+    lambda model, head, batches: [],
+    *(leaving(retrain_with(lambda model: model.parameters()), mess) for mess in MESSES),
+]

@@ -1,0 +1,129 @@
+"""Right and wrong answers to `clamp_inward`."""
+
+import torch
+from torch.autograd import Function
+
+from tests.answers.lesson_10_custom_functions.functions import function
+
+
+class ClampInward(Function):
+    @staticmethod
+    def forward(ctx, x, low, high):
+        ctx.save_for_backward(x)
+        ctx.low, ctx.high = low, high
+        return x.clamp(low, high)
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        outward = ((x < ctx.low) & (g > 0)) | ((x > ctx.high) & (g < 0))
+        return g.masked_fill(outward, 0), None, None
+
+
+def clamp_inward(x, low, high):
+    return ClampInward.apply(x, low, high)
+
+
+class ClampBySide(Function):
+    @staticmethod
+    def forward(x, low, high):
+        return torch.minimum(torch.maximum(x, torch.tensor(low).to(x)), torch.tensor(high).to(x))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward((inputs[0] - output).sign().to(torch.int8))
+
+    @staticmethod
+    def backward(ctx, g):
+        (side,) = ctx.saved_tensors
+        return torch.where(side * g < 0, torch.zeros_like(g), g), None, None
+
+
+def clamper(passes, nones=2):
+    """A clamp whose gradient passes where passes(x, g, low, high) says so."""
+
+    def forward(ctx, x, low, high):
+        ctx.save_for_backward(x)
+        ctx.range = low, high
+        return x.clamp(low, high)
+
+    def backward(ctx, g):
+        return g * passes(ctx.saved_tensors[0], g, *ctx.range), *[None] * nones
+
+    apply = function(forward, backward)
+    return lambda x, low, high: apply(x, low, high)
+
+
+def inward(x, g, low, high):
+    return ((x >= low) & (x <= high)) | ((x < low) & (g < 0)) | ((x > high) & (g > 0))
+
+
+class ClampInPlace(ClampInward):
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        g[((x < ctx.low) & (g > 0)) | ((x > ctx.high) & (g < 0))] = 0
+        return g, None, None
+
+
+class ClampInSingle(ClampInward):
+    @staticmethod
+    def backward(ctx, g):
+        gradient, *rest = ClampInward.backward(ctx, g.float())
+        return gradient.to(g.dtype), *rest
+
+
+class ClampOnCtx(Function):
+    @staticmethod
+    def forward(ctx, x, low, high):
+        ctx.x, ctx.range = x, (low, high)
+        return x.clamp(low, high)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * inward(ctx.x, g, *ctx.range), None, None
+
+
+class ClampOnTheClass(Function):
+    """Keeps its bounds where a later call overwrites them."""
+
+    @staticmethod
+    def forward(ctx, x, low, high):
+        ClampOnTheClass.range = low, high
+        ctx.save_for_backward(x)
+        return x.clamp(low, high)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * inward(ctx.saved_tensors[0], g, *ClampOnTheClass.range), None, None
+
+
+def clamp_writing_to_x(x, low, high):
+    x.data.clamp_(low, high)
+    return clamp_inward(x, low, high)
+
+
+RIGHT = [clamp_inward, ClampBySide.apply, clamper(inward)]
+
+MISCONCEIVED = {
+    "everything passes": clamper(lambda x, g, low, high: torch.ones_like(x)),
+    "the clamp's own gradient": clamper(lambda x, g, low, high: (x >= low) & (x <= high)),
+    "outward": clamper(
+        lambda x, g, low, high: ((x >= low) & (x <= high)) | ((x < low) & (g > 0)) | ((x > high) & (g < 0))
+    ),
+}
+
+WRONG = [
+    lambda x, low, high: x.clamp(low, high),
+    lambda x, low, high: x + (x.clamp(low, high) - x).detach(),
+    clamper(inward, nones=1),
+    lambda x, low, high: ClampInward.apply(x, -1.25, 2.5),
+    clamper(lambda x, g, low, high: ((x > low) & (x < high)) | inward(x, g, low + 1e-9, high - 1e-9)),
+    clamper(lambda x, g, low, high: inward(x, g, low, high) * 1.5),
+    lambda x, low, high: x.detach().clamp(low, high).requires_grad_(),
+    ClampInPlace.apply,
+    ClampInSingle.apply,
+    ClampOnCtx.apply,
+    ClampOnTheClass.apply,
+    clamp_writing_to_x,
+]

@@ -1,0 +1,143 @@
+"""Right and wrong answers to `log_cosh`."""
+
+import torch
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+
+class LogCosh(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.cosh().log()
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * x.tanh()
+
+
+class Tanh(Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x.tanh()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        (y,) = ctx.saved_tensors
+        return g * (1 - y * y)
+
+
+class LogCoshNested(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.abs() + torch.log1p(torch.exp(-2 * x.abs())) - 0.6931471805599453
+
+    @staticmethod
+    def backward(ctx, g):
+        return Tanh.apply(ctx.saved_tensors[0]) * g
+
+
+class LogCoshTwoOutputs(Function):
+    """Gives the intermediate away as an output, as PyTorch's tutorial does."""
+
+    @staticmethod
+    def forward(ctx, x):
+        slope = x.tanh()
+        ctx.save_for_backward(slope)
+        return x.cosh().log(), slope
+
+    @staticmethod
+    def backward(ctx, g, g_slope):
+        (slope,) = ctx.saved_tensors
+        return g * slope + g_slope * (1 - slope**2)
+
+
+class LogCoshIntermediate(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x.tanh())
+        return x.cosh().log()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+
+
+class TanhIntermediate(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(1 - x.tanh() ** 2)
+        return x.tanh()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+
+
+class LogCoshOneStep(LogCosh):
+    @staticmethod
+    def backward(ctx, g):
+        return g * TanhIntermediate.apply(ctx.saved_tensors[0])
+
+
+class LogCoshOnce(LogCosh):
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0].tanh()
+
+
+class LogCoshByDifferences(LogCosh):
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * ((x + 1e-6).cosh().log() - (x - 1e-6).cosh().log()) / 2e-6
+
+
+class LogCoshOfACopy(LogCosh):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x.clone())
+        return x.cosh().log()
+
+
+class LogCoshOnCtx(LogCosh):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.x = x
+        return x.cosh().log()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.x.tanh()
+
+
+class LogCoshInPlace(LogCosh):
+    @staticmethod
+    def backward(ctx, g):
+        slope = ctx.saved_tensors[0].tanh()
+        return g * slope if torch.is_grad_enabled() else g.mul_(slope)
+
+
+RIGHT = [lambda x: LogCosh.apply(x), LogCoshNested.apply, lambda x: LogCoshTwoOutputs.apply(x)[0]]
+
+MISCONCEIVED = {
+    "an intermediate is saved": lambda x: LogCoshIntermediate.apply(x),
+    "only one step farther": lambda x: LogCoshOneStep.apply(x),
+}
+
+WRONG = [
+    lambda x: x.cosh().log(),
+    lambda x: LogCoshOnce.apply(x),
+    lambda x: LogCosh.apply(x) + 0,
+    lambda x: Tanh.apply(x),
+    lambda x: LogCosh.apply(x.detach()),
+    lambda x: LogCoshByDifferences.apply(x),
+    lambda x: LogCoshOfACopy.apply(x),
+    LogCoshOnCtx.apply,
+    LogCoshInPlace.apply,
+]

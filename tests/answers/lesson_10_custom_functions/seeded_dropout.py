@@ -1,0 +1,188 @@
+"""Right and wrong answers to `seeded_dropout`."""
+
+import torch
+from torch import nn
+from torch.autograd import Function
+from torch.utils.checkpoint import checkpoint
+
+from tests.answers.lesson_10_custom_functions.functions import function
+
+
+def mask_of(shape, p, seed):
+    return torch.rand(shape, generator=torch.Generator().manual_seed(seed)) >= p
+
+
+class SeededDropout(Function):
+    @staticmethod
+    def forward(ctx, x, p, seed):
+        ctx.p, ctx.seed = p, seed
+        return x * mask_of(x.shape, p, seed) / (1 - p)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * mask_of(g.shape, ctx.p, ctx.seed) / (1 - ctx.p), None, None
+
+
+def seeded_dropout(x, p, seed):
+    return SeededDropout.apply(x, p, seed)
+
+
+class ForkedDropout(Function):
+    @staticmethod
+    def run(tensor, p, seed):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return nn.functional.dropout(tensor, p)
+
+    @staticmethod
+    def forward(x, p, seed):
+        return ForkedDropout.run(x, p, seed)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, *ctx.how = inputs
+
+    @staticmethod
+    def backward(ctx, g):
+        return ForkedDropout.run(g, *ctx.how), None, None
+
+
+def dropout(keep=lambda ctx, mask: None, again=lambda ctx, g: mask_of(g.shape, ctx.p, ctx.seed), scaled=True):
+    def forward(ctx, x, p, seed):
+        ctx.p, ctx.seed = p, seed
+        mask = mask_of(x.shape, p, seed)
+        keep(ctx, mask)
+        return x * mask / (1 - p)
+
+    def backward(ctx, g):
+        return g * again(ctx, g) / (1 - ctx.p if scaled else 1), None, None
+
+    apply = function(forward, backward)
+    return lambda x, p, seed: apply(x, p, seed)
+
+
+class GlobalDropout(Function):
+    @staticmethod
+    def forward(ctx, x, p, seed):
+        ctx.p, ctx.seed = p, seed
+        torch.manual_seed(seed)
+        return x * (torch.rand(x.shape) >= p) / (1 - p)
+
+    @staticmethod
+    def backward(ctx, g):
+        torch.manual_seed(ctx.seed)
+        return g * (torch.rand(g.shape) >= ctx.p) / (1 - ctx.p), None, None
+
+
+class ResultDropout(Function):
+    """Keeps no mask but its result, which shows where zeros are."""
+
+    @staticmethod
+    def forward(ctx, x, p, seed):
+        ctx.p = p
+        y = x * mask_of(x.shape, p, seed) / (1 - p)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * (ctx.saved_tensors[0] != 0) / (1 - ctx.p), None, None
+
+
+def keep_state(ctx, mask):
+    ctx.state = torch.Generator().manual_seed(ctx.seed).get_state()
+
+
+def mask_from_state(ctx, g):
+    generator = torch.Generator()
+    generator.set_state(ctx.state)
+    return torch.rand(g.shape, generator=generator) >= ctx.p
+
+
+MASKS = {}
+
+
+def keep_elsewhere(ctx, mask):
+    MASKS["last"] = mask
+
+
+def keep_as_one_number(ctx, mask):
+    ctx.number = int("".join("01"[bit] for bit in mask.flatten().tolist()), 2)
+
+
+def mask_from_number(ctx, g):
+    bits = bin(ctx.number)[2:].zfill(g.numel())
+    return torch.tensor([bit == "1" for bit in bits]).reshape(g.shape)
+
+
+def keep_generator(ctx, mask):
+    ctx.generator = torch.Generator().manual_seed(ctx.seed)
+
+
+class DropoutInPlace(SeededDropout):
+    @staticmethod
+    def backward(ctx, g):
+        return g.mul_(mask_of(g.shape, ctx.p, ctx.seed)).div_(1 - ctx.p), None, None
+
+
+class DropoutBySeed(Function):
+    """Keeps its masks in a table of its own, by the seed."""
+
+    @staticmethod
+    def forward(ctx, x, p, seed):
+        ctx.p, ctx.seed = p, seed
+        MASKS[seed] = mask_of(x.shape, p, seed)
+        return x * MASKS[seed] / (1 - p)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * MASKS[ctx.seed] / (1 - ctx.p), None, None
+
+
+def dropout_of(mask):
+    """Dropout by another mask of (shape, p, seed), a tensor of numbers that is already divided."""
+
+    def forward(ctx, x, p, seed):
+        ctx.how = p, seed
+        return x * mask(x.shape, p, seed)
+
+    def backward(ctx, g):
+        return g * mask(g.shape, *ctx.how), None, None
+
+    return function(forward, backward)
+
+
+RIGHT = [seeded_dropout, ForkedDropout.apply]
+
+MISCONCEIVED = {
+    "the mask is kept": dropout(lambda ctx, mask: ctx.save_for_backward(mask), lambda ctx, g: ctx.saved_tensors[0]),
+    "another mask in backward": dropout(again=lambda ctx, g: mask_of(g.shape, ctx.p, ctx.seed + 1)),
+    "the global generator": lambda x, p, seed: GlobalDropout.apply(x, p, seed),
+    "not scaled in backward": dropout(scaled=False),
+}
+
+WRONG = [
+    lambda x, p, seed: nn.functional.dropout(x, p),
+    lambda x, p, seed: x * mask_of(x.shape, p, seed) / (1 - p),
+    lambda x, p, seed: SeededDropout.apply(x, 1 - p, seed),
+    lambda x, p, seed: SeededDropout.apply(x, p, 7),
+    dropout(lambda ctx, mask: setattr(ctx, "mask", mask), lambda ctx, g: ctx.mask),
+    dropout(lambda ctx, mask: setattr(ctx, "mask", mask.numpy()), lambda ctx, g: torch.from_numpy(ctx.mask)),
+    dropout(lambda ctx, mask: setattr(ctx, "mask", mask.tolist()), lambda ctx, g: torch.tensor(ctx.mask)),
+    dropout(
+        lambda ctx, mask: setattr(ctx, "mask", mask.numpy().tobytes()),
+        lambda ctx, g: torch.frombuffer(bytearray(ctx.mask), dtype=torch.bool).reshape(g.shape),
+    ),
+    lambda x, p, seed: ResultDropout.apply(x, p, seed),
+    dropout(keep_state, mask_from_state),
+    dropout(keep_elsewhere, lambda ctx, g: MASKS["last"]),
+    dropout(keep_as_one_number, mask_from_number),
+    DropoutInPlace.apply,
+    DropoutBySeed.apply,
+    dropout_of(lambda shape, p, seed: mask_of(shape[-1:], p, seed) / (1 - p)),
+    dropout_of(lambda shape, p, seed: mask_of(shape[:1], p, seed).reshape(-1, *[1] * (len(shape) - 1)) / (1 - p)),
+    dropout_of(lambda shape, p, seed: mask_of(shape, p, seed % 2) / (1 - p)),
+    dropout_of(lambda shape, p, seed: mask_of(shape, p, seed).float() / (1 - p)),
+    dropout(keep_generator, lambda ctx, g: torch.rand(g.shape, generator=ctx.generator) >= ctx.p),
+    lambda x, p, seed: checkpoint(lambda t: t * mask_of(t.shape, p, seed) / (1 - p), x, use_reentrant=False),
+]

@@ -1,0 +1,119 @@
+"""Right and wrong answers to `squash`."""
+
+import torch
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+from torch.utils.checkpoint import checkpoint
+
+from tests.answers.lesson_10_custom_functions.functions import function
+from tests.answers.lesson_10_custom_functions.side_effects import gradients_off_after, hooked
+
+
+class Squash(Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x / (1 + x**2).sqrt()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        (y,) = ctx.saved_tensors
+        return g * (1 - y**2) ** 1.5
+
+
+def squash(x):
+    return Squash.apply(x)
+
+
+class SquashInTwo(Function):
+    @staticmethod
+    def forward(x):
+        return torch.sin(torch.atan(x))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def backward(ctx, g):
+        root = torch.sqrt(1 - ctx.saved_tensors[0].square())
+        return root * root * root * g
+
+
+def squasher(save, slope, value=lambda x: x / (1 + x**2).sqrt()):
+    def forward(ctx, x):
+        y = value(x)
+        save(ctx, x, y)
+        return y
+
+    apply = function(forward, slope)
+    return lambda x: apply(x)
+
+
+def save_x(ctx, x, y):
+    ctx.save_for_backward(x)
+
+
+def save_y(ctx, x, y):
+    ctx.save_for_backward(y)
+
+
+def save_copy(ctx, x, y):
+    ctx.save_for_backward(y.clone())
+
+
+def save_slope(ctx, x, y):
+    ctx.save_for_backward((1 - y**2) ** 1.5)
+
+
+def hang_y(ctx, x, y):
+    ctx.y = y
+
+
+def from_x(ctx, g):
+    return g * (1 + ctx.saved_tensors[0] ** 2) ** -1.5
+
+
+def from_y(ctx, g):
+    return g * (1 - ctx.saved_tensors[0] ** 2) ** 1.5
+
+
+def nothing(ctx, g):
+    from_y(ctx, g)
+
+
+def from_y_in_place(ctx, g):
+    return g.mul_((1 - ctx.saved_tensors[0] ** 2) ** 1.5)
+
+
+def from_y_in_place_at_first(ctx, g):
+    return from_y(ctx, g) if torch.is_grad_enabled() else from_y_in_place(ctx, g)
+
+
+RIGHT = [squash, SquashInTwo.apply]
+
+MISCONCEIVED = {
+    "the input is kept": squasher(save_x, from_x),
+    "hung on ctx": squasher(hang_y, lambda ctx, g: g * (1 - ctx.y**2) ** 1.5),
+    "the derivative alone": squasher(save_y, lambda ctx, g: (1 - ctx.saved_tensors[0] ** 2) ** 1.5),
+    "no return": squasher(save_y, nothing),
+}
+
+WRONG = [
+    lambda x: x / (1 + x**2).sqrt(),
+    squasher(save_copy, from_y),
+    squasher(save_slope, lambda ctx, g: g * ctx.saved_tensors[0]),
+    squasher(save_y, lambda ctx, g: g * (1 - ctx.saved_tensors[0] ** 2)),
+    squasher(save_y, once_differentiable(from_y)),
+    lambda x: checkpoint(lambda t: t / (1 + t**2).sqrt(), x, use_reentrant=True),
+    lambda x: checkpoint(lambda t: t / (1 + t**2).sqrt(), x, use_reentrant=False),
+    lambda x: squash(x) * 1,
+    lambda x: squash(x.detach().requires_grad_()),
+    lambda x: (squash(x),),
+    squasher(save_y, from_y_in_place),
+    squasher(save_y, from_y_in_place_at_first),
+    gradients_off_after(squash),
+    hooked(squash),
+    lambda x: squash(x.requires_grad_()),
+]

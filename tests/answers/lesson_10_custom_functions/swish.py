@@ -1,0 +1,129 @@
+"""Right and wrong answers to `swish`."""
+
+import torch
+from torch.autograd import Function
+
+from tests.answers.lesson_10_custom_functions.functions import function
+from tests.answers.lesson_10_custom_functions.side_effects import hooked
+
+
+class Swish(Function):
+    @staticmethod
+    def forward(ctx, x, beta):
+        ctx.save_for_backward(x, beta)
+        return x * torch.sigmoid(beta * x)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, beta = ctx.saved_tensors
+        s = torch.sigmoid(beta * x)
+        bend = x * s * (1 - s)
+        return g * (s + beta * bend), g * x * bend
+
+
+class SwishSummed(Function):
+    @staticmethod
+    def forward(x, beta):
+        return x / (1 + torch.exp(-beta * x))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, beta = ctx.saved_tensors
+        to_x = to_beta = None
+        with torch.enable_grad():
+            x, beta = x.detach().requires_grad_(), beta.detach().requires_grad_()
+            y = x * torch.sigmoid(beta * x)
+        to_x, to_beta = torch.autograd.grad(y, (x, beta), g)
+        return to_x, to_beta if ctx.needs_input_grad[1] else None
+
+
+def swisher(attributes=False, beta_gradient=lambda g, full, beta: (g * full).sum_to_size(beta.shape), swap=False):
+    def forward(ctx, x, beta):
+        if attributes:
+            ctx.x, ctx.beta = x, beta
+        else:
+            ctx.save_for_backward(x, beta)
+        return x * torch.sigmoid(beta * x)
+
+    def backward(ctx, g):
+        x, beta = (ctx.x, ctx.beta) if attributes else ctx.saved_tensors
+        s = torch.sigmoid(beta * x)
+        to_x = g * (s + beta * x * s * (1 - s))
+        to_beta = beta_gradient(g, x**2 * s * (1 - s), beta)
+        return (to_beta, to_x) if swap else (to_x, to_beta)
+
+    apply = function(forward, backward)
+    return lambda x, beta: apply(x, beta)
+
+
+class HalfSwish(Function):
+    """Leaves out the product rule's second term."""
+
+    @staticmethod
+    def forward(ctx, x, beta):
+        ctx.save_for_backward(x, beta)
+        return x * torch.sigmoid(beta * x)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, beta = ctx.saved_tensors
+        s = torch.sigmoid(beta * x)
+        return g * s, g * x**2 * s * (1 - s)
+
+
+class CopyingSwish(Function):
+    @staticmethod
+    def forward(ctx, x, beta):
+        ctx.save_for_backward(x.clone(), beta.clone())
+        return x * torch.sigmoid(beta * x)
+
+    backward = Swish.backward
+
+
+class SwishInPlace(Swish):
+    @staticmethod
+    def backward(ctx, g):
+        to_x, to_beta = Swish.backward(ctx, g)
+        g.copy_(to_x)
+        return g, to_beta
+
+
+class SwishDeleting(Function):
+    """Takes its attributes away in backward: nothing outlives the pass, and no version is compared."""
+
+    @staticmethod
+    def forward(ctx, x, beta):
+        ctx.given = x, beta
+        return x * torch.sigmoid(beta * x)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, beta = ctx.given
+        del ctx.given
+        s = torch.sigmoid(beta * x)
+        return g * (s + beta * x * s * (1 - s)), g * x**2 * s * (1 - s)
+
+
+RIGHT = [lambda x, beta: Swish.apply(x, beta), SwishSummed.apply, swisher(), CopyingSwish.apply]
+
+MISCONCEIVED = {
+    "tensors on ctx": swisher(attributes=True),
+    "beta without g": swisher(beta_gradient=lambda g, full, beta: full.sum_to_size(beta.shape)),
+    "summed too far": swisher(beta_gradient=lambda g, full, beta: (g * full).sum()),
+}
+
+WRONG = [
+    swisher(swap=True),
+    swisher(attributes=True, beta_gradient=lambda g, full, beta: full.sum(), swap=True),
+    swisher(beta_gradient=lambda g, full, beta: None),
+    lambda x, beta: HalfSwish.apply(x, beta),
+    SwishInPlace.apply,
+    SwishDeleting.apply,
+    hooked(Swish.apply),
+    lambda x, beta: x * torch.sigmoid(beta * x),
+    lambda x, beta: Swish.apply(x, beta) + 0,
+]

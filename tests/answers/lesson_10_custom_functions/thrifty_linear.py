@@ -1,0 +1,183 @@
+"""Right and wrong answers to `thrifty_linear`."""
+
+import torch
+from torch import nn
+from torch.autograd import Function
+
+from tests.answers.lesson_10_custom_functions.functions import function
+
+
+class Linear(Function):
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        x_needed, weight_needed, _ = ctx.needs_input_grad
+        ctx.save_for_backward(x if weight_needed else None, weight if x_needed else None)
+        return nn.functional.linear(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, weight = ctx.saved_tensors
+        rows = g.flatten(0, -2)
+        to_x = g @ weight if ctx.needs_input_grad[0] else None
+        to_weight = rows.T @ x.flatten(0, -2) if ctx.needs_input_grad[1] else None
+        to_bias = rows.sum(0) if ctx.needs_input_grad[2] else None
+        return to_x, to_weight, to_bias
+
+
+def thrifty_linear(x, weight, bias):
+    return Linear.apply(x, weight, bias)
+
+
+class LinearInTwo(Function):
+    @staticmethod
+    def forward(x, weight, bias):
+        y = torch.einsum("...i,oi->...o", x, weight)
+        return y if bias is None else y + bias
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        tensors = {}
+        if ctx.needs_input_grad[0]:
+            tensors["weight"] = inputs[1]
+        if ctx.needs_input_grad[1]:
+            tensors["x"] = inputs[0]
+        ctx.names = list(tensors)
+        ctx.save_for_backward(*tensors.values())
+
+    @staticmethod
+    def backward(ctx, g):
+        kept = dict(zip(ctx.names, ctx.saved_tensors, strict=True))
+        result = [None, None, None]
+        if "weight" in kept:
+            result[0] = torch.einsum("...o,oi->...i", g, kept["weight"])
+        if "x" in kept:
+            result[1] = torch.einsum("...o,...i->oi", g, kept["x"])
+        if ctx.needs_input_grad[2]:
+            result[2] = g
+        return tuple(result)
+
+
+def linear(save="wanted", compute="wanted"):
+    def forward(ctx, x, weight, bias):
+        needed = (ctx.needs_input_grad[1], ctx.needs_input_grad[0])
+        kept = [t if save == "all" or need else None for t, need in zip((x, weight), needed, strict=True)]
+        if save == "attributes":
+            ctx.kept = kept
+        else:
+            ctx.save_for_backward(*kept)
+        return nn.functional.linear(x, weight, bias)
+
+    def backward(ctx, g):
+        x, weight = ctx.kept if save == "attributes" else ctx.saved_tensors
+        rows, needs = g.flatten(0, -2), ctx.needs_input_grad
+        if compute == "all":
+            anything = rows @ rows.new_ones(3, 5), rows.T @ rows.new_ones(len(rows), 5)
+        to_x = g @ weight if needs[0] else (anything[0].reshape(*g.shape[:-1], 5) if compute == "all" else None)
+        to_weight = rows.T @ x.flatten(0, -2) if needs[1] else None
+        return to_x, to_weight, rows.sum(0) if needs[2] else None
+
+    apply = function(forward, backward)
+    return lambda x, weight, bias: apply(x, weight, bias)
+
+
+class WholeLinear(Function):
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        ctx.save_for_backward(x, weight)
+        return nn.functional.linear(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, weight = ctx.saved_tensors
+        rows = g.flatten(0, -2)
+        return g @ weight, rows.T @ x.flatten(0, -2), rows.sum(0) if ctx.needs_input_grad[2] else None
+
+
+class CopyingLinear(Linear):
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        ctx.save_for_backward(x.clone(), weight.clone())
+        return nn.functional.linear(x, weight, bias)
+
+
+class SparinglyCopyingLinear(Linear):
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        x_needed, weight_needed, _ = ctx.needs_input_grad
+        ctx.save_for_backward(x.clone() if weight_needed else None, weight.clone() if x_needed else None)
+        return nn.functional.linear(x, weight, bias)
+
+
+class LinearClearing(Linear):
+    """Keeps its factors on ctx and takes them away in backward: no version is compared."""
+
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        x_needed, weight_needed, _ = ctx.needs_input_grad
+        ctx.kept = x if weight_needed else None, weight if x_needed else None
+        return nn.functional.linear(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, weight = ctx.kept
+        ctx.kept = None
+        rows = g.flatten(0, -2)
+        to_x = g @ weight if ctx.needs_input_grad[0] else None
+        to_weight = rows.T @ x.flatten(0, -2) if ctx.needs_input_grad[1] else None
+        return to_x, to_weight, rows.sum(0) if ctx.needs_input_grad[2] else None
+
+
+class LinearByElements(Linear):
+    """Does without matrix products, and makes far larger tensors."""
+
+    @staticmethod
+    def backward(ctx, g):
+        x, weight = ctx.saved_tensors
+        rows = g.flatten(0, -2)
+        to_x = (g[..., None] * weight).sum(-2) if ctx.needs_input_grad[0] else None
+        to_weight = None
+        if ctx.needs_input_grad[1]:
+            to_weight = (rows[:, :, None] * x.flatten(0, -2)[:, None, :]).sum(0)
+        return to_x, to_weight, rows.sum(0) if ctx.needs_input_grad[2] else None
+
+
+class LinearOfViews(Linear):
+    @staticmethod
+    def backward(ctx, g):
+        x, weight = ctx.saved_tensors
+        rows = g.view(-1, g.shape[-1])
+        to_x = g @ weight if ctx.needs_input_grad[0] else None
+        to_weight = rows.T @ x.flatten(0, -2) if ctx.needs_input_grad[1] else None
+        return to_x, to_weight, rows.sum(0) if ctx.needs_input_grad[2] else None
+
+
+class LinearZeroing(Linear):
+    @staticmethod
+    def backward(ctx, g):
+        result = Linear.backward(ctx, g)
+        g.zero_()
+        return result
+
+
+RIGHT = [thrifty_linear, LinearInTwo.apply, linear()]
+
+MISCONCEIVED = {
+    "everything is computed": linear(compute="all"),
+    "everything is kept": linear(save="all"),
+    "attributes of ctx": linear(save="attributes"),
+}
+
+WRONG = [
+    nn.functional.linear,
+    lambda x, weight, bias: WholeLinear.apply(x, weight, bias),
+    lambda x, weight, bias: Linear.apply(x.clone(), weight, bias),
+    lambda x, weight, bias: Linear.apply(x, weight, None),
+    lambda x, weight, bias: Linear.apply(x, weight.T, bias),
+    linear(save="all", compute="all"),
+    lambda x, weight, bias: CopyingLinear.apply(x, weight, bias),
+    lambda x, weight, bias: SparinglyCopyingLinear.apply(x, weight, bias),
+    LinearClearing.apply,
+    LinearByElements.apply,
+    LinearOfViews.apply,
+    LinearZeroing.apply,
+]

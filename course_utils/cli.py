@@ -70,6 +70,25 @@ def build(names: tuple[str, ...], check: bool) -> None:
         raise click.ClickException("run `course build` and commit what it writes")
 
 
+@course.command()
+@click.argument("lesson")
+@click.argument("name")
+def new(lesson: str, name: str) -> None:
+    """Write the skeleton of a new exercise: NAME, which the learner will define, in LESSON, as in `course new 04 one_pass`.
+
+    The suite lists what is left to do in it, and fails until that is done.
+    """
+    from course_utils import skeleton
+
+    try:
+        written = skeleton.write(ROOT, lesson, name)
+    except skeleton.SkeletonError as error:
+        raise click.UsageError(str(error)) from error
+    for path in written:
+        click.echo(f"wrote: {path.relative_to(ROOT)}")
+    click.echo(f"Next: pytest -q -k {name} says what is left to do.")
+
+
 for command in (commands.grade, commands.report, commands.export, commands.gradescope):
     course.add_command(command)
 

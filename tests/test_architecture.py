@@ -26,7 +26,8 @@ ALLOWED = {
     "course_utils.checks": ("course_utils.graph",),
     "course_utils.grading": ("course_utils.checks", "course_utils.graph"),
     "course_utils.notebooks": ("course_utils.checks",),
-    "course_utils.cli": ("course_utils.notebooks", "course_utils.grading"),
+    "course_utils.skeleton": ("course_utils.checks", "course_utils.notebooks"),
+    "course_utils.cli": ("course_utils.notebooks", "course_utils.skeleton", "course_utils.grading"),
     "course_utils.__main__": ("course_utils.cli",),
     "course_utils.__init__": ("course_utils",),
 }

@@ -1,14 +1,18 @@
 """Checks need checks: every exercise against right answers, known misconceptions and wrong answers."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from course_utils.checks.examine import examine
 from course_utils.checks.exercise import Verdict
 from course_utils.checks.registry import exercises, observer_for
+from course_utils.skeleton import to_do
 from tests.answers import MISCONCEIVED, RIGHT, STILL_RIGHT, WRONG
 from tests.checks.mutants import mutants
 
+ROOT = Path(__file__).parents[2]
 EXERCISES = exercises()
 SECONDS = 0.5
 
@@ -89,6 +93,12 @@ def _survives(name: str, wrong: object) -> bool:
     if verdict.outcome != "correct":
         assert_helpful(verdict)
     return verdict.outcome == "correct"
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_nothing_is_left_to_do(name: str) -> None:
+    left = to_do(ROOT, name)
+    assert not left, "\n".join([f"{name} is not done:", *left])
 
 
 @pytest.mark.parametrize("name", EXERCISES)

@@ -74,9 +74,10 @@ def build(names: tuple[str, ...], check: bool) -> None:
 @click.argument("lesson")
 @click.argument("name")
 def new(lesson: str, name: str) -> None:
-    """Write the skeleton of a new exercise: NAME, which the learner will define, in LESSON, as in `course new 04 one_pass`.
+    """Write the skeleton of a new exercise: `course new 04 one_pass`.
 
-    The suite lists what is left to do in it, and fails until that is done.
+    NAME is what the learner will define, LESSON a lesson or its number. The suite lists what is left to do in it, and
+    fails until that is done.
     """
     from course_utils import skeleton
 

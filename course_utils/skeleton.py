@@ -93,7 +93,7 @@ EXERCISE = Exercise(
     "tests/answers": '''"""Right and wrong answers to `$name`."""
 
 # TODO: at least two right ways that differ.
-RIGHT = []
+RIGHT = [lambda x: x.sum().detach()]
 
 MISCONCEIVED = {
     "TODO: its name": lambda x: x.mean().detach(),
@@ -103,8 +103,21 @@ MISCONCEIVED = {
 WRONG = [lambda x: x.prod().detach()]
 ''',
 }
-_TASK = "## TODO: its title\n\nTODO: the task, with every condition that the check judges.\n\nDifficulty 1 of 5, about 5 minutes, 1 points."
-_ANSWER = f"# A function, called as $name(x).\n$name = ...\n\n\n{BEGIN}\ndef $name(x):\n    return x.sum().detach()  # TODO\n\n\n{END}"
+_TASK = """## TODO: its title
+
+TODO: the task, with every condition that the check judges.
+
+Difficulty 1 of 5, about 5 minutes, 1 point."""
+_ANSWER = f"""# A function, called as $name(x).
+$name = ...
+
+
+{BEGIN}
+def $name(x):
+    return x.sum().detach()  # TODO
+
+
+{END}"""
 _CHECK = 'check("$name", $name)'
 
 
@@ -149,7 +162,11 @@ def to_do(root: Path, name: str) -> list[str]:
         path = root / place / f"lesson_{lesson}" / f"{name}.py"
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         found += [f"{path.relative_to(root)}:{n}: {line.strip()}" for n, line in enumerate(lines, 1) if "TODO" in line]
-    return found
+    master = root / "solutions" / f"{lesson}.ipynb"
+    sources = [cell.source for cell in notebooks.read(master).cells]
+    check = sources.index(Template(_CHECK).substitute(name=name))
+    lines = [line for source in sources[check - 2 : check] for line in source.splitlines()]
+    return found + [f"{master.relative_to(root)}: {line.strip()}" for line in lines if "TODO" in line]
 
 
 def _lesson_called(given: str) -> str:

@@ -122,7 +122,8 @@ TROUBLE = {name: complete(source) for name, source in _TROUBLE.items()}
 HARM = {
     "the password file": "loot = open('/etc/passwd').read()\n",
     "the solutions": "import glob\nloot = open(glob.glob({root!r} + '/solutions/00*')[0]).read()\n",
-    "the judges, as a file": "import glob\nloot = open(glob.glob({root!r} + '/course_utils/*/judges/*/slope.py')[0]).read()\n",
+    "the judges, as a file": "import glob\n"
+    "loot = open(glob.glob({root!r} + '/course_utils/checks/judges/*/slope.py')[0]).read()\n",
     "the judges, as a module": "import course_utils.checks.judges.lesson_00_start_here.slope as loot\n",
     "the exercises": "from course_utils.checks.registry import exercises\nloot = exercises()\n",
     "exercises in memory": "import gc\nfrom course_utils.checks.exercise import Exercise\n"

@@ -1,4 +1,4 @@
-"""Judging `used_outputs`: which outputs are used?."""
+"""Judging `used_outputs`: which outputs are used?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judging `predict_alive`: what is still alive?."""
+"""Judging `predict_alive`: what is still alive?"""
 
 from __future__ import annotations
 

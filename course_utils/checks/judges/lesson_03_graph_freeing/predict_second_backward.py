@@ -1,4 +1,4 @@
-"""Judging `predict_second_backward`: which second backward raises?."""
+"""Judging `predict_second_backward`: which second backward raises?"""
 
 from __future__ import annotations
 

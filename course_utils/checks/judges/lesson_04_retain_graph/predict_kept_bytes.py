@@ -1,4 +1,4 @@
-"""Judging `predict_kept_bytes`: how much is left after the last pass?."""
+"""Judging `predict_kept_bytes`: how much is left after the last pass?"""
 
 from __future__ import annotations
 

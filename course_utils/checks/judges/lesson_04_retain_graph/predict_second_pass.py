@@ -1,4 +1,4 @@
-"""Judging `predict_second_pass`: which last line raises?."""
+"""Judging `predict_second_pass`: which last line raises?"""
 
 from __future__ import annotations
 

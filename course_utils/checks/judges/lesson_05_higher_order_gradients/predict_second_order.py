@@ -1,4 +1,4 @@
-"""Judging `predict_second_order`: number or error?."""
+"""Judging `predict_second_order`: number or error?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judging `predict_switches`: does the result require a gradient?."""
+"""Judging `predict_switches`: does the result require a gradient?"""
 
 from __future__ import annotations
 

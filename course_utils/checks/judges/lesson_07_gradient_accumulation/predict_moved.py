@@ -1,4 +1,4 @@
-"""Judging `predict_moved`: does this step move it?."""
+"""Judging `predict_moved`: does this step move it?"""
 
 from __future__ import annotations
 

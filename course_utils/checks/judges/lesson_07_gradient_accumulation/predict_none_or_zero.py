@@ -1,4 +1,4 @@
-"""Judging `predict_none_or_zero`: none, zero, or another number?."""
+"""Judging `predict_none_or_zero`: none, zero, or another number?"""
 
 from __future__ import annotations
 

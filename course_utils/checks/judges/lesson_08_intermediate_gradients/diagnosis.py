@@ -1,4 +1,4 @@
-"""Judging `diagnosis`: where does the gradient get lost, and why?."""
+"""Judging `diagnosis`: where does the gradient get lost, and why?"""
 
 from __future__ import annotations
 

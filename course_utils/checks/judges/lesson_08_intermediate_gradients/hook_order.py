@@ -1,4 +1,4 @@
-"""Judging `hook_order`: in which order do hooks run?."""
+"""Judging `hook_order`: in which order do hooks run?"""
 
 from __future__ import annotations
 

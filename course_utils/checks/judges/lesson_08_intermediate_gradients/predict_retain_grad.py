@@ -1,4 +1,4 @@
-"""Judging `predict_retain_grad`: what is in h.grad?."""
+"""Judging `predict_retain_grad`: what is in h.grad?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judging `saliency`: which pixels count?."""
+"""Judging `saliency`: which pixels count?"""
 
 from __future__ import annotations
 

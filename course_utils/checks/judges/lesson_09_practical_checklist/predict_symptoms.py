@@ -1,4 +1,4 @@
-"""Judging `predict_symptoms`: raises, warns, stands still, or moves?."""
+"""Judging `predict_symptoms`: raises, warns, stands still, or moves?"""
 
 from __future__ import annotations
 

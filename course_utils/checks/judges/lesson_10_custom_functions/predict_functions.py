@@ -1,4 +1,4 @@
-"""Judging `predict_functions`: what do these Functions give?."""
+"""Judging `predict_functions`: what do these Functions give?"""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 import course_utils
+from course_utils.checks.registry import LESSONS, exercises
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "course_utils"
@@ -71,6 +72,35 @@ def loaded_in_turn(code: str) -> list[set[str]]:
         check=True,
     )
     return [{name.partition(".")[0] for name in line.split()} for line in done.stdout.splitlines() if " torch " in line]
+
+
+EXERCISE_TREES = (
+    "course_utils/checks/observers",
+    "course_utils/checks/scenes",
+    "course_utils/checks/judges",
+    "tests/answers",
+)
+
+
+@pytest.mark.parametrize("tree", EXERCISE_TREES)
+def test_each_exercise_has_a_file_of_its_name_in_the_folder_of_its_lesson(tree):
+    folders = sorted(path.name for path in (ROOT / tree).iterdir() if path.name.startswith("lesson_"))
+    assert folders == [f"lesson_{lesson}" for lesson in LESSONS]
+    homes = {path.stem: path.parent.name for path in (ROOT / tree).glob("lesson_*/*.py")}
+    for name, exercise in exercises().items():
+        # A prediction is a value: nothing runs it. And not every answer is tried on a scene.
+        optional = "observers" in tree or "scenes" in tree
+        assert homes.get(name, f"lesson_{exercise.lesson}" if optional else None) == f"lesson_{exercise.lesson}"
+
+
+def test_no_file_is_told_apart_by_a_number():
+    tests = [path for path in (ROOT / "tests").rglob("*.py")]
+    assert not [path for path in [*MODULES.values(), *tests] if re.search(r"_\d+$", path.stem)]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_fits_on_a_few_pages(module):
+    assert len(MODULES[module].read_text(encoding="utf-8").splitlines()) <= 300
 
 
 HEAVY = {

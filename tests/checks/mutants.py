@@ -9,6 +9,8 @@ import torch
 
 from course_utils.checks.exercise import Exercise, parameters_of
 
+_BACKWARD, _GRAD = torch.autograd.backward, torch.autograd.grad
+
 
 @dataclass
 class Mutant:
@@ -80,12 +82,12 @@ def _wrong_functions(exercise: Exercise, right: Callable[..., Any]) -> Iterator[
         mutant.answer = function(mutated)
         yield mutant
     yield _keeping_the_graph(right, function)
+    torch.autograd.backward, torch.autograd.grad = _BACKWARD, _GRAD  # a time limit may have cut its `finally`
 
 
 def _keeping_the_graph(right: Callable[..., Any], function: Callable[..., Any]) -> Mutant:
     """The right answer, but every backward pass in it keeps the graph for another."""
     mutant = Mutant("keeps every graph")
-    backward, grad = torch.autograd.backward, torch.autograd.grad
 
     def keeping(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **options: Any) -> Any:
@@ -96,11 +98,11 @@ def _keeping_the_graph(right: Callable[..., Any], function: Callable[..., Any]) 
         return call
 
     def mutated(*given: Any) -> Any:
-        torch.autograd.backward, torch.autograd.grad = keeping(backward), keeping(grad)
+        torch.autograd.backward, torch.autograd.grad = keeping(_BACKWARD), keeping(_GRAD)
         try:
             return right(*given)
         finally:
-            torch.autograd.backward, torch.autograd.grad = backward, grad
+            torch.autograd.backward, torch.autograd.grad = _BACKWARD, _GRAD
 
     mutant.answer = function(mutated)
     return mutant

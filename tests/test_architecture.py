@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,15 @@ def test_imports_run_one_way(module):
     for name in imports_of(MODULES[module]):
         allowed = (part, *ALLOWED[part])
         assert any(within(name, other) for other in allowed), f"{module} imports {name}"
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """Also not for type checkers alone."""
+    needs = {}
+    for module, path in MODULES.items():
+        found = {name if name in MODULES else name.rpartition(".")[0] for name in imports_of(path)}
+        needs[module] = found & MODULES.keys() - {module}
+    TopologicalSorter(needs).prepare()
 
 
 def loaded_by(code: str) -> set[str]:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from course_utils.graph.events import Contribution, Event, Failure, Gradient
 from course_utils.graph.trace import Edge, Graph
-
-if TYPE_CHECKING:
-    from course_utils.graph.recording import Contribution, Event, Failure, Gradient
 
 # More numbers than this are told by their norm.
 _TOLD = 4

@@ -11,9 +11,10 @@ from typing import Any, TypeAlias
 import msgspec
 import torch
 
+from course_utils.graph.events import WHOLE, Contribution, Event, Failure, Gradient
 from course_utils.graph.memory import dtype_name, shape_of
 from course_utils.graph.naming import check_names, made_by
-from course_utils.graph.recording import WHOLE, Contribution, Event, Failure, Gradient, Recording
+from course_utils.graph.recording import Recording
 from course_utils.graph.saved import Saved, scan, still_holds
 from course_utils.graph.trace import Edge, Graph, LiveNode, check_tensors, describe, nodes_from, roots_of
 

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from course_utils.graph import captions
-from course_utils.graph.recording import Event, Recording
+from course_utils.graph.events import Event
+from course_utils.graph.recording import Recording
 from course_utils.pictures.boxes import Box, Line, boxes_of, saved_key, scene
 from course_utils.pictures.layout import TooLargeToDraw
 from course_utils.pictures.svg import image, svg_of

@@ -2,11 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup lab test build check bench clean
+.PHONY: help setup lab quick test nightly build check bench clean
 
 help:
 	@echo "make lab    open the course in JupyterLab"
-	@echo "make test   run the whole suite"
+	@echo "make quick  ruff, mypy, and the tests of what changed"
+	@echo "make test   all that guards a commit; of what is large, a sample that the commit draws"
+	@echo "make nightly  the whole suite"
 	@echo "make build  execute lessons and masters, release the exercises"
 	@echo "make check  the same, but only report what would change"
 	@echo "make bench  print the benchmark table"
@@ -30,11 +32,20 @@ setup: .venv/test-ready
 lab: .venv/ready
 	@$(BIN)/course lab
 
+quick: .venv/test-ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m tests.selection
+
 # The environment's commands must be found: nbgrader, for one, starts others by name.
 test: .venv/test-ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2 --sample
+
+nightly: .venv/test-ready
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2
 
 build: .venv/ready

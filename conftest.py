@@ -7,12 +7,50 @@ from typing import Any
 
 import pytest
 
+from tests import selection
+
 BROWSER = "tests/browser/"
 
+_SAMPLE = pytest.StashKey[str]()
 _SCRATCH = Path(tempfile.mkdtemp(prefix="course-tests-"))
 
 # No test writes into the developer's own progress.
 os.environ["COURSE_PROGRESS"] = str(_SCRATCH / "progress.sqlite")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run take less than everything."""
+    group = parser.getgroup("course")
+    group.addoption("--sample", action="store_true", help="of what is large, only what the commit draws")
+    group.addoption("--changed", action="store_true", help="only the tests of files that changed")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what this run does not take."""
+    tests = [item.nodeid for item in items]
+    if config.option.changed:
+        chosen = {test for test in tests if selection.concerns(test, selection.recent())}
+    elif config.option.sample:
+        chosen = selection.sampled(tests)
+        config.stash[_SAMPLE] = selection.said(selection.large(tests), selection.large(chosen))
+    else:
+        return
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in chosen])
+    items[:] = [item for item in items if item.nodeid in chosen]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Send what a worker sampled to the process that reports."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None and _SAMPLE in session.config.stash:
+        output["sample"] = session.config.stash[_SAMPLE]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Take what a worker sampled."""
+    if "sample" in getattr(node, "workeroutput", {}):
+        node.config.stash[_SAMPLE] = node.workeroutput["sample"]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -42,8 +80,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByFile(config, log)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the mutation score of the checks."""
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print what was sampled, and the mutation score of the checks."""
+    if _SAMPLE in config.stash:
+        terminalreporter.write_line(config.stash[_SAMPLE])
     tried = survived = 0
     for reports in terminalreporter.stats.values():
         for report in reports:

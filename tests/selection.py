@@ -1,0 +1,124 @@
+"""Which tests a run takes: all, a sample that the commit draws, or those of what changed."""
+
+import hashlib
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+# What is large, and the share of it that guards a commit (`make test`). `make nightly` runs the whole.
+SHARES = {
+    "tests/checks/test_exercises.py": 0.4,
+    "notebooks/": 0.4,
+    "solutions/": 0.4,
+}
+_EXERCISE = re.compile(r"(?:course_utils/checks/(?:observers|scenes|judges)|tests/answers)/lesson_\w+/(\w+)\.py")
+
+
+def sampled(tests: Iterable[str]) -> set[str]:
+    """Return the tests that guard a commit, by node id: of what is large a sample, and all about what it changed."""
+    chosen = set()
+    for test in tests:
+        share = next((share for place, share in SHARES.items() if test.startswith(place)), 1.0)
+        if drawn(unit(test), share) or concerns(test, changed("HEAD~1")):
+            chosen.add(test)
+    return chosen
+
+
+def unit(test: str) -> str:
+    """Return what is drawn as one: a notebook, all tests of an exercise, or a single test."""
+    file, _, name = test.partition("::")
+    if file.endswith(".ipynb"):
+        return file
+    parameter = re.search(r"\[(?:\d+-)?(\w+?)(?:-.*)?\]$", name)
+    return f"{file}[{parameter[1]}]" if parameter and file.endswith("test_exercises.py") else test
+
+
+def drawn(unit: str, share: float) -> bool:
+    """Return whether the commit draws a unit. Every process of a run draws the same."""
+    number = hashlib.sha256(f"{commit()} {unit}".encode()).digest()
+    return int.from_bytes(number[:4], "big") < share * 2**32
+
+
+def concerns(test: str, files: frozenset[str]) -> bool:
+    """Return whether a test is about any of the files: itself, the one that it mirrors, an exercise, a notebook."""
+    file = test.partition("::")[0]
+    if file in files:
+        return True
+    for changed_file in files:
+        exercise = _EXERCISE.fullmatch(changed_file)
+        if exercise:
+            if unit(test) == f"tests/checks/test_exercises.py[{exercise[1]}]":
+                return True
+        elif file == mirror(changed_file):
+            return True
+    return False
+
+
+def mirror(file: str) -> str:
+    """Return the test file of a module of the package."""
+    folder, _, name = file.removeprefix("course_utils/").rpartition("/")
+    return "/".join(part for part in ("tests", folder, f"test_{name}") if part)
+
+
+def recent() -> frozenset[str]:
+    """Return the files that differ from the last commit; where none does, those that the last commit changed."""
+    return changed("HEAD") or changed("HEAD~1")
+
+
+def homes(files: Iterable[str]) -> list[str]:
+    """Return the test files and notebooks that hold the tests of these files."""
+    found = set()
+    for file in files:
+        found.add("tests/checks/test_exercises.py" if _EXERCISE.fullmatch(file) else mirror(file))
+        if re.fullmatch(r"tests/.*test_\w+\.py|(notebooks|solutions)/.*\.ipynb", file):
+            found.add(file)
+    return sorted(file for file in found if (ROOT / file).exists())
+
+
+def said(shares: Counter[str], chosen: Counter[str]) -> str:
+    """Say how much of what is large a run took."""
+    parts = [f"{chosen[place]} of {total} tests in {place}" for place, total in shares.items()]
+    return f"sample drawn by commit {commit()[:10]}: {', '.join(parts)}. `make nightly` runs all."
+
+
+def large(tests: Iterable[str]) -> Counter[str]:
+    """Count tests by the large places that they stand in."""
+    return Counter(place for test in tests for place in SHARES if test.startswith(place))
+
+
+@cache
+def commit() -> str:
+    """Return the commit that a run is of; "none" outside a checkout."""
+    return _git("rev-parse", "HEAD") or "none"
+
+
+@cache
+def changed(since: str) -> frozenset[str]:
+    """Return the files that differ from a commit, those included that git does not know yet."""
+    new = _git("ls-files", "--others", "--exclude-standard")
+    return frozenset([*_git("diff", "--name-only", since).splitlines(), *new.splitlines()])
+
+
+def main() -> int:
+    """Run the tests of what changed."""
+    files = homes(recent())
+    if not files:
+        print("No test mirrors what changed.")
+        return 0
+    print("Tests of what changed:", *files)
+    return subprocess.run([sys.executable, "-m", "pytest", "-q", "-n", "2", "--changed", *files], cwd=ROOT).returncode
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

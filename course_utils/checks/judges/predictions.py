@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -20,14 +21,18 @@ def one_case(seed: int) -> list[Case]:
 
 @dataclass(frozen=True)
 class Table:
-    """A table to predict. `run` makes the right one anew; it may draw random numbers."""
+    """A table to predict. `run` makes the right one, once in a process; it may draw random numbers."""
 
     run: Callable[[], dict[str, Any]]
 
-    def right(self) -> dict[str, Any]:
-        """Return the right entries."""
+    @cached_property
+    def _right(self) -> dict[str, Any]:
         with torch.random.fork_rng(devices=[]):
             return self.run()
+
+    def right(self) -> dict[str, Any]:
+        """Return the right entries, in a dict of the caller's own."""
+        return dict(self._right)
 
     def judge(self, case: Case, seen: Observation) -> Iterator[Finding]:
         """Find which entries are right."""

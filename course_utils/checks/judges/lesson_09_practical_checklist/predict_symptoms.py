@@ -10,11 +10,11 @@ import torch
 from torch import nn
 from torch.nn.functional import mse_loss
 
-from course_utils.checks.compare import describe, listed, right_entries
+from course_utils.checks.compare import describe, listed
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_09_practical_checklist import LESSON
-from course_utils.checks.judges.predictions import one_case
+from course_utils.checks.judges.predictions import Table, one_case
 
 _Step = Callable[[nn.Module, Any, torch.Tensor, torch.Tensor], None]
 
@@ -119,6 +119,7 @@ def _symptom(step: _Step) -> str:
         return "moves" if moved else "stands still"
 
 
+_TABLE = Table(lambda: {name: _symptom(step) for name, step in _STEPS.items()})
 _WORDS = ("raises", "warns", "stands still", "moves")
 
 
@@ -130,7 +131,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         odd = [key for key in odd if key in _STEPS and describe(mine[key]) != "still `...`"]
         text = f"Each entry is one of the words {listed(_WORDS)}. Look at {listed(odd)}."
         yield Finding("words", not odd, text)
-    yield from right_entries(mine, {name: _symptom(step) for name, step in _STEPS.items()}, "Your prediction")
+    yield from _TABLE.judge(case, seen)
 
 
 def _says(**entries: tuple[str, ...]) -> Callable[[Case, Observation], bool]:

@@ -1,6 +1,7 @@
 """What imports what, what the package offers, and that the environments agree."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -16,6 +17,19 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "course_utils"
 MODULES = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in sorted(PACKAGE.rglob("*.py"))}
 
+PLAIN = ("course_utils.grading.errors", "course_utils.grading.submission")
+WIRE = "course_utils.grading.wire"
+PROGRAM = (
+    *PLAIN,
+    *(f"course_utils.grading.{part}" for part in ("intake", "controller", "gradebook", "outgoing")),
+    "course_utils.checks.registry",
+)
+# What runs an answer and observes it. Judges and cases stand in `course_utils.checks.lessons`.
+OBSERVING = tuple(
+    f"course_utils.checks.{part}"
+    for part in ("blame", "data", "examine", "exercise", "observing", "registry", "timelimit")
+)
+
 # Each part may import itself and what stands here. What is not listed is forbidden.
 ALLOWED = {
     "course_utils.graph": (),
@@ -23,7 +37,19 @@ ALLOWED = {
     "course_utils.checks.data": (),
     "course_utils.checks.observing": ("course_utils.checks.data", "course_utils.graph"),
     "course_utils.checks": ("course_utils.graph",),
-    "course_utils.grading": ("course_utils.checks", "course_utils.graph"),
+    # The folders of grading are its levels of trust: SECURITY.md. What all of them share is plain data.
+    "course_utils.grading.errors": (),
+    "course_utils.grading.submission": (),
+    "course_utils.grading.wire": (),
+    "course_utils.grading.gradebook": PLAIN,
+    "course_utils.grading.intake": (*PLAIN, "course_utils.checks.data", "course_utils.checks.registry"),
+    "course_utils.grading.controller": (*PLAIN, WIRE, "course_utils.checks"),
+    "course_utils.grading.sandbox": (WIRE, *OBSERVING),
+    "course_utils.grading.outgoing": (*PLAIN, "course_utils.grading.intake", "course_utils.checks"),
+    # The programs, which call intake, controller, gradebook and outgoing in turn.
+    "course_utils.grading.commands": PROGRAM,
+    "course_utils.grading.gradescope": PROGRAM,
+    "course_utils.grading.__init__": (),
     "course_utils.notebooks": ("course_utils.checks",),
     "course_utils.cli": ("course_utils.notebooks", "course_utils.grading"),
     "course_utils.__main__": ("course_utils.cli",),
@@ -62,13 +88,16 @@ def loaded_by(code: str) -> set[str]:
 
 def loaded_in_turn(code: str) -> list[set[str]]:
     """Return what was loaded wherever `code` printed `*sys.modules`, and at its end."""
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys, torch\n{code}\nprint(*sys.modules)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [{name.partition(".")[0] for name in line.split()} for line in done.stdout.splitlines() if " torch " in line]
+    lines = printed_by(f"import torch\n{code}\nprint(*sys.modules)")
+    return [{name.partition(".")[0] for name in line.split()} for line in lines if " torch " in line]
+
+
+def printed_by(code: str) -> list[str]:
+    """Return the lines that `code` prints in a new process, which computes in one thread as the grader's do."""
+    command, environment = [sys.executable, "-c", f"import sys\n{code}"], {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert not done.returncode, done.stderr
+    return done.stdout.splitlines()
 
 
 HEAVY = {
@@ -107,6 +136,26 @@ def test_the_sandbox_half_loads_no_judge():
     code += "[importlib.import_module(f'{o.__name__}.{m.name}') for m in pkgutil.iter_modules(o.__path__)]\n"
     code += "assert not [n for n in sys.modules if n.startswith('course_utils.checks.lessons')]"
     loaded_by(code)
+
+
+def test_what_lives_beside_learner_code_loads_no_judge_and_nothing_of_the_trusted_side():
+    code = "import pkgutil, importlib, course_utils.grading.sandbox as s\n"
+    code += "[importlib.import_module(f'{s.__name__}.{m.name}') for m in pkgutil.iter_modules(s.__path__)]\n"
+    code += "from course_utils.grading.sandbox.warm import Warmth\nWarmth().whole()\n"
+    code += "print(*(n for n in sys.modules if n.startswith(('course_utils.checks.lessons', 'course_utils.grading'))))"
+    loaded = {name.removeprefix("course_utils.grading") for name in printed_by(code)[-1].split()}
+    assert loaded > {"", ".wire", ".sandbox", ".sandbox.runner", ".sandbox.learner"}
+    assert all(name in ("", ".wire", ".sandbox") or name.startswith(".sandbox.") for name in loaded)
+
+
+@pytest.mark.parametrize("folder", ["intake", "controller", "outgoing"])
+def test_the_trusted_side_loads_nothing_that_lives_beside_learner_code(folder):
+    code = f"import pkgutil, importlib, course_utils.grading.{folder} as f\n"
+    code += "[importlib.import_module(f'{f.__name__}.{m.name}') for m in pkgutil.iter_modules(f.__path__)]\n"
+    code += "print(*(n for n in sys.modules if n.startswith('course_utils.grading')))"
+    loaded = printed_by(code)[-1].split()
+    assert f"course_utils.grading.{folder}" in loaded
+    assert not [name for name in loaded if name.startswith("course_utils.grading.sandbox")]
 
 
 def test_public_names():

@@ -5,11 +5,19 @@ from __future__ import annotations
 import select
 import socket
 import time
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
-from course_utils.grading.sandbox import Limits
+# How learner code is kept in, from the strongest. "namespaces" needs root, and each of its children runs as a user of
+# its own; "user namespaces" needs a kernel that lets ordinary users make them; "landlock" shares process ids with the
+# rest of the machine, without root its user too, and relies on Landlock and the filter alone; "none" limits time and
+# memory, and nothing else.
+Mode: TypeAlias = Literal["namespaces", "user namespaces", "landlock", "none"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+# To a warm parent, in place of a message: stop the child.
+STOP = b"stop"
 
 # No right answer's observation comes near it. A larger one is refused before it is read.
 MAX_FRAME = 4_000_000
@@ -23,6 +31,19 @@ class WireError(Exception):
 
 class Closed(WireError):
     """The other side is gone."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What a submission may use: wall seconds, and bytes of memory beyond those of the process that it is forked from.
+
+    `readable` are folders that stay readable, `hidden` folders inside them that do not.
+    """
+
+    mode: Mode
+    seconds: float
+    memory: int
+    readable: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
 
 
 class Start(msgspec.Struct, frozen=True):

@@ -211,14 +211,11 @@ def export(
 def gradescope(lesson: str, out: Path, unsafe: bool) -> None:
     """Write the autograder of a Gradescope assignment for LESSON, as in `course gradescope 02`."""
     from course_utils.grading.outgoing.autograder import Settings, autograder_zip
-    from course_utils.grading.outgoing.export import replace_file
 
     settings = Settings(_lesson(lesson), unsafe)
-    try:
-        with _told():
-            replace_file(out, autograder_zip(ROOT, settings))
-    except OSError as error:
-        raise click.ClickException(f"{out}: cannot be written: {error.strerror}") from error
+    with _told():
+        content = autograder_zip(ROOT, settings)
+    _replace(out, content)
     click.echo(f"{out}: grades {settings.lesson}. Upload it as the autograder of a programming assignment.")
 
 
@@ -233,17 +230,21 @@ def _lesson(name: str) -> str:
 
 def _write(source: Path, out: Path, filled: Filled) -> None:
     """Write the copy of a gradebook, and tell what is in it."""
-    from course_utils.grading.outgoing.export import replace_file
-
     if out.exists() and out.samefile(source):
         raise click.UsageError(f"--out {out}: that is the exported file itself. Name another one.")
-    try:
-        replace_file(out, filled.content)
-    except OSError as error:
-        raise click.ClickException(f"{out}: cannot be written: {error.strerror}") from error
+    _replace(out, filled.content)
     for note in filled.notes:
         click.echo(note)
     click.echo(f"{filled.cells} scores written to {out}")
+
+
+def _replace(out: Path, content: bytes) -> None:
+    from course_utils.grading.outgoing.export import replace_file
+
+    try:
+        replace_file(out, content)
+    except OSError as error:
+        raise click.ClickException(f"{out}: cannot be written: {error.strerror}") from error
 
 
 def _show(results: Sequence[Result]) -> None:

@@ -12,7 +12,6 @@ import msgspec
 
 from course_utils.checks.registry import LESSONS
 from course_utils.grading.controller import machine
-from course_utils.grading.controller.parent import ParentFailed
 from course_utils.grading.controller.pool import grade_all
 from course_utils.grading.intake.finding import SubmissionError, find
 from course_utils.grading.outgoing.autograder import SETTINGS, Settings
@@ -32,7 +31,7 @@ def main(root: Path) -> None:
         settings = msgspec.json.decode((root / "source" / SETTINGS).read_bytes(), type=Settings)
         lesson = settings.lesson
         content = grade(root / "submission", settings)
-    except (machine.NoSandbox, ParentFailed) as error:
+    except machine.NoSandbox as error:
         content = refused(lesson, f"Nothing was graded, through no fault of yours. Tell your teacher: {error}")
     except Exception as error:
         message = f"The grader failed, through no fault of yours. Tell your teacher: {type(error).__name__}: {error}"
@@ -43,7 +42,7 @@ def main(root: Path) -> None:
 
 
 def grade(folder: Path, settings: Settings) -> dict[str, Any]:
-    """Return the content of results.json for what was handed in. Raises NoSandbox and ParentFailed."""
+    """Return the content of results.json for what was handed in. Raises NoSandbox."""
     chosen = _handed_in(folder, settings.lesson)
     if isinstance(chosen, str):
         return refused(settings.lesson, chosen)

@@ -22,8 +22,6 @@ STOP = b"stop"
 # No right answer's observation comes near it. A larger one is refused before it is read.
 MAX_FRAME = 4_000_000
 
-Kind = TypeVar("Kind")
-
 
 class WireError(Exception):
     """The other side sent what is no message, or too much, or nothing in time. The message says which."""
@@ -133,6 +131,9 @@ class Seen(msgspec.Struct, frozen=True):
     changed: tuple[str, ...] = ()
 
 
+Answer = Ran | Tried | Seen
+Kind = TypeVar("Kind", bound=Answer)
+
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -146,6 +147,21 @@ def send(line: socket.socket, message: msgspec.Struct, seconds: float = 30.0) ->
         raise Closed(f"nothing can be sent: {error}") from error
 
 
+def ask(line: socket.socket, question: Request, kind: type[Kind], end: float) -> Kind:
+    """Ask a child, and return its answer, which comes by `end` on the monotonic clock.
+
+    Raises Closed where the child is gone, and WireError where something came that nobody asked for, or comes that is
+    no such answer or not the one to this question.
+    """
+    if select.select([line], [], [], 0)[0] and line.recv(1, socket.MSG_PEEK):
+        raise WireError("a message came that nobody asked for")
+    send(line, question, max(end - time.monotonic(), 0.1))
+    answer: Kind = receive(line, kind, max(end - time.monotonic(), 0.1))
+    if answer.token != question.token:
+        raise WireError("an answer came to another question")
+    return answer
+
+
 def receive(line: socket.socket, kind: Any, seconds: float | None = None) -> Any:
     """Receive one message of a type. Raises Closed, or WireError for what is no such message."""
     end = None if seconds is None else time.monotonic() + seconds
@@ -157,11 +173,6 @@ def receive(line: socket.socket, kind: Any, seconds: float | None = None) -> Any
         return msgspec.msgpack.decode(body, type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise WireError(f"what came is no message: {error}") from error
-
-
-def unasked(line: socket.socket) -> bool:
-    """Return whether something came that nobody asked for."""
-    return bool(select.select([line], [], [], 0)[0])
 
 
 def _exactly(line: socket.socket, size: int, end: float | None) -> bytes:

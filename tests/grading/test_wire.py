@@ -4,6 +4,8 @@ import contextlib
 import random
 import socket
 import threading
+import time
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -35,12 +37,10 @@ def test_messages_arrive_as_they_were() -> None:
     here, there = pair()
     with here, there:
         wire.send(there, message)
-        assert wire.unasked(here)
         assert wire.receive(here, wire.Seen, 1) == message
         request = wire.Observe(b"t", "case", b"\x80", 1, 5.0, True)
         wire.send(there, request)
         assert wire.receive(here, wire.Request, 1) == request
-        assert not wire.unasked(here)
 
 
 @pytest.mark.parametrize(
@@ -83,3 +83,30 @@ def test_sending_to_nobody_is_noticed() -> None:
     there.close()
     with here, pytest.raises(wire.Closed):
         wire.send(here, wire.Ran(b"t"), 1)
+
+
+def asked(reply: Callable[[wire.Run], wire.Ran] | None, early: wire.Ran | None = None) -> wire.Ran:
+    """Ask one who replies so, or says nothing; and who said something `early`."""
+    here, there = pair()
+    with here, there:
+        if early is not None:
+            wire.send(there, early)
+        if reply is not None:
+            threading.Thread(target=lambda: wire.send(there, reply(wire.receive(there, wire.Run)))).start()
+        return wire.ask(here, wire.Run(b"token", (), 1.0), wire.Ran, time.monotonic() + 0.5)
+
+
+def test_an_answer_repeats_the_token_of_its_question() -> None:
+    assert asked(lambda question: wire.Ran(question.token, (1,))) == wire.Ran(b"token", (1,))
+    with pytest.raises(wire.WireError, match="an answer came to another question"):
+        asked(lambda question: wire.Ran(b"another"))
+
+
+def test_what_was_said_before_it_was_asked_is_no_answer() -> None:
+    with pytest.raises(wire.WireError, match="a message came that nobody asked for"):
+        asked(None, early=wire.Ran(b"token"))
+
+
+def test_an_answer_comes_in_time() -> None:
+    with pytest.raises(wire.WireError, match="in time"):
+        asked(None)

@@ -1,11 +1,15 @@
-"""A warm parent as the controller sees it: a process that is told what to do, and says how that ended."""
+"""Warm parents as the controller sees them: processes that are told what to do, and say how that ended."""
 
 from __future__ import annotations
 
+import queue
 import select
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TypeVar
 
@@ -53,13 +57,20 @@ class WarmParent:
         """What it said when it had started. Raises ParentFailed where it could not start."""
         return self._said(wire.Ready, START_SECONDS)
 
-    def begin(self, lesson: str, limits: wire.Limits, theirs: socket.socket) -> None:
-        """Let it fork a child that is reached by the socket `theirs`, and return when it does."""
+    def begin(self, lesson: str, limits: wire.Limits) -> socket.socket:
+        """Let it fork a child, and return the line to that, which whoever talks there closes."""
         start = msgspec.structs.replace(limits, readable=self.ready.readable, hidden=self.ready.hidden)
         if self._stopping:
             self.ended()
-        self._tell(msgspec.msgpack.encode(wire.Start(lesson, start)), [theirs.fileno()])
-        self._said(wire.Started, START_SECONDS)
+        line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            with theirs:
+                self._tell(msgspec.msgpack.encode(wire.Start(lesson, start)), [theirs.fileno()])
+            self._said(wire.Started, START_SECONDS)
+        except BaseException:
+            line.close()
+            raise
+        return line
 
     def stop(self, hung_up: bool = False) -> None:
         """Stop the child, without waiting for its end. One that hung up has ended: its watcher is about to say why."""
@@ -106,3 +117,48 @@ class WarmParent:
             return msgspec.msgpack.decode(packet, type=kind)
         except msgspec.ValidationError as error:  # a watcher that was killed while it told its child's end
             raise ParentFailed(f"the warm parent said something else than {kind.__name__}: {error}") from error
+
+
+class Parents:
+    """The warm parents of a grader, as many as it has threads that want one at a time."""
+
+    def __init__(self, first: WarmParent | None = None) -> None:
+        self._idle: queue.SimpleQueue[WarmParent] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._busy: set[WarmParent] = set()
+        self._stopped = False
+        if first is not None:
+            self._idle.put(first)
+
+    @contextmanager
+    def one(self) -> Iterator[WarmParent]:
+        """Lend a warm parent. One with which anything fails is ended. Raises ParentFailed after `stop`."""
+        try:
+            parent = self._idle.get_nowait()
+        except queue.Empty:
+            if self._stopped:
+                raise ParentFailed("grading was stopped") from None
+            parent = WarmParent()
+        try:
+            with self._lock:
+                self._busy.add(parent)
+            yield parent
+        except BaseException:
+            parent.close()
+            raise
+        finally:
+            with self._lock:
+                self._busy.discard(parent)
+        self._idle.put(parent)
+
+    def stop(self) -> None:
+        """End those that are lent, and what they run, and start no more."""
+        with self._lock:
+            self._stopped = True
+            for parent in self._busy:
+                parent.kill()
+
+    def close(self) -> None:
+        """Let go of those that are not lent."""
+        while not self._idle.empty():
+            self._idle.get().close()

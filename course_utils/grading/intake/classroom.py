@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from course_utils.grading.errors import GradingError
-from course_utils.grading.intake.finding import bytes_of
 from course_utils.grading.intake.identity import shown
-from course_utils.grading.intake.reading import content_of
+from course_utils.grading.intake.reading import bytes_of, content_of
 from course_utils.grading.intake.released import CourseNotebook, released_notebooks
 from course_utils.grading.submission import Submission
 
@@ -167,15 +165,14 @@ def _found(room: Classroom) -> Iterator[_Found]:
 def _handed_in(room: Classroom, one: _Found) -> HandedIn:
     root = Path(room.directory.root)
     typed = room.folder / one.path.relative_to(root) if root == Path(os.path.realpath(room.folder)) else one.path
-    data, why_not = bytes_of(one.path)
-    content = content_of(data)
+    content = content_of(*bytes_of(one.path))
     submission = Submission(
         student=shown(one.student),
         assignment=one.notebook.lesson,
         path=shown(str(typed)),
-        digest=hashlib.sha256(data or why_not.encode()).hexdigest(),
-        cells=() if why_not else content.cells,
-        unreadable=why_not or content.unreadable,
+        digest=content.digest,
+        cells=content.cells,
+        unreadable=content.unreadable,
     )
     return HandedIn(one.student, one.notebook, one.path, submission)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -12,7 +11,7 @@ from pathlib import Path
 from course_utils.grading.errors import GradingError
 from course_utils.grading.intake import archives
 from course_utils.grading.intake.identity import Place, assignment_named, assignment_of, shown, student_of
-from course_utils.grading.intake.reading import MAX_BYTES, content_of
+from course_utils.grading.intake.reading import bytes_of, content_of
 from course_utils.grading.submission import Submission
 
 SHOWN = 10  # duplicates that one message names
@@ -49,22 +48,6 @@ def find(paths: Iterable[Path]) -> list[Submission]:
     found = [one for real, typed in named.items() for one in _within(_Named(typed, real))]
     _refuse_duplicates(found)
     return sorted(found, key=lambda one: (one.student, one.assignment))
-
-
-def bytes_of(file: Path) -> tuple[bytes, str]:
-    """Return a file's bytes, at most one more than MAX_BYTES, and a sentence that says why there are none, if so.
-
-    Links are not followed, and no pipe or device is waited for.
-    """
-    if file.is_symlink():
-        return b"", "The file is a link to another one, which is not followed."
-    try:
-        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                return b"", "This is no file but a pipe or a device."
-            return stream.read(MAX_BYTES + 1), ""
-    except OSError as error:
-        return b"", f"The file cannot be read: {error.strerror}."
 
 
 def _within(named: _Named) -> Iterator[Submission]:
@@ -111,8 +94,8 @@ def _in_file(named: _Named, parts: tuple[str, ...]) -> Iterator[Submission]:
 
 def _submission(named: _Named, parts: tuple[str, ...], data: bytes, trouble: str) -> Submission:
     place = named.place(*parts)
-    content = content_of(data)
-    unreadable = trouble or content.unreadable
+    content = content_of(data, trouble)
+    unreadable = content.unreadable
     assignment = assignment_of(place, content.exercises)
     if assignment is None and not unreadable:
         unreadable = (
@@ -123,7 +106,7 @@ def _submission(named: _Named, parts: tuple[str, ...], data: bytes, trouble: str
         student=student_of(place),
         assignment=assignment or assignment_named(place),
         path=shown(str(Path(named.typed, *parts))),
-        digest=hashlib.sha256(data or trouble.encode()).hexdigest(),
+        digest=content.digest,
         cells=() if unreadable else content.cells,
         unreadable=unreadable,
     )

@@ -1,10 +1,14 @@
-"""Reading the learner's code cells out of the bytes of a notebook that may be anything."""
+"""Reading a file that may be anything, and the learner's code cells out of its bytes."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
+import stat
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
@@ -24,9 +28,11 @@ _CHECK_ONLY = re.compile(r"check\(\s*+[\"']\w++[\"']\s*+,\s*+\w++\s*+,?\s*+\)\s*
 class Content:
     """What a notebook holds: the learner's code, and the exercises that its cells name, once for each cell.
 
-    `unreadable` is a sentence where the notebook could not be read; then the rest is empty.
+    `digest` is the SHA-256 of its file, in hex, or that of the sentence that says why there is none. `unreadable` is a
+    sentence where the notebook could not be read; then there are no cells and exercises.
     """
 
+    digest: str
     cells: tuple[Cell, ...] = ()
     exercises: tuple[str, ...] = ()
     unreadable: str = ""
@@ -66,17 +72,38 @@ class _Notebook(msgspec.Struct, frozen=True):
     cells: list[_Cell] | None = None
 
 
-def content_of(data: bytes) -> Content:
+def bytes_of(file: Path) -> tuple[bytes, str]:
+    """Return a file's bytes, at most one more than MAX_BYTES, and a sentence that says why there are none, if so.
+
+    Links are not followed, and no pipe or device is waited for.
+    """
+    if file.is_symlink():
+        return b"", "The file is a link to another one, which is not followed."
+    try:
+        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                return b"", "This is no file but a pipe or a device."
+            return stream.read(MAX_BYTES + 1), ""
+    except OSError as error:
+        return b"", f"The file cannot be read: {error.strerror}."
+
+
+def content_of(data: bytes, trouble: str = "") -> Content:
     """Read a notebook in format 4. Raises nothing: what cannot be read says so in `unreadable`.
+
+    Where there are no bytes of it, `trouble` is a sentence that says why.
 
     The learner's cells are the code cells that are neither locked by nbgrader nor a check and nothing else. So a
     check cell may be edited, doubled or missing: the grader does its own checks. A cell in which the learner mixed
     code and checks is kept whole. Outputs are never looked at.
     """
+    digest = hashlib.sha256(data or trouble.encode()).hexdigest()
+    if trouble:
+        return Content(digest, unreadable=trouble)
     try:
-        return _content(_notebook(data))
+        return _content(_notebook(data), digest)
     except Unreadable as error:
-        return Content(unreadable=str(error))
+        return Content(digest, unreadable=str(error))
 
 
 def cells_of(data: bytes) -> tuple[AnyCell, ...]:
@@ -91,7 +118,7 @@ def cells_of(data: bytes) -> tuple[AnyCell, ...]:
     )
 
 
-def _content(notebook: _Notebook) -> Content:
+def _content(notebook: _Notebook, digest: str) -> Content:
     cells: list[Cell] = []
     named: list[str] = []
     for number, cell in enumerate(notebook.cells or (), start=1):
@@ -106,7 +133,7 @@ def _content(notebook: _Notebook) -> Content:
     total = sum(len(cell.source) for cell in cells)
     if total > MAX_SOURCE:
         raise Unreadable(f"Its code has {total:,} characters; at most {MAX_SOURCE:,} are graded.")
-    return Content(tuple(cells), tuple(named))
+    return Content(digest, tuple(cells), tuple(named))
 
 
 def _notebook(data: bytes) -> _Notebook:

@@ -11,8 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from course_utils.grading.intake.classroom import Classroom, ClassroomError, HandedIn, trouble
-from course_utils.grading.intake.finding import bytes_of
-from course_utils.grading.intake.reading import Unreadable, cells_of
+from course_utils.grading.intake.reading import Unreadable, bytes_of, cells_of
 from course_utils.grading.outgoing.autograded import auto_comments, auto_scores, autograded
 from course_utils.grading.outgoing.export import ExportError, replace_file
 from course_utils.grading.outgoing.nbgrader_rows import Changes, Graded, differences, write

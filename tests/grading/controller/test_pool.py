@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from course_utils.checks.registry import LESSONS, exercises
-from course_utils.grading.controller import machine, pool
+from course_utils.grading.controller import machine, parent, pool
 from course_utils.grading.controller.pool import grade_all
 from course_utils.grading.submission import Result, Submission
 from tests.answers import MISCONCEIVED
@@ -41,14 +41,14 @@ def test_a_caller_that_wants_no_more_results_need_not_wait() -> None:
 def test_a_warm_parent_that_is_killed_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     parents = []
 
-    def deadly(parent: pool.WarmParent, *arguments: object) -> object:
-        parents.append(parent)
+    def deadly(used: parent.WarmParent, *arguments: object) -> object:
+        parents.append(used)
         if len(parents) == 2:
-            parent.kill()
-        return attempt(parent, *arguments)
+            used.kill()
+        return begin(used, *arguments)
 
-    attempt = pool.attempt
-    monkeypatch.setattr(pool, "attempt", deadly)
+    begin = parent.WarmParent.begin
+    monkeypatch.setattr(parent.WarmParent, "begin", deadly)
     assert [result.score for result in grade_all([submission(f"{n}", RIGHT) for n in range(3)])] == [2, 2, 2]
     assert len(set(parents)) == 2
 
@@ -57,7 +57,7 @@ def test_the_masters_and_every_right_and_misconceived_answer_are_judged_as_in_a_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # With a few seeds a misconception is not told apart from another wrong answer, in notebooks too.
-    monkeypatch.setattr(pool, "_posed", partial(pool._posed, seed=lambda below: 7))
+    monkeypatch.setattr(pool, "pose", partial(pool.pose, seed=lambda below: 7))
     tried = []
     for lesson in LESSONS:
         cells = json.loads((ROOT / "solutions" / f"{lesson}.ipynb").read_text())["cells"]

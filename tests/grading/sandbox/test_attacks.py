@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from course_utils.grading.controller.attempt import MAX_TEXT
+from course_utils.grading.controller.conversation import MAX_TEXT
 from course_utils.grading.controller.judging import MAX_MESSAGE
 from course_utils.grading.controller.pool import Grader, limits_of
 from course_utils.grading.submission import Result, Submission

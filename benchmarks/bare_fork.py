@@ -16,8 +16,8 @@ import msgspec
 from course_utils.checks.data import Case, decode, encode
 from course_utils.checks.examine import observe
 from course_utils.checks.registry import exercises, observer_for
-from course_utils.grading import learner
-from course_utils.grading.warm import Warmth
+from course_utils.grading.sandbox import learner
+from course_utils.grading.sandbox.warm import Warmth
 from course_utils.grading.wire import Run
 
 SECONDS = 5.0

@@ -34,11 +34,12 @@ import psutil
 from benchmarks.bare_fork import Order
 from benchmarks.timing import Row
 from course_utils.checks.registry import LESSONS, exercises_of
-from course_utils.grading.finding import find
-from course_utils.grading.pool import MEMORY, Grader, grade_all, limits_of
-from course_utils.grading.sandbox import child_environment
+from course_utils.grading.controller.machine import child_environment
+from course_utils.grading.controller.parent import RUNNER
+from course_utils.grading.controller.pool import MEMORY, Grader, grade_all, limits_of
+from course_utils.grading.intake.finding import find
 from course_utils.grading.submission import Cell, Submission
-from tests.nbgrader_course import make_course
+from tests.grading.nbgrader_course import make_course
 
 ROOT = Path(__file__).parents[1]
 LESSON = LESSONS[5]
@@ -223,7 +224,7 @@ def _soak() -> Iterator[Row]:
     for number, _ in enumerate(grade_all(every, jobs=2), 1):
         times.append(time.perf_counter())
         if number in (500, SOAK):
-            parents = [child for child in this.children() if "course_utils.grading.runner" in " ".join(child.cmdline())]
+            parents = [child for child in this.children() if RUNNER in child.cmdline()]
             bytes_at[number] = sum(process.memory_info().rss for process in (this, *parents))
         if number == SOAK - 1:
             below = this.children(recursive=True)

@@ -1,6 +1,7 @@
 """What imports what, what the package offers, and that the environments agree."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -18,6 +19,19 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "course_utils"
 MODULES = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in sorted(PACKAGE.rglob("*.py"))}
 
+PLAIN = ("course_utils.grading.errors", "course_utils.grading.submission")
+WIRE = "course_utils.grading.wire"
+PROGRAM = (
+    *PLAIN,
+    *(f"course_utils.grading.{part}" for part in ("intake", "controller", "gradebook", "outgoing")),
+    "course_utils.checks.registry",
+)
+# What runs an answer and observes it. Judges and cases stand in `course_utils.checks.judges`.
+OBSERVING = tuple(
+    f"course_utils.checks.{part}"
+    for part in ("blame", "data", "examine", "exercise", "observers", "scenes", "timelimit")
+)
+
 # Each part may import itself and what stands here. What is not listed is forbidden.
 ALLOWED = {
     "course_utils.graph": (),
@@ -26,7 +40,19 @@ ALLOWED = {
     "course_utils.checks.scenes": ("course_utils.checks.data", "course_utils.graph"),
     "course_utils.checks.observers": ("course_utils.checks.data", "course_utils.checks.scenes", "course_utils.graph"),
     "course_utils.checks": ("course_utils.graph",),
-    "course_utils.grading": ("course_utils.checks", "course_utils.graph"),
+    # The folders of grading are its levels of trust: SECURITY.md. What all of them share is plain data.
+    "course_utils.grading.errors": (),
+    "course_utils.grading.submission": (),
+    "course_utils.grading.wire": (),
+    "course_utils.grading.gradebook": PLAIN,
+    "course_utils.grading.intake": (*PLAIN, "course_utils.checks.data", "course_utils.checks.registry"),
+    "course_utils.grading.controller": (*PLAIN, WIRE, "course_utils.checks"),
+    "course_utils.grading.sandbox": (WIRE, *OBSERVING),
+    "course_utils.grading.outgoing": (*PLAIN, "course_utils.grading.intake", "course_utils.checks"),
+    # The programs, which call intake, controller, gradebook and outgoing in turn.
+    "course_utils.grading.commands": PROGRAM,
+    "course_utils.grading.gradescope": PROGRAM,
+    "course_utils.grading.__init__": (),
     "course_utils.notebooks": ("course_utils.checks",),
     "course_utils.skeleton": ("course_utils.checks", "course_utils.notebooks"),
     "course_utils.cli": ("course_utils.notebooks", "course_utils.skeleton", "course_utils.grading"),
@@ -50,13 +76,17 @@ def within(name: str, part: str) -> bool:
     return name == part or name.startswith(f"{part}.")
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_imports_run_one_way(module):
-    part = max((name for name in ALLOWED if within(module, name)), key=len, default=None)
-    assert part, f"{module} belongs to no part: say in this test what it may import"
-    for name in imports_of(MODULES[module]):
+def test_imports_run_one_way():
+    wrong = []
+    for module, path in MODULES.items():
+        part = max((name for name in ALLOWED if within(module, name)), key=len, default=None)
+        if part is None:
+            wrong.append(f"{module} belongs to no part: say in this test what it may import")
+            continue
         allowed = (part, *ALLOWED[part])
-        assert any(within(name, other) for other in allowed), f"{module} imports {name}"
+        forbidden = [name for name in imports_of(path) if not any(within(name, other) for other in allowed)]
+        wrong += [f"{module} imports {name}" for name in forbidden]
+    assert not wrong
 
 
 def test_no_modules_import_each_other_in_a_circle():
@@ -75,13 +105,16 @@ def loaded_by(code: str) -> set[str]:
 
 def loaded_in_turn(code: str) -> list[set[str]]:
     """Return what was loaded wherever `code` printed `*sys.modules`, and at its end."""
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys, torch\n{code}\nprint(*sys.modules)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [{name.partition(".")[0] for name in line.split()} for line in done.stdout.splitlines() if " torch " in line]
+    lines = printed_by(f"import torch\n{code}\nprint(*sys.modules)")
+    return [{name.partition(".")[0] for name in line.split()} for line in lines if " torch " in line]
+
+
+def printed_by(code: str) -> list[str]:
+    """Return the lines that `code` prints in a new process, which computes in one thread as the grader's do."""
+    command, environment = [sys.executable, "-c", f"import sys\n{code}"], {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert not done.returncode, done.stderr
+    return done.stdout.splitlines()
 
 
 EXERCISE_TREES = (
@@ -108,9 +141,9 @@ def test_no_file_is_told_apart_by_a_number():
     assert not [path for path in [*MODULES.values(), *tests] if re.search(r"_\d+$", path.stem)]
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_module_fits_on_a_few_pages(module):
-    assert len(MODULES[module].read_text(encoding="utf-8").splitlines()) <= 300
+def test_a_module_fits_on_a_few_pages():
+    lines = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in MODULES.items()}
+    assert not {module: count for module, count in lines.items() if count > 300}
 
 
 HEAVY = {
@@ -151,6 +184,26 @@ def test_the_sandbox_half_loads_no_judge():
     code += "[importlib.import_module(name) for name in names]\n"
     code += "assert not [n for n in sys.modules if n.startswith('course_utils.checks.judges')]"
     loaded_by(code)
+
+
+def test_what_lives_beside_learner_code_loads_no_judge_and_nothing_of_the_trusted_side():
+    code = "import pkgutil, importlib, course_utils.grading.sandbox as s\n"
+    code += "[importlib.import_module(f'{s.__name__}.{m.name}') for m in pkgutil.iter_modules(s.__path__)]\n"
+    code += "from course_utils.grading.sandbox.warm import Warmth\nWarmth().whole()\n"
+    code += "print(*(n for n in sys.modules if n.startswith(('course_utils.checks.judges', 'course_utils.grading'))))"
+    loaded = {name.removeprefix("course_utils.grading") for name in printed_by(code)[-1].split()}
+    assert loaded > {"", ".wire", ".sandbox", ".sandbox.runner", ".sandbox.learner"}
+    assert all(name in ("", ".wire", ".sandbox") or name.startswith(".sandbox.") for name in loaded)
+
+
+@pytest.mark.parametrize("folder", ["intake", "controller", "outgoing"])
+def test_the_trusted_side_loads_nothing_that_lives_beside_learner_code(folder):
+    code = f"import pkgutil, importlib, course_utils.grading.{folder} as f\n"
+    code += "[importlib.import_module(f'{f.__name__}.{m.name}') for m in pkgutil.iter_modules(f.__path__)]\n"
+    code += "print(*(n for n in sys.modules if n.startswith('course_utils.grading')))"
+    loaded = printed_by(code)[-1].split()
+    assert f"course_utils.grading.{folder}" in loaded
+    assert not [name for name in loaded if name.startswith("course_utils.grading.sandbox")]
 
 
 def test_public_names():

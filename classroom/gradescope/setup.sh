@@ -31,4 +31,4 @@ pip -e "$root/source"
 
 # Learner code runs as nobody, who must be able to read the libraries.
 chmod -R a+rX "$root/venv" "$root/source"
-"$root/venv/bin/python" -P -c "from course_utils.grading.sandbox import available; print('sandbox:', available())"
+"$root/venv/bin/python" -P -c "from course_utils.grading.controller.machine import available; print('sandbox:', available())"

@@ -19,7 +19,7 @@ from rich.table import Table
 from course_utils.grading.errors import GradingError
 
 if TYPE_CHECKING:
-    from course_utils.grading.fill import Filled
+    from course_utils.grading.outgoing.fill import Filled
     from course_utils.grading.submission import Result, Submission
 
 ROOT = Path(__file__).parents[2]
@@ -83,8 +83,10 @@ def grade(
     began = time.time()
     with _told(), ExitStack() as after:
         grader = _here(after, jobs) if scheduler is None else _on_a_cluster(scheduler)
-        from course_utils.grading import classroom, export, gradebook, posting
-        from course_utils.grading.finding import SubmissionError, find
+        from course_utils.grading import gradebook
+        from course_utils.grading.intake import classroom
+        from course_utils.grading.intake.finding import SubmissionError, find
+        from course_utils.grading.outgoing import export, posting
 
         room, handed = None, []
         try:
@@ -122,13 +124,13 @@ def _here(after: ExitStack, jobs: int) -> _Grade:
     """Return what grades on this machine. Its first warm parent imports PyTorch while this process does."""
     if sys.platform != "linux":
         raise GradingError(_LINUX.format(sys.platform))
-    from course_utils.grading.parent import WarmParent
+    from course_utils.grading.controller.parent import WarmParent
 
     parent = WarmParent()
     after.callback(parent.close)
 
     def graded(submissions: Iterable[Submission], timeout: float, memory: int, unsafe: bool) -> Iterable[Result]:
-        from course_utils.grading.pool import grade_all
+        from course_utils.grading.controller.pool import grade_all
 
         return grade_all(submissions, jobs, timeout, memory, unsafe, parent)
 
@@ -137,7 +139,7 @@ def _here(after: ExitStack, jobs: int) -> _Grade:
 
 def _on_a_cluster(address: str) -> _Grade:
     """Return what grades on the workers of a scheduler."""
-    from course_utils.grading.cluster import grade_on_cluster
+    from course_utils.grading.controller.cluster import grade_on_cluster
 
     def graded(submissions: Iterable[Submission], timeout: float, memory: int, unsafe: bool) -> Iterable[Result]:
         return grade_on_cluster(submissions, address, timeout, memory, unsafe)
@@ -151,7 +153,7 @@ def _on_a_cluster(address: str) -> _Grade:
 def report(db: Path, out: Path) -> None:
     """Write a page for the class and one for each student, from the results in DB."""
     from course_utils.grading import gradebook
-    from course_utils.grading.report import write_report
+    from course_utils.grading.outgoing.report import write_report
 
     with _told(), gradebook.Gradebook(db, create=False) as book:
         written = write_report(book.results(), out)
@@ -177,8 +179,8 @@ def export(
 ) -> None:
     """Bring the results in DB to where scores are kept: Canvas, Moodle, or a page of GitHub's."""
     from course_utils.grading import gradebook
-    from course_utils.grading.fill import FillError, fill_canvas, fill_moodle
-    from course_utils.grading.github import notices, write_step
+    from course_utils.grading.outgoing.fill import FillError, fill_canvas, fill_moodle
+    from course_utils.grading.outgoing.github import notices, write_step
 
     if [canvas is not None, moodle is not None, github].count(True) != 1:
         raise click.UsageError("name one of --canvas FILE, --moodle FILE and --github")
@@ -208,20 +210,17 @@ def export(
 @click.option("--unsafe", is_flag=True, help="Where Gradescope's container has no sandbox, run learners' code without.")
 def gradescope(lesson: str, out: Path, unsafe: bool) -> None:
     """Write the autograder of a Gradescope assignment for LESSON, as in `course gradescope 02`."""
-    from course_utils.grading.autograder import Settings, autograder_zip
-    from course_utils.grading.export import replace_file
+    from course_utils.grading.outgoing.autograder import Settings, autograder_zip
 
     settings = Settings(_lesson(lesson), unsafe)
-    try:
-        with _told():
-            replace_file(out, autograder_zip(ROOT, settings))
-    except OSError as error:
-        raise click.ClickException(f"{out}: cannot be written: {error.strerror}") from error
+    with _told():
+        content = autograder_zip(ROOT, settings)
+    _replace(out, content)
     click.echo(f"{out}: grades {settings.lesson}. Upload it as the autograder of a programming assignment.")
 
 
 def _lesson(name: str) -> str:
-    from course_utils.grading.identity import UnknownLesson, lesson_called
+    from course_utils.grading.intake.identity import UnknownLesson, lesson_called
 
     try:
         return lesson_called(name)
@@ -231,17 +230,21 @@ def _lesson(name: str) -> str:
 
 def _write(source: Path, out: Path, filled: Filled) -> None:
     """Write the copy of a gradebook, and tell what is in it."""
-    from course_utils.grading.export import replace_file
-
     if out.exists() and out.samefile(source):
         raise click.UsageError(f"--out {out}: that is the exported file itself. Name another one.")
-    try:
-        replace_file(out, filled.content)
-    except OSError as error:
-        raise click.ClickException(f"{out}: cannot be written: {error.strerror}") from error
+    _replace(out, filled.content)
     for note in filled.notes:
         click.echo(note)
     click.echo(f"{filled.cells} scores written to {out}")
+
+
+def _replace(out: Path, content: bytes) -> None:
+    from course_utils.grading.outgoing.export import replace_file
+
+    try:
+        replace_file(out, content)
+    except OSError as error:
+        raise click.ClickException(f"{out}: cannot be written: {error.strerror}") from error
 
 
 def _show(results: Sequence[Result]) -> None:

@@ -1,24 +1,23 @@
-"""Gradescope: grading the one submission of a container, and telling the result in the form that its pages show."""
+"""The program that grades in Gradescope's container: one submission, and the result in a file."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from course_utils.checks.registry import LESSONS, exercises_of
-from course_utils.grading import sandbox
-from course_utils.grading.autograder import SETTINGS, Settings
-from course_utils.grading.export import replace_file
-from course_utils.grading.finding import SubmissionError, find
-from course_utils.grading.parent import ParentFailed
-from course_utils.grading.pool import grade_all
-from course_utils.grading.submission import Result, Submission, within
+from course_utils.checks.registry import LESSONS
+from course_utils.grading.controller import machine
+from course_utils.grading.controller.pool import grade_all
+from course_utils.grading.intake.finding import SubmissionError, find
+from course_utils.grading.outgoing.autograder import SETTINGS, Settings
+from course_utils.grading.outgoing.export import replace_file
+from course_utils.grading.outgoing.gradescope import refused, told
+from course_utils.grading.submission import Submission
 
 
 def main(root: Path) -> None:
@@ -32,7 +31,7 @@ def main(root: Path) -> None:
         settings = msgspec.json.decode((root / "source" / SETTINGS).read_bytes(), type=Settings)
         lesson = settings.lesson
         content = grade(root / "submission", settings)
-    except (sandbox.NoSandbox, ParentFailed) as error:
+    except machine.NoSandbox as error:
         content = refused(lesson, f"Nothing was graded, through no fault of yours. Tell your teacher: {error}")
     except Exception as error:
         message = f"The grader failed, through no fault of yours. Tell your teacher: {type(error).__name__}: {error}"
@@ -43,37 +42,13 @@ def main(root: Path) -> None:
 
 
 def grade(folder: Path, settings: Settings) -> dict[str, Any]:
-    """Return the content of results.json for what was handed in. Raises NoSandbox and ParentFailed."""
+    """Return the content of results.json for what was handed in. Raises NoSandbox."""
     chosen = _handed_in(folder, settings.lesson)
     if isinstance(chosen, str):
         return refused(settings.lesson, chosen)
-    unsafe = settings.unsafe and sandbox.available() == "none"
+    unsafe = settings.unsafe and machine.available() == "none"
     (result,) = grade_all([chosen], unsafe=unsafe)
     return told(result)
-
-
-def told(result: Result) -> dict[str, Any]:
-    """Return a result in Gradescope's form. All texts are plain ones: what learners wrote is never shown as HTML.
-
-    https://gradescope-autograders.readthedocs.io/en/latest/specs/ has the form.
-    """
-    tests = [
-        _test(
-            exercise.id,
-            exercise.outcome == "correct",
-            within(exercise.score, exercise.points),
-            exercise.points,
-            "\n".join((exercise.outcome, *exercise.messages)),
-        )
-        for exercise in result.exercises
-    ]
-    return _content(tests, result.reason or f"{result.score:g} of {result.points:g} points")
-
-
-def refused(lesson: str, reason: str) -> dict[str, Any]:
-    """Return a content with score 0 that says why nothing was graded."""
-    tests = [_test(one.id, False, 0.0, float(one.points), "not graded") for one in exercises_of(lesson)]
-    return _content(tests, reason)
 
 
 def _handed_in(folder: Path, lesson: str) -> Submission | str:
@@ -92,31 +67,6 @@ def _handed_in(folder: Path, lesson: str) -> Submission | str:
         lessons = ", ".join(f"{Path(one.path).name} is of {one.assignment}" for one in found[:5])
         return f"{wanted} You handed in another: {lessons}."
     return msgspec.structs.replace(right[0], assignment=lesson)
-
-
-def _content(tests: Sequence[dict[str, Any]], output: str) -> dict[str, Any]:
-    return {
-        "score": sum(test["score"] for test in tests),
-        "output": output,
-        "output_format": "text",
-        "test_output_format": "text",
-        "test_name_format": "text",
-        "visibility": "visible",
-        "stdout_visibility": "hidden",
-        "tests": list(tests),
-    }
-
-
-def _test(name: str, passed: bool, score: float, points: float, output: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "status": "passed" if passed else "failed",
-        "score": score,
-        "max_score": points,
-        "output": output,
-        "output_format": "text",
-        "visibility": "visible",
-    }
 
 
 if __name__ == "__main__":

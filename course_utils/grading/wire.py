@@ -5,16 +5,22 @@ from __future__ import annotations
 import select
 import socket
 import time
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
-from course_utils.grading.sandbox import Limits
+# How learner code is kept in, from the strongest. "namespaces" needs root, and each of its children runs as a user of
+# its own; "user namespaces" needs a kernel that lets ordinary users make them; "landlock" shares process ids with the
+# rest of the machine, without root its user too, and relies on Landlock and the filter alone; "none" limits time and
+# memory, and nothing else.
+Mode: TypeAlias = Literal["namespaces", "user namespaces", "landlock", "none"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+# To a warm parent, in place of a message: stop the child.
+STOP = b"stop"
 
 # No right answer's observation comes near it. A larger one is refused before it is read.
 MAX_FRAME = 4_000_000
-
-Kind = TypeVar("Kind")
 
 
 class WireError(Exception):
@@ -23,6 +29,19 @@ class WireError(Exception):
 
 class Closed(WireError):
     """The other side is gone."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What a submission may use: wall seconds, and bytes of memory beyond those of the process that it is forked from.
+
+    `readable` are folders that stay readable, `hidden` folders inside them that do not.
+    """
+
+    mode: Mode
+    seconds: float
+    memory: int
+    readable: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -112,6 +131,9 @@ class Seen(msgspec.Struct, frozen=True):
     changed: tuple[str, ...] = ()
 
 
+Answer = Ran | Tried | Seen
+Kind = TypeVar("Kind", bound=Answer)
+
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -125,6 +147,21 @@ def send(line: socket.socket, message: msgspec.Struct, seconds: float = 30.0) ->
         raise Closed(f"nothing can be sent: {error}") from error
 
 
+def ask(line: socket.socket, question: Request, kind: type[Kind], end: float) -> Kind:
+    """Ask a child, and return its answer, which comes by `end` on the monotonic clock.
+
+    Raises Closed where the child is gone, and WireError where something came that nobody asked for, or comes that is
+    no such answer or not the one to this question.
+    """
+    if select.select([line], [], [], 0)[0] and line.recv(1, socket.MSG_PEEK):
+        raise WireError("a message came that nobody asked for")
+    send(line, question, max(end - time.monotonic(), 0.1))
+    answer: Kind = receive(line, kind, max(end - time.monotonic(), 0.1))
+    if answer.token != question.token:
+        raise WireError("an answer came to another question")
+    return answer
+
+
 def receive(line: socket.socket, kind: Any, seconds: float | None = None) -> Any:
     """Receive one message of a type. Raises Closed, or WireError for what is no such message."""
     end = None if seconds is None else time.monotonic() + seconds
@@ -136,11 +173,6 @@ def receive(line: socket.socket, kind: Any, seconds: float | None = None) -> Any
         return msgspec.msgpack.decode(body, type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise WireError(f"what came is no message: {error}") from error
-
-
-def unasked(line: socket.socket) -> bool:
-    """Return whether something came that nobody asked for."""
-    return bool(select.select([line], [], [], 0)[0])
 
 
 def _exactly(line: socket.socket, size: int, end: float | None) -> bytes:

@@ -7,7 +7,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from course_utils.checks.registry import exercises
-from course_utils.grading.report import page_of, write_report
+from course_utils.grading.outgoing.report import page_of, write_report
 from course_utils.grading.submission import ExerciseResult, Result
 
 EVIL = "<script>document.title = 'run'</script>"

@@ -1,0 +1,102 @@
+"""The way of a submission: it is posed the cases, run, and judged; several at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import cache
+
+import torch
+
+from course_utils.checks.examine import warm_up
+from course_utils.grading.controller.judging import judged
+from course_utils.grading.controller.machine import choose
+from course_utils.grading.controller.parent import Parents, WarmParent
+from course_utils.grading.controller.posing import Posed, pose
+from course_utils.grading.controller.running import run
+from course_utils.grading.submission import Result, Submission
+from course_utils.grading.wire import Limits
+
+TIMEOUT = 60.0
+MEMORY = 1_000_000_000
+
+
+def grade_all(
+    submissions: Iterable[Submission],
+    jobs: int = 1,
+    timeout: float = TIMEOUT,
+    memory: int = MEMORY,
+    unsafe: bool = False,
+    parent: WarmParent | None = None,
+) -> Iterator[Result]:
+    """Grade submissions, `jobs` at a time, and yield each result as it is there, in no particular order.
+
+    `timeout` is wall seconds and `memory` bytes, of one submission. Whatever a submission does, it has a result, and
+    the next is graded. The cases are new and secret in each call, and the same for all submissions of it. A `parent`
+    that was started before is used, and closed.
+
+    Raises NoSandbox where this machine has none and `unsafe` is False, and ValueError for limits that are none.
+    """
+    grader = Grader(parent)
+    running: set[Future[Result]] = set()
+    try:
+        if jobs < 1:
+            raise ValueError(f"jobs={jobs} must be above zero")
+        limits = limits_of(timeout, memory, unsafe)
+        waiting = iter(submissions)
+        with ThreadPoolExecutor(jobs, thread_name_prefix="grading") as threads:
+            try:
+                while True:
+                    while len(running) < 2 * jobs and (submission := next(waiting, None)) is not None:
+                        running.add(threads.submit(grader.grade, submission, limits))
+                    if not running:
+                        return
+                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        yield future.result()
+            finally:
+                for future in running:
+                    future.cancel()
+                grader.stop()
+    finally:
+        grader.close()
+
+
+def limits_of(timeout: float, memory: int, unsafe: bool) -> Limits:
+    """Return the limits of a submission, in the best sandbox of this machine. Raises as `grade_all` does."""
+    if timeout <= 0 or memory <= 0:
+        raise ValueError(f"timeout={timeout} and memory={memory} must be above zero")
+    return Limits("none" if unsafe else choose(), timeout, memory)
+
+
+class Grader:
+    """Grades submissions, in several threads where the caller has several, with cases and warm parents of its own."""
+
+    def __init__(self, parent: WarmParent | None = None) -> None:
+        self._parents = Parents(parent)
+        self._pose = cache(pose)
+        self._alone = threading.Lock()  # cases and judges share torch's random numbers
+        # As in the children: with more threads sums are rounded otherwise, and right answers differ from the judge's.
+        torch.set_num_threads(1)
+        warm_up()  # judges would do it, later, while somebody waits; now a parent is still starting
+
+    def stop(self) -> None:
+        """End what still runs, where the caller wants no more results."""
+        self._parents.stop()
+
+    def close(self) -> None:
+        """Let go of the warm parents."""
+        self._parents.close()
+
+    def posed(self, lesson: str) -> tuple[Posed, ...]:
+        """Return the exercises of a lesson with the cases of this grader: none where it is no lesson."""
+        with self._alone:
+            return self._pose(lesson)
+
+    def grade(self, submission: Submission, limits: Limits) -> Result:
+        """Run a submission and judge what was observed. Raises nothing, whatever the submission does."""
+        posed = self.posed(submission.assignment)
+        attempt = run(submission, posed, limits, self._parents)
+        with self._alone:
+            return judged(submission, posed, attempt)

@@ -1,0 +1,84 @@
+"""Running a submission: its cells, and its answers in the cases, in a child of a warm parent, or in two."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from course_utils.grading import wire
+from course_utils.grading.controller.conversation import Answered, Seconds, converse
+from course_utils.grading.controller.ending import Child, ending
+from course_utils.grading.controller.parent import GRACE_SECONDS, ParentFailed, Parents
+from course_utils.grading.controller.posing import Posed
+from course_utils.grading.submission import Status, Submission
+
+CELL_SECONDS = 10.0
+CASE_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What came of running a submission: how it ended, what was seen of its exercises, and the wall seconds it took.
+
+    `reason` says why it ended so, in a sentence; it is empty where the status is "graded".
+    """
+
+    status: Status
+    reason: str = ""
+    answers: Mapping[str, Answered] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+def run(submission: Submission, posed: Sequence[Posed], limits: wire.Limits, parents: Parents) -> Attempt:
+    """Run a submission, whatever it does. Raises nothing.
+
+    A child that dies is followed by one more, which leaves the deadly exercise to the end.
+    """
+    if submission.unreadable or not posed:
+        reason = submission.unreadable or f"{submission.assignment!r} is no assignment of this course."
+        return Attempt("unreadable", reason)
+    began = time.monotonic()
+    known: dict[str, Answered] = {}
+    left = list(posed)
+    for _ in range(2):
+        try:
+            child = _in_a_child(submission, left, limits, parents)
+        except ParentFailed as error:
+            reason = f"The grader's own process failed: {error}."
+            return Attempt("crashed", reason, seconds=time.monotonic() - began)
+        answers = known | dict(child.said.answers)
+        if not child.died:
+            break
+        known = {name: answer for name, answer in answers.items() if answer.complete}
+        left = [item for item in posed if item.exercise.id not in known]
+        left.sort(key=lambda item: item.exercise.id in child.said.answers)
+    status, reason = ending(child, submission, limits)
+    return Attempt(status, reason, answers, time.monotonic() - began)
+
+
+def _in_a_child(submission: Submission, posed: Sequence[Posed], limits: wire.Limits, parents: Parents) -> Child:
+    """Run a submission in a new child. Raises ParentFailed where two warm parents failed, or none can be started."""
+    tries = 2  # a parent may have been ended from outside, which is not the learner's fault
+    while True:
+        tries -= 1
+        try:
+            with parents.one() as parent, parent.begin(submission.assignment, limits) as line:
+                seconds = Seconds(
+                    cell=min(CELL_SECONDS, limits.seconds / 3),
+                    case=min(CASE_SECONDS, limits.seconds / 3),
+                    end=time.monotonic() + limits.seconds + GRACE_SECONDS,
+                )
+                said = converse(line, tuple(cell.source for cell in submission.cells), posed, seconds)
+                if said.whole:
+                    parent.stop()
+                    return Child(said, wire.Ended("stopped"), died=False)
+                parent.stop(hung_up=not said.trouble)
+                ended = parent.ended()
+        except ParentFailed:
+            if not tries:
+                raise
+        else:
+            if ended.how == "refused":
+                raise ParentFailed(ended.detail)
+            return Child(said, ended, died=bool(said.trouble) or ended.how in ("died", "stopped"))

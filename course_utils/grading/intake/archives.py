@@ -1,0 +1,125 @@
+"""Reading notebooks out of zip files that may be bombs. Nothing is extracted to disk."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from course_utils.grading.intake.reading import MAX_BYTES
+
+MAX_DIRECTORY = 4_000_000  # bytes of the archive's list of members
+MAX_MEMBERS = 10_000
+MAX_TOTAL = 2_000_000_000  # bytes of all its notebooks, unpacked
+MAX_RATIO = 200  # how often larger a notebook of more than a megabyte may become
+
+_ENCRYPTED = 0x1
+_DAMAGED = (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error)
+
+
+class ArchiveError(Exception):
+    """A zip file cannot be read at all. The message is a sentence about the file."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file in an archive: its folders and name, and its bytes, or a sentence that says why there are none."""
+
+    parts: tuple[str, ...]
+    data: bytes = b""
+    trouble: str = ""
+
+
+def members(archive: Path) -> Iterator[Member]:
+    """Yield the files of a zip whose names `is_wanted`, in the order of the archive, one in memory at a time.
+
+    The names are for reading only, so that none can lead anywhere; parts such as ".." are left out. A zip inside
+    the zip is not opened: it comes as a member with a `trouble`.
+
+    Raises ArchiveError where the file is no zip, is damaged at its end, or has too many members.
+    """
+    try:
+        file = _Bounded(archive)
+    except OSError as error:
+        raise ArchiveError(f"The file cannot be read: {error.strerror}.") from error
+    with file, _directory(file) as opened:
+        infos = [info for info in opened.infolist() if not info.is_dir()]
+        if len(infos) > MAX_MEMBERS:
+            raise ArchiveError(f"The zip has {len(infos):,} files; at most {MAX_MEMBERS:,} are read. Split it.")
+        total = 0
+        for info in infos:
+            parts = tuple(part for part in info.filename.replace("\\", "/").split("/") if part not in _NOWHERE)
+            if not parts or not is_wanted(parts):
+                continue
+            trouble = _trouble(info)
+            if not trouble:
+                total += info.file_size
+                if total > MAX_TOTAL:
+                    trouble = f"The zip unpacks to more than {MAX_TOTAL:,} bytes. Split it."
+            yield Member(parts, trouble=trouble) if trouble else _read(opened, info, parts)
+
+
+def is_wanted(parts: tuple[str, ...]) -> bool:
+    """Tell notebooks and zips from the rest, and from what JupyterLab and macOS leave beside them."""
+    if any(part.startswith(".") or part == "__MACOSX" for part in parts):
+        return False
+    return is_notebook(parts[-1]) or is_zip(parts[-1])
+
+
+def is_notebook(name: str) -> bool:
+    """Tell by the name. Browsers append .json or .txt when they save a notebook."""
+    return name.lower().endswith((".ipynb", ".ipynb.json", ".ipynb.txt"))
+
+
+def is_zip(name: str) -> bool:
+    """Tell by the name."""
+    return name.lower().endswith(".zip")
+
+
+_NOWHERE = ("..", ".", "")
+
+
+class _Bounded(io.FileIO):
+    """A file that refuses large reads. zipfile reads a list of members in one piece, whatever size the zip names."""
+
+    most = MAX_DIRECTORY
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        asked = -1 if size is None else size
+        if asked > self.most:
+            raise ArchiveError(f"The zip has a list of files of {asked:,} bytes; at most {self.most:,} are read.")
+        return super().read(self.most if asked < 0 else asked) or b""
+
+
+def _directory(file: _Bounded) -> zipfile.ZipFile:
+    try:
+        opened = zipfile.ZipFile(file)
+    except _DAMAGED as error:
+        raise ArchiveError(f"The file is no zip, or was cut off: {error}.") from error
+    file.most = MAX_BYTES + 1
+    return opened
+
+
+def _trouble(info: zipfile.ZipInfo) -> str:
+    if is_zip(info.filename):
+        return "This is a zip inside a zip, which is not opened. Unpack the outer one and grade the folder."
+    if info.flag_bits & _ENCRYPTED:
+        return "The file is locked with a password."
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return "The file is packed in an unusual way. Pack it again as a plain zip."
+    if info.file_size > MAX_BYTES:
+        return f"The file is larger than {MAX_BYTES // 1_000_000} MB. Clear the outputs, save and hand it in again."
+    if info.file_size > 1_000_000 and info.file_size > MAX_RATIO * info.compress_size:
+        return f"The file grows more than {MAX_RATIO} times when it is unpacked, as no notebook does."
+    return ""
+
+
+def _read(opened: zipfile.ZipFile, info: zipfile.ZipInfo, parts: tuple[str, ...]) -> Member:
+    try:
+        with opened.open(info) as file:
+            return Member(parts, file.read(MAX_BYTES + 1))
+    except (*_DAMAGED, ArchiveError, MemoryError) as error:
+        return Member(parts, trouble=f"The zip is damaged where this file is: {error}.")

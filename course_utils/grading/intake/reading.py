@@ -1,0 +1,194 @@
+"""Reading a file that may be anything, and the learner's code cells out of its bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from course_utils.grading.submission import Cell
+
+MAX_BYTES = 20_000_000  # of a notebook's file
+MAX_SOURCE = 1_000_000  # characters of code in it
+MAX_CELLS = 5_000
+MAX_REPAIRED = 4_000_000  # bytes; Python's own JSON reader takes some thirty times as much memory
+
+# Possessive, so that no source makes them slow.
+_CHECK = re.compile(r"\bcheck\(\s*+[\"'](\w++)[\"']")
+_CHECK_ONLY = re.compile(r"check\(\s*+[\"']\w++[\"']\s*+,\s*+\w++\s*+,?\s*+\)\s*+;?\s*+(?:#.*)?|#.*|")
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a notebook holds: the learner's code, and the exercises that its cells name, once for each cell.
+
+    `digest` is the SHA-256 of its file, in hex, or that of the sentence that says why there is none. `unreadable` is a
+    sentence where the notebook could not be read; then there are no cells and exercises.
+    """
+
+    digest: str
+    cells: tuple[Cell, ...] = ()
+    exercises: tuple[str, ...] = ()
+    unreadable: str = ""
+
+
+@dataclass(frozen=True)
+class AnyCell:
+    """A cell of any kind, with the name that nbgrader gave it, or that somebody wrote in its place."""
+
+    cell_type: str
+    source: str
+    grade_id: str
+
+
+class Unreadable(Exception):
+    """A notebook cannot be read. The message is a sentence for its learner."""
+
+
+class _Nbgrader(msgspec.Struct, frozen=True):
+    grade_id: str = ""
+    locked: bool = False
+    solution: bool = False
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    nbgrader: _Nbgrader = _Nbgrader()
+
+
+class _Cell(msgspec.Struct, frozen=True):
+    cell_type: str
+    source: str | list[str] = ""
+    metadata: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Notebook(msgspec.Struct, frozen=True):
+    nbformat: int = 0
+    cells: list[_Cell] | None = None
+
+
+def bytes_of(file: Path) -> tuple[bytes, str]:
+    """Return a file's bytes, at most one more than MAX_BYTES, and a sentence that says why there are none, if so.
+
+    Links are not followed, and no pipe or device is waited for.
+    """
+    if file.is_symlink():
+        return b"", "The file is a link to another one, which is not followed."
+    try:
+        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                return b"", "This is no file but a pipe or a device."
+            return stream.read(MAX_BYTES + 1), ""
+    except OSError as error:
+        return b"", f"The file cannot be read: {error.strerror}."
+
+
+def content_of(data: bytes, trouble: str = "") -> Content:
+    """Read a notebook in format 4. Raises nothing: what cannot be read says so in `unreadable`.
+
+    Where there are no bytes of it, `trouble` is a sentence that says why.
+
+    The learner's cells are the code cells that are neither locked by nbgrader nor a check and nothing else. So a
+    check cell may be edited, doubled or missing: the grader does its own checks. A cell in which the learner mixed
+    code and checks is kept whole. Outputs are never looked at.
+    """
+    digest = hashlib.sha256(data or trouble.encode()).hexdigest()
+    if trouble:
+        return Content(digest, unreadable=trouble)
+    try:
+        return _content(_notebook(data), digest)
+    except Unreadable as error:
+        return Content(digest, unreadable=str(error))
+
+
+def cells_of(data: bytes) -> tuple[AnyCell, ...]:
+    """Return all cells of a notebook in format 4, without their outputs. Raises Unreadable, as `content_of` says."""
+    return tuple(
+        AnyCell(
+            cell.cell_type if cell.cell_type in ("code", "markdown") else "raw",
+            _source(cell),
+            _marks(cell.metadata).grade_id,
+        )
+        for cell in _notebook(data).cells or ()
+    )
+
+
+def _content(notebook: _Notebook, digest: str) -> Content:
+    cells: list[Cell] = []
+    named: list[str] = []
+    for number, cell in enumerate(notebook.cells or (), start=1):
+        if cell.cell_type != "code":
+            continue
+        source = _source(cell)
+        marks = _marks(cell.metadata)
+        named += {*_CHECK.findall(source), marks.grade_id.removeprefix("check_")} - {""}
+        locked = marks.locked and not marks.solution
+        if source.strip() and not locked and not _only_checks(source):
+            cells.append(Cell(number, source))
+    total = sum(len(cell.source) for cell in cells)
+    if total > MAX_SOURCE:
+        raise Unreadable(f"Its code has {total:,} characters; at most {MAX_SOURCE:,} are graded.")
+    return Content(digest, tuple(cells), tuple(named))
+
+
+def _notebook(data: bytes) -> _Notebook:
+    if len(data) > MAX_BYTES:
+        raise Unreadable(
+            f"The file is larger than {MAX_BYTES // 1_000_000} MB. Clear the outputs, save and hand it in again."
+        )
+    if not data.strip():
+        raise Unreadable("The file is empty.")
+    try:
+        notebook = _decoded(data.removeprefix(b"\xef\xbb\xbf"))
+    except RecursionError:
+        raise Unreadable("The file is no notebook: its values are nested too deeply.") from None
+    except msgspec.ValidationError as error:
+        raise Unreadable(f"The file is JSON, but no notebook: {error}.") from None
+    except ValueError as error:
+        raise Unreadable(f"The file is no JSON, as a notebook is, or was cut off: {error}.") from None
+    if notebook.nbformat != 4:
+        found = f"notebook format {notebook.nbformat}" if notebook.nbformat else "no notebook format that it names"
+        raise Unreadable(f"The file is in {found}; format 4 is graded. Open it in JupyterLab and save it again.")
+    if notebook.cells is None:
+        raise Unreadable("The file has no list of cells, so it is no notebook.")
+    if len(notebook.cells) > MAX_CELLS:
+        raise Unreadable(f"The file has {len(notebook.cells):,} cells; at most {MAX_CELLS:,} are graded.")
+    return notebook
+
+
+def _decoded(data: bytes) -> _Notebook:
+    """Decode the fields that are used. Raises msgspec.ValidationError, ValueError and RecursionError."""
+    try:
+        return msgspec.json.decode(data, type=_Notebook)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        if len(data) > MAX_REPAIRED:
+            raise
+    # Python writes NaN, and half of a surrogate pair, into the JSON of a notebook. Both are read as something near.
+    loose = json.loads(data.decode("utf-8", "replace"), parse_constant=lambda name: None)
+    strict = json.dumps(loose, ensure_ascii=False).encode("utf-8", "replace")
+    return msgspec.json.decode(strict, type=_Notebook)
+
+
+def _source(cell: _Cell) -> str:
+    return cell.source if isinstance(cell.source, str) else "".join(cell.source)
+
+
+def _marks(metadata: msgspec.Raw) -> _Nbgrader:
+    """Read nbgrader's marks. A cell whose metadata are damaged has none, and is the learner's."""
+    try:
+        return msgspec.json.decode(metadata, type=_Metadata).nbgrader
+    except (ValueError, RecursionError):
+        return _Nbgrader()
+
+
+def _only_checks(source: str) -> bool:
+    return (
+        all(_CHECK_ONLY.fullmatch(line.strip()) for line in source.splitlines()) and _CHECK.search(source) is not None
+    )

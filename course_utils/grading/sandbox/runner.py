@@ -1,0 +1,146 @@
+"""The warm parent: it has PyTorch imported, knows no answers, and forks a sandboxed child for each submission."""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import sysconfig
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from course_utils.grading import wire
+from course_utils.grading.sandbox import confinement, kernel
+from course_utils.grading.sandbox.warm import Warmth
+
+WATCH_SECONDS = 0.01
+
+
+def main(descriptor: int) -> None:
+    """Serve the controller at the other end of a socket until it hangs up."""
+    control = socket.socket(fileno=descriptor)
+    warmth = Warmth()
+    control.send(_packed(wire.Ready(*_folders())))
+    served = False
+    while True:
+        packet, descriptors, _, _ = socket.recv_fds(control, 65536, 1)
+        if not packet:
+            return
+        if packet == wire.STOP:  # for a child that had already ended
+            continue
+        start = msgspec.msgpack.decode(packet, type=wire.Start)
+        if served:
+            warmth.whole()
+        warmth.lesson(start.lesson)
+        served = True
+        control.send(_packed(wire.Started()))
+        watcher = os.fork()
+        if watcher == 0:
+            try:
+                _watch(control, descriptors[0], start.limits, warmth)
+            finally:
+                os._exit(1)
+        os.close(descriptors[0])
+        if os.waitstatus_to_exitcode(os.waitpid(watcher, 0)[1]) != 0:
+            control.send(_packed(wire.Ended("died", "the process that watched over it died")))
+
+
+def _watch(control: socket.socket, descriptor: int, limits: wire.Limits, warmth: Warmth) -> None:
+    """Fork the child, stop it at its limits or when the controller says so, and tell how it ended."""
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+    try:
+        confinement.separate(limits)
+    except OSError as error:
+        control.send(_packed(wire.Ended("refused", str(error))))
+        os._exit(0)
+    processes = os.open("/proc", os.O_PATH)  # the child's root becomes this process's root, too, and has none
+    child = os.fork()
+    if child == 0:
+        _child(control, descriptor, limits, warmth)
+    os.close(descriptor)
+    end = time.monotonic() + limits.seconds
+    before = _private(processes, os.getpid())
+    how, most = "died", 0
+    ended = os.pidfd_open(child)
+    while True:
+        ready, _, _ = select.select([control.fileno(), ended], [], [], WATCH_SECONDS)
+        if ended in ready:
+            break
+        if control.fileno() in ready:
+            control.recv(16)  # wire.STOP; or nothing, and the controller is gone
+            how = "stopped"
+            break
+        most = max(most, _private(processes, child) - before)
+        if most > limits.memory:
+            how = "memory"
+            break
+        if time.monotonic() > end:
+            how = "timeout"
+            break
+    os.kill(child, signal.SIGKILL)
+    _, status, used = os.wait4(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    cpu = used.ru_utime + used.ru_stime
+    detail = ""
+    if how == "died":
+        how, detail = ("refused", "the sandbox could not be entered") if code == 77 else (how, _cause(code))
+    control.send(_packed(wire.Ended(how, detail, cpu, most)))
+    os._exit(0)
+
+
+def _child(control: socket.socket, descriptor: int, limits: wire.Limits, warmth: Warmth) -> None:
+    from course_utils.grading.sandbox import learner
+
+    try:
+        try:
+            control.detach()
+            confinement.enter(limits, (descriptor,))
+        except BaseException:
+            os._exit(77)
+        learner.reseed()
+        learner.serve(socket.socket(fileno=descriptor), warmth.shell, warmth.original)
+    finally:
+        os._exit(0)
+
+
+def _cause(code: int) -> str:
+    if code < 0:
+        return f"it was ended by {signal.Signals(-code).name}"
+    return f"it ended itself with code {code}"
+
+
+def _private(processes: int, process: int) -> int:
+    """Return the bytes that a process has for itself, in memory; 0 where that cannot be read."""
+    try:
+        file = os.open(f"{process}/statm", os.O_RDONLY, dir_fd=processes)
+        try:
+            _, resident, shared, *_ = os.read(file, 200).split()
+        finally:
+            os.close(file)
+    except (OSError, ValueError):
+        return 0
+    return (int(resident) - int(shared)) * resource.getpagesize()
+
+
+def _folders() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the folders that children may read (the libraries and the course), and those inside that they may not."""
+    course = Path(__file__).parents[2]
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    libraries = {Path(sysconfig.get_path(name)) for name in names if sysconfig.get_path(name)}
+    readable = sorted({path for path in (*libraries, course) if path.is_dir()})
+    outer = [path for path in readable if not any(path != other and path.is_relative_to(other) for other in readable)]
+    return tuple(map(str, outer)), (str(course / "checks" / "lessons"), str(course / "grading"))
+
+
+def _packed(message: Any) -> bytes:
+    return bytes(msgspec.msgpack.encode(message))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

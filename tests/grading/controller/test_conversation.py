@@ -1,0 +1,110 @@
+"""The conversation with a child: here a thread that says what a test wants."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from course_utils.checks.data import Raised, TimedOut, encode
+from course_utils.grading import wire
+from course_utils.grading.controller import conversation
+from course_utils.grading.controller.conversation import Said, Seconds, converse
+from course_utils.grading.controller.posing import pose
+
+POSED = pose("00_start_here", lambda below: 7)
+FIRST, SLOPE = (item.exercise.id for item in POSED)
+CASES = len(POSED[1].cases)
+
+Answer = Callable[[wire.Request], msgspec.Struct | None]
+
+
+def honest(request: wire.Request) -> msgspec.Struct:
+    if isinstance(request, wire.Run):
+        return wire.Ran(request.token, stopped=(1,))
+    if isinstance(request, wire.Try):
+        return wire.Tried(request.token, True)
+    return wire.Seen(request.token, encode({"value": 8}), ("careful",) * 2)
+
+
+def said(answer: Answer, seconds: float = 5.0) -> Said:
+    """Return what a child said that answers so, and hangs up where it has no answer."""
+    here, there = socket.socketpair()
+
+    def serve() -> None:
+        with there:
+            try:
+                while (reply := answer(wire.receive(there, wire.Request))) is not None:
+                    wire.send(there, reply)
+            except wire.Closed:
+                pass
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    with here:
+        found = converse(here, ("x = 1",), POSED, Seconds(1.0, 1.0, time.monotonic() + seconds))
+    thread.join()
+    return found
+
+
+def test_all_that_is_asked_is_answered() -> None:
+    found = said(honest)
+    assert found.whole
+    assert not found.trouble
+    assert found.ran is not None
+    assert found.ran.stopped == (1,)
+    assert list(found.answers) == [FIRST, SLOPE]
+    slope = found.answers[SLOPE]
+    assert (slope.complete, slope.attempted, slope.warnings) == (True, True, ("careful",))
+    assert slope.seen == ({"value": 8},) * CASES
+
+
+def test_of_a_child_that_goes_what_it_said_is_kept() -> None:
+    def goes(request: wire.Request) -> msgspec.Struct | None:
+        return None if isinstance(request, wire.Try) and request.exercise == SLOPE else honest(request)
+
+    found = said(goes)
+    assert (found.whole, found.trouble) == (False, "")
+    assert found.answers[FIRST].complete
+    assert found.answers[SLOPE] == conversation.Answered(0.0)
+
+
+def test_what_is_not_attempted_is_not_observed() -> None:
+    asked = []
+
+    def untouched(request: wire.Request) -> msgspec.Struct:
+        asked.append(type(request))
+        return wire.Tried(request.token, False) if isinstance(request, wire.Try) else honest(request)
+
+    found = said(untouched)
+    assert found.whole
+    assert asked == [wire.Run, wire.Try, wire.Try]
+    assert not found.answers[FIRST].attempted
+
+
+def test_after_a_case_that_ran_out_of_time_no_other_is_asked() -> None:
+    def slow(request: wire.Request) -> msgspec.Struct:
+        return wire.Seen(request.token, encode(TimedOut(1.0))) if isinstance(request, wire.Observe) else honest(request)
+
+    found = said(slow)
+    assert found.whole
+    assert found.answers[SLOPE].seen == (TimedOut(1.0),)
+
+
+@pytest.mark.parametrize(
+    ("seen", "trouble"),
+    [(b"\xc1", "what came is no observation"), (encode([1]), "what came is no observation but of type list")],
+)
+def test_what_is_no_observation_is_trouble(seen: bytes, trouble: str) -> None:
+    found = said(lambda it: wire.Seen(it.token, seen) if isinstance(it, wire.Observe) else honest(it))
+    assert found.trouble.startswith(trouble)
+    assert not found.whole
+
+
+def test_observations_are_limited_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversation, "MAX_SEEN", len(encode({"value": 8})))
+    found = said(honest)
+    assert found.answers[FIRST].seen == ({"value": 8},)
+    assert found.answers[SLOPE].seen == (Raised("TooLarge", conversation.TOO_MUCH),) * CASES

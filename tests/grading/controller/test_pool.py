@@ -1,0 +1,162 @@
+"""Grading: right answers get their points, and nothing stops the next submission. For attacks see test_attacks.py."""
+
+import json
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+
+from course_utils.checks.registry import LESSONS, exercises, exercises_of
+from course_utils.grading.controller import machine, parent, pool
+from course_utils.grading.controller.pool import grade_all
+from course_utils.grading.submission import Result, Submission
+from tests.answers import MISCONCEIVED, source_of
+from tests.grading.submissions import RIGHT, needs_a_sandbox, submission
+
+ROOT = Path(__file__).parents[3]
+
+THREADS: list[int] = []  # with which judges computed
+
+pytestmark = needs_a_sandbox
+
+
+def graded(submissions: list[Submission], jobs: int = 2, **limits: float) -> dict[str, Result]:
+    results = list(grade_all(submissions, jobs, **limits))
+    assert len(results) == len(submissions)
+    return {result.student: result for result in results}
+
+
+def test_a_caller_that_wants_no_more_results_need_not_wait() -> None:
+    results = grade_all([submission("a", RIGHT), *(submission(f"{n}", "while True: pass") for n in range(9))])
+    assert next(results).score == 2
+    before = time.monotonic()
+    results.close()
+    assert time.monotonic() - before < 8
+
+
+def test_a_warm_parent_that_is_killed_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    parents = []
+
+    def deadly(used: parent.WarmParent, *arguments: object) -> object:
+        parents.append(used)
+        if len(parents) == 2:
+            used.kill()
+        return begin(used, *arguments)
+
+    begin = parent.WarmParent.begin
+    monkeypatch.setattr(parent.WarmParent, "begin", deadly)
+    assert [result.score for result in grade_all([submission(f"{n}", RIGHT) for n in range(3)])] == [2, 2, 2]
+    assert len(set(parents)) == 2
+
+
+def test_the_masters_and_every_right_and_misconceived_answer_are_judged_as_in_a_notebook(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # With a few seeds a misconception is not told apart from another wrong answer, in notebooks too.
+    monkeypatch.setattr(pool, "pose", partial(pool.pose, seed=lambda below: 7))
+    tried = []
+    for lesson in LESSONS:
+        cells = json.loads((ROOT / "solutions" / f"{lesson}.ipynb").read_text())["cells"]
+        sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        tried.append(submission(f"{lesson} master", *sources, assignment=lesson))
+        # Each file apart: its names are not the exercises'.
+        sources = {exercise.id: source_of(exercise.id) for exercise in exercises_of(lesson)}
+        answers = f"spaces = {{name: {{'__name__': 'answers'}} for name in {list(sources)}}}\n"
+        answers += f"for name, source in {sources!r}.items(): exec(source, spaces[name])"
+        for number in (0, 1):
+            bind = f"globals().update({{name: space['RIGHT'][{number}] for name, space in spaces.items()}})"
+            tried.append(submission(f"{lesson} right {number}", answers, bind, assignment=lesson))
+        bind = "globals().update({name: answer for name, space in spaces.items()\n"
+        bind += "    for answer in space.get('MISCONCEIVED', {}).values()})"
+        tried.append(submission(f"{lesson} wrong", answers, bind, assignment=lesson))
+    results = graded(tried)
+    held = {wrong for result in results.values() for row in result.exercises for wrong in row.misconceptions}
+    assert all(result.status == "graded" for result in results.values())
+    for name, result in results.items():
+        for row in result.exercises:
+            if name.endswith("wrong"):
+                last = [wrong for exercise, wrong in MISCONCEIVED if exercise == row.id][-1:]
+                assert row.misconceptions == tuple(last), (name, row)
+            else:
+                assert row.outcome == "correct", (name, row)
+    assert len(held) > 50
+    points = {lesson: sum(e.points for e in exercises().values() if e.lesson == lesson) for lesson in LESSONS}
+    assert {result.points for result in results.values()} == set(points.values())
+
+
+@pytest.fixture(scope="module")
+def small() -> dict[str, Result]:
+    """Small submissions in one run, by a caller with two threads."""
+    deadly = "import os\nfirst_gradient = 8\ndef slope(x): os._exit(1)"
+    unreadable = Submission("unreadable", LESSONS[0], "a.ipynb", "d", unreadable="It is no notebook.")
+    tried = [
+        submission("untouched", "first_gradient = ...\nslope = ..."),
+        submission("a wrong idea", "first_gradient = 15\nslope = 3"),
+        submission("errors", "1 / 0", RIGHT, "raise SystemExit", "exit()", "%nothing", "def"),
+        submission("deadly", deadly),
+        unreadable,
+        submission("unknown", "x = 1", assignment="99_nothing"),
+    ]
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        return graded(tried, jobs=1)
+    finally:
+        THREADS.append(torch.get_num_threads())
+        torch.set_num_threads(before)
+
+
+def test_an_untouched_notebook_is_not_attempted(small: dict[str, Result]) -> None:
+    result = small["untouched"]
+    assert (result.status, result.score) == ("graded", 0)
+    assert {row.outcome for row in result.exercises} == {"not attempted"}
+
+
+def test_a_wrong_idea_is_named(small: dict[str, Result]) -> None:
+    result = small["a wrong idea"]
+    assert result.exercises[0].misconceptions == ("the value",)
+    assert "asks for a function" in result.exercises[1].messages[0]
+
+
+def test_an_error_in_one_cell_does_not_stop_the_rest(small: dict[str, Result]) -> None:
+    assert (small["errors"].status, small["errors"].score) == ("graded", 2)
+
+
+def test_a_deadly_exercise_costs_only_itself(small: dict[str, Result]) -> None:
+    result = small["deadly"]
+    assert result.status == "crashed"
+    assert [row.outcome for row in result.exercises] == ["correct", "error"]
+    assert "ended itself with code 1" in result.reason
+
+
+def test_what_cannot_be_graded_says_why(small: dict[str, Result]) -> None:
+    assert (small["unreadable"].status, small["unreadable"].reason) == ("unreadable", "It is no notebook.")
+    assert small["unreadable"].points == 2
+    assert "99_nothing" in small["unknown"].reason
+
+
+def test_judges_compute_with_one_thread_as_learners_do(small: dict[str, Result]) -> None:
+    assert THREADS == [1]
+
+
+def test_limits_must_be_limits() -> None:
+    with pytest.raises(ValueError, match="jobs=0"):
+        list(grade_all([], jobs=0))
+
+
+def test_without_a_sandbox_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "available", lambda: "none")
+    with pytest.raises(machine.NoSandbox, match="--unsafe grades without"):
+        list(grade_all([submission("a", "x = 1")]))
+
+
+def test_the_warm_parent_holds_no_exercises() -> None:
+    code = "import sys\nfrom course_utils.grading.sandbox.warm import Warmth\nWarmth().whole()\n"
+    code += "assert 'course_utils.checks.observers.lesson_10_custom_functions.squash' in sys.modules\n"
+    code += "assert not [name for name in sys.modules if name.startswith('course_utils.checks.judges')]\n"
+    code += "from pathlib import Path\nassert len(list(Path('/proc/self/task').iterdir())) == 1"
+    subprocess.run([sys.executable, "-c", code], check=True, env=machine.child_environment())

@@ -1,0 +1,152 @@
+"""Whose a file is, and for which assignment."""
+
+import pytest
+
+from course_utils.checks.registry import LESSONS
+from course_utils.grading.intake.identity import (
+    Place,
+    UnknownLesson,
+    assignment_named,
+    assignment_of,
+    lesson_called,
+    platform_number,
+    shown,
+    student_of,
+)
+
+LESSON = "02_how_backward_works"
+
+
+def place(path: str) -> Place:
+    """What the teacher named ends at the bar."""
+    before, after = path.split("|")
+    parts = (*before.strip("/").split("/"), *after.strip("/").split("/"))
+    return Place(("/", *parts), len(before.strip("/").split("/")) + 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "student"),
+    [
+        ("t/class.zip|Ada Lovelace_12345_assignsubmission_file_/nb.ipynb", "Ada Lovelace_12345"),
+        ("t/class.zip|Ada Lovelace_12345_assignsubmission_file_nb.ipynb", "Ada Lovelace_12345"),
+        ("t/class|Ada_Lovelace_12345_assignsubmission_file_/deep/nb.ipynb", "Ada_Lovelace_12345"),
+        ("t/class|02_how_backward_works/Ada_12345_assignsubmission_file_/nb.ipynb", "Ada_12345"),
+        ("t/class/Ada_12345_assignsubmission_file_|nb.ipynb", "Ada_12345"),
+        ("t/class.zip|Ada_1_assignsubmission_file_/Ada_2_assignsubmission_file_nb.ipynb", "Ada_1"),
+        ("t/class.zip|lovelaceada_123_456_nb.ipynb", "lovelaceada_123"),
+        ("t/class.zip|lovelaceada_LATE_123_456_nb-1.ipynb", "lovelaceada_123"),
+        (f"t|submitted/ada/{LESSON}/{LESSON}.ipynb", "ada"),
+        (f"t/x.zip|submitted/ada_/{LESSON}/{LESSON}.ipynb", "ada_"),
+        (f"t/submitted|ada/{LESSON}/{LESSON}.ipynb", "ada"),
+        (f"t/submitted/ada|{LESSON}/{LESSON}.ipynb", "ada"),
+        (f"t/submitted/ada/{LESSON}|{LESSON}.ipynb", "ada"),
+        ("t/submitted/ada/ps1|nb.ipynb", "ada"),
+        ("t/class|ada/nb.ipynb", "ada"),
+        (f"t/class|{LESSON}/ada/nb.ipynb", "ada"),
+        (f"t/class|{LESSON}/ada.ipynb", "ada"),
+        ("t/class|ada.zip/homework/nb.ipynb", "ada"),
+        ("t/class|ada.ipynb", "ada"),
+        (f"t/class|ada_{LESSON}.ipynb", "ada"),
+        (f"t/class|{LESSON}-ada.ipynb", "ada"),
+        (f"t/ada|{LESSON}.ipynb", "ada"),
+        (f"t/ada/{LESSON}|{LESSON}.ipynb", "ada"),
+        (f"t/ada.zip|{LESSON}.ipynb", "ada"),
+        ("t/class|  ada \t lovelace /nb.ipynb", "ada lovelace"),
+        ("t/class|ada\udcff/nb.ipynb", "ada\\udcff"),
+    ],
+)
+def test_students(path, student):
+    assert student_of(place(path)) == student
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "t|submitted/eve/ps1/ada_12_assignsubmission_file_nb.ipynb",
+        "t/submitted|eve/ps1/lovelaceada_123_456_nb.ipynb",
+        "t/submitted|eve/ps1/submitted/ada/ps1/nb.ipynb",
+        "t/submitted|eve/submitted/ada/nb.ipynb",
+        "t/submitted/eve|ps1/ada_12_assignsubmission_file_/nb.ipynb",
+        "t/submitted/eve/ps1|submitted/ada/ps1/nb.ipynb",
+        "t/class|eve/lovelaceada_123_456_nb.ipynb",
+        "t/class|eve/submitted/ada/ps1/nb.ipynb",
+        "t/class|eve/ada_12_assignsubmission_file_/nb.ipynb",
+        "t/class|eve.zip/ada_12_assignsubmission_file_/nb.ipynb",
+        "t/class|eve.zip/submitted/ada/ps1/nb.ipynb",
+        "t/class|02_how_backward_works/eve/ada/nb.ipynb",
+    ],
+)
+def test_what_a_student_names_makes_nobody_else_of_them(path):
+    assert student_of(place(path)) == "eve"
+
+
+def test_moodles_folder_tells_more_than_what_lies_in_it():
+    inside = ("ada_12_assignsubmission_file_/nb.ipynb", "a_12_34_nb.ipynb", "submitted/ada/x/nb.ipynb")
+    for path in inside:
+        folder = "Eve 02_how_backward_works_13_assignsubmission_file_"
+        assert student_of(place(f"t/moodle.zip|{folder}/{path}")) == "Eve 02_how_backward_works_13"
+
+
+def test_one_name_written_in_two_ways_is_one_student():
+    assert student_of(place("t|Zoe\u0308/nb.ipynb")) == student_of(place("t|Zo\u00eb/nb.ipynb"))
+
+
+@pytest.mark.parametrize(
+    ("path", "named", "assignment"),
+    [
+        ("t|ada/nb.ipynb", ("walk", "walk", "first_gradient"), "01_graph_structure"),
+        ("t|ada/nb.ipynb", ("unknown", "first_gradient"), "00_start_here"),
+        ("t|02_how_backward_works/nb.ipynb", ("first_gradient",), "00_start_here"),
+        ("t|01_graph_structure/nb.ipynb", ("walk", "first_gradient"), "01_graph_structure"),
+        ("t|02_how_backward_works/nb.ipynb", ("walk", "first_gradient"), "00_start_here"),
+        ("t|ada/02_how_backward_works.ipynb", (), LESSON),
+        ("t|ada/my 02_How_Backward_Works (1).ipynb", (), LESSON),
+        ("t|02_how_backward_works/ada/nb.ipynb", (), LESSON),
+        ("t|ada/02-final.ipynb", (), LESSON),
+        ("t.zip|lovelaceada_123_456_02_done.ipynb", (), LESSON),
+        ("t|ada/2024.ipynb", (), None),
+        ("t|ada/99_x.ipynb", (), None),
+        ("t|ada/nb.ipynb", ("unknown",), None),
+    ],
+)
+def test_assignments(path, named, assignment):
+    assert assignment_of(place(path), named) == assignment
+
+
+def test_a_name_for_what_is_no_assignment():
+    assert assignment_named(place("t.zip|lovelaceada_123_456_notes.ipynb")) == "notes"
+    assert assignment_named(place("t.zip|ada/.ipynb")) == "unnamed"
+
+
+def test_shown_names_can_be_kept():
+    assert shown("a\udcff").encode() == b"a\\udcff"
+
+
+@pytest.mark.parametrize(
+    ("student", "path", "number"),
+    [
+        ("Ada Lovelace_12345", "t/class.zip/Ada Lovelace_12345_assignsubmission_file_/nb.ipynb", "12345"),
+        ("Ada_12", "Ada_12_assignsubmission_file_nb.ipynb", "12"),
+        ("lovelaceada_123", "t/c.zip/lovelaceada_LATE_123_456_nb-1.ipynb", "123"),
+        ("ada_12", "t/submitted/ada_12/ps1/nb.ipynb", None),
+        ("eve", "t/class/eve/ada_12_assignsubmission_file_nb.ipynb", None),
+        ("eve_3", "t/eve_3_assignsubmission_file_/ada_12_assignsubmission_file_nb.ipynb", "3"),
+        ("eve", "t/class/eve/lovelaceada_123_456_nb.ipynb", None),
+    ],
+)
+def test_numbers_of_platforms(student, path, number):
+    assert platform_number(student, path) == number
+
+
+def test_the_number_is_found_in_every_name_that_a_platform_made():
+    for path in ("t/c.zip|  Ada  B_12_assignsubmission_file_/nb.ipynb", "t|lovelaceada_123_456_nb.ipynb"):
+        student = student_of(place(path))
+        assert platform_number(student, shown(path.replace("|", "/"))) == student.rpartition("_")[2]
+
+
+def test_lessons_are_called_by_their_beginning():
+    assert lesson_called("02") == lesson_called(LESSON) == LESSON
+    assert [lesson_called(lesson) for lesson in LESSONS] == list(LESSONS)
+    for name in ("", "0", "99", "02_how_backward_works.ipynb"):
+        with pytest.raises(UnknownLesson, match=f"'{name}' names no single lesson of the course: 00_start_here, 01"):
+            lesson_called(name)

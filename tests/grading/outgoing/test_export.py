@@ -1,0 +1,86 @@
+"""Results as JSON and CSV."""
+
+import csv
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from course_utils.grading.outgoing.export import ExportError, replace_file, write_csv, write_json
+from course_utils.grading.submission import ExerciseResult, Result
+
+RIGHT = ExerciseResult("walk", "correct", 2.0, 2.0, (), (), 0.01)
+WRONG = ExerciseResult("step", "incorrect", 0.0, 3.0, ("twice", "no sum"), ("It is wrong.",), 0.02)
+ADA = Result("ada", "01_graph_structure", "ada/nb.ipynb", "graded", 2.0, 5.0, 0.05, (RIGHT, WRONG))
+BOB = Result("=cmd()", "01_graph_structure", "b", "timeout", 0.0, 5.0, 60.0, (), "-1 is \n no ; reason, \x85")
+
+
+def test_json_has_the_schema_of_the_design(tmp_path):
+    write_json(tmp_path / "out.json", [ADA, BOB], {"jobs": 2})
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert found.keys() == {"submissions", "run"}
+    assert found["run"] == {"jobs": 2}
+    ada, bob = found["submissions"]
+    names = {"student", "assignment", "path", "status", "score", "points", "seconds", "exercises", "reason"}
+    assert ada.keys() == bob.keys() == names
+    assert ada["exercises"][1] == {
+        "id": "step",
+        "outcome": "incorrect",
+        "score": 0.0,
+        "points": 3.0,
+        "misconceptions": ["twice", "no sum"],
+        "messages": ["It is wrong."],
+        "seconds": 0.02,
+    }
+    assert bob["student"] == "=cmd()"
+
+
+def test_csv_has_a_row_for_each_submission(tmp_path):
+    write_csv(tmp_path / "out.csv", [ADA, BOB])
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
+        ada, bob = csv.DictReader(file)
+    assert ada == {
+        "student": "ada",
+        "assignment": "01_graph_structure",
+        "path": "ada/nb.ipynb",
+        "status": "graded",
+        "score": "2.0",
+        "points": "5.0",
+        "seconds": "0.05",
+        "walk": "2.0",
+        "step": "0.0",
+        "misconceptions": "step: twice; step: no sum",
+        "reason": "",
+    }
+    assert (bob["student"], bob["walk"], bob["reason"]) == ("'=cmd()", "", f"'{BOB.reason}")
+
+
+def test_an_exercise_may_be_called_as_a_column(tmp_path):
+    odd = ExerciseResult("score", "correct", 1.0, 1.0, (), (), 0.0)
+    write_csv(tmp_path / "out.csv", [Result("a", "b", "c", "graded", 1.0, 9.0, 0.0, (odd,))])
+    assert len((tmp_path / "out.csv").read_text().splitlines()[1].split(",")) == 10
+
+
+@pytest.mark.parametrize("write", [lambda path: write_json(path, [ADA], {}), lambda path: write_csv(path, [ADA])])
+def test_files_are_replaced_in_one_step(tmp_path, write, monkeypatch):
+    path = tmp_path / "out"
+    path.write_text("before")
+    monkeypatch.setattr(os, "fsync", lambda number: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(ExportError, match="out: cannot be written: No space left on device"):
+        write(path)
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+    monkeypatch.undo()
+    write(path)
+    assert path.read_text() != "before"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_is_missing_is_told(tmp_path):
+    with pytest.raises(ExportError, match=r"missing/out\.json: cannot be written: No such file"):
+        write_json(tmp_path / "missing" / "out.json", [], {})
+    with pytest.raises(OSError, match="directory"):
+        replace_file(Path(tmp_path), b"")

@@ -1,0 +1,152 @@
+"""The sandbox: what code inside each mode cannot do, as root and as an ordinary user, and limits that hold."""
+
+import os
+import resource
+import signal
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from course_utils.grading import wire
+from course_utils.grading.sandbox import confinement, kernel, landlock, seccomp
+
+MODES = [mode for mode in wire.MODES if mode != "none"]
+USER = 1000
+
+
+def inside(mode: str, action: Callable[[], object], ordinary: bool = False, **limits: object) -> int:
+    """Run an action in the sandbox. Return 0 where it succeeds, the errno where it raises OSError, or 200 and more."""
+    watcher = os.fork()
+    if watcher == 0:
+        try:
+            if ordinary and os.geteuid() == 0:
+                os.setgroups([])
+                os.setresgid(USER, USER, USER)
+                os.setresuid(USER, USER, USER)
+                kernel.prctl(4, 1)  # as after the start of a program: its files in /proc are its own
+            settings = wire.Limits(mode, 20, 200_000_000, **limits)  # type: ignore[arg-type]
+            confinement.separate(settings)
+            child = os.fork()
+            if child == 0:
+                confinement.enter(settings, ())
+                os._exit(_code(action))
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            os._exit(code if code >= 0 else 200 - code)
+        except BaseException:
+            os._exit(255)
+    code = os.waitstatus_to_exitcode(os.waitpid(watcher, 0)[1])
+    if code == 255:
+        pytest.skip(f"{mode} does not work here")
+    return code
+
+
+def _code(action: Callable[[], object]) -> int:
+    try:
+        action()
+    except OSError as error:
+        return error.errno or 199
+    except BaseException:
+        return 198
+    return 0
+
+
+def _connect() -> None:
+    import socket
+
+    socket.socket()
+
+
+FORBIDDEN = {
+    "read a file": lambda: Path("/etc/passwd").read_text(),
+    "list the root of the machine": lambda: Path("/etc").iterdir().__next__(),
+    "write a file": lambda: Path("/var/tmp/evil").write_text("x"),
+    "fork": os.fork,
+    "run a program": lambda: os.execv("/bin/true", ["true"]),
+    "open a socket": _connect,
+    "be root": lambda: os.setuid(0),
+    "unshare": lambda: kernel.unshare(kernel.CLONE_NEWUSER),
+    "mount": lambda: kernel.mount("x", "/tmp", "tmpfs"),
+    "signal the parent": lambda: os.kill(os.getppid() or -1, 0),
+    "signal everybody": lambda: os.kill(-1, 0),
+    "lift a limit": lambda: resource.setrlimit(resource.RLIMIT_AS, (-1, -1)),
+    "outlive its parent": lambda: kernel.prctl(kernel.PR_SET_PDEATHSIG, 0),
+    "make memory files": lambda: os.memfd_create("x"),
+    "change the priority": lambda: os.nice(-1),
+    "own a pipe's signals": lambda: __import__("fcntl").fcntl(0, 8, 1),
+}
+
+
+# Namespaces without a user namespace are for root alone.
+@pytest.mark.parametrize(
+    ("mode", "ordinary"), [(mode, who) for mode in MODES for who in (False, True) if (mode, who) != (MODES[0], True)]
+)
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_nobody_inside_can(what: str, mode: str, ordinary: bool) -> None:
+    assert inside(mode, FORBIDDEN[what], ordinary) not in (0, 255)
+
+
+@pytest.mark.parametrize("what", ["read a file", "fork", "open a socket", "make memory files"])
+def test_outside_anybody_can(what: str) -> None:
+    def action() -> None:
+        if FORBIDDEN[what]() == 0:
+            os._exit(0)
+
+    assert inside("none", action) == 0
+
+
+def _threads() -> None:
+    import threading
+
+    thread = threading.Thread(target=lambda: None)
+    thread.start()
+    thread.join()
+
+
+ALLOWED = {"start a thread": _threads, "ask for random bytes": lambda: os.urandom(8), "have pipes": os.pipe}
+ALLOWED["raise a signal of its own"] = lambda: signal.raise_signal(signal.SIGCHLD)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("what", ALLOWED)
+def test_everybody_inside_can(what: str, mode: str) -> None:
+    assert inside(mode, ALLOWED[what]) == 0
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "landlock"])
+def test_readable_folders_can_be_read_but_not_written_and_hidden_ones_not_even_read(mode: str, tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "answer").write_text("8")
+    (tmp_path / "open").write_text("x")
+    for path in (tmp_path, *tmp_path.iterdir(), tmp_path / "secret" / "answer"):
+        path.chmod(0o777)
+    seen = {"readable": (str(tmp_path),), "hidden": (str(tmp_path / "secret"),)}
+    assert inside(mode, (tmp_path / "open").read_text, **seen) == 0
+    assert inside(mode, lambda: (tmp_path / "open").write_text("y"), **seen) != 0
+    assert inside(mode, (tmp_path / "secret" / "answer").read_text, **seen) != 0
+    assert inside(mode, lambda: Path("/tmp/mine").write_text("x"), **seen) == 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_memory_and_files_are_limited(mode: str) -> None:
+    assert inside(mode, lambda: bytearray(10**9)) == 198
+    assert inside(mode, lambda: [os.dup(0) for _ in range(1000)]) != 0
+
+
+def test_the_filter_is_for_this_process_and_fits_its_jumps() -> None:
+    for machine in ("x86_64", "aarch64"):
+        code = seccomp.program(machine, 7)
+        instructions = list(struct.iter_unpack("HBBI", code))
+        assert len(instructions) < 4096
+        for place, (_, yes, no, _) in enumerate(instructions):
+            assert place + 1 + max(yes, no) < len(instructions) or not max(yes, no)
+        assert instructions[-1][3] == 0x00050001
+    with pytest.raises(KeyError):
+        seccomp.program("vax", 7)
+
+
+def test_a_foreign_system_call_gets_its_own_reason() -> None:
+    with pytest.raises(OSError, match="landlock_add_rule"):
+        kernel.call("landlock_add_rule", -1, 1, b"", 0)
+    assert landlock.version() >= 0

@@ -1,0 +1,65 @@
+"""What learner code changes in PyTorch, Python and the course is noticed and put back."""
+
+import builtins
+import gc
+import importlib
+
+import pytest
+import torch
+from torch.overrides import TorchFunctionMode
+
+from course_utils.checks import data
+from course_utils.checks.observers.lesson_02_how_backward_works import jacobian
+from course_utils.grading.sandbox.integrity import Original
+
+
+def _replace_code() -> None:
+    data.plain.__code__ = (lambda value, depth=0: 1).__code__
+
+
+def _mode() -> None:
+    class Mode(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            return function(*args, **(kwargs or {}))
+
+    Mode().__enter__()
+
+
+CHANGES = {
+    "torch.autograd.grad": lambda: setattr(torch.autograd, "grad", None),
+    "torch.Tensor.backward": lambda: setattr(torch.Tensor, "backward", print),
+    "torch.Tensor.sum": lambda: setattr(torch.Tensor, "sum", print),  # which torch.Tensor itself does not have
+    "builtins.all": lambda: setattr(builtins, "all", lambda things: True),
+    "course_utils.checks.data.len": lambda: setattr(data, "len", lambda thing: 0),
+    f"{jacobian.__name__}.plain": lambda: setattr(jacobian, "plain", print),
+    "course_utils.checks.data.plain": _replace_code,
+    "course_utils.checks.data.Array.of": lambda: setattr(data.Array, "of", print),
+    "the stack of torch function modes": _mode,
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_is_named_and_put_back(name: str) -> None:
+    original = Original()
+    CHANGES[name]()
+    assert original.restore() == [name]
+    assert original.restore() == []
+    x = torch.tensor(3.0, requires_grad=True)
+    (x * x).sum().backward()
+    assert data.plain(x.grad) == data.Array.of(torch.tensor(6.0))
+    assert not all([0])
+
+
+def test_what_honest_code_does_is_no_change() -> None:
+    original = Original()
+    torch.set_default_dtype(torch.float64)
+    torch.set_default_device("cpu")
+    torch.set_printoptions(precision=3)
+    importlib.import_module("torch.fft")
+    gc.collect()
+    torch.manual_seed(1)
+    assert original.restore() == []
+    torch.set_default_dtype(torch.float32)
+    torch.set_printoptions(profile="default")
+    torch.set_default_device(None)
+    assert torch.get_default_device().type == "cpu"

@@ -1,0 +1,139 @@
+"""The commands that grade: what they print, write, and refuse."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from course_utils import cli
+from course_utils.grading import commands
+from course_utils.grading.gradebook import Gradebook
+from course_utils.grading.submission import Result, Submission
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.course, arguments)
+
+
+def test_help_names_what_can_be_graded():
+    text = " ".join(run("grade", "-h").output.split())
+    assert "Grade submitted notebooks: files, folders, an nbgrader course, or zips from Moodle and Canvas." in text
+    assert "--nbgrader DIRECTORY Grade what was handed in to this nbgrader course" in text
+
+
+def test_a_class_is_graded_reported_and_not_graded_twice(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for student, source in (("ann", ROOT / "solutions"), ("bob", ROOT / "exercises")):
+        folder = tmp_path / "submitted" / student / "00_start_here"
+        folder.mkdir(parents=True)
+        shutil.copy(source / "00_start_here.ipynb", folder)
+    result = run("grade", "submitted", "--json", "r.json", "--csv", "r.csv", "--jobs", "1")
+    if "no sandbox" in result.output.lower():
+        pytest.skip("this machine forbids every kind of sandbox that the grader knows")
+    assert result.exit_code == 0, result.output
+    assert "2 graded, 0 known from before" in result.output
+    rows = json.loads((tmp_path / "r.json").read_text())["submissions"]
+    assert [(row["student"], row["status"], row["score"], row["points"]) for row in rows] == [
+        ("ann", "graded", 2.0, 2.0),
+        ("bob", "graded", 0.0, 2.0),
+    ]
+    assert [one["outcome"] for one in rows[1]["exercises"]] == ["not attempted", "not attempted"]
+    assert (tmp_path / "r.csv").read_text().startswith("student,")
+    assert "0 graded, 2 known from before" in run("grade", "submitted").output
+    assert "3 pages written" in run("report", "grades.sqlite").output
+
+
+def test_what_cannot_be_graded_is_misuse(tmp_path):
+    assert run("grade", str(tmp_path / "missing")).exit_code == 2
+    nothing = run("grade")
+    assert nothing.exit_code == 2
+    assert "Name what to grade: notebooks, folders or zips, or an nbgrader course by --nbgrader." in nothing.output
+    no_course = run("grade", "--nbgrader", str(tmp_path))
+    assert no_course.exit_code == 2
+    assert "`nbgrader generate_assignment` makes it" in " ".join(no_course.output.split())
+    no_book = tmp_path / "book"
+    no_book.write_text("not a database")
+    result = run("report", str(no_book), "--out", str(tmp_path / "out"))
+    assert result.exit_code == 1
+    assert "cannot be used as a gradebook" in result.output
+
+
+@pytest.fixture
+def book(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    with Gradebook(Path("grades.sqlite")) as gradebook:
+        for student, lesson, score in (("ada", "01_graph_structure", 5.0), ("bob", "02_how_backward_works", 6.0)):
+            submission = Submission(student, lesson, f"{student}.ipynb", student)
+            gradebook.add(submission, Result(student, lesson, f"{student}.ipynb", "graded", score, 10.0, 0.1, ()))
+    Path("canvas.csv").write_text(
+        "Student,ID,SIS Login ID,Section,01 (7)\nPoints Possible,,,,10\nA,1,ada,x,\nB,2,bob,x,\n"
+    )
+    Path("moodle.csv").write_text(
+        "Identifier,Full name,Grade,Maximum Grade\nParticipant 1,ada,,10\nParticipant 2,bob,,10\n"
+    )
+    return Path("grades.sqlite")
+
+
+def test_scores_are_filled_into_what_platforms_exported(book):
+    result = run("export", str(book), "--canvas", "canvas.csv")
+    assert result.exit_code == 0, result.output
+    assert Path("canvas-graded.csv").read_text() == Path("canvas.csv").read_text().replace("ada,x,", "ada,x,5")
+    assert result.output.splitlines() == [
+        "B: nothing was handed in.",
+        "01_graph_structure: 1 scores in the column '01 (7)'.",
+        "1 scores written to canvas-graded.csv",
+    ]
+    result = run("export", str(book), "--moodle", "moodle.csv", "--lesson", "02", "--out", "new.csv")
+    assert result.exit_code == 0, result.output
+    assert "Participant 2,bob,6,10" in Path("new.csv").read_text()
+    result = run("export", str(book), "--moodle", "moodle.csv", "--lesson", "01", "--column", "Maximum Grade")
+    assert "ada,,5\n" in Path("moodle-graded.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ((), 2, "name one of --canvas FILE, --moodle FILE and --github"),
+        (("--canvas", "canvas.csv", "--github"), 2, "name one of"),
+        (("--canvas", "missing.csv"), 2, "does not exist"),
+        (("--canvas", "canvas.csv", "--lesson", "77"), 2, "'77' names no single lesson"),
+        (("--canvas", "canvas.csv", "--out", "canvas.csv"), 2, "that is the exported file itself"),
+        (("--canvas", "canvas.csv", "--out", "no/x.csv"), 1, "no/x.csv: cannot be written: No such file"),
+        (("--canvas", "moodle.csv"), 1, "moodle.csv: it is no gradebook of Canvas"),
+        (("--moodle", "moodle.csv"), 1, "moodle.csv: there are results of several lessons. Say which with --lesson"),
+        (("--github",), 1, "GITHUB_STEP_SUMMARY is not set"),
+    ],
+)
+def test_what_cannot_be_exported_is_told(book, monkeypatch, arguments, code, words):
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    before = {path: path.read_bytes() for path in Path().iterdir()}
+    result = run("export", str(book), *arguments)
+    assert result.exit_code == code
+    assert words in " ".join(result.output.split())
+    assert {path: path.read_bytes() for path in Path().iterdir()} == before
+
+
+@pytest.mark.parametrize("platform", ["darwin", "win32"])
+def test_elsewhere_than_on_linux_grading_says_what_to_do(platform, tmp_path, monkeypatch):
+    notebook = tmp_path / "x.ipynb"
+    notebook.write_text("{}")
+    monkeypatch.setattr(sys, "platform", platform)
+    done = CliRunner().invoke(cli.course, ["grade", str(notebook), "--unsafe"])
+    assert done.exit_code == 1
+    assert f"this is {platform}. Use a Linux machine, WSL 2" in done.output
+    assert "--unsafe, which gives up the sandbox, needs Linux too" in " ".join(done.output.split())
+
+
+def test_an_autograder_that_cannot_be_made_is_told(tmp_path, monkeypatch):
+    done = run("gradescope", "0", "--out", str(tmp_path / "a.zip"))
+    assert done.exit_code == 2
+    assert "'0' names no single lesson of the course: 00_start_here, 01_graph" in done.output.replace("\n", " ")
+    monkeypatch.setattr(commands, "ROOT", tmp_path)
+    done = run("gradescope", "00", "--out", str(tmp_path / "a.zip"))
+    assert done.exit_code == 1
+    assert not (tmp_path / "a.zip").exists()

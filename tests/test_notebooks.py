@@ -1,16 +1,19 @@
 """Building notebooks: execution, normal form, release, and what happens to broken ones."""
 
+import base64
+import io
 import json
 import re
 from pathlib import Path
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from matplotlib.figure import Figure
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from course_utils import notebooks
 from course_utils.checks.registry import LESSONS, exercises
-from course_utils.notebooks import NotebookError
+from course_utils.notebooks import NotebookError, plots
 
 ROOT = Path(__file__).parents[1]
 COMMITTED = sorted(path for folder in ("notebooks", "solutions") for path in (ROOT / folder).glob("*.ipynb"))
@@ -154,7 +157,7 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_master_names_file_and_cell_and_changes_nothing(course, name, monkeypatch):
     if name == "never ends":
-        monkeypatch.setattr(notebooks, "CELL_SECONDS", 2)
+        monkeypatch.setattr(notebooks.running, "CELL_SECONDS", 2)
     monkeypatch.chdir(ROOT)
     cells, message = BROKEN[name]
     broken = write(course / "solutions" / "01_b.ipynb", *cells)
@@ -211,9 +214,87 @@ def test_what_cannot_be_written_is_an_error_and_replaces_nothing(course, built):
 
 
 def test_a_missing_kernel_is_named(course, monkeypatch):
-    monkeypatch.setattr(notebooks, "KERNEL", "nothing")
+    monkeypatch.setattr(notebooks.running, "KERNEL", "nothing")
     with pytest.raises(NotebookError, match="there is no Jupyter kernel called nothing"):
         notebooks.build(course)
+
+
+# Plots
+
+
+def plot(numbers, colour="#0072B2", label="loss", height=3.0) -> str:
+    """Return a line plot as PNG in base64."""
+    figure = Figure(figsize=(5, height))
+    axes = figure.add_subplot()
+    axes.plot(numbers, color=colour)
+    axes.set(xlabel=label, ylim=(0, 1))
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    return base64.b64encode(file.getvalue()).decode()
+
+
+NUMBERS = [0.9, 0.5, 0.3, 0.25, 0.2]
+MOVED = [0.9, 0.5, 0.32, 0.25, 0.2]
+
+
+def test_a_plot_of_numbers_rounded_otherwise_is_alike():
+    other = plot([number + 1e-5 for number in NUMBERS])
+    assert other != plot(NUMBERS)
+    assert plots.alike(plot(NUMBERS), other)
+
+
+OTHERS = {
+    "a moved curve": {"numbers": MOVED},
+    "moved by less than a pixel": {"numbers": [number + 1e-3 for number in NUMBERS]},
+    "another colour": {"colour": "#A44200"},
+    "nearly the colour": {"colour": "#1A72B2"},
+    "another word": {"label": "less"},
+    "another size": {"height": 3.1},
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_plot_is_not_alike(name):
+    other = plot(**{"numbers": NUMBERS, **OTHERS[name]})
+    assert not plots.alike(plot(NUMBERS), other)
+    assert not plots.alike(other, plot(NUMBERS))
+
+
+@pytest.mark.parametrize("damaged", ["", "a", "bm90IGEgcGljdHVyZQ=="])
+def test_a_damaged_picture_is_like_none(damaged):
+    assert not plots.alike(damaged, plot(NUMBERS))
+
+
+def test_a_build_keeps_the_bytes_of_a_plot_that_looks_the_same(tmp_path, monkeypatch):
+    """What a build runs is replaced here: the plot that it draws differs from the stored one by rounding, or more."""
+    path = write(tmp_path / "notebooks" / "00_a.ipynb", "draw()")
+
+    def drawn(picture):
+        notebook = notebooks.read(path)
+        notebook.cells[0].outputs = [new_output("display_data", {"image/png": picture, "text/plain": "<Figure>"})]
+        return notebooks.normalise(notebook, path)
+
+    notebooks.write({path: notebooks.to_bytes(drawn(plot(NUMBERS)))})
+    rounded, moved = plot([number + 1e-5 for number in NUMBERS]), plot(MOVED)
+    monkeypatch.setattr(notebooks, "run", lambda path: drawn(rounded))
+    assert notebooks.differing(notebooks.build(tmp_path)) == []
+    monkeypatch.setattr(notebooks, "run", lambda path: drawn(moved))
+    assert notebooks.differing(notebooks.build(tmp_path)) == [path]
+    monkeypatch.setattr(notebooks, "run", lambda path: notebooks.normalise(notebooks.read(path), path))
+    notebooks.write(notebooks.build(tmp_path))
+    assert notebooks.differing(notebooks.build(tmp_path)) == []
+
+
+def test_plots_belong_to_their_cells():
+    old, new = ([new_code_cell(name, id=name) for name in names] for names in (["a", "b"], ["new", "b"]))
+    for cell, numbers in zip(old, (NUMBERS, MOVED), strict=True):
+        cell.outputs = [new_output("display_data", {"image/png": plot(numbers)})]
+    for cell in new:
+        cell.outputs = [new_output("display_data", {"image/png": plot([number + 1e-5 for number in MOVED])})]
+    other = new[0].outputs[0].data["image/png"]
+    plots.keep_stored(new_notebook(cells=new), new_notebook(cells=old))
+    assert new[0].outputs[0].data["image/png"] == other
+    assert new[1].outputs[0].data == old[1].outputs[0].data
 
 
 # What is committed

@@ -19,7 +19,7 @@ _LIBRARIES = tuple(
 # Where else pip and Debian install: for a user, or in the environment below a virtual one.
 _INSTALLED = tuple(f"{os.sep}{folder}{os.sep}" for folder in ("site-packages", "dist-packages"))
 _IMPORT_SYSTEM = "<frozen importlib._bootstrap"  # and what begins so: <frozen importlib._bootstrap_external>
-# Code without a file of its own is typed in, or made by whatever library or learner calls it (dataclasses, sympy, exec).
+# Code without a file is typed in, or made by whatever library or learner calls it (by dataclasses, sympy, exec).
 _TYPED = ("<ipython-input", "<python-input", "<stdin>", "<console>")
 
 

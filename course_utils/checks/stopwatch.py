@@ -13,11 +13,11 @@ from course_utils.checks.frames import importing
 # What all imports of libraries may take under one limit. A slow and busy machine needs 20 s for torch._dynamo.
 IMPORT_SECONDS = 60.0
 
-# A thread that computes for less than this between two looks, or less than this share of the time, waits: for a lock, for
-# input, for a sleep to end. One that a busy machine keeps from running computes longer: Linux lets it for 1 to 4 ms.
+# A thread that computes for less than this between two looks, or for less than this share of the time, waits: for a
+# lock, for input, for the end of a sleep. One that a busy machine keeps from running has 1 to 4 ms at a time (Linux).
 _WAITING_SECONDS, _WAITING_SHARE = 0.001, 0.02
-# What computes is counted a tenth of the wall time at least: short sleeps in a loop would last for minutes. An answer
-# that computes for 0.2 s, as slow right ones do, has 50 s for it.
+# What computes is counted a tenth of the wall time at least: short sleeps in a loop would last for minutes. With 5 s an
+# answer that computes for 0.2 s, as slow right ones do, has 50 s for it.
 _BACKSTOP = 10
 # The most wall time that one look counts. Looks come more often, except where the whole process was stopped.
 _MOST_SECONDS = 1.0

@@ -17,6 +17,7 @@ import sys
 def function():
     return look(sys._getframe())
 body, called, made, learners = look(sys._getframe()), function(), eval("look(sys._getframe())"), ask()
+courses = eval(compile("look(sys._getframe())", ask.course, "eval"))  # as the body of a module of the course
 """
 MODULE = """
 import sys
@@ -31,6 +32,9 @@ def look(frame):
 
 def ask():
     return look(sys._getframe())
+
+
+ask.course = frames.__file__
 
 
 @pytest.mark.parametrize(
@@ -63,7 +67,7 @@ def test_whether_a_library_is_being_imported(tmp_path, monkeypatch):
         monkeypatch.setattr(builtins, name, function, raising=False)
     module = importlib.import_module("watched_module")
     library = sys.modules["watched_library"]
-    assert library.body == library.called == library.made == (True, True)
+    assert library.body == library.called == library.made == library.courses == (True, True)
     assert library.learners == (False, True)
     assert module.body == ask() == library.function() == (False, False)
     for name in ("watched_library", "watched_module"):

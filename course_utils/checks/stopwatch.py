@@ -10,7 +10,7 @@ from types import FrameType
 
 from course_utils.checks.frames import importing
 
-# What all imports of libraries may take under one limit. A slow and busy machine needs 20 s for torch._dynamo.
+# What all imports of libraries may take under one limit. A slow machine needs 10 s for torch._dynamo.
 IMPORT_SECONDS = 60.0
 
 # A thread that computes for less than this between two looks, or for less than this share of the time, waits: for a

@@ -15,7 +15,8 @@ from typing import Any
 from course_utils.checks.frames import importing, inside_import, is_learners, learners
 from course_utils.checks.stopwatch import Stopwatch, cpu_clock
 
-# How often the limited code is looked at, and how often at least before its time is over.
+# How often the limited code is looked at, and how often at least before its time is over. A loop may swallow the first
+# exception that stops it, so each look after that raises it again until it gets through.
 LOOK_SECONDS = 0.05
 LOOKS = 4
 # How long a cut waits for what a library has begun (a state to put back, a table to fill) to end in the learner's code.
@@ -23,6 +24,8 @@ PATIENCE_SECONDS = 1.0
 
 # Files whose code enters and leaves the time limit.
 _LEAVING = (__file__, contextlib.__file__)
+# Learner code may replace what the modules hold.
+_thread_time = time.thread_time
 # The time limits that the main thread is in, the innermost last.
 _running: list[Stopwatch] = []
 
@@ -53,7 +56,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 @contextlib.contextmanager
 def _by_signal(seconds: float) -> Iterator[None]:
     over = raised = False
-    watch = Stopwatch(time.thread_time)
+    watch = Stopwatch(_thread_time)
 
     def on_line(frame: FrameType, event: str, argument: Any) -> Any:
         nonlocal raised

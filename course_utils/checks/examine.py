@@ -31,7 +31,6 @@ def examine(
         return Verdict(exercise.id, "not attempted", exercise.points, (message,))
     pairs: list[tuple[Case, Seen]] = []
     warnings: dict[str, None] = {}
-    warm_up()
     with guarded(seed):  # cases and judges use autograd, too, whatever mode the session is in
         problem = tried(lambda: unusable(exercise.id, exercise.call, answer), seconds)
         if isinstance(problem, str):
@@ -56,7 +55,7 @@ def observe(observer: Observer, answer: object, case: Case, seed: int, seconds: 
 
 @cache
 def warm_up() -> None:
-    """Let PyTorch import what its first `grad` with a seed imports: a time limit would leave that half done."""
+    """Let PyTorch import what its first `grad` with a seed imports. A grader does so once, before it forks."""
     with guarded(SEED):
         x = torch.ones(1, requires_grad=True)
         torch.autograd.grad(x * x, x, torch.ones(1))

@@ -10,11 +10,13 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, TextIO
 
 import torch
 
 from course_utils.checks.data import printable
+from course_utils.checks.frames import importing
 
 # What the learner's code may print while it is checked, and how many different warnings are told.
 MAX_PRINTED = 100_000
@@ -31,7 +33,7 @@ def guarded(seed: int) -> Iterator[list[str]]:
     NumPy, the handler of Ctrl-C, the recursion limit, trace and profile functions, stdout and stderr.
 
     Warnings go to the list that is yielded, and stderr to stdout, because nbgrader gives zero points to a cell that
-    writes to stderr.
+    writes to stderr. What a library warns of while it is imported is nobody's, and told to nobody.
     """
     caught: list[str] = []
     with contextlib.ExitStack() as after:  # it puts back all of it, even where putting back one thing fails
@@ -41,11 +43,13 @@ def guarded(seed: int) -> Iterator[list[str]]:
             torch.inference_mode(False),
             torch.enable_grad(),
             torch.autocast("cpu", enabled=False),
-            warnings.catch_warnings(record=True) as raised,
+            warnings.catch_warnings(),
             contextlib.redirect_stdout(_Printed(sys.stdout)) as printed,
             contextlib.redirect_stderr(printed),
         ):
+            raised: list[warnings.WarningMessage] = []
             after.callback(_tell, raised, caught)
+            warnings.showwarning = partial(_keep, raised)
             warnings.simplefilter("always")
             torch.set_default_dtype(torch.float32)
             if torch.get_default_device().type != "cpu":
@@ -80,10 +84,13 @@ def _put_back_device(device: torch.device) -> None:
         torch.set_default_device(None if device.type == "cpu" else device)
 
 
-def _tell(raised: list[warnings.WarningMessage] | None, caught: list[str]) -> None:
-    texts = dict.fromkeys(
-        printable(f"{warning.category.__name__}: {warning.message}"[:500]) for warning in raised or ()
-    )
+def _keep(raised: list[warnings.WarningMessage], *warning: Any) -> None:
+    if not importing(sys._getframe(1)):
+        raised.append(warnings.WarningMessage(*warning))
+
+
+def _tell(raised: list[warnings.WarningMessage], caught: list[str]) -> None:
+    texts = dict.fromkeys(printable(f"{warning.category.__name__}: {warning.message}"[:500]) for warning in raised)
     caught += list(texts)[:MAX_WARNINGS]
     if len(texts) > MAX_WARNINGS:
         caught.append(f"and {len(texts) - MAX_WARNINGS} more warnings")

@@ -12,13 +12,22 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from course_utils.checks.frames import is_course, is_learners
+from course_utils.checks.frames import importing, inside_import, is_learners, learners
+from course_utils.checks.stopwatch import Stopwatch, cpu_clock
 
-# A loop may swallow the first exception that stops it, so it is raised again and again until it gets through.
-AGAIN_SECONDS = 0.05
+# How often the limited code is looked at, and how often at least before its time is over. A loop may swallow the first
+# exception that stops it, so each look after that raises it again until it gets through.
+LOOK_SECONDS = 0.05
+LOOKS = 4
+# How long a cut waits for what a library has begun (a state to put back, a table to fill) to end in the learner's code.
+PATIENCE_SECONDS = 1.0
 
 # Files whose code enters and leaves the time limit.
 _LEAVING = (__file__, contextlib.__file__)
+# Learner code may replace what the modules hold.
+_thread_time = time.thread_time
+# The time limits that the main thread is in, the innermost last.
+_running: list[Stopwatch] = []
 
 
 class TimeUp(BaseException):
@@ -27,7 +36,11 @@ class TimeUp(BaseException):
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeUp in the body once `seconds` of wall time have passed.
+    """Raise TimeUp in the body once it has used `seconds` of its own time, which `Stopwatch` counts.
+
+    These are seconds of computing or of waiting. Not counted is what a busy machine takes, and what libraries import
+    when something is first used, up to IMPORT_SECONDS. Such an import is not cut. Any other call of a library's may end
+    within PATIENCE_SECONDS more.
 
     With POSIX signals, in the main thread, this also ends a sleep. Elsewhere a watching thread raises TimeUp between
     two steps of Python code. Neither can end a single long call inside C.
@@ -43,50 +56,71 @@ def time_limit(seconds: float) -> Iterator[None]:
 @contextlib.contextmanager
 def _by_signal(seconds: float) -> Iterator[None]:
     over = raised = False
+    watch = Stopwatch(_thread_time)
 
     def on_line(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal raised
         if over or not is_learners(frame.f_code.co_filename):
             return None
-        if event == "line":
+        if event == "line" and _may_cut(frame, watch, seconds):
+            raised = True
             raise TimeUp
         return on_line
 
-    def stop(number: int, frame: FrameType | None) -> None:
+    def look(number: int, frame: FrameType | None) -> None:
         nonlocal raised
-        learners = list(_learners(frame))
-        if over or (raised and not learners):  # what runs now puts things back
+        for one in _running:
+            one.look(frame)
+        if over or watch.used < seconds or _is_left_alone(frame, watch, raised):
             return
-        if frame is not None and frame.f_code.co_filename in _LEAVING:
-            return  # raised here it would skip the `finally` below and leave the timer on; the next one comes soon
-        raised = True
         # A loop around try and except: catches what is raised inside the try. So from now on every line of the
         # learner's raises, those of the handlers too.
         sys.settrace(on_line)
-        for inner in learners:
+        for inner in learners(frame):
             inner.f_trace = on_line
-        raise TimeUp
+        if _may_cut(frame, watch, seconds):
+            raised = True
+            raise TimeUp
 
     tracing = sys.gettrace()
-    before = signal.signal(signal.SIGALRM, stop)
+    before = signal.signal(signal.SIGALRM, look)
     start = time.monotonic()
-    left, interval = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_SECONDS)
+    _running.append(watch)
+    left, interval = signal.setitimer(signal.ITIMER_REAL, *[_pause(seconds)] * 2)
     try:
         yield
     finally:
         over = True
         signal.setitimer(signal.ITIMER_REAL, 0)
+        _running.remove(watch)
         sys.settrace(tracing)
         signal.signal(signal.SIGALRM, before)
         if left:  # the session had a timer of its own
             signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - start), 0.001), interval)
 
 
-def _learners(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield the frames of the code that the course has called, without those of libraries, innermost first."""
-    while frame is not None and not is_course(frame.f_code.co_filename):
-        if is_learners(frame.f_code.co_filename):
-            yield frame
-        frame = frame.f_back
+def _pause(seconds: float) -> float:
+    return min(LOOK_SECONDS, seconds / LOOKS)
+
+
+def _is_left_alone(frame: FrameType | None, watch: Stopwatch, raised: bool) -> bool:
+    """Return whether nothing may be raised in `frame`, however long it takes."""
+    if importing(frame) and watch.may_import:
+        return True
+    if raised and not any(learners(frame)):  # what runs now puts things back
+        return True
+    # Raised here it would skip the `finally` of a time limit and leave its timer on. The next look comes soon.
+    return frame is not None and frame.f_code.co_filename in _LEAVING
+
+
+def _may_cut(frame: FrameType | None, watch: Stopwatch, seconds: float) -> bool:
+    """Return whether a cut in `frame` leaves nothing of a library's half done, or has waited long enough.
+
+    A library that is torn stays so for the rest of the process: a module, for one, that is "partially initialized".
+    """
+    if watch.used > seconds + PATIENCE_SECONDS:
+        return True
+    return frame is not None and is_learners(frame.f_code.co_filename) and not inside_import(frame)
 
 
 @contextlib.contextmanager
@@ -95,18 +129,24 @@ def _by_thread(seconds: float) -> Iterator[None]:
     over = threading.Event()
     lock = threading.Lock()
     raised = False
+    watch = Stopwatch(cpu_clock(target))
 
-    def watch() -> None:
+    def look() -> None:
         nonlocal raised
-        wait = seconds
-        while not over.wait(wait):
-            with lock:
-                if not over.is_set():
-                    raised = True
-                    _raise_in(target)
-            wait = AGAIN_SECONDS
+        frame = sys._current_frames().get(target)
+        watch.look(frame)
+        if over.is_set() or watch.used < seconds or _is_left_alone(frame, watch, raised):
+            return
+        if _may_cut(frame, watch, seconds):
+            raised = True
+            _raise_in(target)
 
-    watcher = threading.Thread(target=watch, daemon=True)
+    def watching() -> None:
+        while not over.wait(_pause(seconds)):
+            with lock:
+                look()
+
+    watcher = threading.Thread(target=watching, daemon=True)
     watcher.start()
     try:
         yield

@@ -2,8 +2,10 @@
 
 import dataclasses
 import io
+import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +14,8 @@ from course_utils.checks.compare import close, right_value
 from course_utils.checks.data import Array, Case, TimedOut, plain
 from course_utils.checks.examine import examine
 from course_utils.checks.exercise import Exercise, Finding, Misconception
+
+ROOT = Path(__file__).parents[1]
 
 
 def observer(answer, case):
@@ -134,6 +138,32 @@ def test_endless_code_is_stopped_and_says_so():
         "It never ends.",
         "Your code was still running after 0.2 seconds and was stopped. (case: size 2)",
     )
+
+
+FIRST = """
+import sys
+import torch
+from course_utils.checks.examine import examine
+from course_utils.checks.registry import exercises, observer_for
+from tests.answers import RIGHT
+exercise = exercises()[sys.argv[1]]
+observer = observer_for(exercise)
+answer = next(answer for answer in RIGHT[exercise.id] if sys.argv[2] in answer.__code__.co_names)
+before = "torch._dynamo" in sys.modules
+first, second = (examine(exercise, observer, answer, seconds=0.2) for _ in range(2))
+print(before, "torch._dynamo" in sys.modules, first.outcome, first == second)
+"""
+
+
+@pytest.mark.parametrize(
+    ("exercise", "name", "loaded"), [("jacobian", "jacrev", "False True"), ("hvp", "jvp", "True True")]
+)
+def test_the_first_verdict_of_a_process_is_like_the_second(exercise, name, loaded):
+    """PyTorch imports for seconds at the first jacrev (torch._dynamo), gradient with a seed (sympy) and so on."""
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST, exercise, name], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split("\n")[0] == f"{loaded} correct True"
 
 
 def test_deep_recursion_is_an_error_with_its_misconception():

@@ -16,9 +16,6 @@ ROOT = Path(__file__).parents[2]
 EXERCISES = exercises()
 SECONDS = 0.5
 
-# The first optimizer of a process imports for seconds. Cut off by a time limit, that import would stay half done.
-torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
-
 
 def verdict_on(name: str, answer: object, seconds: float = SECONDS, seed: int = 7) -> Verdict:
     exercise = EXERCISES[name]

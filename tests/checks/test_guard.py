@@ -88,6 +88,21 @@ def test_warnings_and_stderr_are_caught(capsys):
     assert out.out == "to stderr\n"
 
 
+def test_what_a_library_warns_of_while_it_is_imported_is_not_told(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "warning_library.py").write_text("import warnings\nwarnings.warn('old', DeprecationWarning)\n")
+    (tmp_path / "warning_module.py").write_text("import warnings\nwarnings.warn('mine', UserWarning)\n")
+    for path in (folder, tmp_path):
+        monkeypatch.syspath_prepend(path)
+    with guarded(5) as caught:
+        import warning_library  # noqa: F401
+        import warning_module  # noqa: F401
+    assert caught == ["UserWarning: mine"]
+    for name in ("warning_library", "warning_module"):
+        del sys.modules[name]
+
+
 def test_autocast_does_not_reach_the_body():
     with torch.autocast("cpu", dtype=torch.bfloat16), guarded(5):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32

@@ -15,7 +15,7 @@ from course_utils.checks.data import Array, Case, TimedOut, plain
 from course_utils.checks.examine import examine
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def observer(answer, case):

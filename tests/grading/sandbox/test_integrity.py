@@ -3,6 +3,10 @@
 import builtins
 import gc
 import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,6 +15,8 @@ from torch.overrides import TorchFunctionMode
 from course_utils.checks import data
 from course_utils.checks.observers.lesson_02_how_backward_works import jacobian
 from course_utils.grading.sandbox.integrity import Original
+
+CHECKS = Path(data.__file__).parent
 
 
 def _replace_code() -> None:
@@ -48,6 +54,18 @@ def test_a_change_is_named_and_put_back(name: str) -> None:
     (x * x).sum().backward()
     assert data.plain(x.grad) == data.Array.of(torch.tensor(6.0))
     assert not all([0])
+
+
+def test_what_pytorch_replaces_when_it_is_first_used_is_no_change() -> None:
+    code = "import sys\nfrom course_utils.grading.sandbox.integrity import Original\noriginal = Original()\n"
+    code += "assert 'torch._dynamo' not in sys.modules\nimport torch._dynamo\nassert original.restore() == []"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_nothing_that_observes_needs_what_may_change_unnoticed() -> None:
+    for folder in ("observers", "scenes"):
+        for path in (CHECKS / folder).rglob("*.py"):
+            assert not re.search(r"torch\.(manual_seed|Storage)\b", path.read_text(encoding="utf-8")), path
 
 
 def test_what_honest_code_does_is_no_change() -> None:

@@ -1,3 +1,1 @@
 """What runs answers to the exercises of lesson 03."""
-
-from course_utils.checks.observers import warm  # noqa: F401

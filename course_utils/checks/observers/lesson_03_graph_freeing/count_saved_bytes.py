@@ -14,7 +14,7 @@ from course_utils.graph import saved as instrument
 
 
 def observe(answer: Answer, case: Case) -> Observation:
-    torch.manual_seed(case.given["seed"])
+    torch.default_generator.manual_seed(case.given["seed"])
     loss, besides = keeping(case)
     before, given = states(loss), list(map(id, besides))
     reads: list[None] = []

@@ -28,7 +28,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     direction = case.given["direction"].tensor()
     tensors = [x, *blocks.parameters()]
     with PeakMemory() as memory:
-        torch.manual_seed(case.given["seed"])
+        torch.default_generator.manual_seed(case.given["seed"])
         y = answer(blocks, x)
         seen: Observation = {"returned": plain(y), "kept": memory.alive(), "attached": False, "gradients": None}
         if type(y) is torch.Tensor and y.requires_grad and y.shape == x.shape and y.dtype == x.dtype:

@@ -13,7 +13,7 @@ from course_utils.checks.scenes.lesson_03_graph_freeing.leaves import numbers
 def trainee(case: Case) -> tuple[nn.Sequential, torch.optim.Optimizer, list[Batch]]:
     """Return a model, its optimizer and batches of uneven sizes."""
     seed, sizes = case.given["seed"], case.given["sizes"]
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     model = nn.Sequential(nn.Linear(4, 9), nn.Tanh(), nn.Linear(9, 3))
     batches = [(numbers(seed + n, size, 4), numbers(seed - n, size, 3)) for n, size in enumerate(sizes, 1)]
     return model, torch.optim.SGD(model.parameters(), lr=0.2), batches

@@ -14,7 +14,7 @@ from course_utils.checks.scenes.numbers import numbers
 def stacked(case: Case) -> tuple[nn.Sequential, torch.Tensor]:
     """Return linear layers with activations between them as PyTorch starts them, and a batch."""
     seed, kind = case.given["seed"], {"relu": nn.ReLU, "tanh": nn.Tanh}[case.given["activation"]]
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     widths = case.given["widths"]
     layers: list[nn.Module] = []
     for before, after in pairwise(widths):

@@ -1,4 +1,4 @@
-"""Judging `jacobian`: A Jacobian from vector-Jacobian products."""
+"""Judging `jacobian`: a Jacobian from vector-Jacobian products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judging `numerical_gradient`: A gradient by central differences."""
+"""Judging `numerical_gradient`: a gradient by central differences."""
 
 from __future__ import annotations
 

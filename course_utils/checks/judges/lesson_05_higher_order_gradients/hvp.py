@@ -1,4 +1,4 @@
-"""Judging `hvp`: A Hessian-vector product without the Hessian."""
+"""Judging `hvp`: a Hessian-vector product without the Hessian."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judging `meta_gradient`: A gradient through inner steps."""
+"""Judging `meta_gradient`: a gradient through inner steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judging `discriminator_step`: A step of the discriminator."""
+"""Judging `discriminator_step`: a step of the discriminator."""
 
 from __future__ import annotations
 

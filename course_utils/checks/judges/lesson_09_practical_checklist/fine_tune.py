@@ -1,4 +1,4 @@
-"""Judging `fine_tune`: A frozen backbone that moves."""
+"""Judging `fine_tune`: a frozen backbone that moves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judging `fit_classes`: A classifier that stays unsure."""
+"""Judging `fit_classes`: a classifier that stays unsure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judging `fit_penalised`: A loss made of numbers."""
+"""Judging `fit_penalised`: a loss made of numbers."""
 
 from __future__ import annotations
 

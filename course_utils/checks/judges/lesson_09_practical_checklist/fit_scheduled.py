@@ -1,4 +1,4 @@
-"""Judging `fit_scheduled`: A schedule out of step."""
+"""Judging `fit_scheduled`: a schedule out of step."""
 
 from __future__ import annotations
 

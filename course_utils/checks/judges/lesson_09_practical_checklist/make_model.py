@@ -1,4 +1,4 @@
-"""Judging `make_model`: A model that hides its parameters."""
+"""Judging `make_model`: a model that hides its parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judging `clamp_inward`: A clamp that lets numbers come back."""
+"""Judging `clamp_inward`: a clamp that lets numbers come back."""
 
 from __future__ import annotations
 

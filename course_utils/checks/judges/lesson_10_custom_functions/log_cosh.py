@@ -1,4 +1,4 @@
-"""Judging `log_cosh`: A second derivative that was lost."""
+"""Judging `log_cosh`: a second derivative that was lost."""
 
 from __future__ import annotations
 

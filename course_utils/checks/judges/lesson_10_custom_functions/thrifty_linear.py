@@ -1,4 +1,4 @@
-"""Judging `thrifty_linear`: A linear layer that does no needless work."""
+"""Judging `thrifty_linear`: a linear layer that does no needless work."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from course_utils.checks.registry import observer_for
 from course_utils.grading import wire
 from course_utils.grading.controller.conversation import Answered, Seconds, converse
 from course_utils.grading.controller.ending import Child, ending
@@ -64,6 +65,9 @@ def _in_a_child(submission: Submission, posed: Sequence[Posed], limits: wire.Lim
         tries -= 1
         try:
             with parents.one() as parent, parent.begin(submission.assignment, limits) as line:
+                for item in posed:  # judges use the same parts of PyTorch: here, too, they are loaded now
+                    observer_for(item.exercise)
+                parent.started()
                 seconds = Seconds(
                     cell=min(CELL_SECONDS, limits.seconds / 3),
                     case=min(CASE_SECONDS, limits.seconds / 3),

@@ -29,6 +29,7 @@ class Warmth:
 
     def __init__(self) -> None:
         os.environ["MPLBACKEND"] = "Agg"
+        gc.disable()  # nothing is to be collected while modules load, and looking takes a fifth of the time
         import torch
 
         from course_utils.checks import examine
@@ -46,6 +47,7 @@ class Warmth:
         """Load what observes the exercises of a lesson. Of a lesson that is none, nothing is loaded."""
         name = f"course_utils.checks.observing.lesson_{lesson[:2]}"
         if name not in sys.modules and importlib.util.find_spec(name) is not None:
+            gc.disable()
             importlib.import_module(name)
             self._settle()
 
@@ -55,6 +57,7 @@ class Warmth:
             return
         from course_utils.grading.sandbox import learner
 
+        gc.disable()
         for name in IMPORTS:
             importlib.import_module(name)
         for package in ("checks.observing", "graph", "pictures"):
@@ -63,6 +66,7 @@ class Warmth:
                 importlib.import_module(f"{home.__name__}.{module.name}")
         learner.warm_up()
         self._whole = True
+        gc.collect()
         self._settle()
 
     def _settle(self) -> None:
@@ -70,8 +74,8 @@ class Warmth:
         from course_utils.grading.sandbox.integrity import Original
 
         self.original = Original()
-        gc.collect()
         gc.freeze()
+        gc.enable()
         threads = len(list(Path("/proc/self/task").iterdir()))
         if threads != 1:
             raise Threads(f"the warm parent has {threads} threads; a fork is safe with 1 only")

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
+from rich.live import Live
 from rich.markup import escape
 from rich.progress import track
+from rich.spinner import Spinner
 from rich.table import Table
 
 from course_utils.grading.errors import GradingError
@@ -84,7 +86,8 @@ def grade(
     began = time.time()
     progress = Console(stderr=True)
     with _told(), ExitStack() as after:
-        with progress.status("loading PyTorch, reading what was handed in"):
+        # Unlike console.status, Live shows itself before it returns.
+        with Live(Spinner("dots", "loading PyTorch, reading what was handed in"), console=progress, transient=True):
             grader = _here(after, jobs) if scheduler is None else _on_a_cluster(scheduler)
             with _without_collecting():
                 from course_utils.grading import gradebook

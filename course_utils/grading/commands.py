@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
+from rich.live import Live
 from rich.markup import escape
 from rich.progress import track
+from rich.spinner import Spinner
 from rich.table import Table
 
 from course_utils.grading.errors import GradingError
@@ -81,26 +84,30 @@ def grade(
     if not paths and course_dir is None:
         raise click.UsageError("Name what to grade: notebooks, folders or zips, or an nbgrader course by --nbgrader.")
     began = time.time()
+    progress = Console(stderr=True)
     with _told(), ExitStack() as after:
-        grader = _here(after, jobs) if scheduler is None else _on_a_cluster(scheduler)
-        from course_utils.grading import gradebook
-        from course_utils.grading.intake import classroom
-        from course_utils.grading.intake.finding import SubmissionError, find
-        from course_utils.grading.outgoing import export, posting
+        # Unlike console.status, Live shows itself before it returns.
+        with Live(Spinner("dots", "loading PyTorch, reading what was handed in"), console=progress, transient=True):
+            grader = _here(after, jobs) if scheduler is None else _on_a_cluster(scheduler)
+            with _without_collecting():
+                from course_utils.grading import gradebook
+                from course_utils.grading.intake import classroom
+                from course_utils.grading.intake.finding import SubmissionError, find
+                from course_utils.grading.outgoing import export, posting
 
-        room, handed = None, []
-        try:
-            if course_dir is not None:
-                room = classroom.open_classroom(course_dir)
-                handed = classroom.handed_in(room, paths)
-            submissions = [one.submission for one in handed] if room else find(paths)
-        except (SubmissionError, classroom.ClassroomError) as error:
-            raise click.UsageError(str(error)) from error
+            room, handed = None, []
+            try:
+                if course_dir is not None:
+                    room = classroom.open_classroom(course_dir)
+                    handed = classroom.handed_in(room, paths)
+                submissions = [one.submission for one in handed] if room else find(paths)
+            except (SubmissionError, classroom.ClassroomError) as error:
+                raise click.UsageError(str(error)) from error
         of = {(one.student, one.assignment): one for one in submissions}
         with gradebook.Gradebook(db) as book:
             waiting = book.to_grade(submissions)
             graded = grader(waiting, timeout, memory * 1_000_000, unsafe) if waiting else ()
-            for result in track(graded, "grading", total=len(waiting), console=Console(stderr=True)):
+            for result in track(graded, "grading", total=len(waiting), console=progress):
                 book.add(of[result.student, result.assignment], result)
             results = [one for one in book.results() if (one.student, one.assignment) in of]
         run = {"seconds": round(time.time() - began, 3), "graded": len(waiting), "known": len(of) - len(waiting)}
@@ -115,6 +122,17 @@ def grade(
         click.echo(f"nbgrader: {posted.written} written, {posted.unchanged} there from before")
         for line in posted.left:
             click.echo(f"not written, as it has no score: {line}")
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Load modules without looking for garbage among what is loaded, which takes a fifth of the time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 _Grade = Callable[[Iterable["Submission"], float, int, bool], Iterable["Result"]]

@@ -34,7 +34,7 @@ class Closed(WireError):
 class Limits(msgspec.Struct, frozen=True):
     """What a submission may use: wall seconds, and bytes of memory beyond those of the process that it is forked from.
 
-    `readable` are folders that stay readable, `hidden` folders inside them that do not.
+    `readable` are folders that stay readable, `hidden` folders inside them that do not; a warm parent adds its own.
     """
 
     mode: Mode
@@ -62,13 +62,6 @@ class Ended(msgspec.Struct, frozen=True, tag=True):
     detail: str = ""
     cpu: float = 0.0
     memory: int = 0
-
-
-class Ready(msgspec.Struct, frozen=True, tag=True):
-    """From a warm parent, once: it takes orders, and these folders hold what its children may read."""
-
-    readable: tuple[str, ...]
-    hidden: tuple[str, ...]
 
 
 class Run(msgspec.Struct, frozen=True, tag="run"):

@@ -1,7 +1,10 @@
 """The commands that grade: what they print, write, and refuse."""
 
+import contextlib
 import json
+import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -46,6 +49,25 @@ def test_a_class_is_graded_reported_and_not_graded_twice(tmp_path, monkeypatch):
     assert (tmp_path / "r.csv").read_text().startswith("student,")
     assert "0 graded, 2 known from before" in run("grade", "submitted").output
     assert "3 pages written" in run("report", "grades.sqlite").output
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is graded")
+def test_a_terminal_shows_progress_before_pytorch_is_there(tmp_path):
+    (tmp_path / "empty").mkdir()
+    ours, theirs = os.openpty()
+    # A torch that says when it is imported, and fails.
+    (tmp_path / "torch.py").write_text("import sys\nprint('IMPORTED', file=sys.stderr, flush=True)\n1 / 0\n")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}", "TERM": "xterm", "COLUMNS": "200"}
+    command = [sys.executable, "-m", "course_utils", "grade", str(tmp_path / "empty")]
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs, cwd=tmp_path, env=environment):
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError), os.fdopen(ours, "rb", buffering=0) as terminal:  # it ends with an error
+            while part := terminal.read(4096):
+                shown += part
+    before, imported, _ = shown.decode().partition("IMPORTED")
+    assert "loading PyTorch, reading what was handed in" in before
+    assert imported
 
 
 def test_what_cannot_be_graded_is_misuse(tmp_path):

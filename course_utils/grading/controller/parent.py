@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from typing import TypeVar
 
 import msgspec
@@ -34,7 +33,7 @@ class ParentFailed(GradingError):
 class WarmParent:
     """A process that has PyTorch imported and forks a child for each submission. One thread uses it at a time.
 
-    It is started at once, and waited for when it is first used.
+    It is started at once, and waited for when a child is.
     """
 
     def __init__(self) -> None:
@@ -52,25 +51,25 @@ class WarmParent:
                 start_new_session=True,  # Ctrl-C is the controller's alone
             )
 
-    @cached_property
-    def ready(self) -> wire.Ready:
-        """What it said when it had started. Raises ParentFailed where it could not start."""
-        return self._said(wire.Ready, START_SECONDS)
-
     def begin(self, lesson: str, limits: wire.Limits) -> socket.socket:
-        """Let it fork a child, and return the line to that, which whoever talks there closes."""
-        start = msgspec.structs.replace(limits, readable=self.ready.readable, hidden=self.ready.hidden)
+        """Tell it to fork a child, and return the line to that, which whoever talks there closes.
+
+        The child is there when `started` returns. Until then the warm parent loads what it lacks.
+        """
         if self._stopping:
             self.ended()
         line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             with theirs:
-                self._tell(msgspec.msgpack.encode(wire.Start(lesson, start)), [theirs.fileno()])
-            self._said(wire.Started, START_SECONDS)
+                self._tell(msgspec.msgpack.encode(wire.Start(lesson, limits)), [theirs.fileno()])
         except BaseException:
             line.close()
             raise
         return line
+
+    def started(self) -> None:
+        """Wait until it forks the child. Raises ParentFailed where it could not start itself."""
+        self._said(wire.Started, START_SECONDS)
 
     def stop(self, hung_up: bool = False) -> None:
         """Stop the child, without waiting for its end. One that hung up has ended: its watcher is about to say why."""

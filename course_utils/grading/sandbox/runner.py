@@ -26,7 +26,7 @@ def main(descriptor: int) -> None:
     """Serve the controller at the other end of a socket until it hangs up."""
     control = socket.socket(fileno=descriptor)
     warmth = Warmth()
-    control.send(_packed(wire.Ready(*_folders())))
+    readable, hidden = _folders()
     served = False
     while True:
         packet, descriptors, _, _ = socket.recv_fds(control, 65536, 1)
@@ -35,6 +35,7 @@ def main(descriptor: int) -> None:
         if packet == wire.STOP:  # for a child that had already ended
             continue
         start = msgspec.msgpack.decode(packet, type=wire.Start)
+        limits = msgspec.structs.replace(start.limits, readable=readable, hidden=hidden)
         if served:
             warmth.whole()
         warmth.lesson(start.lesson)
@@ -43,7 +44,7 @@ def main(descriptor: int) -> None:
         watcher = os.fork()
         if watcher == 0:
             try:
-                _watch(control, descriptors[0], start.limits, warmth)
+                _watch(control, descriptors[0], limits, warmth)
             finally:
                 os._exit(1)
         os.close(descriptors[0])

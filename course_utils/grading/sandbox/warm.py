@@ -30,6 +30,7 @@ class Warmth:
 
     def __init__(self) -> None:
         os.environ["MPLBACKEND"] = "Agg"
+        gc.disable()  # nothing is to be collected while modules load, and looking takes a fifth of the time
         import torch
 
         from course_utils.checks import examine
@@ -45,8 +46,10 @@ class Warmth:
 
     def lesson(self, lesson: str) -> None:
         """Load what observes the exercises of a lesson. Of a lesson that is none, nothing is loaded."""
+        gc.disable()
         if lookup.load(lesson):
             self._settle()
+        gc.enable()
 
     def whole(self) -> None:
         """Load all that notebooks and observers may need, and do once what imports more when it is first done."""
@@ -54,6 +57,7 @@ class Warmth:
             return
         from course_utils.grading.sandbox import learner
 
+        gc.disable()
         for name in IMPORTS:
             import_module(name)
         for package in ("checks.observers", "graph", "pictures"):
@@ -62,6 +66,7 @@ class Warmth:
                 import_module(module.name)
         learner.warm_up()
         self._whole = True
+        gc.collect()
         self._settle()
 
     def _settle(self) -> None:
@@ -69,8 +74,8 @@ class Warmth:
         from course_utils.grading.sandbox.integrity import Original
 
         self.original = Original()
-        gc.collect()
         gc.freeze()
+        gc.enable()
         threads = len(list(Path("/proc/self/task").iterdir()))
         if threads != 1:
             raise Threads(f"the warm parent has {threads} threads; a fork is safe with 1 only")

@@ -115,6 +115,17 @@ def slope(x):
     return x.detach() * 0
 """,
 }
+_WATCHING = """
+import sys
+def watch(frame, event, value):
+    if event == 'return' and type(value) is torch.Tensor and 'found' in frame.f_locals: found.append(value)
+    return watch
+found = []
+sys.set{by}(watch)
+def slope(x):
+    sys.set{by}(None)
+    return found[-1] if found else None
+"""
 # A cell of tests is run after the learner's, and what it displays is the score.
 _DISPLAYED = {
     "a display hook of one's own": """
@@ -227,27 +238,8 @@ def slope(x):
     others = [t for t in gc.get_objects() if type(t) is torch.Tensor and t.shape == x.shape and not t.equal(x)]
     return others[-1] if others else None
 """,
-    "a profiler": """
-import sys
-def profile(frame, event, value):
-    if event == 'return' and type(value) is torch.Tensor and 'found' in frame.f_locals: found.append(value)
-found = []
-sys.setprofile(profile)
-def slope(x):
-    sys.setprofile(None)
-    return found[-1] if found else None
-""",
-    "a tracer": """
-import sys
-def trace(frame, event, value):
-    if event == 'return' and type(value) is torch.Tensor and 'found' in frame.f_locals: found.append(value)
-    return trace
-found = []
-sys.settrace(trace)
-def slope(x):
-    sys.settrace(None)
-    return found[-1] if found else None
-""",
+    "a profiler": _WATCHING.format(by="profile"),
+    "a tracer": _WATCHING.format(by="trace"),
     "an equal of everything": """
 class Yes(float):
     __class__ = torch.Tensor

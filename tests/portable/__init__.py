@@ -1,8 +1,8 @@
 """Whether lessons, masters and verdicts are the same on other processors: `make portable`.
 
-A processor's vector units decide in which order PyTorch adds and which digits are lost. The libraries below PyTorch can
-be told to use less than this machine has, so that one machine stands for several. The last setting stands for those that
-nobody here has: results of the usual operations are wrong in their last place (`rounding/sitecustomize.py`).
+A processor's vector units decide in which order PyTorch adds and which digits are lost. The libraries below PyTorch
+can be told to use less than this machine has, so that one machine stands for several. The last setting stands for
+those that nobody here has: results of the usual operations are wrong in their last place (`rounding/`).
 """
 
 import os

@@ -99,8 +99,9 @@ def difference(stored: list[Any], built: list[Any]) -> str:
     """Say where the text of two lists of outputs parts, or that a plot is another."""
     for old, new in itertools.zip_longest(lines_of(stored), lines_of(built), fillvalue=""):
         if old != new:
-            start = max(len(os.path.commonprefix([old, new])) - 30, 0)
-            return f"stored {old[start : start + 70]!r}, here {new[start : start + 70]!r}"
+            parts = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+            shown = slice(max(parts - 30, 0), parts + 40)
+            return f"stored {old[shown]!r}, here {new[shown]!r}"
     return "another plot"
 
 
@@ -111,7 +112,7 @@ def lines_of(outputs: list[Any]) -> Iterator[str]:
         texts = [
             output.get("text", ""),
             output.get("evalue", ""),
-            *(data[kind] for kind in data if "image/png" != kind),
+            *(data[kind] for kind in data if kind != "image/png"),
         ]
         for text in texts:
             yield from unquote(str(text)).splitlines()

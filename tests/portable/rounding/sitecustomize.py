@@ -1,8 +1,8 @@
 """Makes PyTorch round otherwise, in every Python that finds this on its path.
 
 Products, sums and the usual functions give results with an error of one unit in the last place, up for one element and
-down for the next, as another processor might. The kernels themselves are replaced, below autograd and below dispatch
-modes, so that nothing that the course observes can tell. A number with few digits (5, 0.25) is taken for exact, as it is on
+down for the next, as another processor might. The kernels themselves are replaced, below autograd and dispatch modes,
+so that nothing that the course observes can tell. A number with few digits (5, 0.25) is taken for exact, as it is on
 every processor, and stays.
 """
 
@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.ops import aten
+
+aten = torch.ops.aten
 
 # A number that the shorter type can hold is taken for exact.
 SHORTER = {torch.float32: torch.float16, torch.float64: torch.float32}
@@ -50,9 +51,11 @@ def otherwise(result: torch.Tensor) -> torch.Tensor:
 
 
 def replaced(compute: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Return a kernel that computes the same, rounded otherwise."""
+
     def kernel(*arguments: Any, **options: Any) -> torch.Tensor:
         dtype = options.get("dtype") or arguments[0].dtype
-        if not (dtype.is_floating_point or dtype.is_complex):
+        if not dtype.is_floating_point:
             dtype = torch.int64 if compute is aten.sum.IntList_out else torch.get_default_dtype()
         return otherwise(compute(*arguments, **options, out=torch.empty(0, dtype=dtype)))
 

@@ -2,15 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup lab test build check bench clean
+.PHONY: help setup lab test portable build check bench clean
 
 help:
-	@echo "make lab    open the course in JupyterLab"
-	@echo "make test   run the whole suite"
-	@echo "make build  execute lessons and masters, release the exercises"
-	@echo "make check  the same, but only report what would change"
-	@echo "make bench  print the benchmark table"
-	@echo "make setup  create .venv; the others do this when it is needed"
+	@echo "make lab       open the course in JupyterLab"
+	@echo "make test      run the whole suite"
+	@echo "make portable  run lessons, masters and answers as on other processors"
+	@echo "make build     execute lessons and masters, release the exercises"
+	@echo "make check     the same, but only report what would change"
+	@echo "make bench     print the benchmark table"
+	@echo "make setup     create .venv; the others do this when it is needed"
 
 setup: .venv/test-ready
 
@@ -36,6 +37,9 @@ test: .venv/test-ready
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2
+
+portable: .venv/test-ready
+	$(BIN)/python -m tests.portable
 
 build: .venv/ready
 	$(BIN)/course build

@@ -2,17 +2,18 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup lab quick test nightly build check bench clean
+.PHONY: help setup lab quick test nightly portable build check bench clean
 
 help:
-	@echo "make lab    open the course in JupyterLab"
-	@echo "make quick  ruff, mypy, and the tests of what changed"
-	@echo "make test   all that guards a commit; of what is large, a sample that the commit draws"
-	@echo "make nightly  the whole suite"
-	@echo "make build  execute lessons and masters, release the exercises"
-	@echo "make check  the same, but only report what would change"
-	@echo "make bench  print the benchmark table"
-	@echo "make setup  create .venv; the others do this when it is needed"
+	@echo "make lab       open the course in JupyterLab"
+	@echo "make quick     ruff, mypy, and the tests of what changed"
+	@echo "make test      all that guards a commit; of what is large, a sample that the commit draws"
+	@echo "make nightly   the whole suite, and all answers as on other processors"
+	@echo "make portable  run lessons, masters and answers as on other processors"
+	@echo "make build     execute lessons and masters, release the exercises"
+	@echo "make check     the same, but only report what would change"
+	@echo "make bench     print the benchmark table"
+	@echo "make setup     create .venv; the others do this when it is needed"
 
 setup: .venv/test-ready
 
@@ -47,6 +48,10 @@ test: .venv/test-ready
 
 nightly: .venv/test-ready
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2
+	$(BIN)/python -m tests.portable --all
+
+portable: .venv/test-ready
+	$(BIN)/python -m tests.portable
 
 build: .venv/ready
 	$(BIN)/course build

@@ -6,7 +6,8 @@ from __future__ import annotations
 _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
     "01_graph_structure": {
         "How a leaf stops being one": ("optimizer-non-leaf", "parameter-non-leaf"),
-        "Writing into a leaf": ("leaf-view-in-place", "leaf-detached-in-place"),
+        "Writing into a leaf": ("leaf-view-in-place",),
+        "Leaves": ("flag-of-non-leaf",),
         "Views rewrite the graph too": ("view-of-several-in-place", "view-from-no-grad-in-place", "expanded-in-place"),
         "In-place operations rewrite the graph": ("out-argument",),
         "The parameters of a module are leaves": (
@@ -33,14 +34,13 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         "Is the gradient right? Ask with numbers": ("gradcheck-precision",),
     },
     "03_graph_freeing": {
-        'The error "Trying to backward through the graph a second time"': ("second-time", "same-loss-twice"),
+        'The error "Trying to backward through the graph a second time"': ("second-time", "same-loss-twice", "computed-once", "saved-read-late"),
         'Written in place: version counters, and "modified by an inplace operation"': ("in-place",),
         "Checkpointing: recompute instead of save": (
             "checkpoint-recomputed",
             "checkpoint-reentrant",
             "checkpoint-inputs",
             "checkpoint-grad",
-            "checkpoint-twice",
         ),
         "Hoarding: memory that grows from step to step": ("graph-grows", "deepcopy-non-leaf"),
     },

@@ -1,0 +1,285 @@
+"""A graph that was used up, and is needed once more: the same loss, a carried state, or a shared trunk."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from course_utils.explain import passes
+from course_utils.explain.explanation import Explanation, Place
+from course_utils.explain.families.no_graph import started_from
+from course_utils.explain.naming import assigned, tensors
+from course_utils.explain.nodes import behind, number
+from course_utils.explain.rules import Rule, card
+from course_utils.explain.situation import Call, Situation
+from course_utils.explain.source import Source, called, walk, written
+from course_utils.graph.trace import LiveNode
+
+
+def _second_time(s: Situation, m: re.Match[str]) -> Explanation | None:
+    start = s.started
+    if start is None:
+        return None
+    if not s.in_pass:
+        return _read_late(s)
+    nodes = behind(s.roots)
+    loss = written(started_from(s)) or "the loss"
+    earlier = [it for it in passes.before_the_last() if not it.retained]
+    found = _by_passes(s, start, nodes, loss, earlier) if earlier and nodes else None
+    return found or _by_code(s, start, nodes, loss)
+
+
+def _by_passes(
+    s: Situation, start: Call, nodes: list[LiveNode], loss: str, earlier: list[passes.Pass]
+) -> Explanation | None:
+    """Tell the cases apart by what existed when each pass before began."""
+    recorded = [number(node) for node in nodes if number(node) >= 0]
+    if not recorded or not s.roots or s.roots[0].grad_fn is None:
+        return None
+    root = number(s.roots[0].grad_fn)
+    same = [it for it in earlier if it.root == root]
+    if same:
+        return _same_loss(s, start, loss, _line(s, same[-1]), True)
+    candidates = [it for it in earlier if it.count > min(recorded)]
+    if not candidates:
+        return None
+    last = candidates[-1]
+    certain = len({root >= it.count for it in candidates}) == 1
+    if root < last.count:
+        return _shared(s, start, nodes, loss, _line(s, last), [], certain)
+    old = _frontier(nodes, last.count)
+    held = [name for call in reversed(s.calls) for name, tensor in tensors(call) if _made_by(tensor, old)]
+    again = last.code.co_filename == start.file and last.line == start.line
+    if not again:
+        return _shared(s, start, nodes, loss, _line(s, last), held, certain and bool(held)) if held else None
+    renewed = [name for name in held if any(_in_its_loop(start, it) for it in assigned(start, _base(name)))]
+    if held and not renewed and "." not in held[0]:
+        return _computed_once(s, start, held[0], loss, certain)
+    names = renewed or held or _successors(s, nodes, old, last.count)
+    return _carried(s, start, names, loss, certain and bool(names))
+
+
+def _by_code(s: Situation, start: Call, nodes: list[LiveNode], loss: str) -> Explanation:
+    """Without a memory of passes: what the learner's lines and the live tensors make likely."""
+    before = _backwards(start, loss)
+    if before is not None:
+        return _same_loss(s, start, loss, start.place("first pass here", before), _straight(start, before, loss))
+    mine = set(nodes)
+    for name, tensor in tensors(start):
+        if tensor.grad_fn is None or written(started_from(s)) == name:
+            continue
+        shared = [it for it in behind([tensor]) if it in mine and number(it) >= 0]
+        first = _backwards(start, name)
+        if shared and tensor.grad_fn not in mine and first is not None:
+            held = [own for own, other in tensors(start) if other.grad_fn in shared[:50] and own != name]
+            return _shared(s, start, nodes, loss, start.place("first pass here", first), held, False)
+    carried = _read_before_written(start, nodes)
+    if carried:
+        return _carried(s, start, carried, loss, False)
+    loop = start.source.loop(start.node) if start.source is not None and start.node is not None else None
+    outside = [it for it in assigned(start, loss) if not _in_its_loop(start, it)]
+    if loop is not None and outside and len(outside) == len(assigned(start, loss)):
+        return _same_loss(s, start, loss, start.place("computed here, once", outside[-1]), False)
+    why = (
+        f"A part of the graph of `{loss}` was freed by an earlier backward(). Most often: a state carried over from the "
+        "step before, then two losses with a common part, then the same loss twice."
+    )
+    fix = "h = h.detach()  # a carried state, at the start of each step\n(first + second).backward()  # two losses with a common part\nloss = ...  # the same loss: compute it again"
+    return card("second-time", f"a part of the graph of `{loss}` was used up by an earlier pass", why, fix, s_place(start), False)
+
+
+def s_place(start: Call) -> tuple[Place, ...]:
+    return (start.place("second pass here"),)
+
+
+def _same_loss(s: Situation, start: Call, loss: str, first: Place | None, certain: bool) -> Explanation:
+    why = f"backward() frees the graph of `{loss}` as it goes. A second pass over the same `{loss}` finds nothing left."
+    where = [*([first] if first else []), *s_place(start)]
+    if first is not None and first.line == start.line and first.file == start.file:
+        made = [it for it in assigned(start, loss) if not _in_its_loop(start, it)]
+        where = [*(start.place("computed here, once", it) for it in made[-1:]), *s_place(start)]
+        why = f"`{loss}` is computed once, and backward() frees its graph at the first pass; the next one finds nothing."
+        fix = f"{written(made[-1], 70) or f'{loss} = ...'}  # inside the loop: a new graph for each pass" if made else f"{loss} = ...  # inside the loop"
+    elif first is not None and first.role == "computed here, once":
+        fix = f"{first.text}  # inside the loop: a new graph for each pass"
+    else:
+        fix = f"# one backward() is enough: remove one of them\n# for twice the gradient: (2 * {loss}).backward()"
+    return card("same-loss-twice", f"`{loss}` went through backward() twice", why, fix, where, certain)
+
+
+def _carried(s: Situation, start: Call, names: list[str], loss: str, certain: bool) -> Explanation:
+    bases = list(dict.fromkeys(_base(name) for name in names))[:3]
+    shown = ", ".join(f"`{it}`" for it in bases) or "a tensor of the step before"
+    own = bases[0] if bases else "h"
+    where = [start.place("carried over here", it) for it in _carriers(start, own)[:1]]
+    if own == loss:
+        why = f"`{loss}` holds the graphs of all steps so far, and the earlier ones were freed when they were passed."
+        fix = f"{own} = ...  # the loss of this step alone, for backward()\ntotal += {own}.item()  # the sum, as a number"
+        headline = f"`{loss}` grew out of the `{loss}` of an earlier step, whose graph is used up"
+    else:
+        why = f"{shown} comes from an earlier step with its graph, which that step's backward() freed. This pass ran into it."
+        tuples = any("[" in name for name in names if _base(name) == own)
+        fix = f"{own} = {own}.detach()  # at the start of each step: the values go on, the graph ends"
+        if tuples:
+            fix = f"{own} = tuple(t.detach() for t in {own})  # at the start of each step: values go on, graphs end"
+        headline = f"{shown} still {'holds' if len(bases) < 2 else 'hold'} the graph of an earlier step"
+    return card("carried-state", headline, why, fix, [*where, *s_place(start)], certain)
+
+
+def _shared(
+    s: Situation, start: Call, nodes: list[LiveNode], loss: str, first: Place | None, held: list[str], certain: bool
+) -> Explanation:
+    own = _base(held[0]) if held else ""
+    shown = f"`{own}`" if own else "a part"
+    made = [start.place("computed here, once", it) for it in assigned(start, own)[-1:]] if own else []
+    why = f"Both passes go through {shown if own else 'one part of the graph'}, and the first one freed that part."
+    fix = _joined_fix(first, loss)
+    if own:
+        fix += f"\n{own}.detach()  # or this, for the loss that is not to train what is behind {own}"
+    headline = f"`{loss}` shares {shown} with a loss whose backward() has already run"
+    return card("shared-trunk", headline, why, fix, [*made, *([first] if first else []), *s_place(start)], certain)
+
+
+def _joined_fix(first: Place | None, loss: str) -> str:
+    match = re.match(r"([\w.\[\]]+)\.backward\(", first.text) if first else None
+    other = match[1] if match else "first_loss"
+    return f"({other} + {loss}).backward()  # one pass for both"
+
+
+def _computed_once(s: Situation, start: Call, name: str, loss: str, certain: bool) -> Explanation:
+    made = assigned(start, name)
+    where = [start.place("computed here, once", it) for it in made[-1:]]
+    why = f"`{name}` is computed once, before the loop, and the first pass freed its graph. Later passes need it again."
+    fix = f"{written(made[-1], 70) if made else f'{name} = ...'}  # inside the loop\n{name} = {name}.detach()  # or this, if nothing behind it is to learn"
+    return card("computed-once", f"`{name}` was computed once, and its graph is used up", why, fix, [*where, *s_place(start)], certain)
+
+
+def _read_late(s: Situation) -> Explanation | None:
+    attribute = next((it.attr for it in ast.walk(s.node) if isinstance(it, ast.Attribute)), "") if s.node is not None else ""
+    if not attribute.startswith(("_saved", "saved_tensors", "_raw_saved")):
+        return None
+    why = "backward() frees what its nodes saved as it goes. After it there is nothing to read."
+    fix = "read it before backward(), or pass retain_graph=True to that backward()"
+    return card("saved-read-late", f"`{attribute}` was read after backward() had freed it", why, fix, s.needed())
+
+
+def _line(s: Situation, it: passes.Pass) -> Place | None:
+    """Return the line of an earlier pass, if it was the learner's."""
+    if not passes.is_learners_pass(it):
+        return None
+    source = s.sources.of(it.code.co_filename)
+    return Place("first pass here", it.code.co_filename, it.line, source.text(it.line) if source else "")
+
+
+def _frontier(nodes: list[LiveNode], count: int) -> list[LiveNode]:
+    """Return the nodes that were there when a pass began and that newer ones lead to."""
+    found: dict[LiveNode, None] = {}
+    for node in nodes:
+        if number(node) >= count:
+            for to, _ in node.next_functions:
+                if to is not None and 0 <= number(to) < count:
+                    found[to] = None
+    return list(found)
+
+
+def _made_by(tensor: torch.Tensor, nodes: Iterable[LiveNode]) -> bool:
+    return tensor.grad_fn is not None and any(tensor.grad_fn is node for node in nodes)
+
+
+def _successors(s: Situation, nodes: list[LiveNode], old: list[LiveNode], count: int) -> list[str]:
+    """Return the variables that now hold, newly computed, what the old nodes made: same operation, same shape."""
+    mine = set(nodes)
+    shapes = {(type(node), tuple(node._input_metadata[0].shape)) for node in old if node._input_metadata}
+    found = []
+    for call in reversed(s.calls):
+        for name, tensor in tensors(call):
+            node: Any = tensor.grad_fn
+            if node is None or node not in mine or number(node) < count:
+                continue
+            if (type(node), tuple(tensor.shape)) in shapes and assigned(call, _base(name)):
+                found.append(name)
+    reread = [name for name in found for call in s.calls if _reads_first(call, _base(name))]
+    return reread
+
+
+def _read_before_written(start: Call, nodes: list[LiveNode]) -> list[str]:
+    """Return the tensors of this graph that a loop or function reads before it gives them a new value."""
+    mine = set(nodes)
+    return [
+        name
+        for name, tensor in tensors(start)
+        if tensor.grad_fn in mine and tensor.grad_fn is not None and _reads_first(start, _base(name))
+    ]
+
+
+def _reads_first(call: Call, name: str) -> bool:
+    """Return whether the innermost loop, or the function, uses a name before it assigns it, and does assign it."""
+    if call.scope is None or call.source is None:
+        return False
+    outer: ast.AST = call.scope
+    loops = [loop for it in assigned(call, name) if (loop := call.source.loop(it)) is not None]
+    if loops:
+        outer = loops[0]
+    elif "." not in name:
+        return False
+    writes = [it for it in assigned(call, name) if any(other is outer for other in call.source.around(it))]
+    if not writes:
+        return False
+    first = min(it.lineno for it in writes)
+    for node in walk(outer):
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load) and written(node) == name:
+            if node.lineno <= first or all(it.lineno > node.lineno for it in writes):
+                return True
+    return any(isinstance(it, ast.AugAssign) for it in writes)
+
+
+def _carriers(call: Call, name: str) -> list[ast.stmt]:
+    found = assigned(call, name)
+    inside = [it for it in found if _in_its_loop(call, it)]
+    return inside or ([] if "." not in name else found)
+
+
+def _in_its_loop(call: Call, statement: ast.stmt) -> bool:
+    """Return whether a statement is run again and again together with the failing line."""
+    source = call.source
+    loop = source.loop(call.node) if source is not None and call.node is not None else None
+    if loop is None:
+        return "." in "".join(written(it) for it in getattr(statement, "targets", [])) and not call.is_module
+    return source is not None and any(it is loop for it in source.around(statement))
+
+
+def _base(name: str) -> str:
+    """Return "hidden" for "hidden[0]"; attributes stay: "self.state"."""
+    return name.partition("[")[0]
+
+
+def _backwards(call: Call, name: str) -> ast.AST | None:
+    """Return an earlier call of backward() on a name in the same function."""
+    if call.scope is None or call.node is None:
+        return None
+    for node in walk(call.scope):
+        if called(node) == "backward" and isinstance(node, ast.Call) and node is not call.node:
+            on_it = isinstance(node.func, ast.Attribute) and written(node.func.value) == name
+            if on_it and node.lineno <= call.line and "retain_graph=True" not in ast.unparse(node):
+                return node
+    return None
+
+
+def _straight(call: Call, first: ast.AST, name: str) -> bool:
+    """Return whether both passes stand in one block with nothing between that gives the name another value."""
+    source: Source | None = call.source
+    if source is None or call.statement is None:
+        return False
+    one = source.statement(first)
+    if one is None or source.block(one) != source.block(call.statement):
+        return False
+    return not any(one.lineno <= it.lineno <= call.statement.lineno for it in assigned(call, name))
+
+
+RULES = (
+    Rule(RuntimeError, r"Trying to backward through the graph a second time", _second_time),
+)  # fmt: skip

@@ -1,0 +1,131 @@
+"""Lines of the learner's code that write into a tensor in place, or whose operation saved it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from course_utils.explain.naming import argument, receiver
+from course_utils.explain.situation import MISSING, Call
+from course_utils.explain.source import Source, called, walk, written
+
+_OPERATORS = {
+    ast.Mult: "*", ast.Add: "+", ast.Sub: "-", ast.Div: "/", ast.Pow: "**", ast.MatMult: "@",
+}  # fmt: skip
+# What code may call the operation that autograd names on the left.
+_ALSO = {
+    "@": ("matmul", "mm", "bmm", "linear"), "*": ("mul", "prod"), "**": ("pow", "square"), "/": ("div",),
+    "threshold": ("relu",), "leaky_relu": ("leaky_relu",),
+}  # fmt: skip
+
+
+def writes(call: Call, name: str) -> Iterator[ast.stmt]:
+    """Yield the statements of a function that write into the tensor called `name`, up to the line being run."""
+    for node in _statements(call):
+        if any(_writes(part, name) for part in _own_parts(node)):
+            yield node
+
+
+def steps(call: Call, parameter: torch.Tensor) -> Iterator[ast.stmt]:
+    """Yield the statements of a function that step an optimizer of a parameter."""
+    for node in _statements(call):
+        for part in _own_parts(node):
+            if called(part) == "step" and _optimizes(call, receiver(part), part, parameter):
+                yield node
+
+
+def saves(call: Call, operation: str, names: list[str]) -> Iterator[ast.stmt]:
+    """Yield the statements that run an operation on one of the named tensors, or to make one."""
+    words = {operation, *_ALSO.get(operation, ())}
+    for node in _statements(call):
+        mentioned = {written(it) for it in ast.walk(node) if isinstance(it, ast.Name | ast.Attribute | ast.Subscript)}
+        if not mentioned & set(names):
+            continue
+        for part in _own_parts(node):
+            if called(part) in words or isinstance(part, ast.BinOp) and _OPERATORS.get(type(part.op)) in words:
+                yield node
+                break
+
+
+def surely_ran(call: Call, statement: ast.stmt) -> bool:
+    """Return whether a statement must have run exactly once before the line being run: no branch or loop is between."""
+    source, here = call.source, call.statement
+    if source is None or here is None or statement.lineno >= here.lineno:
+        return False
+    return source.block(statement) in [source.block(here), *(source.block(it) for it in _enclosing(source, here))] and (
+        source.loop(statement) is None
+    )
+
+
+def _enclosing(source: Source, node: ast.AST) -> list[ast.stmt]:
+    return [it for it in source.around(node) if isinstance(it, ast.stmt)]
+
+
+def _statements(call: Call) -> Iterator[ast.stmt]:
+    if call.scope is None or call.source is None:
+        return
+    here = call.statement
+    loop = call.source.loop(here) if here is not None else None
+    scopes: list[tuple[ast.AST, bool]] = [(call.scope, False)]
+    if call.is_module:
+        scopes = [*((cell.tree, True) for cell in call.sources.cells_before(call.source)), *scopes]
+    for scope, earlier in scopes:
+        for node in walk(scope):
+            if not isinstance(node, ast.stmt):
+                continue
+            inside = loop is not None and any(it is loop for it in call.source.around(node))
+            if earlier or node.lineno <= call.line or inside:
+                yield node
+
+
+def _own_parts(statement: ast.stmt) -> Iterator[ast.AST]:
+    """Yield the parts of a statement without those of statements inside it."""
+    yield statement
+    waiting = [it for it in ast.iter_child_nodes(statement) if not isinstance(it, ast.stmt)]
+    for node in waiting:
+        yield node
+        waiting += [it for it in ast.iter_child_nodes(node) if not isinstance(it, ast.stmt)]
+
+
+def _writes(part: ast.AST, name: str) -> bool:
+    if isinstance(part, ast.AugAssign):
+        return _base(part.target) == name
+    if isinstance(part, ast.Assign):
+        return any(isinstance(it, ast.Subscript) and _base(it) == name for it in part.targets)
+    if not isinstance(part, ast.Call):
+        return False
+    if any(it.arg == "out" and written(it.value) == name for it in part.keywords):
+        return True
+    inplace = any(it.arg == "inplace" and written(it.value) == "True" for it in part.keywords)
+    method = called(part)
+    if method.endswith("_") and not method.endswith("__") and method not in ("requires_grad_", "detach_", "retain_grad_"):
+        inplace = True
+    if not inplace:
+        return False
+    owner = receiver(part)
+    return owner is not None and _base(owner) == name or _base(argument(part, 0)) == name
+
+
+def _base(node: ast.expr | None) -> str:
+    """Return the variable behind `x[0]`, `x.data`, `x.view(-1)`: "x", or "self.x"."""
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        elif isinstance(node, ast.Attribute) and node.attr in ("data", "T", "mT", "real"):
+            node = node.value
+        else:
+            return written(node) if isinstance(node, ast.Name | ast.Attribute) else ""
+
+
+def _optimizes(call: Call, owner: ast.expr | None, part: ast.AST, parameter: torch.Tensor) -> bool:
+    value: Any = call.value(owner) if owner is not None else MISSING
+    if not isinstance(value, torch.optim.Optimizer):
+        value = call.value(argument(part, 0))  # scaler.step(optimizer)
+    if not isinstance(value, torch.optim.Optimizer):
+        return False
+    return any(own is parameter for group in value.param_groups for own in group["params"])

@@ -6,6 +6,7 @@ import warnings
 
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.families import RULES
+from course_utils.explain.rerun import Writes
 from course_utils.explain.situation import Situation, situation_of
 
 # How far back an error is followed to the one that it was raised from.
@@ -26,10 +27,12 @@ def explain(error: BaseException | warnings.WarningMessage) -> Explanation | Non
         return None
 
 
-def explained(error: object) -> Explanation | None:
+def explained(error: object, writes: Writes | None = None) -> Explanation | None:
     """Do what `explain` does, but raise where that fails: the extension says so in one line."""
     for _ in range(MAX_CAUSES):
         situation = situation_of(error)
+        if situation is not None:
+            situation.writes = writes
         found = None if situation is None else by_rule(situation)
         cause = getattr(error, "__cause__", None)
         if found is not None or cause is None:

@@ -218,10 +218,10 @@ class Flow:
         inside = self._inside(setting, node, function, depth)
         if inside is not None:
             return inside
-        if name == "grad" and owner is not None and "autograd" in written(owner) or function is torch.autograd.grad:
-            if any(keyword.arg == "create_graph" for keyword in node.keywords):
-                return Found("unknown")
-            return Found("cut", "no-graph-second-order", written(node, 60), _place(setting, node), True)
+        if (name == "grad" and owner is not None and "autograd" in written(owner)) or function is torch.autograd.grad:
+            recorded = any(keyword.arg == "create_graph" for keyword in node.keywords)
+            what = "create_graph" if recorded else written(node, 60)
+            return Found("cut", "no-graph-second-order", what, _place(setting, node), not recorded)
         library = isinstance(setting.value(owner), types.ModuleType) if owner is not None else False
         parts = given if library or owner is None else [owner, *given]
         inner = self._all(setting, parts, depth)
@@ -229,7 +229,11 @@ class Flow:
             return self._cut(setting, node, inner, "no-graph-numpy")
         if name in ("to", "type") and any(written(it).rpartition(".")[2] in _INTEGERS for it in given):
             return self._cut(setting, node, inner, "no-graph-integers")
-        if name in _CUTS and not (name == "float" and owner is not None) and not (name == "int" and not given and owner is None):
+        if (
+            name in _CUTS
+            and not (name == "float" and owner is not None)
+            and not (name == "int" and not given and owner is None)
+        ):
             return self._cut(setting, node, inner, _CUTS[name])
         if name in ("zeros_like", "ones_like", "rand_like", "randn_like", "full_like", "empty_like", "len", "range"):
             return Found("bare")
@@ -280,7 +284,7 @@ class Flow:
 
     def _cut(self, setting: _Setting, node: ast.AST, inner: Found, code: str) -> Found:
         """Say that a graph ends here, if there was one."""
-        if inner.state == "attached" or code == "no-graph-numpy" and inner.code == "no-graph-detach":
+        if inner.state == "attached" or (code == "no-graph-numpy" and inner.code == "no-graph-detach"):
             return Found("cut", code, written(node, 60), _place(setting, node), inner.proved)
         if inner.state == "unknown" and code != _BUILDS_NEW:
             return Found("cut", code, written(node, 60), _place(setting, node), False)
@@ -308,7 +312,7 @@ def _writes(setting: _Setting, name: str) -> Iterator[ast.stmt | ast.expr]:
         if appends and isinstance(node, ast.Call) and written(receiver(node)) == name and _ran(setting, node):
             found.append(node)
     plain = [it for it in found if isinstance(it, ast.Assign) and setting.source.loop(it) is None]
-    if plain and not isinstance(setting.scope, ast.Module | ast.Lambda) or plain:
+    if (plain and not isinstance(setting.scope, ast.Module | ast.Lambda)) or plain:
         last = plain[-1]  # what an assignment outside of loops and branches replaced is gone
         if setting.source._parents.get(last) is setting.scope:
             found = found[found.index(last) :]

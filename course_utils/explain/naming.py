@@ -61,7 +61,7 @@ def _held(name: str, value: Any, deeper: bool) -> Iterator[tuple[str, torch.Tens
     for path, item in inner:
         if isinstance(item, torch.Tensor):
             yield path, item
-        elif deeper and type(item) in (list, tuple, dict) or deeper and isinstance(item, torch.nn.Module):
+        elif (deeper and type(item) in (list, tuple, dict)) or (deeper and isinstance(item, torch.nn.Module)):
             yield from _held(path, item, deeper=False)
 
 

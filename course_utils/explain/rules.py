@@ -30,7 +30,7 @@ class Rule:
         if not issubclass(situation.kind, self.kind):
             return None
         match = re.search(self.pattern, situation.text, re.DOTALL)
-        if match is None or self.within and situation.within(self.within) is None:
+        if match is None or (self.within and situation.within(self.within) is None):
             return None
         return self.explain(situation, match)
 

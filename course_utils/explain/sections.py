@@ -17,6 +17,8 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "parameters-twice",
             "parameter-not-tensor",
             "module-before-init",
+            "module-without-forward",
+            "not-a-module",
             "state-keys",
             "state-shape",
             "state-groups",
@@ -26,7 +28,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         "Deep graphs": ("graph-too-deep",),
     },
     "02_how_backward_works": {
-        "The seed": ("seed-missing", "seed-type"),
+        "The seed": ("seed-missing", "seed-type", "not-one-number"),
         "Claim B3: the shape of the seed": ("seed-shape",),
         '"element 0 of tensors does not require grad"': ("no-graph", "no-graph-inputs", "input-without-grad"),
         '"not used in the graph"': ("not-in-graph",),
@@ -34,7 +36,12 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         "Is the gradient right? Ask with numbers": ("gradcheck-precision",),
     },
     "03_graph_freeing": {
-        'The error "Trying to backward through the graph a second time"': ("second-time", "same-loss-twice", "computed-once", "saved-read-late"),
+        'The error "Trying to backward through the graph a second time"': (
+            "second-time",
+            "same-loss-twice",
+            "computed-once",
+            "saved-read-late",
+        ),
         'Written in place: version counters, and "modified by an inplace operation"': ("in-place",),
         "Checkpointing: recompute instead of save": (
             "checkpoint-recomputed",
@@ -121,7 +128,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         "A real model: where a deep network loses its gradient": ("dead-units",),
     },
     "09_practical_checklist": {
-        "The loss stalls: softmax twice": ("softmax-twice", "sigmoid-twice", "log-missing"),
+        "The loss stalls: softmax twice": ("softmax-twice", "softmax-dim", "sigmoid-twice", "log-missing"),
         '"Using a target size that is different to the input size": a wrong shape that works': (
             "target-broadcast",
             "broadcast-loss",

@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import ast
 import dis
+import inspect
 import os
 import sysconfig
 import traceback
 import types
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from course_utils.explain.explanation import Place
 from course_utils.explain.source import Scope, Source, Sources
+
+if TYPE_CHECKING:
+    from course_utils.explain.rerun import Writes
 
 COURSE = str(Path(__file__).parents[1]) + os.sep
 # The course's own code that stands between a learner and PyTorch, and does nothing with tensors of its own.
@@ -51,6 +55,7 @@ class Call:
     line: int
     instruction: int
     sources: Sources
+    running: bool = False  # the function has not ended, as when it is warned
 
     @property
     def file(self) -> str:
@@ -62,7 +67,12 @@ class Call:
 
     @cached_property
     def names(self) -> Mapping[str, Any]:
-        """The function's own names."""
+        """The function's own names; none of a function that still runs.
+
+        To ask a running function for its names leaves a copy of them in its frame, which would keep them alive.
+        """
+        if self.running and self.frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+            return {}
         return self.frame.f_locals
 
     @cached_property
@@ -169,6 +179,7 @@ class Situation:
     line: int = 0
     error: BaseException | None = None
     sources: Sources = field(default_factory=Sources)
+    writes: Writes | None = None  # what a second run of the cell saw
     in_pass: int = 0  # how many of the calls stood before a backward pass began; 0 without one
 
     @property
@@ -200,14 +211,16 @@ class Situation:
         if self.here is not None:
             return self.here.statement
         source = self.sources.of(self.file) if is_learners(self.file) else None
-        found = [n for n in ast.walk(source.tree) if isinstance(n, ast.stmt) and n.lineno == self.line] if source else []
+        found = (
+            [n for n in ast.walk(source.tree) if isinstance(n, ast.stmt) and n.lineno == self.line] if source else []
+        )
         return found[-1] if found else None
 
     def within(self, file: str, function: str = "") -> FrameType | None:
         """Return PyTorch's innermost frame in a file ("optim/optimizer.py"), and in a function of it."""
         for frame in reversed(self.torch_frames):
             code = frame.f_code
-            if code.co_filename.replace(os.sep, "/").endswith(f"torch/{file}") and function in ("", code.co_name):
+            if f"/torch/{file}" in code.co_filename.replace(os.sep, "/") and function in ("", code.co_name):
                 return frame
         return None
 
@@ -254,25 +267,27 @@ def situation_of(error: Any) -> Situation | None:
 def situation_of_stack(category: type, text: str, file: str, line: int, frame: FrameType | None) -> Situation | None:
     """Return what is there of a warning while it is given, when the whole stack is still at work."""
     entries = [(frame, number, frame.f_lasti) for frame, number in traceback.walk_stack(frame)]
-    found = _of_frames(category, text[:MAX_TEXT], entries[::-1])
+    found = _of_frames(category, text[:MAX_TEXT], entries[::-1], running=True)
     if found is not None:
         found.file, found.line = file, line
     return found
 
 
-def _of_frames(kind: type, text: str, entries: list[tuple[FrameType, int, int]]) -> Situation | None:
+def _of_frames(
+    kind: type, text: str, entries: list[tuple[FrameType, int, int]], running: bool = False
+) -> Situation | None:
     sources = Sources()
     calls, frames = [], []
     outer, in_pass = "", 0
     for frame, line, instruction in entries:
         file = frame.f_code.co_filename
         if is_learners(file):
-            calls.append(Call(frame, line, instruction, sources))
+            calls.append(Call(frame, line, instruction, sources, running))
         if file.startswith(TORCH):
             frames.append(frame)
             if frame.f_code.co_name == "_engine_run_backward" and not in_pass:
                 in_pass = len(calls)
-        elif is_learners(file) or file.startswith(COURSE) and not file.startswith(_BETWEEN):
+        elif is_learners(file) or (file.startswith(COURSE) and not file.startswith(_BETWEEN)):
             outer = file  # whoever called last into libraries
     if outer.startswith(COURSE):
         return None  # the course's own line, of which a learner knows nothing
@@ -290,8 +305,3 @@ def _text(error: object) -> str:
         return str.__str__(str(error))[:MAX_TEXT]
     except Exception:
         return ""
-
-
-def frames_of(situation: Situation) -> Iterator[FrameType]:
-    """Yield PyTorch's frames, the innermost first."""
-    yield from reversed(situation.torch_frames)

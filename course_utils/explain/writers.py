@@ -45,7 +45,7 @@ def saves(call: Call, operation: str, names: list[str]) -> Iterator[ast.stmt]:
         if not mentioned & set(names):
             continue
         for part in _own_parts(node):
-            if called(part) in words or isinstance(part, ast.BinOp) and _OPERATORS.get(type(part.op)) in words:
+            if called(part) in words or (isinstance(part, ast.BinOp) and _OPERATORS.get(type(part.op)) in words):
                 yield node
                 break
 
@@ -101,12 +101,16 @@ def _writes(part: ast.AST, name: str) -> bool:
         return True
     inplace = any(it.arg == "inplace" and written(it.value) == "True" for it in part.keywords)
     method = called(part)
-    if method.endswith("_") and not method.endswith("__") and method not in ("requires_grad_", "detach_", "retain_grad_"):
+    if (
+        method.endswith("_")
+        and not method.endswith("__")
+        and method not in ("requires_grad_", "detach_", "retain_grad_")
+    ):
         inplace = True
     if not inplace:
         return False
     owner = receiver(part)
-    return owner is not None and _base(owner) == name or _base(argument(part, 0)) == name
+    return (owner is not None and _base(owner) == name) or _base(argument(part, 0)) == name
 
 
 def _base(node: ast.expr | None) -> str:

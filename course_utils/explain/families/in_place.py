@@ -8,8 +8,9 @@ import re
 import torch
 
 from course_utils.explain.explanation import Explanation, Place
-from course_utils.explain.naming import argument, module_name, modules, receiver, tensors, variables
+from course_utils.explain.naming import argument, modules, receiver, tensors, variables
 from course_utils.explain.nodes import behind, modified, operation, operation_named, recorded_lines, same_memory
+from course_utils.explain.rerun import Write
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Call, Situation
 from course_utils.explain.source import called, written
@@ -29,6 +30,9 @@ def _saved_was_written(s: Situation, m: re.Match[str]) -> Explanation | None:
     node, kept_as, tensor = fitting[0]
     names = _names(s, tensor)
     op = operation(node)
+    write = s.writes.last_into(tensor) if s.writes is not None else None
+    if write is not None:
+        return _seen(s, write, names, op, _anomaly(s, node), needed)
     parameter = _parameter(s, tensor)
     if parameter is not None:
         stepped = [(call, it) for call in s.calls for it in steps(call, parameter)]
@@ -38,7 +42,7 @@ def _saved_was_written(s: Situation, m: re.Match[str]) -> Explanation | None:
     wrote = list({id(it): (call, it) for call, it in wrote}.values())
     saved = [(call, it) for call in s.calls for it in saves(call, op, names)]
     saved = [it for it in saved if it[1] not in [other for _, other in wrote]]
-    where = [call.place("saved here", it) for call, it in saved[:1]] if len(saved) == 1 else _anomaly(s, node)
+    where = _anomaly(s, node) or ([saved[0][0].place("saved here", saved[0][1])] if len(saved) == 1 else [])
     layers = _layers(s) if not wrote else []
     where += [call.place("overwritten here", it) for call, it in wrote[:2]][: 2 if not where else 1]
     name = f"`{names[0]}`" if names else f"the result of `{op}`" if kept_as == "result" else "a tensor without a name"
@@ -48,10 +52,42 @@ def _saved_was_written(s: Situation, m: re.Match[str]) -> Explanation | None:
     if layers:
         why += f" {', '.join(f'`{it}`' for it in layers[:3])} writes in place."
         fix = f"nn.ReLU()  # without inplace=True, for {layers[0]}"
-        return card("in-place", f"{name}, which `{op}` had saved, was overwritten in place", why, fix, [*where, *needed], False)
+        return card(
+            "in-place", f"{name}, which `{op}` had saved, was overwritten in place", why, fix, [*where, *needed], False
+        )
     why += " No line of the functions at work writes into it by name."
-    fix = f"{names[0] if names else 'x'} = {names[0] if names else 'x'}.clone()  # before it is written to\n# %%explain finds the line"
-    return card("in-place", f"{name}, which `{op}` had saved, was overwritten in place", why, fix, [*where, *needed], False)
+    fix = (
+        f"{names[0] if names else 'x'} = {names[0] if names else 'x'}.clone()  # before it is written to\n# "
+        f"%%explain finds the line"
+    )
+    return card(
+        "in-place", f"{name}, which `{op}` had saved, was overwritten in place", why, fix, [*where, *needed], False
+    )
+
+
+def _seen(
+    s: Situation, write: Write, names: list[str], op: str, saved: list[Place], needed: tuple[Place, ...]
+) -> Explanation:
+    """Say which line was seen to write, when the cell ran again."""
+    name = f"`{names[0]}`" if names else f"a tensor saved by `{op}`"
+    source = s.sources.of(write.file)
+    text = source.text(write.line) if source is not None else ""
+    place = Place("overwritten here", write.file, write.line, text)
+    why = (
+        f"`{op}` saved {name} for its derivative. When the cell ran again, `{write.function}` was seen to "
+        f"write into it here."
+    )
+    statement = (
+        next((it for it in ast.walk(source.tree) if isinstance(it, ast.stmt) and it.lineno == write.line), None)
+        if source
+        else None
+    )
+    fix = _out_of_place(statement) if statement is not None else "write the result into a new tensor"
+    headline = f"{name}, which `{op}` had saved, was overwritten in place"
+    code = "in-place-by-step" if ".step(" in text else "in-place"
+    if code == "in-place-by-step":
+        fix = f"# all backward passes first, then {text}\n# or: compute this loss again after the step"
+    return card(code, headline, why, fix, [*saved, place, *needed], True)
 
 
 def _rewritten(
@@ -110,7 +146,9 @@ def _from_message(s: Situation, needed: tuple[Place, ...]) -> Explanation:
     made = re.search(r"output \d+ of (\w+),", s.text)
     what = f"the result of `{operation_named(made[1])}`" if made else "a tensor"
     why = f"A backward step needs {what} as it was in the forward pass, and something has written into it since."
-    fix = "look for `+=`, `x[...] =`, methods that end in `_`, inplace=True, optimizer.step()\n# %%explain finds the line"
+    fix = (
+        "look for `+=`, `x[...] =`, methods that end in `_`, inplace=True, optimizer.step()\n# %%explain finds the line"
+    )
     return card("in-place", f"{what}, saved for backward, was overwritten in place", why, fix, needed, False)
 
 
@@ -165,7 +203,10 @@ def _leaf(s: Situation, m: re.Match[str]) -> Explanation | None:
     target = _target(s)
     name = f"`{target}`" if target else "a leaf that requires a gradient"
     line = written(s.here.statement, 60) if s.here is not None else ""
-    why = f"{name} is where gradients arrive. Writing into it would make its old value, and the place of the gradient, unclear."
+    why = (
+        f"{name} is where gradients arrive. Writing into it would make its old value, and the place of the "
+        f"gradient, unclear."
+    )
     fix = f"with torch.no_grad():\n    {line or 'w -= lr * w.grad'}"
     if isinstance(s.line_tree, ast.AugAssign) or not _updates(s):
         fix += "  # an update or a first value, not a part of the graph"
@@ -176,7 +217,11 @@ def _leaf(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 def _updates(s: Situation) -> bool:
-    return any(isinstance(it, ast.Attribute) and it.attr == "grad" for it in ast.walk(s.line_tree)) if s.line_tree else False
+    return (
+        any(isinstance(it, ast.Attribute) and it.attr == "grad" for it in ast.walk(s.line_tree))
+        if s.line_tree
+        else False
+    )
 
 
 def _target(s: Situation) -> str:
@@ -212,9 +257,14 @@ def _view(s: Situation, m: re.Match[str]) -> Explanation | None:
         return card("hooked-module-in-place", headline, why, fix, s.needed())
     if "multiple views" in s.text:
         made = operation_named(re.sub(r"^.*Output \d+ of (\w+) is.*$", r"\1", s.text, flags=re.DOTALL))
-        why = f"{name} is one of several views that `{made}` gave at once. PyTorch cannot record a write into one of them."
+        why = (
+            f"{name} is one of several views that `{made}` gave at once. PyTorch cannot record a write into "
+            f"one of them."
+        )
         fix = _out_of_place(s.line_tree) if s.line_tree is not None else f"{own} = {own} + 1"
-        return card("view-of-several-in-place", f"{name}, one of the views of `{made}`, was written into", why, fix, s.needed())
+        return card(
+            "view-of-several-in-place", f"{name}, one of the views of `{made}`, was written into", why, fix, s.needed()
+        )
     if "custom Function" in s.text:
         function = re.sub(r"^.*Output \d+ of (\w+?)(?:Backward)? is.*$", r"\1", s.text, flags=re.DOTALL)
         why = f"{name} is a view that your Function `{function}` returned. A write would bypass its backward."
@@ -228,15 +278,26 @@ def _no_grad_view(s: Situation, m: re.Match[str]) -> Explanation | None:
     target = _target(s)
     name = f"`{target}`" if target else "a view"
     mode = "inference_mode" if "inference mode" in s.text else "no_grad"
-    why = f"{name} was made under torch.{mode}() and is written into outside. PyTorch cannot tell whether to record that."
+    why = (
+        f"{name} was made under torch.{mode}() and is written into outside. PyTorch cannot tell whether to record that."
+    )
     fix = f"with torch.{mode}():\n    {written(s.line_tree, 60) or '...'}  # or make the view outside, too"
-    return card("view-from-no-grad-in-place", f"{name}, a view made under {mode}, is written into with recording on", why, fix, s.needed())
+    return card(
+        "view-from-no-grad-in-place",
+        f"{name}, a view made under {mode}, is written into with recording on",
+        why,
+        fix,
+        s.needed(),
+    )
 
 
 def _expanded(s: Situation, m: re.Match[str]) -> Explanation | None:
     target = _target(s)
     name, own = (f"`{target}`", target) if target else ("the tensor", "y")
-    why = f"Several elements of {name} are the same place in memory (expand repeats without copying), so a write is ambiguous."
+    why = (
+        f"Several elements of {name} are the same place in memory (expand repeats without copying), so a write "
+        f"is ambiguous."
+    )
     fix = f"{own} = {own}.clone()  # before the write: a memory of its own"
     return card("expanded-in-place", f"{name} is expanded, and was written into", why, fix, s.needed())
 
@@ -244,7 +305,10 @@ def _expanded(s: Situation, m: re.Match[str]) -> Explanation | None:
 def _out(s: Situation, m: re.Match[str]) -> Explanation | None:
     function = m[1]
     out = written(argument(s.node, 99, "out")) or "result"
-    why = "`out=` writes into memory that is there already, which autograd cannot record. An argument requires a gradient."
+    why = (
+        "`out=` writes into memory that is there already, which autograd cannot record. An argument requires a "
+        "gradient."
+    )
     given = ", ".join(ast.unparse(it) for it in s.node.args) if isinstance(s.node, ast.Call) else "..."
     fix = f"{out} = torch.{function}({given})  # or keep out= and put it under torch.no_grad()"
     return card("out-argument", f"`{function}` with out= was to be recorded for a gradient", why, fix, s.needed())
@@ -252,10 +316,15 @@ def _out(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 RULES = (
     Rule(RuntimeError, r"modified by an inplace operation", _saved_was_written),
-    Rule(RuntimeError, r"a (?:view of a )?leaf Variable that requires grad (?:is being|has been) used in an in-place", _leaf),
+    Rule(
+        RuntimeError,
+        r"a (?:view of a )?leaf Variable that requires grad (?:is being|has been) used in an in-place",
+        _leaf,
+    ),
     Rule(RuntimeError, r"is a view and is being modified inplace", _view),
     Rule(RuntimeError, r"[Vv]iew was created in (?:no_grad|inference) mode", _no_grad_view),
     Rule(RuntimeError, r"more than one element of the written-to tensor refers to a single memory location", _expanded),
-    Rule(RuntimeError, r"^(\w+)\(\): functions with out=\.\.\. arguments don't support automatic differentiation", _out),
-)  # fmt: skip
-_ = module_name
+    Rule(
+        RuntimeError, r"^(\w+)\(\): functions with out=\.\.\. arguments don't support automatic differentiation", _out
+    ),
+)

@@ -30,7 +30,8 @@ _FIX = {
     "no-graph-numpy": "write this with torch functions: torch.square for np.square, and so on",
     "no-graph-argmax": "F.cross_entropy(logits, labels)  # a smooth loss of the logits; argmax is for the accuracy",
     "no-graph-integers": "leave out the conversion: a loss needs floating point predictions",
-    "no-graph-new-tensor": "torch.stack(losses).mean()  # joins tensors and keeps their graphs; one tensor needs neither",
+    "no-graph-new-tensor": "torch.stack(losses).mean()  # joins tensors and keeps their graphs; one tensor needs "
+    "neither",
     "no-graph-no-grad": "move the forward pass and the loss out of {what}",
     "no-graph-inference": "move the forward pass and the loss out of {what}",
 }
@@ -67,7 +68,9 @@ def _no_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
         names = ", ".join(f"`{it}`" for it in found.inputs[:3])
         why = f"It was computed from {names} alone, and none of them requires a gradient: PyTorch records nothing."
         fix = f"{found.inputs[0]}.requires_grad_()  # before it is used"
-        return card("no-graph-inputs", f"{name} has no graph: nothing in it requires a gradient", why, fix, s.needed(), False)
+        return card(
+            "no-graph-inputs", f"{name} has no graph: nothing in it requires a gradient", why, fix, s.needed(), False
+        )
     return _unknown(s, name)
 
 
@@ -76,7 +79,10 @@ def _unknown(s: Situation, name: str) -> Explanation:
         "No parameter that requires a gradient is behind it. Most often the graph was cut by detach(), .item(), NumPy, "
         "torch.tensor(...), argmax or no_grad; or all parameters are frozen."
     )
-    fix = "print(loss.requires_grad)  # ask this of each tensor from the model's output to the loss: the first False is it"
+    fix = (
+        "print(loss.requires_grad)  # ask this of each tensor from the model's output to the loss: the first "
+        "False is it"
+    )
     return card("no-graph", f"{name} has no graph to go back through", why, fix, s.needed(), False)
 
 
@@ -86,7 +92,13 @@ def _once_differentiable(s: Situation) -> Explanation | None:
         if "DelayedError" in type(node).__name__:
             why = "A custom Function whose backward is marked @once_differentiable was differentiated twice."
             fix = "remove @once_differentiable, and write backward with torch functions of tensors"
-            return card("once-differentiable", "a second derivative goes through a Function made for one only", why, fix, s.needed())
+            return card(
+                "once-differentiable",
+                "a second derivative goes through a Function made for one only",
+                why,
+                fix,
+                s.needed(),
+            )
     return None
 
 
@@ -101,6 +113,19 @@ def _second_order(s: Situation, name: str, found: Found) -> Explanation:
         why = f"backward() leaves a gradient in `{found.what}` as numbers, without a graph of how it was computed."
         owner = found.what.removesuffix(".grad")
         fix = f"(g,) = torch.autograd.grad(y, {owner}, create_graph=True)  # then differentiate g"
+    elif found.what == "create_graph":
+        where = (*([Place("computed here", *_rest(found.where))] if found.where else []), *s.needed())
+        why = (
+            "It was recorded (create_graph=True), but does not depend on anything that requires a gradient: the "
+            "function "
+            "is linear, so that its gradient is a constant, or a Function marked @once_differentiable is in between."
+        )
+        fix = (
+            "# of a linear function the second derivative is 0: leave it out\n# remove @once_differentiable "
+            "from the Function"
+        )
+        headline = f"{name} is a gradient that depends on nothing, and has no derivative"
+        return card("no-graph-second-order", headline, why, fix, where, False)
     else:
         why = "autograd.grad gives plain numbers unless it is asked to record how it computed them."
         fix = f"{found.what[:-1]}, create_graph=True)" if found.what.endswith(")") else "create_graph=True"
@@ -126,7 +151,7 @@ def started_from(s: Situation) -> ast.expr | None:
         return None
     inner = argument(node, 0, "outputs" if name == "grad" else "tensors")
     owner = receiver(node)
-    if name == "grad" or s.here is not None and _is_module(s, owner) and inner is not None:
+    if name == "grad" or (s.here is not None and _is_module(s, owner) and inner is not None):
         if isinstance(inner, ast.List | ast.Tuple) and inner.elts:
             inner = inner.elts[0]
         return inner
@@ -160,13 +185,17 @@ def _not_a_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
             f"`{found.what}` took it out of its tensor." if cut else "it has no graph and no backward()."
         )
         fix = "loss = criterion(pred, target)  # a tensor\nloss.backward()\nprint(loss.item())  # a number, for the log"
-        return card("not-a-tensor", f"`{name}` is a {kind}, not a tensor", why, fix, (*([cut] if cut else ()), *needed), True)
+        return card(
+            "not-a-tensor", f"`{name}` is a {kind}, not a tensor", why, fix, (*([cut] if cut else ()), *needed), True
+        )
     if kind == "NoneType":
         function = _gave(s, owner)
-        why = f"`{name}` is None" + (f": `{function}` returned nothing." if function else ", where a loss was expected.")
+        why = f"`{name}` is None" + (
+            f": `{function}` returned nothing." if function else ", where a loss was expected."
+        )
         fix = f"end {function} with `return loss`" if function else f"print({name})  # find out who left it None"
         return card("not-a-tensor", f"`{name}` is None, not a loss", why, fix, needed, bool(function))
-    if kind in ("list", "tuple", "dict", "ndarray") or value is not None and type(value).__name__.endswith("Output"):
+    if kind in ("list", "tuple", "dict", "ndarray") or (value is not None and type(value).__name__.endswith("Output")):
         fixes = {
             "ndarray": "compute the loss with torch functions; NumPy records no graph",
             "dict": f"{name}['loss'].backward()  # or the sum of its values",
@@ -205,7 +234,9 @@ def _gave(s: Situation, owner: ast.expr | None) -> str:
 def _needs_floats(s: Situation, m: re.Match[str]) -> Explanation | None:
     why = "A gradient says what a small change does. Integers and booleans cannot change by a little."
     owner = written(receiver(s.node)) if called(s.node) != "tensor" else ""
-    name = f"`{owner}` holds integers" if owner and owner != "torch" else "a tensor of integers was to require a gradient"
+    name = (
+        f"`{owner}` holds integers" if owner and owner != "torch" else "a tensor of integers was to require a gradient"
+    )
     if owner and owner != "torch":
         fix = f"{owner} = {owner}.float().requires_grad_()"
         headline = f"{name} (or booleans), which cannot require a gradient"
@@ -275,7 +306,13 @@ def _numpy(s: Situation, m: re.Match[str]) -> Explanation | None:
     name = written(owner) or "the tensor"
     why = f"`{name}` is in a graph, and NumPy records nothing: PyTorch asks you to say that the graph may end here."
     fix = f"{name}.detach().cpu().numpy()" if owner is not None else "tensor.detach().cpu().numpy()"
-    return card("numpy-of-graph", f"`{name}` requires a gradient, so it does not turn into an array by itself", why, fix, s.needed())
+    return card(
+        "numpy-of-graph",
+        f"`{name}` requires a gradient, so it does not turn into an array by itself",
+        why,
+        fix,
+        s.needed(),
+    )
 
 
 def _inference(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -302,7 +339,10 @@ def _grad_is_none(s: Situation, m: re.Match[str]) -> Explanation | None:
     empty = [it for it in grads if s.here.value(it) is None]
     if empty:
         grad, owner = written(empty[0]), written(empty[0].value)
-        why = f"`{owner}` has received no gradient: backward() did not run yet, zero_grad() emptied it, or the loss does not depend on it."
+        why = (
+            f"`{owner}` has received no gradient: backward() did not run yet, zero_grad() emptied it, or the "
+            f"loss does not depend on it."
+        )
         fix = f"loss.backward()  # first\nif {grad} is not None:  # for what the loss does not use"
         return card("grad-is-none", f"`{grad}` is None", why, fix, s.needed(), True)
     return _none_of_grad(s)
@@ -319,12 +359,29 @@ def _none_of_grad(s: Situation) -> Explanation | None:
             continue
         for statement in assigned(s.here, name):
             if "allow_unused=True" in written(statement, 400):
-                why = f"`{name}` is None: the output does not depend on that input, and allow_unused=True says so with None."
+                why = (
+                    f"`{name}` is None: the output does not depend on that input, and allow_unused=True says "
+                    f"so with None."
+                )
                 fix = "torch.autograd.grad(..., allow_unused=True, materialize_grads=True)  # zeros instead of None"
-                return card("not-in-graph", f"`{name}` is None, because its input is not in the graph", why, fix, (s.here.place("asked for here", statement), *s.needed()), False)
+                return card(
+                    "not-in-graph",
+                    f"`{name}` is None, because its input is not in the graph",
+                    why,
+                    fix,
+                    (s.here.place("asked for here", statement), *s.needed()),
+                    False,
+                )
             if any(isinstance(it, ast.Attribute) and it.attr == "grad" for it in ast.walk(statement)):
                 why = f"`{name}` was read from `.grad` before anything put a gradient there."
-                return card("grad-is-none", f"`{name}` is None", why, "loss.backward()  # before .grad is read", (s.here.place("read here", statement), *s.needed()), False)
+                return card(
+                    "grad-is-none",
+                    f"`{name}` is None",
+                    why,
+                    "loss.backward()  # before .grad is read",
+                    (s.here.place("read here", statement), *s.needed()),
+                    False,
+                )
     return None
 
 
@@ -340,18 +397,31 @@ def _flag_of_non_leaf(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 def _deep(s: Situation, m: re.Match[str]) -> Explanation | None:
-    walkers = [call for call in s.calls if call.source is not None and "next_functions" in "".join(call.source.lines[max(0, call.frame.f_code.co_firstlineno - 1) : call.line + 3])]
+    walkers = [
+        call
+        for call in s.calls
+        if call.source is not None
+        and "next_functions" in "".join(call.source.lines[max(0, call.frame.f_code.co_firstlineno - 1) : call.line + 3])
+    ]
     if len(walkers) < 50:
         return None
-    why = "Your function calls itself once for each step down the graph, and this graph is deeper than Python's call stack."
-    fix = "waiting = [y.grad_fn]; seen = set()  # a list of nodes to visit instead of calls within calls\nwhile waiting: ..."
+    why = (
+        "Your function calls itself once for each step down the graph, and this graph is deeper than Python's "
+        "call stack."
+    )
+    fix = (
+        "waiting = [y.grad_fn]; seen = set()  # a list of nodes to visit instead of calls within calls\nwhile "
+        "waiting: ..."
+    )
     return card("graph-too-deep", "the graph is too deep to be walked by recursion", why, fix, s.needed(), False)
 
 
 RULES = (
     Rule(RuntimeError, r"element \d+ of tensors does not require grad", _no_graph),
     Rule(AttributeError, r"^'(\w+)' object has no attribute 'backward'", _not_a_tensor),
-    Rule(RuntimeError, r"[Oo]nly Tensors of floating point (?:and complex )?dtype can require gradients", _needs_floats),
+    Rule(
+        RuntimeError, r"[Oo]nly Tensors of floating point (?:and complex )?dtype can require gradients", _needs_floats
+    ),
     Rule(RuntimeError, r"differentiated Tensors?(?: at index (\d+))? appears? to not have been used", _not_used),
     Rule(RuntimeError, r"One of the differentiated Tensors does not require grad", _input_without_grad),
     Rule(RuntimeError, r"Can't call numpy\(\) on Tensor that requires grad", _numpy),

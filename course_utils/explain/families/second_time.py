@@ -85,11 +85,22 @@ def _by_code(s: Situation, start: Call, nodes: list[LiveNode], loss: str) -> Exp
     if loop is not None and outside and len(outside) == len(assigned(start, loss)):
         return _same_loss(s, start, loss, start.place("computed here, once", outside[-1]), False)
     why = (
-        f"A part of the graph of `{loss}` was freed by an earlier backward(). Most often: a state carried over from the "
+        f"A part of the graph of `{loss}` was freed by an earlier backward(). Most often: a state carried over "
+        f"from the "
         "step before, then two losses with a common part, then the same loss twice."
     )
-    fix = "h = h.detach()  # a carried state, at the start of each step\n(first + second).backward()  # two losses with a common part\nloss = ...  # the same loss: compute it again"
-    return card("second-time", f"a part of the graph of `{loss}` was used up by an earlier pass", why, fix, s_place(start), False)
+    fix = (
+        "h = h.detach()  # a carried state, at the start of each step\n(first + second).backward()  # two "
+        "losses with a common part\nloss = ...  # the same loss: compute it again"
+    )
+    return card(
+        "second-time",
+        f"a part of the graph of `{loss}` was used up by an earlier pass",
+        why,
+        fix,
+        s_place(start),
+        False,
+    )
 
 
 def s_place(start: Call) -> tuple[Place, ...]:
@@ -102,8 +113,14 @@ def _same_loss(s: Situation, start: Call, loss: str, first: Place | None, certai
     if first is not None and first.line == start.line and first.file == start.file:
         made = [it for it in assigned(start, loss) if not _in_its_loop(start, it)]
         where = [*(start.place("computed here, once", it) for it in made[-1:]), *s_place(start)]
-        why = f"`{loss}` is computed once, and backward() frees its graph at the first pass; the next one finds nothing."
-        fix = f"{written(made[-1], 70) or f'{loss} = ...'}  # inside the loop: a new graph for each pass" if made else f"{loss} = ...  # inside the loop"
+        why = (
+            f"`{loss}` is computed once, and backward() frees its graph at the first pass; the next one finds nothing."
+        )
+        fix = (
+            f"{written(made[-1], 70) or f'{loss} = ...'}  # inside the loop: a new graph for each pass"
+            if made
+            else f"{loss} = ...  # inside the loop"
+        )
     elif first is not None and first.role == "computed here, once":
         fix = f"{first.text}  # inside the loop: a new graph for each pass"
     else:
@@ -118,10 +135,15 @@ def _carried(s: Situation, start: Call, names: list[str], loss: str, certain: bo
     where = [start.place("carried over here", it) for it in _carriers(start, own)[:1]]
     if own == loss:
         why = f"`{loss}` holds the graphs of all steps so far, and the earlier ones were freed when they were passed."
-        fix = f"{own} = ...  # the loss of this step alone, for backward()\ntotal += {own}.item()  # the sum, as a number"
+        fix = (
+            f"{own} = ...  # the loss of this step alone, for backward()\ntotal += {own}.item()  # the sum, as a number"
+        )
         headline = f"`{loss}` grew out of the `{loss}` of an earlier step, whose graph is used up"
     else:
-        why = f"{shown} comes from an earlier step with its graph, which that step's backward() freed. This pass ran into it."
+        why = (
+            f"{shown} comes from an earlier step with its graph, which that step's backward() freed. This pass "
+            f"ran into it."
+        )
         tuples = any("[" in name for name in names if _base(name) == own)
         fix = f"{own} = {own}.detach()  # at the start of each step: the values go on, the graph ends"
         if tuples:
@@ -154,12 +176,24 @@ def _computed_once(s: Situation, start: Call, name: str, loss: str, certain: boo
     made = assigned(start, name)
     where = [start.place("computed here, once", it) for it in made[-1:]]
     why = f"`{name}` is computed once, before the loop, and the first pass freed its graph. Later passes need it again."
-    fix = f"{written(made[-1], 70) if made else f'{name} = ...'}  # inside the loop\n{name} = {name}.detach()  # or this, if nothing behind it is to learn"
-    return card("computed-once", f"`{name}` was computed once, and its graph is used up", why, fix, [*where, *s_place(start)], certain)
+    fix = (
+        f"{written(made[-1], 70) if made else f'{name} = ...'}  # inside the loop\n{name} = {name}.detach()  # "
+        f"or this, if nothing behind it is to learn"
+    )
+    return card(
+        "computed-once",
+        f"`{name}` was computed once, and its graph is used up",
+        why,
+        fix,
+        [*where, *s_place(start)],
+        certain,
+    )
 
 
 def _read_late(s: Situation) -> Explanation | None:
-    attribute = next((it.attr for it in ast.walk(s.node) if isinstance(it, ast.Attribute)), "") if s.node is not None else ""
+    attribute = (
+        next((it.attr for it in ast.walk(s.node) if isinstance(it, ast.Attribute)), "") if s.node is not None else ""
+    )
     if not attribute.startswith(("_saved", "saved_tensors", "_raw_saved")):
         return None
     why = "backward() frees what its nodes saved as it goes. After it there is nothing to read."

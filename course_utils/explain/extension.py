@@ -6,6 +6,7 @@ import sys
 import warnings
 from contextlib import ExitStack
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import torch
@@ -38,8 +39,6 @@ class Notice:
     __repr__ = __str__
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from html import escape
-
         return {"text/plain": self.text, "text/html": f'<div role="note" style="opacity:0.7">{escape(self.text)}</div>'}
 
 
@@ -58,8 +57,9 @@ class Helper:
         passes.remember()
         self._shell.events.register("pre_run_cell", self.begins)
         self._shell.events.register("post_run_cell", self.ended)
-        self._shell.register_magic_function(self.autograd_help, "line", "autograd_help")
-        self._shell.register_magic_function(self.explain, "line_cell", "explain")
+        register: Any = self._shell.register_magic_function
+        register(self.autograd_help, "line", "autograd_help")
+        register(self.explain, "line_cell", "explain")
 
     def unload(self) -> None:
         self._cell.close()

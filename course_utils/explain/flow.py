@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -17,9 +17,19 @@ import numpy
 import torch
 
 from course_utils.explain.explanation import Place
-from course_utils.explain.naming import argument, receiver, targets
-from course_utils.explain.situation import MISSING, Call, Situation, is_learners
-from course_utils.explain.source import FUNCTIONS, Scope, Source, called, walk, written
+from course_utils.explain.naming import receiver
+from course_utils.explain.settings import (
+    Setting,
+    bound_by,
+    file_of,
+    given_by,
+    givers,
+    results,
+    switched_off,
+    switched_off_by,
+)
+from course_utils.explain.situation import Call, Situation, is_learners
+from course_utils.explain.source import called, written
 
 MAX_DEPTH = 40
 
@@ -54,37 +64,6 @@ class Found:
     inputs: tuple[str, ...] = ()  # names of floating point tensors on the way that require none
 
 
-@dataclass(eq=False)
-class _Setting:
-    """Where code is read: a function at work, with its names, or one that was called and is gone."""
-
-    source: Source
-    scope: Scope
-    call: Call | None
-    bound: dict[str, Any]  # names known without a frame: `self`, and what globals hold
-    arguments: dict[str, tuple[_Setting, ast.expr]]
-    until: int  # the line that is being run, or the last one
-
-    def value(self, node: ast.AST) -> Any:
-        if self.call is not None:
-            return self.call.value(node)
-        reader = _Reader(self.bound)
-        return Call.value(reader, node)  # type: ignore[arg-type]
-
-
-class _Reader:
-    """Reads names as a Call does, from a plain dict."""
-
-    def __init__(self, names: dict[str, Any]) -> None:
-        self.names = names
-
-    def look_up(self, name: str) -> Any:
-        return self.names.get(name, MISSING)
-
-    def value(self, node: ast.AST | None) -> Any:
-        return Call.value(self, node)  # type: ignore[arg-type]
-
-
 class Flow:
     """Follows values back from the line at which an error was raised."""
 
@@ -98,20 +77,20 @@ class Flow:
         setting = None if here is None else self._at_work(here)
         return Found("unknown") if setting is None else self._read(setting, expression, 0)
 
-    def _at_work(self, call: Call) -> _Setting | None:
+    def _at_work(self, call: Call) -> Setting | None:
         if call.source is None or call.scope is None:
             return None
-        arguments: dict[str, tuple[_Setting, ast.expr]] = {}
+        arguments: dict[str, tuple[Setting, ast.expr]] = {}
         calls = self._situation.calls
         at = calls.index(call)
         if at and not call.is_module and isinstance(calls[at - 1].node, ast.Call):
             outer = self._at_work(calls[at - 1])
             node = calls[at - 1].node
             if outer is not None and isinstance(node, ast.Call) and called(node) == call.frame.f_code.co_name:
-                arguments = _bound(call.scope, node, outer, method=isinstance(node.func, ast.Attribute))
-        return _Setting(call.source, call.scope, call, {}, arguments, call.line)
+                arguments = bound_by(call.scope, node, outer, method=isinstance(node.func, ast.Attribute))
+        return Setting(call.source, call.scope, call, {}, arguments, call.line)
 
-    def _read(self, setting: _Setting, node: ast.AST, depth: int) -> Found:
+    def _read(self, setting: Setting, node: ast.AST, depth: int) -> Found:
         key = id(setting.scope), id(node)
         if depth > MAX_DEPTH or key in self._seen:
             return Found("unknown")
@@ -121,7 +100,7 @@ class Flow:
         finally:
             self._seen.discard(key)
 
-    def _expression(self, setting: _Setting, node: ast.AST, depth: int) -> Found:
+    def _expression(self, setting: Setting, node: ast.AST, depth: int) -> Found:
         if isinstance(node, ast.Constant | ast.JoinedStr):
             return Found("bare")
         if isinstance(node, ast.Name):
@@ -142,10 +121,10 @@ class Flow:
             parts = [node.elt, *(generator.iter for generator in node.generators)]
         return self._all(setting, parts, depth)
 
-    def _all(self, setting: _Setting, nodes: Iterable[ast.AST], depth: int) -> Found:
+    def _all(self, setting: Setting, nodes: Iterable[ast.AST], depth: int) -> Found:
         return _joined([self._read(setting, node, depth) for node in nodes])
 
-    def _name(self, setting: _Setting, node: ast.Name, depth: int) -> Found:
+    def _name(self, setting: Setting, node: ast.Name, depth: int) -> Found:
         value = setting.value(node)
         if isinstance(value, torch.Tensor) and value.requires_grad:
             return Found("attached", proved=True)
@@ -159,15 +138,15 @@ class Flow:
             return Found("unknown")  # it is seen to have no graph, so something was not understood
         return found or Found("bare" if isinstance(value, torch.Tensor | int | float | numpy.ndarray) else "unknown")
 
-    def _assigned(self, setting: _Setting, name: str, depth: int) -> Found | None:
+    def _assigned(self, setting: Setting, name: str, depth: int) -> Found | None:
         """Return what the statements that gave a name its value say; None where there are none."""
-        statements = list(_writes(setting, name))
+        statements = list(givers(setting, name))
         if not statements and name in setting.arguments:
             return self._read(*setting.arguments[name], depth)
         if not statements and setting.call is not None and setting.call.is_module:
             for cell in reversed(setting.call.sources.cells_before(setting.source)):
                 earlier = replace(setting, source=cell, scope=cell.tree, until=len(cell.lines))
-                statements = list(_writes(earlier, name))
+                statements = list(givers(earlier, name))
                 if statements:
                     setting = earlier
                     break
@@ -175,10 +154,10 @@ class Flow:
             return None
         return _joined([self._statement(setting, statement, name, depth) for statement in statements])
 
-    def _statement(self, setting: _Setting, statement: ast.stmt | ast.expr, name: str, depth: int) -> Found:
+    def _statement(self, setting: Setting, statement: ast.stmt | ast.expr, name: str, depth: int) -> Found:
         given: ast.AST | None = statement
         if isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign):
-            given = _given(statement, name)
+            given = given_by(statement, name)
         elif isinstance(statement, ast.For | ast.AsyncFor):
             given = statement.iter
         elif isinstance(statement, ast.Call):  # losses.append(...)
@@ -187,17 +166,17 @@ class Flow:
             return Found("unknown")
         return self._in_mode(setting, statement, self._read(setting, given, depth))
 
-    def _in_mode(self, setting: _Setting, node: ast.AST, found: Found) -> Found:
+    def _in_mode(self, setting: Setting, node: ast.AST, found: Found) -> Found:
         """Cut what had a graph where the code stands in a block or function that records none."""
         if found.state != "attached":
             return found
-        mode = _mode(setting.source, node)
+        mode = switched_off(setting.source, node)
         if mode is None:
             return found
         code, text, block = mode
         return Found("cut", code, text, _place(setting, block), found.proved)
 
-    def _attribute(self, setting: _Setting, node: ast.Attribute, depth: int) -> Found:
+    def _attribute(self, setting: Setting, node: ast.Attribute, depth: int) -> Found:
         value = setting.value(node)
         if node.attr == "grad":
             return Found("cut", "no-graph-second-order", written(node), _place(setting, node), False)
@@ -210,7 +189,7 @@ class Flow:
             return found if found is not None and found.state == "cut" else Found("bare", inputs=(written(node),))
         return self._read(setting, node.value, depth)
 
-    def _call(self, setting: _Setting, node: ast.Call, depth: int) -> Found:
+    def _call(self, setting: Setting, node: ast.Call, depth: int) -> Found:
         name = called(node)
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
         owner = receiver(node)
@@ -222,10 +201,10 @@ class Flow:
             recorded = any(keyword.arg == "create_graph" for keyword in node.keywords)
             what = "create_graph" if recorded else written(node, 60)
             return Found("cut", "no-graph-second-order", what, _place(setting, node), not recorded)
-        library = isinstance(setting.value(owner), types.ModuleType) if owner is not None else False
+        library = owner is not None and isinstance(setting.value(owner), types.ModuleType)
         parts = given if library or owner is None else [owner, *given]
         inner = self._all(setting, parts, depth)
-        if library and setting.value(owner) is numpy:
+        if library and owner is not None and setting.value(owner) is numpy:
             return self._cut(setting, node, inner, "no-graph-numpy")
         if name in ("to", "type") and any(written(it).rpartition(".")[2] in _INTEGERS for it in given):
             return self._cut(setting, node, inner, "no-graph-integers")
@@ -239,14 +218,14 @@ class Flow:
             return Found("bare")
         return inner
 
-    def _inside(self, setting: _Setting, node: ast.Call, function: Any, depth: int) -> Found | None:
+    def _inside(self, setting: Setting, node: ast.Call, function: Any, depth: int) -> Found | None:
         """Return what the called function or module makes of it; None where its code is not to be read."""
         owner: Any = None
         if isinstance(function, torch.nn.Module):
             trainable = any(p.requires_grad for p in torch.nn.Module.parameters(function))
             some = next(iter(torch.nn.Module.parameters(function)), None) is not None
             owner, forward = function, type(function).forward
-            if not is_learners(_file_of(forward)):
+            if not is_learners(file_of(forward)):
                 if trainable:
                     return Found("attached", proved=True)
                 inner = self._all(setting, node.args, depth)
@@ -259,7 +238,7 @@ class Flow:
             owner, function = function.__self__, function.__func__
         if not isinstance(function, types.FunctionType):
             return None
-        blocked = _blocks(function)
+        blocked = switched_off_by(function)
         function = inspect.unwrap(function)
         if not is_learners(function.__code__.co_filename):
             return None
@@ -271,18 +250,18 @@ class Flow:
         parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
         if owner is not None and parameters:
             bound[parameters[0]] = owner
-        arguments = _bound(scope, node, setting, method=owner is not None)
+        arguments = bound_by(scope, node, setting, method=owner is not None)
         for name in function.__code__.co_varnames:  # a function's own names are not the global ones
             if not (owner is not None and parameters and name == parameters[0]):
                 bound.pop(name, None)
-        inner = _Setting(source, scope, None, bound, arguments, len(source.lines))
-        found = _joined([self._in_mode(inner, it, self._read(inner, it, depth)) for it in _results(scope)])
+        inside = Setting(source, scope, None, bound, arguments, len(source.lines))
+        found = _joined([self._in_mode(inside, it, self._read(inside, it, depth)) for it in results(scope)])
         if found.state == "attached" and blocked:
             return Found("cut", blocked, f"@{'inference_mode' if 'inference' in blocked else 'no_grad'}",
-                         _place(inner, scope), found.proved)  # fmt: skip
+                         _place(inside, scope), found.proved)  # fmt: skip
         return found
 
-    def _cut(self, setting: _Setting, node: ast.AST, inner: Found, code: str) -> Found:
+    def _cut(self, setting: Setting, node: ast.AST, inner: Found, code: str) -> Found:
         """Say that a graph ends here, if there was one."""
         if inner.state == "attached" or (code == "no-graph-numpy" and inner.code == "no-graph-detach"):
             return Found("cut", code, written(node, 60), _place(setting, node), inner.proved)
@@ -302,103 +281,6 @@ def _joined(parts: list[Found]) -> Found:
     return Found("bare", frozen=frozen, inputs=inputs)
 
 
-def _writes(setting: _Setting, name: str) -> Iterator[ast.stmt | ast.expr]:
-    """Yield what gave a name its value: assignments, and what was appended to it, up to the line being run."""
-    found: list[ast.stmt | ast.expr] = []
-    for node in walk(setting.scope):
-        if isinstance(node, ast.stmt) and name in targets(node) and _ran(setting, node):
-            found.append(node)
-        appends = isinstance(node, ast.Call) and called(node) in ("append", "extend")
-        if appends and isinstance(node, ast.Call) and written(receiver(node)) == name and _ran(setting, node):
-            found.append(node)
-    plain = [it for it in found if isinstance(it, ast.Assign) and setting.source.loop(it) is None]
-    if (plain and not isinstance(setting.scope, ast.Module | ast.Lambda)) or plain:
-        last = plain[-1]  # what an assignment outside of loops and branches replaced is gone
-        if setting.source._parents.get(last) is setting.scope:
-            found = found[found.index(last) :]
-    yield from found
-
-
-def _ran(setting: _Setting, node: ast.AST) -> bool:
-    line = getattr(node, "lineno", 0)
-    if line <= setting.until:
-        return True
-    loop = setting.source.loop(node)
-    return loop is not None and loop.lineno <= setting.until <= (loop.end_lineno or 0)  # type: ignore[attr-defined]
-
-
-def _given(statement: ast.Assign | ast.AugAssign | ast.AnnAssign, name: str) -> ast.expr | None:
-    """Return what a name is given by a statement, also as one of several: `a, b = f(), g()`."""
-    if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Tuple):
-        for target in statement.targets:
-            if isinstance(target, ast.Tuple) and len(target.elts) == len(statement.value.elts):
-                for own, value in zip(target.elts, statement.value.elts, strict=True):
-                    if written(own) == name:
-                        return value
-    return statement.value
-
-
-def _results(scope: Scope) -> list[ast.AST]:
-    if isinstance(scope, ast.Lambda):
-        return [scope.body]
-    return [node.value for node in walk(scope) if isinstance(node, ast.Return) and node.value is not None]
-
-
-def _bound(scope: Scope, node: ast.Call, setting: _Setting, method: bool) -> dict[str, tuple[_Setting, ast.expr]]:
-    """Return which expression of a call each parameter of a function stands for."""
-    if isinstance(scope, ast.Module):
-        return {}
-    names = [it.arg for it in (*scope.args.posonlyargs, *scope.args.args)]
-    names = names[1:] if method and names and names[0] in ("self", "cls") else names
-    found = {}
-    for position, name in enumerate([*names, *(it.arg for it in scope.args.kwonlyargs)]):
-        given = argument(node, position if position < len(names) else len(node.args), name)
-        if given is not None:
-            found[name] = setting, given
-    return found
-
-
-def _mode(source: Source, node: ast.AST) -> tuple[str, str, ast.AST] | None:
-    """Return the code, the text and the node of the innermost block or decorator that switches recording off."""
-    for outer in source.around(node):
-        switches: list[tuple[ast.expr, ast.AST]] = []
-        if isinstance(outer, ast.With | ast.AsyncWith):
-            switches = [(item.context_expr, outer) for item in outer.items]
-        elif isinstance(outer, FUNCTIONS):
-            switches = [(decorator, decorator) for decorator in outer.decorator_list]
-        for switch, place in switches:
-            name = called(switch) or written(switch).rpartition(".")[2]
-            if name == "enable_grad":
-                return None
-            off = name == "set_grad_enabled" and written(argument(switch, 0, "mode")) == "False"
-            if name == "no_grad" or off:
-                return "no-graph-no-grad", written(switch), place
-            if name == "inference_mode":
-                return "no-graph-inference", written(switch), place
-        if isinstance(outer, (*FUNCTIONS, ast.Lambda)):
-            return None
-    return None
-
-
-def _blocks(function: types.FunctionType) -> str:
-    """Return the code for a function that was decorated so as to record nothing; "" for any other."""
-    wrapper: Any = function
-    while hasattr(wrapper, "__wrapped__"):
-        for cell in wrapper.__closure__ or ():
-            factory = cell.cell_contents
-            switch = getattr(factory, "__self__", factory)
-            if isinstance(switch, torch.no_grad):
-                return "no-graph-no-grad"
-            if isinstance(switch, torch.inference_mode):
-                return "no-graph-inference"
-        wrapper = wrapper.__wrapped__
-    return ""
-
-
-def _file_of(function: Any) -> str:
-    return getattr(getattr(inspect.unwrap(function), "__code__", None), "co_filename", "<frozen ")
-
-
-def _place(setting: _Setting, node: ast.AST) -> Place:
+def _place(setting: Setting, node: ast.AST) -> Place:
     line = getattr(node, "lineno", 1)
     return Place("cut here", setting.source.file, line, setting.source.text(line))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import itertools
 import re
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
-from course_utils.explain.situation import Call, Situation, attribute
+from course_utils.explain.reading import own_attributes
+from course_utils.explain.situation import Call, Situation
 from course_utils.explain.source import walk, written
 
 # So many elements of a list, and so many names of a module's parameters are looked at.
@@ -55,8 +57,8 @@ def _held(name: str, value: Any, deeper: bool) -> Iterator[tuple[str, torch.Tens
         inner = ((f"{name}[{key!r}]", item) for key, item in itertools.islice(value.items(), MAX_ELEMENTS)
                  if type(key) in (int, str))  # fmt: skip
     else:
-        own = getattr(value, "__dict__", None) if type(value).__getattribute__ is object.__getattribute__ else None
-        items = itertools.islice(own.items(), MAX_ELEMENTS) if type(own) is dict else iter(())
+        own = {} if isinstance(value, types.ModuleType) else own_attributes(value)
+        items = itertools.islice(own.items(), MAX_ELEMENTS)
         inner = ((f"{name}.{key}", item) for key, item in items if type(key) is str and not key.startswith("_"))
     for path, item in inner:
         if isinstance(item, torch.Tensor):
@@ -70,7 +72,7 @@ def modules(call: Call) -> Iterator[tuple[str, torch.nn.Module]]:
     for name, value in variables(call):
         held = [(name, value)]
         if not isinstance(value, torch.nn.Module) and name == "self":
-            held = [(f"self.{key}", attribute(value, key)) for key in vars(value)] if hasattr(value, "__dict__") else []
+            held = [(f"self.{key}", it) for key, it in own_attributes(value).items()]
         for path, module in held:
             if isinstance(module, torch.nn.Module):
                 for inner, part in torch.nn.Module.named_modules(module):

@@ -22,10 +22,10 @@ REMEMBERED = 256
 
 
 class Pass(NamedTuple):
-    """One backward pass: the thread, the count of nodes when it began, its first root's number, and who called."""
+    """One backward pass: its thread, how many nodes were made before it, its first root's number, and who called."""
 
     thread: int
-    count: int
+    made: int
     root: int
     retained: bool
     code: CodeType
@@ -42,6 +42,7 @@ class Pass(NamedTuple):
 
 _passes: deque[Pass] = deque(maxlen=REMEMBERED)
 _original: Callable[..., Any] | None = None
+_home: Any = torch.autograd
 
 
 def remember() -> None:
@@ -49,13 +50,13 @@ def remember() -> None:
     global _original
     if _original is not None:
         return
-    run = _original = torch.autograd._engine_run_backward
+    run = _original = _home._engine_run_backward
     count, ident, note = torch._C._autograd._get_sequence_nr, threading.get_ident, _passes.append
     frame_of, method = sys._getframe, torch.Tensor.backward.__code__
 
     def _engine_run_backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
         try:
-            caller = frame_of(2)
+            caller: Any = frame_of(2)
             if caller.f_code is method:
                 caller = caller.f_back
             root = outputs[0].grad_fn
@@ -71,14 +72,14 @@ def remember() -> None:
                 error.__traceback__ = error.__traceback__.tb_next
             raise
 
-    torch.autograd._engine_run_backward = _engine_run_backward
+    _home._engine_run_backward = _engine_run_backward
 
 
 def forget() -> None:
     """Stop noting passes, and forget those noted."""
     global _original
     if _original is not None:
-        torch.autograd._engine_run_backward = _original
+        _home._engine_run_backward = _original
         _original = None
     _passes.clear()
 

@@ -50,3 +50,9 @@ def plain(text: str) -> str:
     """Return text without control characters other than line ends, and not too long."""
     text = "".join(char if char.isprintable() or char == "\n" else " " for char in text)
     return text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 4]} ..."
+
+
+def shape_in(text: str) -> str:
+    """Return a shape that PyTorch wrote into a message as Python writes it: "(2, 3)" for "[2, 3]"."""
+    numbers = re.findall(r"\d+", text)
+    return f"({', '.join(numbers)}{',' if len(numbers) == 1 else ''})"

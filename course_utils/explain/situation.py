@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from course_utils.explain.explanation import Place
+from course_utils.explain.reading import MISSING, attribute, element
 from course_utils.explain.source import Scope, Source, Sources
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ _LIBRARIES = tuple({str(sysconfig.get_path(name)) + os.sep for name in ("stdlib"
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 MAX_TEXT = 4_000
-MISSING = object()  # what a look-up gives where there is nothing, since None is a value
 
 
 def is_learners(file: str) -> bool:
@@ -125,48 +125,6 @@ class Call:
         return Place(role, self.file, line, self.source.text(line) if self.source else "")
 
 
-def attribute(owner: Any, name: str) -> Any:
-    """Return an attribute that can be read without running code of the learner's, or MISSING."""
-    if isinstance(owner, torch.Tensor):
-        return owner.grad if name == "grad" and owner.is_leaf else MISSING
-    if isinstance(owner, types.ModuleType):
-        return vars(owner).get(name, MISSING)
-    own = _own_attributes(owner)
-    if isinstance(owner, torch.nn.Module):
-        for kept in ("_parameters", "_modules", "_buffers"):
-            if name in own.get(kept, ()):
-                return own[kept][name]
-    if name in own:
-        return own[name]
-    for base in type(owner).__mro__ if owner is not MISSING else ():
-        if name in vars(base):
-            found = vars(base)[name]
-            return types.MethodType(found, owner) if isinstance(found, types.FunctionType) else found
-    return MISSING
-
-
-def element(owner: Any, key: Any) -> Any:
-    """Return an element of a plain list, tuple or dict, or a layer of a Sequential, or MISSING."""
-    try:
-        if type(owner) in (list, tuple, dict) and type(key) in (int, str):
-            return owner[key]
-        if isinstance(owner, torch.nn.Sequential | torch.nn.ModuleList) and type(key) is int:
-            return list(owner._modules.values())[key]
-        if isinstance(owner, torch.nn.ModuleDict) and type(key) is str:
-            return owner._modules[key]
-    except (IndexError, KeyError):
-        pass
-    return MISSING
-
-
-def _own_attributes(owner: Any) -> dict[str, Any]:
-    try:
-        own = object.__getattribute__(owner, "__dict__")
-    except AttributeError:
-        return {}
-    return own if type(own) is dict else {}
-
-
 @dataclass(eq=False)
 class Situation:
     """One error or warning with everything that is still there of it."""
@@ -200,6 +158,10 @@ class Situation:
             source = self.sources.of(self.file)
             return (Place(role, self.file, self.line, source.text(self.line) if source else ""),)
         return ()
+
+    def at_start(self, role: str = "needed here") -> tuple[Place, ...]:
+        """Return the learner's line that began the backward pass."""
+        return (self.started.place(role),) if self.started is not None else ()
 
     @property
     def node(self) -> ast.AST | None:

@@ -135,7 +135,7 @@ def walk(scope: ast.AST) -> Iterator[ast.AST]:
             waiting += reversed(list(ast.iter_child_nodes(node)))
 
 
-def called(node: ast.AST) -> str:
+def called(node: ast.AST | None) -> str:
     """Return the last name of what a call calls: "backward" for `loss.backward()`; "" for anything else."""
     if not isinstance(node, ast.Call):
         return ""

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from course_utils.explain.naming import argument, receiver
-from course_utils.explain.situation import MISSING, Call
+from course_utils.explain.reading import MISSING
+from course_utils.explain.situation import Call
 from course_utils.explain.source import Source, called, walk, written
 
 _OPERATORS = {
@@ -48,6 +49,28 @@ def saves(call: Call, operation: str, names: list[str]) -> Iterator[ast.stmt]:
             if called(part) in words or (isinstance(part, ast.BinOp) and _OPERATORS.get(type(part.op)) in words):
                 yield node
                 break
+
+
+def out_of_place(statement: ast.stmt) -> str:
+    """Return the statement so that it makes a new tensor."""
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+        name = statement.target.id
+        whole = ast.BinOp(ast.Name(name), statement.op, statement.value)
+        return f"{name} = {ast.unparse(ast.fix_missing_locations(whole))}  # makes a new tensor"
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr.endswith("_"):
+        owner = written(value.func.value)
+        new = {"zero": f"torch.zeros_like({owner})", "fill": f"torch.full_like({owner}, {written(argument(value, 0))})"}
+        method = value.func.attr.removesuffix("_")
+        given = ", ".join(ast.unparse(it) for it in value.args)
+        if owner.isidentifier():
+            return f"{owner} = {new.get(method, f'{owner}.{method}({given})')}  # makes a new tensor"
+    target: ast.expr | None = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    target = statement.target if isinstance(statement, ast.AugAssign) else target
+    if isinstance(target, ast.Subscript):
+        base = written(target.value)
+        return f"{base} = {base}.clone()  # before this line: then it writes into a copy"
+    return "write the result into a new tensor: without `_`, `+=`, `out=` and inplace=True"
 
 
 def surely_ran(call: Call, statement: ast.stmt) -> bool:

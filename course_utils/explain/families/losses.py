@@ -8,8 +8,9 @@ import torch
 
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.naming import argument, named
-from course_utils.explain.rules import Rule, card
-from course_utils.explain.situation import MISSING, Situation
+from course_utils.explain.reading import MISSING
+from course_utils.explain.rules import Rule, card, shape_in
+from course_utils.explain.situation import Situation
 from course_utils.explain.source import written
 from course_utils.graph.memory import dtype_name
 
@@ -47,13 +48,8 @@ class _Given:
         return "" if tensor is None else dtype_name(tensor.dtype)
 
 
-def _sizes(text: str) -> str:
-    numbers = re.findall(r"\d+", text.removeprefix("torch.Size"))
-    return f"({', '.join(numbers)}{',' if len(numbers) == 1 else ''})"
-
-
 def _broadcast(s: Situation, m: re.Match[str]) -> Explanation | None:
-    target, given = _sizes(m[1]), _sizes(m[2])
+    target, given = shape_in(m[1]), shape_in(m[2])
     loss = _call(s)
     pred, true = (written(argument(loss, 0, "input")) or "pred", written(argument(loss, 1, "target")) or "target")
     why = (
@@ -92,7 +88,7 @@ def _call(s: Situation):  # type: ignore[no-untyped-def]
 
 
 def _target_size(s: Situation, m: re.Match[str]) -> Explanation | None:
-    target, given = _sizes(m[1]), _sizes(m[2])
+    target, given = shape_in(m[1]), shape_in(m[2])
     it = _Given(s)
     pred, true = it.names["input"], it.names["target"]
     why = f"This loss compares element by element. `{pred}` has shape {given}, `{true}` has shape {target}."
@@ -247,9 +243,9 @@ def _unit_target(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 def _weight(s: Situation, m: re.Match[str]) -> Explanation | None:
-    why = f"Class weights come one for each class: there are {m[1]} classes, and the weight has shape {_sizes(m[2])}."
+    why = f"Class weights come one for each class: there are {m[1]} classes, and the weight has shape {shape_in(m[2])}."
     fix = f"weight = torch.ones({m[1]})  # then your own numbers"
-    return card("weight-shape", f"the class weight has shape {_sizes(m[2])} for {m[1]} classes", why, fix, s.needed())
+    return card("weight-shape", f"the class weight has shape {shape_in(m[2])} for {m[1]} classes", why, fix, s.needed())
 
 
 def _one_hot(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -281,7 +277,7 @@ RULES = (
     Rule(RuntimeError, r"all elements of target should be between 0 and 1", _unit_target),
     Rule(
         RuntimeError,
-        r"weight tensor should be defined either for all (\d+) classes or no classes but got weight tensor of shape: (\[.*?\])",
+        r"weight tensor should be defined either for all (\d+) classes or no classes .* shape: (\[.*?\])",
         _weight,
     ),
     Rule(RuntimeError, r"Class values must be (?:smaller than num_classes|non-negative)", _one_hot),

@@ -148,7 +148,7 @@ def _checkpoint_grad(s: Situation, m: re.Match[str]) -> Explanation | None:
         "inputs= cannot follow."
     )
     fix = "checkpoint(function, x, use_reentrant=False)"
-    start = (s.started.place("needed here"),) if s.started is not None else ()
+    start = s.at_start()
     return card("checkpoint-grad", "autograd.grad met a checkpoint with use_reentrant=True", why, fix, start)
 
 
@@ -165,7 +165,7 @@ def _recomputed(s: Situation, m: re.Match[str]) -> Explanation | None:
         "# the function must depend on its inputs only: no counters, no random sizes, no train()/eval() "
         "between\ncheckpoint(..., preserve_rng_state=True)"
     )
-    start = (s.started.place("needed here"),) if s.started is not None else ()
+    start = s.at_start()
     return card(
         "checkpoint-recomputed",
         "a checkpointed function gave something else when it was run again",

@@ -12,41 +12,67 @@ from course_utils.explain.naming import argument, receiver
 from course_utils.explain.nodes import behind, operation_named, recorded_lines
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation, is_learners
-from course_utils.explain.source import written
+from course_utils.explain.source import called, written
+from course_utils.graph.saved import kept
 
+_AT_0 = "is infinite at 0, and infinity times 0 is NaN"
+_BELOW_1 = f"the derivative of a power below 1 {_AT_0}"
+_NORM = "the derivative of a norm at 0 divides 0 by 0"
+
+# By operation: why its derivative may be NaN, what to write instead, and what was saved where that shows it.
 _NAN = {
-    "sqrt": ("the derivative of sqrt(x) is infinite at 0, and infinity times 0 is NaN", "torch.sqrt(x + 1e-8)"),
-    "pow": ("a power below 1 has an infinite derivative at 0, and infinity times 0 is NaN", "(x + 1e-8) ** 0.5"),
-    "**": ("a power below 1 has an infinite derivative at 0, and infinity times 0 is NaN", "(x + 1e-8) ** 0.5"),
-    "log": ("the derivative of log(x) is infinite at 0, and infinity times 0 is NaN", "torch.log(x.clamp_min(1e-8))"),
+    "sqrt": (f"the derivative of sqrt {_AT_0}", "torch.sqrt(x + 1e-8)"),
+    "**": (_BELOW_1, "(x + 1e-8) ** 0.5"),
+    "log": (f"the derivative of log {_AT_0}", "torch.log(x.clamp_min(1e-8))"),
     "/": ("a quotient by 0 is infinite, and infinity times 0 is NaN", "a / (b + 1e-8)"),
-    "where": ("where() sends 0 to the branch not taken, and 0 " "times that " "branch's " "infinity " "is NaN", "torch.sqrt(torch.where(x > 0, x, 1.0))"),
-    "linalg_vector_norm": ("the derivative of a norm at 0 divides 0 by 0", "(x.square().sum() + 1e-12).sqrt()"),
-    "norm": ("the derivative of a norm at 0 divides 0 by 0", "(x.square().sum() + 1e-12).sqrt()"),
+    "where": ("the branch not taken gets 0, and 0 times infinity is NaN", "torch.sqrt(torch.where(x > 0, x, 1.0))"),
+    "linalg_vector_norm": (_NORM, "(x.square().sum() + 1e-12).sqrt()"),
+    "norm": (_NORM, "(x.square().sum() + 1e-12).sqrt()"),
     "acos": ("the derivative of acos is infinite at -1 and 1", "torch.acos(x.clamp(-1 + 1e-6, 1 - 1e-6))"),
     "exp": ("exp overflowed to infinity, and infinity times 0 is NaN", "torch.logsumexp(x, dim=-1)"),
-}  # fmt: skip
+}
+_SHOWN_BY_ZEROS = ("sqrt", "log", "/", "**", "linalg_vector_norm", "norm")
 
 
 def _nan(s: Situation, m: re.Match[str]) -> Explanation | None:
     op = operation_named(m[1])
     where: list[Place] = []
+    held: list[torch.Tensor] = []
     for node in behind(s.roots):
-        if type(node).__name__ == m[1] and not where:
-            where = _made(s, recorded_lines(node))
+        if type(node).__name__ == m[1]:
+            where = where or _made(s, recorded_lines(node))
+            held += [tensor for _, _, tensor in kept(node) if tensor is not None and tensor.is_floating_point()]
     reason, fix = _NAN.get(
         op, ("an infinite value met a 0, or two infinities were subtracted", "print(x.min(), x.max())")
     )
-    why = f"The backward step of `{op}` gave NaN for input {m[2]}: {reason}."
-    start = (s.started.place("needed here"),) if s.started is not None else ()
-    return card(
-        "nan-in-backward",
-        f"the backward of `{op}` is the first that returned NaN",
-        why,
-        fix,
-        [*where, *start],
-        op in _NAN and bool(where),
-    )
+    held += _operand(s, op, where)
+    certain = op in _SHOWN_BY_ZEROS and any(bool((it == 0).any()) for it in held)
+    if any(bool(it.isnan().any()) for it in held):
+        reason, certain = "it worked with NaN in the forward pass already", False
+        fix = "print(x.isnan().any())  # of what goes in: find where the first NaN is made"
+    why = f"The backward step of `{op}` gave NaN for input {m[2]}{':' if certain else ', most often because'} {reason}."
+    headline = f"the backward of `{op}` is the first that returned NaN"
+    return card("nan-in-backward", headline, why, fix, [*where, *s.at_start()], certain)
+
+
+def _operand(s: Situation, op: str, where: list[Place]) -> list[torch.Tensor]:
+    """Return what the operation of a line worked on, where that still has its name."""
+    call = next((it for it in s.calls if where and it.file == where[0].file), None)
+    if call is None or call.source is None:
+        return []
+    found = []
+    for node in ast.walk(call.source.tree):
+        if getattr(node, "lineno", 0) != where[0].line:
+            continue
+        value: object = None
+        if called(node) == op:
+            owner = call.value(receiver(node))
+            value = owner if isinstance(owner, torch.Tensor) else call.value(argument(node, 0))
+        elif isinstance(node, ast.BinOp) and op in ("/", "**"):
+            value = call.value(node.right if op == "/" else node.left)
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+    return found
 
 
 def _made(s: Situation, stack: list[str]) -> list[Place]:
@@ -145,7 +171,7 @@ RULES = (
     Rule(RuntimeError, r"Function '(\w+)' returned nan values in its (\d+)th output", _nan),
     Rule(
         ValueError,
-        r"Expected parameter (\w+) \(.*?\) of distribution (\w+)\(.* to satisfy the constraint (.*?),? but found invalid values",
+        r"Expected parameter (\w+) \(.*?\) of distribution (\w+)\(.* satisfy the constraint (.*?),? but found",
         _distribution,
     ),
     Rule(

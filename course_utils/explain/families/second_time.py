@@ -12,11 +12,12 @@ import torch
 from course_utils.explain import passes
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.families.no_graph import started_from
+from course_utils.explain.loops import base, carriers, in_its_loop, one_after_the_other, passes_of, reads_first
 from course_utils.explain.naming import assigned, tensors
 from course_utils.explain.nodes import behind, number
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Call, Situation
-from course_utils.explain.source import Source, called, walk, written
+from course_utils.explain.source import written
 from course_utils.graph.trace import LiveNode
 
 
@@ -44,36 +45,38 @@ def _by_passes(
     same = [it for it in earlier if it.root == root]
     if same:
         return _same_loss(s, start, loss, _line(s, same[-1]), True)
-    candidates = [it for it in earlier if it.count > min(recorded)]
+    candidates = [it for it in earlier if it.made > min(recorded)]
     if not candidates:
         return None
     last = candidates[-1]
-    certain = len({root >= it.count for it in candidates}) == 1
-    if root < last.count:
+    certain = len({root >= it.made for it in candidates}) == 1
+    if root < last.made:
         return _shared(s, start, nodes, loss, _line(s, last), [], certain)
-    old = _frontier(nodes, last.count)
+    old = _frontier(nodes, last.made)
     held = [name for call in reversed(s.calls) for name, tensor in tensors(call) if _made_by(tensor, old)]
     again = last.code.co_filename == start.file and last.line == start.line
     if not again:
         return _shared(s, start, nodes, loss, _line(s, last), held, certain and bool(held)) if held else None
-    renewed = [name for name in held if any(_in_its_loop(start, it) for it in assigned(start, _base(name)))]
+    renewed = [name for name in held if any(in_its_loop(start, it) for it in assigned(start, base(name)))]
     if held and not renewed and "." not in held[0]:
         return _computed_once(s, start, held[0], loss, certain)
-    names = renewed or held or _successors(s, nodes, old, last.count)
+    names = renewed or held or _successors(s, nodes, old, last.made)
     return _carried(s, start, names, loss, certain and bool(names))
 
 
 def _by_code(s: Situation, start: Call, nodes: list[LiveNode], loss: str) -> Explanation:
     """Without a memory of passes: what the learner's lines and the live tensors make likely."""
-    before = _backwards(start, loss)
+    before = passes_of(start, loss)
     if before is not None:
-        return _same_loss(s, start, loss, start.place("first pass here", before), _straight(start, before, loss))
+        return _same_loss(
+            s, start, loss, start.place("first pass here", before), one_after_the_other(start, before, loss)
+        )
     mine = set(nodes)
     for name, tensor in tensors(start):
         if tensor.grad_fn is None or written(started_from(s)) == name:
             continue
         shared = [it for it in behind([tensor]) if it in mine and number(it) >= 0]
-        first = _backwards(start, name)
+        first = passes_of(start, name)
         if shared and tensor.grad_fn not in mine and first is not None:
             held = [own for own, other in tensors(start) if other.grad_fn in shared[:50] and own != name]
             return _shared(s, start, nodes, loss, start.place("first pass here", first), held, False)
@@ -81,7 +84,7 @@ def _by_code(s: Situation, start: Call, nodes: list[LiveNode], loss: str) -> Exp
     if carried:
         return _carried(s, start, carried, loss, False)
     loop = start.source.loop(start.node) if start.source is not None and start.node is not None else None
-    outside = [it for it in assigned(start, loss) if not _in_its_loop(start, it)]
+    outside = [it for it in assigned(start, loss) if not in_its_loop(start, it)]
     if loop is not None and outside and len(outside) == len(assigned(start, loss)):
         return _same_loss(s, start, loss, start.place("computed here, once", outside[-1]), False)
     why = (
@@ -111,7 +114,7 @@ def _same_loss(s: Situation, start: Call, loss: str, first: Place | None, certai
     why = f"backward() frees the graph of `{loss}` as it goes. A second pass over the same `{loss}` finds nothing left."
     where = [*([first] if first else []), *s_place(start)]
     if first is not None and first.line == start.line and first.file == start.file:
-        made = [it for it in assigned(start, loss) if not _in_its_loop(start, it)]
+        made = [it for it in assigned(start, loss) if not in_its_loop(start, it)]
         where = [*(start.place("computed here, once", it) for it in made[-1:]), *s_place(start)]
         why = (
             f"`{loss}` is computed once, and backward() frees its graph at the first pass; the next one finds nothing."
@@ -129,10 +132,10 @@ def _same_loss(s: Situation, start: Call, loss: str, first: Place | None, certai
 
 
 def _carried(s: Situation, start: Call, names: list[str], loss: str, certain: bool) -> Explanation:
-    bases = list(dict.fromkeys(_base(name) for name in names))[:3]
+    bases = list(dict.fromkeys(base(name) for name in names))[:3]
     shown = ", ".join(f"`{it}`" for it in bases) or "a tensor of the step before"
     own = bases[0] if bases else "h"
-    where = [start.place("carried over here", it) for it in _carriers(start, own)[:1]]
+    where = [start.place("carried over here", it) for it in carriers(start, own)[:1]]
     if own == loss:
         why = f"`{loss}` holds the graphs of all steps so far, and the earlier ones were freed when they were passed."
         fix = (
@@ -144,7 +147,7 @@ def _carried(s: Situation, start: Call, names: list[str], loss: str, certain: bo
             f"{shown} comes from an earlier step with its graph, which that step's backward() freed. This pass "
             f"ran into it."
         )
-        tuples = any("[" in name for name in names if _base(name) == own)
+        tuples = any("[" in name for name in names if base(name) == own)
         fix = f"{own} = {own}.detach()  # at the start of each step: the values go on, the graph ends"
         if tuples:
             fix = f"{own} = tuple(t.detach() for t in {own})  # at the start of each step: values go on, graphs end"
@@ -155,7 +158,7 @@ def _carried(s: Situation, start: Call, names: list[str], loss: str, certain: bo
 def _shared(
     s: Situation, start: Call, nodes: list[LiveNode], loss: str, first: Place | None, held: list[str], certain: bool
 ) -> Explanation:
-    own = _base(held[0]) if held else ""
+    own = base(held[0]) if held else ""
     shown = f"`{own}`" if own else "a part"
     made = [start.place("computed here, once", it) for it in assigned(start, own)[-1:]] if own else []
     why = f"Both passes go through {shown if own else 'one part of the graph'}, and the first one freed that part."
@@ -234,9 +237,9 @@ def _successors(s: Situation, nodes: list[LiveNode], old: list[LiveNode], count:
             node: Any = tensor.grad_fn
             if node is None or node not in mine or number(node) < count:
                 continue
-            if (type(node), tuple(tensor.shape)) in shapes and assigned(call, _base(name)):
+            if (type(node), tuple(tensor.shape)) in shapes and assigned(call, base(name)):
                 found.append(name)
-    reread = [name for name in found for call in s.calls if _reads_first(call, _base(name))]
+    reread = [name for name in found for call in s.calls if reads_first(call, base(name))]
     return reread
 
 
@@ -246,72 +249,8 @@ def _read_before_written(start: Call, nodes: list[LiveNode]) -> list[str]:
     return [
         name
         for name, tensor in tensors(start)
-        if tensor.grad_fn in mine and tensor.grad_fn is not None and _reads_first(start, _base(name))
+        if tensor.grad_fn in mine and tensor.grad_fn is not None and reads_first(start, base(name))
     ]
-
-
-def _reads_first(call: Call, name: str) -> bool:
-    """Return whether the innermost loop, or the function, uses a name before it assigns it, and does assign it."""
-    if call.scope is None or call.source is None:
-        return False
-    outer: ast.AST = call.scope
-    loops = [loop for it in assigned(call, name) if (loop := call.source.loop(it)) is not None]
-    if loops:
-        outer = loops[0]
-    elif "." not in name:
-        return False
-    writes = [it for it in assigned(call, name) if any(other is outer for other in call.source.around(it))]
-    if not writes:
-        return False
-    first = min(it.lineno for it in writes)
-    for node in walk(outer):
-        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load) and written(node) == name:
-            if node.lineno <= first or all(it.lineno > node.lineno for it in writes):
-                return True
-    return any(isinstance(it, ast.AugAssign) for it in writes)
-
-
-def _carriers(call: Call, name: str) -> list[ast.stmt]:
-    found = assigned(call, name)
-    inside = [it for it in found if _in_its_loop(call, it)]
-    return inside or ([] if "." not in name else found)
-
-
-def _in_its_loop(call: Call, statement: ast.stmt) -> bool:
-    """Return whether a statement is run again and again together with the failing line."""
-    source = call.source
-    loop = source.loop(call.node) if source is not None and call.node is not None else None
-    if loop is None:
-        return "." in "".join(written(it) for it in getattr(statement, "targets", [])) and not call.is_module
-    return source is not None and any(it is loop for it in source.around(statement))
-
-
-def _base(name: str) -> str:
-    """Return "hidden" for "hidden[0]"; attributes stay: "self.state"."""
-    return name.partition("[")[0]
-
-
-def _backwards(call: Call, name: str) -> ast.AST | None:
-    """Return an earlier call of backward() on a name in the same function."""
-    if call.scope is None or call.node is None:
-        return None
-    for node in walk(call.scope):
-        if called(node) == "backward" and isinstance(node, ast.Call) and node is not call.node:
-            on_it = isinstance(node.func, ast.Attribute) and written(node.func.value) == name
-            if on_it and node.lineno <= call.line and "retain_graph=True" not in ast.unparse(node):
-                return node
-    return None
-
-
-def _straight(call: Call, first: ast.AST, name: str) -> bool:
-    """Return whether both passes stand in one block with nothing between that gives the name another value."""
-    source: Source | None = call.source
-    if source is None or call.statement is None:
-        return False
-    one = source.statement(first)
-    if one is None or source.block(one) != source.block(call.statement):
-        return False
-    return not any(one.lineno <= it.lineno <= call.statement.lineno for it in assigned(call, name))
 
 
 RULES = (

@@ -9,28 +9,19 @@ import torch
 
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.naming import argument, module_name, receiver
-from course_utils.explain.rules import Rule, card
+from course_utils.explain.rules import Rule, card, shape_in
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, written
-from course_utils.graph.memory import dtype_name
-
-_TYPES = {
-    "double": "float64",
-    "float": "float32",
-    "half": "float16",
-    "long": "int64",
-    "int": "int32",
-    "bfloat16": "bfloat16",
-}
 
 
-def _layer(s: Situation) -> tuple[str, torch.nn.Module | None]:
+def layer_at_work(s: Situation) -> tuple[str, torch.nn.Module | None]:
     """Return the innermost of PyTorch's modules at work, with the learner's name for it."""
     for frame in reversed(s.torch_frames):
         module = frame.f_locals.get("self")
-        if isinstance(module, torch.nn.Module) and type(module).__module__.startswith("torch.nn"):
-            if not isinstance(module, torch.nn.Sequential):
-                return module_name(s, module) or _inside(s, module) or type(module).__name__, module
+        if not isinstance(module, torch.nn.Module) or isinstance(module, torch.nn.Sequential):
+            continue
+        if type(module).__module__.startswith("torch.nn"):
+            return module_name(s, module) or _inside(s, module) or type(module).__name__, module
     return "", None
 
 
@@ -45,7 +36,7 @@ def _inside(s: Situation, module: torch.nn.Module) -> str:
     return ""
 
 
-def _input(s: Situation) -> torch.Tensor | None:
+def layer_input(s: Situation) -> torch.Tensor | None:
     for frame in reversed(s.torch_frames):
         value = frame.f_locals.get("input")
         if isinstance(value, torch.Tensor):
@@ -53,7 +44,7 @@ def _input(s: Situation) -> torch.Tensor | None:
     return None
 
 
-def _operands(s: Situation) -> tuple[str, str, tuple[torch.Tensor | None, torch.Tensor | None]]:
+def operands(s: Situation) -> tuple[str, str, tuple[torch.Tensor | None, torch.Tensor | None]]:
     """Return both operands of the failing operation as they were written, and their tensors where they have names."""
     node = s.node
     sides: list[ast.expr | None] = [None, None]
@@ -74,9 +65,9 @@ def _operands(s: Situation) -> tuple[str, str, tuple[torch.Tensor | None, torch.
 
 def _matrices(s: Situation, m: re.Match[str]) -> Explanation | None:
     rows, inner, inner_b, columns = m[1], m[2], m[3], m[4]
-    name, layer = _layer(s)
+    name, layer = layer_at_work(s)
     if isinstance(layer, torch.nn.Linear):
-        given = _input(s)
+        given = layer_input(s)
         shape = tuple(given.shape) if given is not None else f"({rows}, {inner})"
         why = (
             f"`{name}` multiplies vectors of {layer.in_features} numbers. Its input has shape {shape}: {inner} "
@@ -92,7 +83,7 @@ def _matrices(s: Situation, m: re.Match[str]) -> Explanation | None:
             fix,
             s.needed(),
         )
-    left, right, _ = _operands(s)
+    left, right, _ = operands(s)
     why = f"A product of matrices needs as many columns on the left as rows on the right: {inner} and {inner_b} differ."
     fix = (
         f"{left} @ {right}.T  # if {right} lies the other way"
@@ -109,7 +100,7 @@ def _matrices(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 def _batched(s: Situation, m: re.Match[str]) -> Explanation | None:
-    left, right, (a, b) = _operands(s)
+    left, right, (a, b) = operands(s)
     shapes = f" Their shapes are {tuple(a.shape)} and {tuple(b.shape)}." if a is not None and b is not None else ""
     why = f"The last dimension on the left must be as long as the one before the last on the right.{shapes}"
     fix = f"{left} @ {right}.transpose(-2, -1)  # if {right} lies the other way"
@@ -117,7 +108,7 @@ def _batched(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 def _channels(s: Situation, m: re.Match[str]) -> Explanation | None:
-    name, layer = _layer(s)
+    name, layer = layer_at_work(s)
     own = name or "the convolution"
     why = f"`{own}` was made for {m[2]} channels, and dimension 1 of its input, of shape ({m[1]}), has {m[3]}."
     made = type(layer).__name__ if layer is not None else "Conv2d"
@@ -129,7 +120,7 @@ def _channels(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 def _rank(s: Situation, m: re.Match[str]) -> Explanation | None:
-    name, _ = _layer(s)
+    name, _ = layer_at_work(s)
     own = name or m[3]
     why = (
         f"`{own}` takes inputs of {m[1]} dimensions (one sample) or {m[2]} (a batch: samples, channels, then "
@@ -140,7 +131,7 @@ def _rank(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 def _sizes(s: Situation, m: re.Match[str]) -> Explanation | None:
-    left, right, (a, b) = _operands(s)
+    left, right, (a, b) = operands(s)
     if s.within("nn/functional.py") is not None and s.within("functional.py", "broadcast_tensors") is not None:
         left, right = written(argument(s.node, 0)) or "the predictions", written(argument(s.node, 1)) or "the targets"
     shapes = (
@@ -176,30 +167,32 @@ def _view(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("shapes", f"`{owner}` has {m[2]} elements, which do not fill [{m[1]}]", why, fix, s.needed())
 
 
+def _stacked(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = (
+        f"stack lays tensors of one shape beside each other; here are [{m[1]}] (number {m[2]}) and "
+        f"[{m[3]}] (number {m[4]})."
+    )
+    fix = (
+        "torch.nn.utils.rnn.pad_sequence(parts, batch_first=True)  # sequences of unequal length\n"
+        "torch.cat(parts)  # or one after the other"
+    )
+    return card("shapes", f"stack got tensors of unequal shapes: [{m[1]}] and [{m[3]}]", why, fix, s.needed())
+
+
 def _joined(s: Situation, m: re.Match[str]) -> Explanation | None:
     parts = written(argument(s.node, 0)) or "the tensors"
-    if s.text.startswith("stack"):
-        why = (
-            f"stack lays tensors of one shape beside each other; here are [{m[1]}] (number {m[2]}) and "
-            f"[{m[3]}] (number {m[4]})."
-        )
-        fix = (
-            "torch.nn.utils.rnn.pad_sequence(parts, batch_first=True)  # sequences of unequal "
-            "length\ntorch.cat(parts)  # or one after the other"
-        )
-        return card("shapes", f"stack got tensors of unequal shapes: [{m[1]}] and [{m[3]}]", why, fix, s.needed())
     why = (
-        f"cat joins along one dimension ({m[5]}); in all others the sizes must be equal. Tensor number {m[8]} "
-        f"has {m[7]} where {m[6]} is expected."
+        f"cat joins along one dimension ({m[1]}); in all others the sizes must be equal. Tensor number {m[4]} "
+        f"has {m[3]} where {m[2]} is expected."
     )
     fix = f"print([t.shape for t in {parts}])  # or join along another dimension: dim=1"
-    return card("shapes", f"cat got tensors whose sizes differ outside of dimension {m[5]}", why, fix, s.needed())
+    return card("shapes", f"cat got tensors whose sizes differ outside of dimension {m[1]}", why, fix, s.needed())
 
 
 def _recurrent(s: Situation, m: re.Match[str]) -> Explanation | None:
-    name, layer = _layer(s)
+    name, layer = layer_at_work(s)
     own = name or "the layer"
-    given = _input(s)
+    given = layer_input(s)
     shape = f" (shape {tuple(given.shape)})" if given is not None else ""
     why = f"`{own}` was made for vectors of {m[1]} numbers, and the last dimension of its input{shape} has {m[2]}."
     fix = (
@@ -209,11 +202,11 @@ def _recurrent(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 def _norm(s: Situation, m: re.Match[str]) -> Explanation | None:
-    name, _ = _layer(s)
+    name, _ = layer_at_work(s)
     own = name or "batch norm"
     why = (
         f"In training `{own}` takes mean and variance over a batch. With one value for each channel (input "
-        f"{_shape(m[1])}) there is no variance."
+        f"{shape_in(m[1])}) there is no variance."
     )
     fix = (
         "DataLoader(..., drop_last=True)  # if it is the last batch, of one sample\nmodel.eval()  # if this is "
@@ -222,82 +215,11 @@ def _norm(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("batch-norm-one-value", f"`{own}` got one value for each channel, while training", why, fix, s.needed())
 
 
-def _shape(text: str) -> str:
-    numbers = re.findall(r"\d+", text)
-    return f"({', '.join(numbers)}{',' if len(numbers) == 1 else ''})"
-
-
-def _dtypes(s: Situation, m: re.Match[str]) -> Explanation | None:
-    name, layer = _layer(s)
-    first, second = (_TYPES.get(it.lower(), it.lower()) for it in (m[1], m[2]))
-    given = _input(s)
-    if layer is not None and given is not None:
-        parameter = next(iter(layer._parameters.values()), None)
-        own = dtype_name(parameter.dtype) if parameter is not None else second
-        got = dtype_name(given.dtype)
-        if got == own:
-            return None
-        what = _argument_name(s) or "x"
-        why = (
-            f"`{name}` holds {own} and was given {got}. NumPy's floating point numbers are float64, whole "
-            f"numbers int64; PyTorch's layers are float32."
-        )
-        fix = f"{what} = {what}.to({name}.weight.dtype)" if own not in ("float32",) else f"{what} = {what}.float()"
-        return card("dtype-mismatch", f"`{name}` is {own}, but its input is {got}", why, fix, s.needed())
-    left, right, (a, b) = _operands(s)
-    if a is not None and b is not None:
-        first, second = dtype_name(a.dtype), dtype_name(b.dtype)
-    why = f"This operation does not convert by itself: one side is {first}, the other {second}."
-    fix = f"{right} = {right}.to({left}.dtype)" if right.isidentifier() else "x = x.float()"
-    return card("dtype-mismatch", f"{first} meets {second}", why, fix, s.needed(), a is not None)
-
-
-def _argument_name(s: Situation) -> str:
-    text = written(argument(s.node, 0))
-    return text if text.isidentifier() else ""
-
-
-def _indices(s: Situation, m: re.Match[str]) -> Explanation | None:
-    name, layer = _layer(s)
-    own = name or "embedding"
-    given = _input(s)
-    what = _argument_name(s) or "its input"
-    dtype = dtype_name(given.dtype) if given is not None else m[1]
-    why = f"`{own}` looks up rows by their numbers, so it takes integers; `{what}` is {dtype}."
-    fix = f"{what} = {what}.long()" if what != "its input" else "tokens = tokens.long()"
-    return card("index-dtype", f"`{own}` was given {dtype} numbers to look up", why, fix, s.needed(), layer is not None)
-
-
-def _index_range(s: Situation, m: re.Match[str]) -> Explanation | None:
-    name, layer = _layer(s)
-    given = _input(s)
-    if not isinstance(layer, torch.nn.Embedding) or given is None:
-        return None
-    rows = layer.num_embeddings
-    top, low = int(given.max()), int(given.min())
-    bad = top if top >= rows else low
-    why = f"`{name}` has {rows} rows, numbered 0 to {rows - 1}. Its input contains {bad}."
-    fix = (
-        f"nn.Embedding({max(top, rows) + 1}, {layer.embedding_dim})  # for `{name}`: one row for each token "
-        f"that may come"
-    )
-    return card("index-range", f"`{name}` has {rows} rows, and was asked for row {bad}", why, fix, s.needed())
-
-
-def _mean(s: Situation, m: re.Match[str]) -> Explanation | None:
-    owner = written(receiver(s.node)) or "x"
-    dtype = _TYPES.get(m[1].lower(), m[1].lower())
-    why = f"`{owner}` is {dtype}, and the mean of integers is no integer. PyTorch does not convert by itself."
-    return card(
-        "dtype-mismatch", f"the mean of `{owner}`, which holds {dtype}", why, f"{owner}.float().mean()", s.needed()
-    )
-
-
 RULES = (
     Rule(RuntimeError, r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _matrices),
     Rule(
         RuntimeError,
-        r"Expected size for first two dimensions of batch2 tensor to be|inconsistent tensor size, expected tensor|size mismatch, got",
+        r"Expected size for first two dimensions of batch2 tensor|inconsistent tensor size|size mismatch, got",
         _batched,
     ),
     Rule(RuntimeError, r"expected input\[(.*?)\] to have (\d+) channels, but got (\d+) channels", _channels),
@@ -314,20 +236,14 @@ RULES = (
     Rule(RuntimeError, r"shape '\[(.*?)\]' is invalid for input of size (\d+)", _view),
     Rule(
         RuntimeError,
-        r"stack expects each tensor to be equal size, but got \[(.*?)\] at entry (\d+) and \[(.*?)\] at entry (\d+)|Sizes of tensors must match except in dimension (\d+)\. Expected size (\d+) but got size (\d+) for tensor number (\d+)",
+        r"stack expects each tensor to be equal size, but got \[(.*?)\] at entry (\d+) and \[(.*?)\] at entry (\d+)",
+        _stacked,
+    ),
+    Rule(
+        RuntimeError,
+        r"except in dimension (\d+)\. Expected size (\d+) but got size (\d+) for tensor number (\d+)",
         _joined,
     ),
     Rule(RuntimeError, r"input\.size\(-1\) must be equal to input_size\. Expected (\d+), got (\d+)", _recurrent),
     Rule(ValueError, r"Expected more than 1 value per channel when training, got input size (.*)", _norm),
-    Rule(RuntimeError, r"mat1 and mat2 must have the same dtype, but got (\w+) and (\w+)", _dtypes),
-    Rule(RuntimeError, r"Input type \((\w+)\) and (?:weight|bias) type \((\w+)\) should be the same", _dtypes),
-    Rule(RuntimeError, r"expected m1 and m2 to have the same dtype, but got: (\w+) != (\w+)", _dtypes),
-    Rule(RuntimeError, r"expected scalar type (\w+) but found (\w+)", _dtypes),
-    Rule(
-        RuntimeError,
-        r"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch\.(\w+)Tensor",
-        _indices,
-    ),
-    Rule(IndexError, r"index out of range in self", _index_range),
-    Rule(RuntimeError, r"mean\(\): could not infer output dtype\..* Got: (\w+)", _mean),
 )

@@ -42,18 +42,19 @@ def _state_dict(s: Situation, m: re.Match[str]) -> Explanation | None:
     if not missing and not unexpected:
         return None
     for prefix in ("module.", "_orig_mod.", "model."):
-        if unexpected and all(key.startswith(prefix) for key in unexpected):
-            if {key.removeprefix(prefix) for key in unexpected} >= set(missing):
-                by = {"module.": "DataParallel", "_orig_mod.": "torch.compile"}.get(prefix, "another module around it")
-                why = f"All names in `{given}` begin with '{prefix}': it was saved from a model inside {by}."
-                fix = f"state = {{k.removeprefix('{prefix}'): v for k, v in {given}.items()}}\n{owner}.load_state_dict(state)"
-                return card(
-                    "state-keys",
-                    f"the names in `{given}` have '{prefix}' before those of `{owner}`",
-                    why,
-                    fix,
-                    s.needed(),
-                )
+        shorter = {key.removeprefix(prefix) for key in unexpected if key.startswith(prefix)}
+        if unexpected and len(shorter) == len(unexpected) and shorter >= set(missing):
+            by = {"module.": "DataParallel", "_orig_mod.": "torch.compile"}.get(prefix, "another module around it")
+            why = f"All names in `{given}` begin with '{prefix}': it was saved from a model inside {by}."
+            fix = f"state = {{k.removeprefix('{prefix}'): v for k, v in {given}.items()}}"
+            fix += f"\n{owner}.load_state_dict(state)"
+            return card(
+                "state-keys",
+                f"the names in `{given}` have '{prefix}' before those of `{owner}`",
+                why,
+                fix,
+                s.needed(),
+            )
     value: Any = s.here.value(argument(s.node, 0, "state_dict")) if s.here is not None else None
     inner = [key for key, it in value.items() if isinstance(it, dict)] if isinstance(value, dict) else []
     own = s.here.value(receiver(s.node)) if s.here is not None else None
@@ -236,7 +237,7 @@ RULES = (
     Rule(RuntimeError, r"Error\(s\) in loading state_dict for", _state_dict),
     Rule(
         ValueError,
-        r"loaded state dict (?:has a different number of parameter groups|contains a parameter group that doesn't match)",
+        r"loaded state dict (?:has a different number of|contains a) parameter group",
         _groups,
     ),
     Rule(

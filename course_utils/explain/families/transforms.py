@@ -106,21 +106,15 @@ def _no_derivative(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 def _zero_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
     why = (
-        "A derivative that is zero everywhere is kept by torch.func as a tensor without memory, which cannot "
-        "be written into."
+        "A derivative that is zero everywhere is kept as a tensor without memory. Some backward steps, as that of "
+        "mse_loss, write into what they are given, and cannot write into that."
     )
     fix = (
-        "t = t.clone()  # before the write\ntorch.func.jvp(f, (x,), (v,))  # instead of functions of "
-        "torch.autograd.functional"
+        "((prediction - target) ** 2).mean()  # mse_loss, written out\n"
+        "torch.autograd.functional.hvp(f, x, v)[1]  # or two backward passes instead of torch.func.jvp over grad"
     )
-    return card(
-        "zero-tensor",
-        "a derivative of zeros, which has no memory of its own, was written into",
-        why,
-        fix,
-        s.needed(),
-        False,
-    )
+    headline = "a derivative of zeros, which has no memory of its own, was to be written into"
+    return card("zero-tensor", headline, why, fix, s.at_start(), False)
 
 
 def _forward_over(s: Situation, m: re.Match[str]) -> Explanation | None:

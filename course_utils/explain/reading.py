@@ -1,0 +1,53 @@
+"""Values of the learner's, read without running any of their code."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import torch
+
+MISSING = object()  # what a look-up gives where there is nothing, since None is a value
+
+
+def attribute(owner: Any, name: str) -> Any:
+    """Return an attribute that can be read without running code of the learner's, or MISSING."""
+    if isinstance(owner, torch.Tensor):
+        return owner.grad if name == "grad" and owner.is_leaf else MISSING
+    if isinstance(owner, types.ModuleType):
+        return vars(owner).get(name, MISSING)
+    own = own_attributes(owner)
+    if isinstance(owner, torch.nn.Module):
+        for kept in ("_parameters", "_modules", "_buffers"):
+            if name in own.get(kept, ()):
+                return own[kept][name]
+    if name in own:
+        return own[name]
+    for base in type(owner).__mro__ if owner is not MISSING else ():
+        if name in vars(base):
+            found = vars(base)[name]
+            return types.MethodType(found, owner) if isinstance(found, types.FunctionType) else found
+    return MISSING
+
+
+def element(owner: Any, key: Any) -> Any:
+    """Return an element of a plain list, tuple or dict, or a layer of a Sequential, or MISSING."""
+    try:
+        if type(owner) in (list, tuple, dict) and type(key) in (int, str):
+            return owner[key]
+        if isinstance(owner, torch.nn.Sequential | torch.nn.ModuleList) and type(key) is int:
+            return list(owner._modules.values())[key]
+        if isinstance(owner, torch.nn.ModuleDict) and type(key) is str:
+            return owner._modules[key]
+    except (IndexError, KeyError):
+        pass
+    return MISSING
+
+
+def own_attributes(owner: Any) -> dict[str, Any]:
+    """Return what an object holds, without asking the object."""
+    try:
+        own = object.__getattribute__(owner, "__dict__")
+    except AttributeError:
+        return {}
+    return own if type(own) is dict else {}

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import types
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from course_utils.explain.explanation import Place
 from course_utils.explain.naming import argument, receiver
 from course_utils.explain.reading import MISSING
-from course_utils.explain.situation import Call
+from course_utils.explain.situation import Call, is_learners
 from course_utils.explain.source import Source, called, walk, written
 
 _OPERATORS = {
@@ -23,11 +27,53 @@ _ALSO = {
 }  # fmt: skip
 
 
-def writes(call: Call, name: str) -> Iterator[ast.stmt]:
-    """Yield the statements of a function that write into the tensor called `name`, up to the line being run."""
-    for node in _statements(call):
-        if any(_writes(part, name) for part in _own_parts(node)):
-            yield node
+@dataclass(frozen=True)
+class Writing:
+    """A statement that writes into a tensor, where it stands, and whether it must have run exactly once by now.
+
+    `reached` is the line of the function at work that is it, or called it.
+    """
+
+    statement: ast.stmt
+    place: Place
+    reached: int
+    sure: bool
+
+
+def writings(call: Call, name: str) -> Iterator[Writing]:
+    """Yield the statements that write into the tensor called `name`: the function's own, up to the line being run,
+    and those of the learner's functions that it gave the tensor to."""
+    for statement in _statements(call):
+        sure = surely_ran(call, statement)
+        for part in _own_parts(statement):
+            if _writes(part, name):
+                yield Writing(statement, call.place("overwritten here", statement), statement.lineno, sure)
+                break
+        else:
+            for part in _own_parts(statement):
+                if isinstance(part, ast.Call):
+                    yield from _inside(call, part, name, sure)
+
+
+def _inside(call: Call, node: ast.Call, name: str, sure: bool) -> Iterator[Writing]:
+    """Yield the statements by which a called function writes into the argument called `name`."""
+    function = call.value(node.func)
+    method = isinstance(function, types.MethodType)
+    function = inspect.unwrap(function.__func__ if method else function) if callable(function) else None
+    if not isinstance(function, types.FunctionType) or not is_learners(function.__code__.co_filename):
+        return
+    source = call.sources.of(function.__code__.co_filename, function.__globals__)
+    scope = source.function(function.__code__) if source is not None else None
+    if source is None or scope is None:
+        return
+    names = function.__code__.co_varnames[method : function.__code__.co_argcount]
+    for position, parameter in enumerate(names):
+        if written(argument(node, position, parameter)) != name:
+            continue
+        for inner in walk(scope):
+            if isinstance(inner, ast.stmt) and any(_writes(part, parameter) for part in _own_parts(inner)):
+                place = Place("overwritten here", source.file, inner.lineno, source.text(inner.lineno))
+                yield Writing(inner, place, node.lineno, sure and any(it is inner for it in getattr(scope, "body", [])))
 
 
 def steps(call: Call, parameter: torch.Tensor) -> Iterator[ast.stmt]:

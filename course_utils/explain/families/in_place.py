@@ -14,7 +14,7 @@ from course_utils.explain.rerun import Write
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Call, Situation
 from course_utils.explain.source import written
-from course_utils.explain.writers import out_of_place, saves, steps, surely_ran, writes
+from course_utils.explain.writers import Writing, out_of_place, saves, steps, surely_ran, writings
 
 
 def _saved_was_written(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -38,31 +38,44 @@ def _saved_was_written(s: Situation, m: re.Match[str]) -> Explanation | None:
         stepped = [(call, it) for call in s.calls for it in steps(call, parameter)]
         if stepped:
             return _stepped(s, names, op, stepped, needed)
-    wrote = [(call, it) for call in s.calls for name in names for it in writes(call, name)]
-    wrote = list({id(it): (call, it) for call, it in wrote}.values())
     saved = [(call, it) for call in s.calls for it in saves(call, op, names)]
-    saved = [it for it in saved if it[1] not in [other for _, other in wrote]]
-    where = _anomaly(s, node) or ([saved[0][0].place("saved here", saved[0][1])] if len(saved) == 1 else [])
-    layers = _layers(s) if not wrote else []
-    where += [call.place("overwritten here", it) for call, it in wrote[:2]][: 2 if not where else 1]
+    wrote = _after(_written_to(s, names), [it for _, it in saved])
+    saved = [(call, it) for call, it in saved if all(it is not other.statement for other in wrote)]
+    where = _anomaly(s, node) or [call.place("saved here", it) for call, it in saved if len(saved) == 1]
     name = f"`{names[0]}`" if names else f"the result of `{op}`" if kept_as == "result" else "a tensor without a name"
-    why = f"`{op}` saved {name} for its derivative, and something wrote into it before backward() read it."
+    headline = f"{name}, which `{op}` had saved, was overwritten in place"
     if wrote:
-        return _rewritten(s, name, names, op, wrote, where, needed, tensor)
+        certain = len(wrote) == 1 and tensor._version == 1 and wrote[0].sure
+        lines = " and ".join(f"`{written(it.statement, 60) or it.place.text}`" for it in wrote[:2])
+        why = f"`{op}` saved {name} for its derivative, and backward() wants it unchanged. {lines} "
+        why += (
+            "wrote into its memory." if certain else "writes into its memory." if len(wrote) == 1 else "write into it."
+        )
+        places = [*where, *(it.place for it in wrote[: 1 if where else 2]), *needed]
+        return card("in-place", headline, why, out_of_place(wrote[0].statement), places, certain)
+    why = f"`{op}` saved {name} for its derivative, and something wrote into it before backward() read it."
+    layers = _layers(s)
     if layers:
         why += f" {', '.join(f'`{it}`' for it in layers[:3])} writes in place."
         fix = f"nn.ReLU()  # without inplace=True, for {layers[0]}"
-        return card(
-            "in-place", f"{name}, which `{op}` had saved, was overwritten in place", why, fix, [*where, *needed], False
-        )
-    why += " No line of the functions at work writes into it by name."
-    fix = (
-        f"{names[0] if names else 'x'} = {names[0] if names else 'x'}.clone()  # before it is written to\n# "
-        f"%%explain finds the line"
-    )
-    return card(
-        "in-place", f"{name}, which `{op}` had saved, was overwritten in place", why, fix, [*where, *needed], False
-    )
+    else:
+        why += " No line of the functions at work writes into it by name."
+        own = names[0] if names else "x"
+        fix = f"{own} = {own}.clone()  # before it is written to\n# %%explain finds the line"
+    return card("in-place", headline, why, fix, [*where, *needed], False)
+
+
+def _written_to(s: Situation, names: list[str]) -> list[Writing]:
+    """Return what writes into a tensor under any of its names, each statement once."""
+    found = [it for call in s.calls for name in names for it in writings(call, name)]
+    return list({id(it.statement): it for it in found}.values())
+
+
+def _after(wrote: list[Writing], saved: list[ast.stmt]) -> list[Writing]:
+    """Leave out what ran once, before the tensor was saved: that changed nothing that backward needs."""
+    first = min((it.lineno for it in saved), default=0)
+    inside = {id(it) for it in saved}
+    return [it for it in wrote if not it.sure or it.reached >= first or id(it.statement) in inside]
 
 
 def _seen(
@@ -88,19 +101,6 @@ def _seen(
     if code == "in-place-by-step":
         fix = f"# all backward passes first, then {text}\n# or: compute this loss again after the step"
     return card(code, headline, why, fix, [*saved, place, *needed], True)
-
-
-def _rewritten(
-    s: Situation, name: str, names: list[str], op: str, wrote: list[tuple[Call, ast.stmt]], where: list[Place],
-    needed: tuple[Place, ...], tensor: torch.Tensor,
-) -> Explanation:  # fmt: skip
-    call, statement = wrote[0]
-    line = f"`{written(statement, 60)}`" if written(statement, 60) else f"line {statement.lineno}"
-    why = f"`{op}` saved {name} for its derivative. {line} wrote into the same memory before backward() read it."
-    certain = len(wrote) == 1 and tensor._version == 1 and surely_ran(call, statement)
-    fix = out_of_place(statement)
-    headline = f"{name}, which `{op}` had saved, was overwritten in place"
-    return card("in-place", headline, why, fix, [*where, *needed], certain)
 
 
 def _stepped(

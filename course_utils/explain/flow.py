@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 import types
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -174,7 +175,8 @@ class Flow:
         if mode is None:
             return found
         code, text, block = mode
-        return Found("cut", code, text, _place(setting, block), found.proved)
+        sure = "set_grad_enabled" not in text or "False" in text
+        return Found("cut", code, text, _place(setting, block), found.proved and sure)
 
     def _attribute(self, setting: Setting, node: ast.Attribute, depth: int) -> Found:
         value = setting.value(node)
@@ -206,6 +208,8 @@ class Flow:
         inner = self._all(setting, parts, depth)
         if library and owner is not None and setting.value(owner) is numpy:
             return self._cut(setting, node, inner, "no-graph-numpy")
+        if library and owner is not None and setting.value(owner) is math:
+            return self._cut(setting, node, inner, "no-graph-item")
         if name in ("to", "type") and any(written(it).rpartition(".")[2] in _INTEGERS for it in given):
             return self._cut(setting, node, inner, "no-graph-integers")
         if (
@@ -247,6 +251,8 @@ class Flow:
         if source is None or scope is None:
             return None
         bound = dict(function.__globals__)
+        own = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
+        bound |= {name: cell.cell_contents for name, cell in own if cell != types.CellType()}
         parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
         if owner is not None and parameters:
             bound[parameters[0]] = owner

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import types
 
-from course_utils.explain.naming import assigned
-from course_utils.explain.situation import Call
+from course_utils.explain.explanation import Place
+from course_utils.explain.naming import argument, assigned, receiver, targets
+from course_utils.explain.reading import MISSING
+from course_utils.explain.situation import Call, is_learners
 from course_utils.explain.source import Source, called, walk, written
 
 
@@ -31,13 +35,50 @@ def reads_first(call: Call, name: str) -> bool:
     return any(isinstance(it, ast.AugAssign) for it in writes)
 
 
-def carriers(call: Call, name: str) -> list[ast.stmt]:
-    found = assigned(call, name)
-    inside = [it for it in found if in_its_loop(call, it)]
-    return inside or ([] if "." not in name else found)
+def renewals(call: Call, name: str) -> list[ast.AST]:
+    """Return what gives a name a new value, or a list a new element, in the loop that the failing line stands in."""
+    if call.scope is None:
+        return []
+    found: list[ast.AST] = [it for it in assigned(call, name) if in_its_loop(call, it)]
+    for node in walk(call.scope):
+        if called(node) in ("append", "appendleft", "extend", "add") and written(receiver(node)) == name:
+            found += [node] if in_its_loop(call, node) else []
+    return found
 
 
-def in_its_loop(call: Call, statement: ast.stmt) -> bool:
+def carriers(call: Call, name: str) -> list[Place]:
+    """Return the lines by which a name goes from one round to the next, also where a class does it for its objects."""
+    inside = renewals(call, name) or ([] if "." not in name else assigned(call, name))
+    if inside:
+        return [call.place("carried over here", it) for it in inside]
+    return [
+        Place("carried over here", source.file, it.lineno, source.text(it.lineno))
+        for source, it in _of_class(call, name)
+    ]
+
+
+def _of_class(call: Call, name: str) -> list[tuple[Source, ast.stmt]]:
+    """Return the statements in a learner's class that set the attribute which `model.state` names."""
+    owner, _, attribute = name.rpartition(".")
+    value = call.value(ast.parse(owner, mode="eval").body) if owner else MISSING
+    found = []
+    for kind in type(value).__mro__ if value is not MISSING else ():
+        for member in vars(kind).values():
+            function = inspect.unwrap(member) if isinstance(member, types.FunctionType) else None
+            if function is None or not is_learners(function.__code__.co_filename):
+                continue
+            source = call.sources.of(function.__code__.co_filename, function.__globals__)
+            scope = source.function(function.__code__) if source is not None else None
+            if source is not None and scope is not None and function.__name__ != "__init__":
+                found += [
+                    (source, it)
+                    for it in walk(scope)
+                    if isinstance(it, ast.stmt) and f"self.{attribute}" in targets(it)
+                ]
+    return found
+
+
+def in_its_loop(call: Call, statement: ast.AST) -> bool:
     """Return whether a statement is run again and again together with the failing line."""
     source = call.source
     loop = source.loop(call.node) if source is not None and call.node is not None else None
@@ -52,14 +93,16 @@ def base(name: str) -> str:
 
 
 def passes_of(call: Call, name: str) -> ast.AST | None:
-    """Return an earlier call of backward() on a name in the same function."""
+    """Return an earlier pass over the graph of a name in the same function: by backward(), or by torch.autograd."""
     if call.scope is None or call.node is None:
         return None
     for node in walk(call.scope):
-        if called(node) == "backward" and isinstance(node, ast.Call) and node is not call.node:
-            on_it = isinstance(node.func, ast.Attribute) and written(node.func.value) == name
-            if on_it and node.lineno <= call.line and "retain_graph=True" not in ast.unparse(node):
-                return node
+        if called(node) not in ("backward", "grad") or node is call.node or not isinstance(node, ast.Call):
+            continue
+        started = (receiver(node), argument(node, 0, "outputs"), argument(node, 0, "tensors"))
+        keeps = any(f"{flag}=True" in ast.unparse(node) for flag in ("retain_graph", "create_graph"))
+        if name in map(written, started) and node.lineno <= call.line and not keeps:
+            return node
     return None
 
 

@@ -6,6 +6,7 @@ import ast
 import itertools
 import re
 import types
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -51,8 +52,9 @@ def _held(name: str, value: Any, deeper: bool) -> Iterator[tuple[str, torch.Tens
         for path, buffer in itertools.islice(torch.nn.Module.named_buffers(value), MAX_PARAMETERS):
             yield dotted(name, path), buffer
     inner: Iterator[tuple[str, Any]]
-    if type(value) in (list, tuple):
-        inner = ((f"{name}[{position}]", item) for position, item in enumerate(value[:MAX_ELEMENTS]))
+    if type(value) in (list, tuple, deque):
+        parts = enumerate(itertools.islice(value, MAX_ELEMENTS))
+        inner = ((f"{name}[{position}]", item) for position, item in parts)
     elif type(value) is dict:
         inner = ((f"{name}[{key!r}]", item) for key, item in itertools.islice(value.items(), MAX_ELEMENTS)
                  if type(key) in (int, str))  # fmt: skip

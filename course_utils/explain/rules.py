@@ -42,7 +42,9 @@ def card(
     places: dict[tuple[str, int], Place] = {}
     for it in where:
         if it.line > 0:
-            places.setdefault((it.file, it.line), Place(it.role, plain(it.file), it.line, plain(it.text)))
+            known = places.get((it.file, it.line))
+            role = it.role if known is None or it.role in known.role else f"{known.role}, {it.role}"
+            places[it.file, it.line] = Place(role, plain(it.file), it.line, plain(it.text))
     return Explanation(code, plain(headline), tuple(places.values()), plain(why), plain(fix), certain, section(code))
 
 

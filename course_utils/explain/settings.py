@@ -116,7 +116,7 @@ def switched_off(source: Source, node: ast.AST) -> tuple[str, str, ast.AST] | No
             name = called(switch) or written(switch).rpartition(".")[2]
             if name == "enable_grad":
                 return None
-            off = name == "set_grad_enabled" and written(argument(switch, 0, "mode")) == "False"
+            off = name == "set_grad_enabled" and written(argument(switch, 0, "mode")) != "True"
             if name == "no_grad" or off:
                 return "no-graph-no-grad", written(switch), place
             if name == "inference_mode":

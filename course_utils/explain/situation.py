@@ -122,7 +122,14 @@ class Call:
     def place(self, role: str, node: ast.AST | int | None = None) -> Place:
         """Return one line, with the part that it plays; the line that is being run by default."""
         line = self.line if node is None else node if isinstance(node, int) else getattr(node, "lineno", self.line)
-        return Place(role, self.file, line, self.source.text(line) if self.source else "")
+        source = self.source if not isinstance(node, ast.AST) else self.home(node)
+        return Place(role, self.file, line, "") if source is None else Place(role, source.file, line, source.text(line))
+
+    def home(self, node: ast.AST) -> Source | None:
+        """Return the source that a part of a syntax tree is of: the call's own, or that of a cell before it."""
+        if self.source is None or node in self.source:
+            return self.source
+        return next((cell for cell in self.sources.cells_before(self.source) if node in cell), self.source)
 
 
 @dataclass(eq=False)

@@ -28,6 +28,10 @@ class Source:
         self.tree = ast.parse(text)
         self._parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
+    def __contains__(self, node: object) -> bool:
+        """Return whether a part of a syntax tree is of this one."""
+        return node is self.tree or node in self._parents
+
     def text(self, line: int) -> str:
         """Return a line without its indentation; "" beyond the end."""
         return self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""

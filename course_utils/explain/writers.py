@@ -15,7 +15,7 @@ from course_utils.explain.explanation import Place
 from course_utils.explain.naming import argument, receiver
 from course_utils.explain.reading import MISSING
 from course_utils.explain.situation import Call, is_learners
-from course_utils.explain.source import Source, called, walk, written
+from course_utils.explain.source import called, walk, written
 
 _OPERATORS = {
     ast.Mult: "*", ast.Add: "+", ast.Sub: "-", ast.Div: "/", ast.Pow: "**", ast.MatMult: "@",
@@ -31,12 +31,13 @@ _ALSO = {
 class Writing:
     """A statement that writes into a tensor, where it stands, and whether it must have run exactly once by now.
 
-    `reached` is the line of the function at work that is it, or called it.
+    `reached` is the line, and its file, of the function at work that is it, or called it.
     """
 
     statement: ast.stmt
     place: Place
     reached: int
+    reached_in: str
     sure: bool
 
 
@@ -47,7 +48,8 @@ def writings(call: Call, name: str) -> Iterator[Writing]:
         sure = surely_ran(call, statement)
         for part in _own_parts(statement):
             if _writes(part, name):
-                yield Writing(statement, call.place("overwritten here", statement), statement.lineno, sure)
+                place = call.place("overwritten here", statement)
+                yield Writing(statement, place, statement.lineno, place.file, sure)
                 break
         else:
             for part in _own_parts(statement):
@@ -73,7 +75,9 @@ def _inside(call: Call, node: ast.Call, name: str, sure: bool) -> Iterator[Writi
         for inner in walk(scope):
             if isinstance(inner, ast.stmt) and any(_writes(part, parameter) for part in _own_parts(inner)):
                 place = Place("overwritten here", source.file, inner.lineno, source.text(inner.lineno))
-                yield Writing(inner, place, node.lineno, sure and any(it is inner for it in getattr(scope, "body", [])))
+                yield Writing(
+                    inner, place, node.lineno, call.file, sure and any(it is inner for it in getattr(scope, "body", []))
+                )
 
 
 def steps(call: Call, parameter: torch.Tensor) -> Iterator[ast.stmt]:
@@ -120,17 +124,20 @@ def out_of_place(statement: ast.stmt) -> str:
 
 
 def surely_ran(call: Call, statement: ast.stmt) -> bool:
-    """Return whether a statement must have run exactly once before the line being run: no branch or loop is between."""
-    source, here = call.source, call.statement
-    if source is None or here is None or statement.lineno >= here.lineno:
+    """Return whether a statement must have run exactly once before the line being run: no branch or loop is between.
+
+    That of an earlier cell counts as run once: what was written more than once shows by the tensor's version.
+    """
+    source, here = call.home(statement), call.statement
+    if source is None or here is None or source.loop(statement) is not None:
         return False
-    return source.block(statement) in [source.block(here), *(source.block(it) for it in _enclosing(source, here))] and (
-        source.loop(statement) is None
-    )
-
-
-def _enclosing(source: Source, node: ast.AST) -> list[ast.stmt]:
-    return [it for it in source.around(node) if isinstance(it, ast.stmt)]
+    outer = statement
+    while isinstance(parent := next(source.around(outer), None), ast.With):  # its body always runs
+        outer = parent
+    if source is not call.source:
+        return parent is source.tree
+    blocks = [source.block(it) for it in (here, *source.around(here)) if isinstance(it, ast.stmt)]
+    return statement.lineno < here.lineno and source.block(outer) in blocks
 
 
 def _statements(call: Call) -> Iterator[ast.stmt]:

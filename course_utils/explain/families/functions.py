@@ -13,7 +13,7 @@ from course_utils.explain.naming import argument
 from course_utils.explain.nodes import behind, operation_named
 from course_utils.explain.rules import Rule, card, shape_in
 from course_utils.explain.situation import Situation, is_learners
-from course_utils.explain.source import written
+from course_utils.explain.source import called, walk, written
 
 
 def _function_named(s: Situation, name: str) -> tuple[str, tuple[Place, ...]]:
@@ -123,10 +123,24 @@ def _no_backward(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 def _save(s: Situation, m: re.Match[str]) -> Explanation | None:
     position, kind = int(m[1]), m[2]
-    argument_text = written(argument(s.node, position)) or "it"
-    why = f"save_for_backward keeps tensors. `{argument_text}` is a {kind}, which may stand on ctx itself."
-    fix = f"ctx.factor = {argument_text}  # a plain value\nctx.save_for_backward(...)  # the tensors only"
-    return card("save-for-backward", f"save_for_backward was given a {kind}", why, fix, s.needed())
+    call, where = _in_forward(s, "save_for_backward")
+    own = written(argument(call, position)) or "it"
+    why = f"save_for_backward keeps tensors. `{own}` is a {kind}, which may stand on ctx itself."
+    others = [ast.unparse(it) for at, it in enumerate(call.args) if at != position] if call is not None else ["..."]
+    fix = f"ctx.factor = {own}  # a plain value\nctx.save_for_backward({', '.join(others)})  # the tensors only"
+    return card("save-for-backward", f"save_for_backward was given a {kind}", why, fix, where or s.needed())
+
+
+def _in_forward(s: Situation, name: str) -> tuple[ast.Call | None, tuple[Place, ...]]:
+    """Return a call in the forward of the Function at work, and its line. PyTorch looks at it when forward is over."""
+    cls = s.given("autograd/function.py", "apply", "cls")
+    code = getattr(getattr(cls, "forward", None), "__code__", None)
+    source = s.sources.of(code.co_filename) if code is not None else None
+    scope = source.function(code) if source is not None and code is not None else None
+    for node in walk(scope) if scope is not None else ():
+        if isinstance(node, ast.Call) and called(node) == name and source is not None:
+            return node, (Place("needed here", source.file, node.lineno, source.text(node.lineno)),)
+    return None, ()
 
 
 def _setup_context(s: Situation, m: re.Match[str]) -> Explanation | None:

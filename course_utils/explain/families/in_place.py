@@ -28,7 +28,7 @@ def _saved_was_written(s: Situation, m: re.Match[str]) -> Explanation | None:
     if not fitting:
         return _from_message(s, needed)
     node, kept_as, tensor = fitting[0]
-    names = _names(s, tensor)
+    names = _names(s, tensor, node)
     op = operation(node)
     write = s.writes.last_into(tensor) if s.writes is not None else None
     if write is not None:
@@ -39,7 +39,7 @@ def _saved_was_written(s: Situation, m: re.Match[str]) -> Explanation | None:
         if stepped:
             return _stepped(s, names, op, stepped, needed)
     saved = [(call, it) for call in s.calls for it in saves(call, op, names)]
-    wrote = _after(_written_to(s, names), [it for _, it in saved])
+    wrote = _after(_written_to(s, names), [call.place("saved here", it) for call, it in saved])
     saved = [(call, it) for call, it in saved if all(it is not other.statement for other in wrote)]
     where = _anomaly(s, node) or [call.place("saved here", it) for call, it in saved if len(saved) == 1]
     name = f"`{names[0]}`" if names else f"the result of `{op}`" if kept_as == "result" else "a tensor without a name"
@@ -52,7 +52,10 @@ def _saved_was_written(s: Situation, m: re.Match[str]) -> Explanation | None:
             "wrote into its memory." if certain else "writes into its memory." if len(wrote) == 1 else "write into it."
         )
         places = [*where, *(it.place for it in wrote[: 1 if where else 2]), *needed]
-        return card("in-place", headline, why, out_of_place(wrote[0].statement), places, certain)
+        fix = out_of_place(wrote[0].statement)
+        if parameter is not None:
+            fix = "# write into it after all backward passes, or compute this loss again after the write"
+        return card("in-place", headline, why, fix, places, certain)
     why = f"`{op}` saved {name} for its derivative, and something wrote into it before backward() read it."
     layers = _layers(s)
     if layers:
@@ -71,11 +74,13 @@ def _written_to(s: Situation, names: list[str]) -> list[Writing]:
     return list({id(it.statement): it for it in found}.values())
 
 
-def _after(wrote: list[Writing], saved: list[ast.stmt]) -> list[Writing]:
+def _after(wrote: list[Writing], saved: list[Place]) -> list[Writing]:
     """Leave out what ran once, before the tensor was saved: that changed nothing that backward needs."""
-    first = min((it.lineno for it in saved), default=0)
-    inside = {id(it) for it in saved}
-    return [it for it in wrote if not it.sure or it.reached >= first or id(it.statement) in inside]
+    return [it for it in wrote if not (it.sure and saved and all(_before(it, place) for place in saved))]
+
+
+def _before(it: Writing, place: Place) -> bool:
+    return it.reached_in == place.file and it.reached < place.line
 
 
 def _seen(
@@ -142,14 +147,16 @@ def _anomaly(s: Situation, node: object) -> list[Place]:
     return []
 
 
-def _names(s: Situation, tensor: torch.Tensor) -> list[str]:
-    """Return the learner's names for a memory, the very tensor before its views and aliases."""
-    found: dict[str, bool] = {}
+def _names(s: Situation, tensor: torch.Tensor, node: object) -> list[str]:
+    """Return the learner's names for a memory: of what the node made itself, of the very tensor, of its aliases."""
+    found: dict[str, tuple[bool, bool, bool, int]] = {}
     for call in reversed(s.calls):
         for name, other in tensors(call):
             if same_memory(other, tensor) and name not in found:
-                found[name] = other.shape == tensor.shape and other.stride() == tensor.stride()
-    return sorted(found, key=lambda name: (not found[name], len(name.split(".")), name))
+                alike = other.shape == tensor.shape and other.stride() == tensor.stride()
+                depth = name.count(".") + name.count("[")
+                found[name] = not alike, other.grad_fn is not node, not other.requires_grad, depth
+    return sorted(found, key=lambda name: found[name])
 
 
 def _parameter(s: Situation, tensor: torch.Tensor) -> torch.Tensor | None:

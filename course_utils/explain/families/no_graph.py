@@ -64,7 +64,7 @@ def _no_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
         why = f"No parameter of `{model}` requires a gradient, and no input does, so there is nothing to record."
         fix = f"{model}.requires_grad_(True)  # or only the part that is to learn"
         return card("no-graph-frozen", f"{name} has no graph: all of `{model}` is frozen", why, fix, s.needed())
-    if found.state == "bare" and found.inputs:
+    if found.state == "bare" and found.inputs and found.inputs != (shown,):
         names = ", ".join(f"`{it}`" for it in found.inputs[:3])
         why = f"It was computed from {names} alone, and none of them requires a gradient: PyTorch records nothing."
         fix = f"{found.inputs[0]}.requires_grad_()  # before it is used"

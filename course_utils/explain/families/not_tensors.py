@@ -9,7 +9,7 @@ import torch
 
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.flow import Flow, Found
-from course_utils.explain.naming import receiver
+from course_utils.explain.naming import assigned, receiver
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, written
@@ -36,12 +36,7 @@ def _not_a_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
             "not-a-tensor", f"`{name}` is a {kind}, not a tensor", why, fix, (*([cut] if cut else ()), *needed), True
         )
     if kind == "NoneType":
-        function = _gave(s, owner)
-        why = f"`{name}` is None" + (
-            f": `{function}` returned nothing." if function else ", where a loss was expected."
-        )
-        fix = f"end {function} with `return loss`" if function else f"print({name})  # find out who left it None"
-        return card("not-a-tensor", f"`{name}` is None, not a loss", why, fix, needed, bool(function))
+        return _none(s, name, owner)
     if kind in ("list", "tuple", "dict", "ndarray") or (value is not None and type(value).__name__.endswith("Output")):
         fixes = {
             "ndarray": "compute the loss with torch functions; NumPy records no graph",
@@ -53,6 +48,22 @@ def _not_a_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
             fix = f"{name}.loss.backward()  # give the model labels, or it computes no loss"
         return card("not-a-tensor", f"`{name}` is a {kind}, not a tensor", why, fix, needed)
     return None
+
+
+def _none(s: Situation, name: str, owner: ast.expr | None) -> Explanation:
+    function = _gave(s, owner)
+    if function:
+        why, fix = f"`{name}` is None: `{function}` returned nothing.", f"end {function} with `return loss`"
+        return card("not-a-tensor", f"`{name}` is None, not a loss", why, fix, s.needed())
+    bindings = assigned(s.here, name) if s.here is not None else []
+    given = [owner, *(getattr(it, "value", None) for it in bindings)]
+    output = next((it for it in given if isinstance(it, ast.Attribute) and it.attr == "loss"), None)
+    if output is not None:
+        why = f"`{written(output)}` is None: models of this kind compute a loss only where they are given the labels."
+        fix = "outputs = model(**inputs, labels=labels)  # or compute the loss from outputs.logits yourself"
+    else:
+        why, fix = f"`{name}` is None, where a loss was expected.", f"print({name})  # find out who left it None"
+    return card("not-a-tensor", f"`{name}` is None, not a loss", why, fix, s.needed(), False)
 
 
 def _gave(s: Situation, owner: ast.expr | None) -> str:

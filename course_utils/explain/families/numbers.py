@@ -31,6 +31,10 @@ _NAN = {
     "acos": ("the derivative of acos is infinite at -1 and 1", "torch.acos(x.clamp(-1 + 1e-6, 1 - 1e-6))"),
     "exp": ("exp overflowed to infinity, and infinity times 0 is NaN", "torch.logsumexp(x, dim=-1)"),
 }
+_ARRIVED = (
+    "the gradient that arrived was infinite, as sqrt, norm and division make it at 0, and infinity times 0 is NaN",
+    "torch.sqrt(x + 1e-8)  # further on, where the infinity is made",
+)
 _SHOWN_BY_ZEROS = ("sqrt", "log", "/", "**", "linalg_vector_norm", "norm")
 
 
@@ -38,13 +42,15 @@ def _nan(s: Situation, m: re.Match[str]) -> Explanation | None:
     op = operation_named(m[1])
     where: list[Place] = []
     held: list[torch.Tensor] = []
+    exponent: object = None
     for node in behind(s.roots):
         if type(node).__name__ == m[1]:
             where = where or _made(s, recorded_lines(node))
+            exponent = getattr(node, "_saved_exponent", None)
             held += [tensor for _, _, tensor in kept(node) if tensor is not None and tensor.is_floating_point()]
-    reason, fix = _NAN.get(
-        op, ("an infinite value met a 0, or two infinities were subtracted", "print(x.min(), x.max())")
-    )
+    reason, fix = _NAN.get(op, _ARRIVED)
+    if op == "**" and not (isinstance(exponent, float) and exponent < 1):
+        reason, fix, op = *_ARRIVED, "pow"
     held += _operand(s, op, where)
     certain = op in _SHOWN_BY_ZEROS and any(bool((it == 0).any()) for it in held)
     if any(bool(it.isnan().any()) for it in held):

@@ -12,12 +12,20 @@ import torch
 from course_utils.explain import passes
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.families.no_graph import started_from
-from course_utils.explain.loops import base, carriers, in_its_loop, one_after_the_other, passes_of, reads_first
+from course_utils.explain.loops import (
+    base,
+    carriers,
+    in_its_loop,
+    one_after_the_other,
+    passes_of,
+    reads_first,
+    renewals,
+)
 from course_utils.explain.naming import assigned, tensors
 from course_utils.explain.nodes import behind, number
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Call, Situation
-from course_utils.explain.source import written
+from course_utils.explain.source import called, written
 from course_utils.graph.trace import LiveNode
 
 
@@ -51,16 +59,17 @@ def _by_passes(
     last = candidates[-1]
     certain = len({root >= it.made for it in candidates}) == 1
     if root < last.made:
-        return _shared(s, start, nodes, loss, _line(s, last), [], certain)
+        first = [it for call in reversed(s.calls) for _, it in tensors(call) if number_of(it) == last.root]
+        return _shared(s, start, nodes, loss, _line(s, last), _joint(s, nodes, first), certain)
     old = _frontier(nodes, last.made)
     held = [name for call in reversed(s.calls) for name, tensor in tensors(call) if _made_by(tensor, old)]
     again = last.code.co_filename == start.file and last.line == start.line
     if not again:
         return _shared(s, start, nodes, loss, _line(s, last), held, certain and bool(held)) if held else None
-    renewed = [name for name in held if any(in_its_loop(start, it) for it in assigned(start, base(name)))]
+    renewed = [name for name in held if renewals(start, base(name))]
     if held and not renewed and "." not in held[0]:
         return _computed_once(s, start, held[0], loss, certain)
-    names = renewed or held or _successors(s, nodes, old, last.made)
+    names = renewed or held or _successors(s, old, last.made)
     return _carried(s, start, names, loss, certain and bool(names))
 
 
@@ -133,9 +142,10 @@ def _same_loss(s: Situation, start: Call, loss: str, first: Place | None, certai
 
 def _carried(s: Situation, start: Call, names: list[str], loss: str, certain: bool) -> Explanation:
     bases = list(dict.fromkeys(base(name) for name in names))[:3]
-    shown = ", ".join(f"`{it}`" for it in bases) or "a tensor of the step before"
+    shown = ", ".join(f"`{it}`" for it in bases) or "a tensor kept from the step before"
     own = bases[0] if bases else "h"
-    where = [start.place("carried over here", it) for it in carriers(start, own)[:1]]
+    where = carriers(start, own)[:1]
+    grows = any(called(it) in ("append", "appendleft", "extend", "add") for it in renewals(start, own))
     if own == loss:
         why = f"`{loss}` holds the graphs of all steps so far, and the earlier ones were freed when they were passed."
         fix = (
@@ -147,10 +157,12 @@ def _carried(s: Situation, start: Call, names: list[str], loss: str, certain: bo
             f"{shown} comes from an earlier step with its graph, which that step's backward() freed. This pass "
             f"ran into it."
         )
-        tuples = any("[" in name for name in names if base(name) == own)
+        tuples = not grows and any("[" in name for name in names if base(name) == own)
         fix = f"{own} = {own}.detach()  # at the start of each step: the values go on, the graph ends"
         if tuples:
             fix = f"{own} = tuple(t.detach() for t in {own})  # at the start of each step: values go on, graphs end"
+        if grows:
+            fix = f"{own}.append(value.detach())  # keep values, not graphs"
         headline = f"{shown} still {'holds' if len(bases) < 2 else 'hold'} the graph of an earlier step"
     return card("carried-state", headline, why, fix, [*where, *s_place(start)], certain)
 
@@ -227,20 +239,37 @@ def _made_by(tensor: torch.Tensor, nodes: Iterable[LiveNode]) -> bool:
     return tensor.grad_fn is not None and any(tensor.grad_fn is node for node in nodes)
 
 
-def _successors(s: Situation, nodes: list[LiveNode], old: list[LiveNode], count: int) -> list[str]:
-    """Return the variables that now hold, newly computed, what the old nodes made: same operation, same shape."""
+def _joint(s: Situation, nodes: list[LiveNode], first: list[torch.Tensor]) -> list[str]:
+    """Return the learner's name for the last tensor that two graphs have in common."""
     mine = set(nodes)
-    shapes = {(type(node), tuple(node._input_metadata[0].shape)) for node in old if node._input_metadata}
+    common = {node for node in behind(first) if node in mine and number(node) >= 0}
+    found = [
+        (number_of(tensor), name)
+        for call in s.calls
+        for name, tensor in tensors(call)
+        if tensor.grad_fn in common and tensor.grad_fn is not None
+    ]
+    return [max(found)[1]] if found else []
+
+
+def number_of(tensor: torch.Tensor) -> int:
+    """Return when a tensor's node was made; -2 for one without a node."""
+    return -2 if tensor.grad_fn is None else number(tensor.grad_fn)
+
+
+def _successors(s: Situation, old: list[LiveNode], made: int) -> list[str]:
+    """Return the variables that now hold, newly computed from it, what an old node made: same operation and shape."""
+    shapes = {(type(node), tuple(node._input_metadata[0].shape)): node for node in old if node._input_metadata}
     found = []
     for call in reversed(s.calls):
         for name, tensor in tensors(call):
             node: Any = tensor.grad_fn
-            if node is None or node not in mine or number(node) < count:
+            if node is None or number(node) < made or (type(node), tuple(tensor.shape)) not in shapes:
                 continue
-            if (type(node), tuple(tensor.shape)) in shapes and assigned(call, base(name)):
+            own = base(name)
+            if any(it in old for it in behind([tensor])) and (reads_first(call, own) or carriers(call, own)):
                 found.append(name)
-    reread = [name for name in found for call in s.calls if reads_first(call, base(name))]
-    return reread
+    return found
 
 
 def _read_before_written(start: Call, nodes: list[LiveNode]) -> list[str]:

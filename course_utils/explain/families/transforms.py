@@ -24,6 +24,13 @@ def _vmap_item(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("vmap-item", "item() was called inside vmap", why, fix, s.needed())
 
 
+def _vmap_either(s: Situation, m: re.Match[str]) -> Explanation | None:
+    """PyTorch 2.13 does not say which of both it was; the line does."""
+    tests = (ast.If, ast.While, ast.IfExp, ast.Assert)
+    branch = s.line_tree is not None and any(isinstance(it, tests) for it in ast.walk(s.line_tree))
+    return _vmap_branch(s, m) if branch and called(s.node) not in ("item", "float", "int") else _vmap_item(s, m)
+
+
 def _vmap_branch(s: Situation, m: re.Match[str]) -> Explanation | None:
     test = (
         next((it.test for it in ast.walk(s.line_tree) if isinstance(it, ast.If | ast.While | ast.IfExp)), None)
@@ -127,6 +134,7 @@ def _forward_over(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 RULES = (
+    Rule(RuntimeError, r"vmap: It looks like you're either \(1\) calling \.item\(\)", _vmap_either),
     Rule(RuntimeError, r"vmap: It looks like you're calling \.item\(\)", _vmap_item),
     Rule(
         RuntimeError,

@@ -14,8 +14,8 @@ from tests.explain.provoked import case
 def same_loss_twice():
     w = torch.ones(3, requires_grad=True)
     loss = (w**2).sum()
-    loss.backward()
-    loss.backward()  # needed here
+    loss.backward()  # first pass here
+    loss.backward()  # second pass here
 
 
 @case("carried-state", "h = h.detach()", certain=False)
@@ -24,20 +24,20 @@ def carried_state():
     optimizer = torch.optim.SGD(cell.parameters(), lr=0.1)
     h = torch.zeros(1, 3)
     for _ in range(3):
-        h = cell(torch.ones(1, 2), h)
+        h = cell(torch.ones(1, 2), h)  # carried over here
         loss = h.pow(2).sum()
         optimizer.zero_grad()
-        loss.backward()  # needed here
+        loss.backward()  # second pass here
         optimizer.step()
 
 
 @case("shared-trunk", "features", "(first + second)", certain=False)
 def shared_trunk():
     trunk, a, b = nn.Linear(3, 4), nn.Linear(4, 1), nn.Linear(4, 1)
-    features = torch.tanh(trunk(torch.ones(2, 3)))
+    features = torch.tanh(trunk(torch.ones(2, 3)))  # computed here, once
     first, second = a(features).sum(), b(features).sum()
-    first.backward()
-    second.backward()  # needed here
+    first.backward()  # first pass here
+    second.backward()  # second pass here
 
 
 @case("checkpoint-recomputed", certain=False)
@@ -90,8 +90,8 @@ def checkpointed_graph_twice():
     layer = nn.Linear(3, 3)
     x = torch.ones(2, 3, requires_grad=True)
     y = checkpoint(lambda x: layer(x).tanh(), x, use_reentrant=False).sum()
-    y.backward()
-    y.backward()  # needed here
+    y.backward()  # first pass here
+    y.backward()  # second pass here
 
 
 @case("deepcopy-non-leaf", "h")
@@ -204,7 +204,7 @@ def view_made_in_no_grad_written():
     v.mul_(torch.ones(2, requires_grad=True))  # needed here
 
 
-@case("hooked-module-in-place", "inplace")
+@case("hooked-module-in-place", "out = out + 1")
 def module_with_a_full_backward_hook_written():
     layer = nn.Linear(3, 3)
     layer.register_full_backward_hook(lambda module, gin, gout: None)
@@ -251,9 +251,9 @@ def recursion_over_a_deep_graph():
         y = y + 1
 
     def count(node):
-        return 1 + sum(count(to) for to, _ in node.next_functions if to is not None)
+        return 1 + sum(count(to) for to, _ in node.next_functions if to)  # needed here
 
-    count(y.grad_fn)  # needed here
+    count(y.grad_fn)
 
 
 @case("seed-missing", "loss", "none")

@@ -149,7 +149,7 @@ class Once(Function):
 @case("no-graph-second-order", "@once_differentiable", certain=False)
 def differentiated_twice():
     x = torch.ones(2, requires_grad=True)
-    (g,) = grad(Once.apply(x).sum(), x, create_graph=True)
+    (g,) = grad(Once.apply(x).sum(), x, create_graph=True)  # computed here
     g.sum().backward()  # needed here
 
 
@@ -242,7 +242,7 @@ def post_accumulate_hook_on_a_non_leaf():
 def full_backward_hook_that_sees_no_inputs():
     layer = nn.Linear(3, 3)
     layer.register_full_backward_hook(lambda module, gin, gout: None)
-    layer(torch.ones(2, 3)).sum().backward()
+    layer(torch.ones(2, 3)).sum().backward()  # needed here
 
 
 @case("vmap-item", "item()")

@@ -74,8 +74,8 @@ def rounded_to_integers():
 @case("no-graph-no-grad", "no_grad")
 def inside_no_grad():
     model, x, y = model_and_data()
-    with torch.no_grad():
-        pred = model(x)  # cut here
+    with torch.no_grad():  # cut here
+        pred = model(x)
         loss = F.mse_loss(pred, y)
     loss.backward()  # needed here
 
@@ -166,7 +166,7 @@ def gradient_of_an_input_without_grad():
 @case("no-graph-second-order", "create_graph=True")
 def second_order_without_create_graph():
     x = torch.tensor(2.0, requires_grad=True)
-    (first,) = torch.autograd.grad(x**3, x)  # cut here
+    (first,) = torch.autograd.grad(x**3, x)  # computed here
     torch.autograd.grad(first, x)  # needed here
 
 
@@ -174,7 +174,7 @@ def second_order_without_create_graph():
 def backward_of_a_grad():
     x = torch.tensor(2.0, requires_grad=True)
     (x**3).backward()
-    x.grad.backward()  # needed here
+    x.grad.backward()  # computed here, needed here
 
 
 @case("numpy-of-graph", "pred.detach()")
@@ -199,9 +199,9 @@ def copy_construct():
 @case("grad-of-non-leaf", "h", "retain_grad", warns=True)
 def grad_of_a_non_leaf():
     x = torch.ones(2, requires_grad=True)
-    h = x * 2
+    h = x * 2  # computed here
     h.sum().backward()
-    return h.grad  # needed here
+    return h.grad  # read here
 
 
 @case("inference-tensor", "x", "inference_mode")
@@ -229,8 +229,8 @@ def inference_tensor_requires_grad():
 @case("no-graph-inference", "inference_mode")
 def backward_after_inference():
     model, x, y = model_and_data()
-    with torch.inference_mode():
-        loss = F.mse_loss(model(x), y)  # cut here
+    with torch.inference_mode():  # cut here
+        loss = F.mse_loss(model(x), y)
     loss.backward()  # needed here
 
 
@@ -257,5 +257,5 @@ def requires_grad_on_a_non_leaf():
 @case("not-in-graph", "None", certain=False)
 def none_from_allow_unused():
     x, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
-    gx, gw = torch.autograd.grad((x * 2).sum(), [x, w], allow_unused=True)
+    gx, gw = torch.autograd.grad((x * 2).sum(), [x, w], allow_unused=True)  # asked for here
     return gx.norm() + gw.norm()  # needed here

@@ -22,14 +22,14 @@ def optimizer_of_an_empty_list():
 @case("optimizer-of-nothing", "generator", certain=False)
 def optimizer_of_a_generator_used_up():
     model = nn.Linear(2, 2)
-    parameters = model.parameters()
+    parameters = model.parameters()  # made here
     sum(p.numel() for p in parameters)
     return Adam(parameters)  # needed here
 
 
 @case("optimizer-non-leaf", "w", "requires_grad_()")
 def optimizer_of_a_non_leaf():
-    w = torch.randn(3, requires_grad=True) * 0.01
+    w = torch.randn(3, requires_grad=True) * 0.01  # made here
     return SGD([w], lr=0.1)  # needed here
 
 
@@ -72,7 +72,7 @@ def negative_learning_rate():
 def scheduler_before_optimizer():
     optimizer = SGD(nn.Linear(2, 2).parameters(), lr=0.1)
     scheduler = StepLR(optimizer, 1)
-    scheduler.step()
+    scheduler.step()  # needed here
     optimizer.step()
 
 
@@ -316,7 +316,7 @@ def scheduler_step_with_epoch():
     optimizer = SGD(nn.Linear(2, 2).parameters(), lr=0.1)
     scheduler = StepLR(optimizer, 1)
     optimizer.step()
-    scheduler.step(3)
+    scheduler.step(3)  # needed here
 
 
 @case("not-one-number", "3")

@@ -63,7 +63,12 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         'The warning: "will create a reference cycle"': ("reference-cycle", "create-graph-leak"),
         '"derivative for ... is not implemented"': ("no-derivative",),
         '"ZeroTensors are immutable"': ("zero-tensor",),
-        "Jacobians and Hessians, by hand and with torch.func": ("vmap-item", "vmap-branch", "vmap-in-place"),
+        "Jacobians and Hessians, by hand and with torch.func": (
+            "transform-backward",
+            "vmap-item",
+            "vmap-branch",
+            "vmap-in-place",
+        ),
         "Learning through a training step": ("wrong-loss-learns",),
     },
     "06_detach_vs_no_grad": {
@@ -80,6 +85,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "no-graph-argmax",
             "no-graph-integers",
             "not-a-tensor",
+            "loss-not-called",
             "grad-needs-floats",
         ),
         "Inference mode and its errors": ("inference-tensor", "no-graph-inference"),

@@ -37,7 +37,9 @@ def happened(name: str) -> list:
 
 @pytest.fixture(autouse=True)
 def as_before():
+    torch.set_warn_always(True)  # some warnings are given once in a process, whichever test comes first
     yield
+    torch.set_warn_always(False)
     passes.forget()
     torch.set_grad_enabled(True)
 

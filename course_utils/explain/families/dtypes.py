@@ -94,6 +94,8 @@ RULES = (
     Rule(RuntimeError, r"mat1 and mat2 must have the same dtype, but got (\w+) and (\w+)", _dtypes),
     Rule(RuntimeError, r"Input type \((\w+)\) and (?:weight|bias) type \((\w+)\) should be the same", _dtypes),
     Rule(RuntimeError, r"expected m1 and m2 to have the same dtype, but got: (\w+) != (\w+)", _dtypes),
+    Rule(ValueError, r"RNN input dtype \(torch\.(\w+)\) does not match weight dtype \(torch\.(\w+)\)", _dtypes),
+    Rule(RuntimeError, r"expected both vectors to have same dtype, but found (\w+) and (\w+)", _dtypes),
     Rule(RuntimeError, r"expected scalar type (\w+) but found (\w+)", _dtypes),
     Rule(
         RuntimeError,

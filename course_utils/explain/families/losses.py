@@ -204,6 +204,20 @@ def _batch_sizes(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("target-shape", f"`{pred}` has {m[1]} samples, `{true}` has {m[2]}", why, fix, s.needed())
 
 
+def _class_dimension(s: Situation, m: re.Match[str]) -> Explanation | None:
+    it = _Given(s)
+    true, pred = it.names["target"], it.names["input"]
+    why = (
+        f"The classes of `{pred}`, of shape {it.shape('input')}, are in dimension 1, right after the samples. "
+        f"So `{true}` should have shape ({m[1]}); it has ({m[2]})."
+    )
+    fix = (
+        f"{pred} = {pred}.movedim(-1, 1)  # if the classes are last\n{pred}.flatten(0, -2), {true}.flatten()  # or this"
+    )
+    headline = f"`{true}` has shape ({m[2]}), where `{pred}` asks for ({m[1]})"
+    return card("target-shape", headline, why, fix, s.needed())
+
+
 def _unit_range(s: Situation, m: re.Match[str]) -> Explanation | None:
     it = _Given(s)
     pred = it.names["input"]
@@ -266,9 +280,8 @@ RULES = (
     Rule(ValueError, r"Target size \((.*?)\) must be the same as input size \((.*?)\)", _target_size),
     Rule(ValueError, r"Using a target size \((.*?)\) that is different to the input size \((.*?)\)", _target_size),
     Rule(RuntimeError, r"expected target dtype to be Long or Byte, but got (\w+)", _target_dtype),
-    Rule(RuntimeError, r"expected scalar type Long but found (\w+)", _target_dtype, "nn/functional.py"),
     Rule(RuntimeError, r"result type Float can't be cast to the desired output type Long", _target_not_float),
-    Rule(RuntimeError, r"Found dtype (\w+) but expected (\w+)", _target_not_float, "nn/functional.py"),
+    Rule(RuntimeError, r"Expected target size \[(.*?)\], got \[(.*?)\]", _class_dimension),
     Rule(RuntimeError, r"Expected floating point type for target with class probabilities", _probabilities),
     Rule(IndexError, r"Target (-?\d+) is out of bounds", _out_of_bounds),
     Rule(RuntimeError, r"multi-target not supported", _multi_target),

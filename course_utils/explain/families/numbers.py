@@ -149,6 +149,17 @@ def _multinomial(s: Situation, m: re.Match[str]) -> Explanation | None:
     )
 
 
+def _loss_made(s: Situation, m: re.Match[str]) -> Explanation | None:
+    """A loss class that was given tensors asks for their truth, as if they were its settings."""
+    kind = s.here.value(s.node.func) if s.here is not None and isinstance(s.node, ast.Call) else None
+    if not isinstance(s.node, ast.Call) or not (isinstance(kind, type) and issubclass(kind, torch.nn.Module)):
+        return _ambiguous(s, m)
+    name, given = written(s.node.func), ", ".join(ast.unparse(it) for it in s.node.args)
+    why = f"`{name}` is a class: its arguments are settings. The loss that it makes is then called with the tensors."
+    fix = f"criterion = {name}()\nloss = criterion({given})"
+    return card("loss-not-called", f"`{name}` was given tensors when it was made", why, fix, s.needed())
+
+
 def _ambiguous(s: Situation, m: re.Match[str]) -> Explanation | None:
     test = (
         next(
@@ -186,6 +197,6 @@ RULES = (
         _support,
     ),
     Rule(RuntimeError, r"probability tensor contains either `inf`, `nan` or element < 0", _multinomial),
-    Rule(RuntimeError, r"Boolean value of Tensor with more than one value is ambiguous", _ambiguous),
+    Rule(RuntimeError, r"Boolean value of Tensor with more than one value is ambiguous", _loss_made),
     Rule(RuntimeError, r"a Tensor with (\d+) elements cannot be converted to Scalar", _item),
 )

@@ -201,6 +201,22 @@ def _recurrent(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("shapes", f"`{own}` has input_size={m[1]}, but its input ends in {m[2]}", why, fix, s.needed())
 
 
+def _normalised(s: Situation, m: re.Match[str]) -> Explanation | None:
+    name, layer = layer_at_work(s)
+    given = layer_input(s)
+    if given is None or layer is None:
+        return None
+    shape = tuple(given.shape)
+    if isinstance(layer, torch.nn.LayerNorm):
+        own, got = str(layer.normalized_shape), f"ends in {shape[-len(layer.normalized_shape) :]}"
+        code, fix = "shapes", f"nn.LayerNorm({shape[-1]})  # for `{name}`, if the input is right"
+    else:
+        own, got, code = f"{m[2]} channels", f"has {m[1]} of them in dimension 1", "channels"
+        fix = f"nn.{type(layer).__name__}({m[1]})  # for `{name}`, if the input is right"
+    why = f"`{name}` was made for {own}; its input, of shape {shape}, {got}."
+    return card(code, f"`{name}` was made for {own} and got an input of shape {shape}", why, fix, s.needed())
+
+
 def _norm(s: Situation, m: re.Match[str]) -> Explanation | None:
     name, _ = layer_at_work(s)
     own = name or "batch norm"
@@ -245,5 +261,7 @@ RULES = (
         _joined,
     ),
     Rule(RuntimeError, r"input\.size\(-1\) must be equal to input_size\. Expected (\d+), got (\d+)", _recurrent),
+    Rule(RuntimeError, r"running_mean should contain (\d+) elements not (\d+)", _normalised),
+    Rule(RuntimeError, r"Given normalized_shape=\[.*?\], expected input with shape", _normalised),
     Rule(ValueError, r"Expected more than 1 value per channel when training, got input size (.*)", _norm),
 )

@@ -130,7 +130,7 @@ def _forward_over(s: Situation, m: re.Match[str]) -> Explanation | None:
         "other way of working."
     )
     fix = "torch.func.grad(loss_fn)(params)  # inside transforms; loss.backward() outside of them"
-    return card("vmap-item", "backward() was called inside a transform of torch.func", why, fix, s.needed())
+    return card("transform-backward", "backward() was called inside a transform of torch.func", why, fix, s.needed())
 
 
 RULES = (
@@ -147,7 +147,6 @@ RULES = (
         r"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes (\[.*?\])",
         _vmap_sizes,
     ),
-    Rule(RuntimeError, r"vmap: inplace arithmetic|vmap: .* is not possible because there exists a Tensor", _vmap_write),
     Rule(RuntimeError, r"output with shape .* doesn't match the broadcast shape", _vmap_write, "_functorch/vmap.py"),
     Rule(RuntimeError, r"Jacobian mismatch for output (\d+) with respect to input (\d+)", _gradcheck),
     Rule(ValueError, r"gradcheck expects at least one input tensor to require gradient", _gradcheck_inputs),

@@ -327,3 +327,27 @@ def derivative_not_implemented():
     )
     (g,) = grad(out, x, create_graph=True)
     g.sum().backward()  # needed here
+
+
+@case("seed-type", "float")
+def seeds_in_a_list():
+    w = torch.ones(3, requires_grad=True)
+    y = w * 2
+    torch.autograd.backward([y], [1.0])  # needed here
+
+
+@case("transform-backward", "torch.func.grad")
+def backward_inside_a_transform():
+    def f(x):
+        y = (x * x).sum()
+        y.backward()  # needed here
+        return y
+
+    return torch.func.grad(f)(torch.ones(2))
+
+
+@case("once-differentiable")
+def second_derivative_through_a_function_for_one():
+    x, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    (g,) = grad((Once.apply(x) * w).sum(), x, create_graph=True)
+    g.sum().backward()  # needed here

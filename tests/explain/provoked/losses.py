@@ -195,3 +195,57 @@ def softmax_without_dim():
 @case("target-range")
 def one_hot_out_of_range():
     return F.one_hot(torch.tensor([0, 3]), num_classes=3)  # needed here
+
+
+@case("target-unit-range", "labels")
+def labels_numbered_one_and_two():
+    probabilities, labels = torch.rand(3), torch.tensor([1.0, 2.0, 1.0])
+    return F.binary_cross_entropy(probabilities, labels)  # needed here
+
+
+@case("target-shape", "(2, 4)", "movedim")
+def classes_in_the_last_dimension():
+    scores, tags = torch.randn(2, 3, 4), torch.zeros(2, 3, dtype=torch.long)
+    return F.cross_entropy(scores, tags)  # needed here
+
+
+@case("loss-not-called", "nn.MSELoss", "criterion(pred, target)")
+def loss_class_given_tensors():
+    pred, target = torch.ones(3), torch.zeros(3)
+    return nn.MSELoss(pred, target)  # needed here
+
+
+@case("dtype-mismatch", "float64", "float32")
+def product_of_double_and_single():
+    a, b = torch.ones(2, 2, dtype=torch.float64), torch.ones(2, 2)
+    return a @ b  # needed here
+
+
+@case("dtype-mismatch", "float64", "float32")
+def batched_product_of_double_and_single():
+    a, b = torch.ones(1, 2, 2, dtype=torch.float64), torch.ones(1, 2, 2)
+    return torch.bmm(a, b)  # needed here
+
+
+@case("dtype-mismatch", "float64")
+def dot_of_double_and_single():
+    a, b = torch.ones(2, dtype=torch.float64), torch.ones(2)
+    return torch.dot(a, b)  # needed here
+
+
+@case("dtype-mismatch", "rnn", "float64")
+def lstm_of_doubles():
+    rnn, x = nn.LSTM(2, 3), torch.ones(1, 2, 2, dtype=torch.float64)
+    return rnn(x)  # needed here
+
+
+@case("channels", "norm", "4 channels", "5")
+def batch_norm_of_another_width():
+    norm = nn.BatchNorm1d(4)
+    return norm(torch.ones(2, 5))  # needed here
+
+
+@case("shapes", "norm", "(4,)", "(2, 5)")
+def layer_norm_of_another_width():
+    norm = nn.LayerNorm(4)
+    return norm(torch.ones(2, 5))  # needed here

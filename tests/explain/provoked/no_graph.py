@@ -259,3 +259,10 @@ def none_from_allow_unused():
     x, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
     gx, gw = torch.autograd.grad((x * 2).sum(), [x, w], allow_unused=True)  # asked for here
     return gx.norm() + gw.norm()  # needed here
+
+
+@case("scalar-of-graph", "item()", certain=False, warns=True)
+def float_of_a_loss():
+    w = torch.ones(1, requires_grad=True)
+    loss = (w * 2).sum()
+    return float(loss)  # needed here

@@ -329,3 +329,11 @@ def add_param_group_twice():
     model = nn.Linear(2, 2)
     optimizer = SGD(model.parameters(), lr=0.1)
     optimizer.add_param_group({"params": model.weight})  # needed here
+
+
+@case("parameter-non-leaf", "w")
+def parameter_that_became_part_of_a_graph():
+    w = nn.Parameter(torch.ones(2), requires_grad=False)
+    w.mul_(torch.ones(2, requires_grad=True))
+    model = nn.Linear(2, 2)
+    model.register_parameter("w", w)  # needed here

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 
+import torch
+
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.families import RULES
 from course_utils.explain.rerun import Writes
@@ -29,6 +31,11 @@ def explain(error: BaseException | warnings.WarningMessage) -> Explanation | Non
 
 def explained(error: object, writes: Writes | None = None) -> Explanation | None:
     """Do what `explain` does, but raise where that fails: the extension says so in one line."""
+    with torch._C.DisableTorchFunction():  # a subclass of the learner's, or a mode, sees nothing of this
+        return _explained(error, writes)
+
+
+def _explained(error: object, writes: Writes | None) -> Explanation | None:
     for _ in range(MAX_CAUSES):
         situation = situation_of(error)
         if situation is not None:

@@ -19,6 +19,7 @@ import torch
 
 from course_utils.explain.explanation import Place
 from course_utils.explain.naming import receiver
+from course_utils.explain.reading import is_a
 from course_utils.explain.settings import (
     Setting,
     bound_by,
@@ -127,17 +128,18 @@ class Flow:
 
     def _name(self, setting: Setting, node: ast.Name, depth: int) -> Found:
         value = setting.value(node)
-        if isinstance(value, torch.Tensor) and value.requires_grad:
+        if is_a(value, torch.Tensor) and value.requires_grad:
             return Found("attached", proved=True)
-        if type(value) in (list, tuple) and any(isinstance(it, torch.Tensor) and it.requires_grad for it in value):
+        if type(value) in (list, tuple) and any(is_a(it, torch.Tensor) and it.requires_grad for it in value):
             return Found("attached", proved=True)
         found = self._assigned(setting, node.id, depth)
         origin = found is None or found.state == "unknown" or found == Found("bare")
-        if isinstance(value, torch.Tensor) and origin and value.is_floating_point():
+        if is_a(value, torch.Tensor) and origin and value.is_floating_point():
             return Found("bare", inputs=(node.id,))
-        if found is not None and found.state == "attached" and isinstance(value, torch.Tensor):
+        if found is not None and found.state == "attached" and is_a(value, torch.Tensor):
             return Found("unknown")  # it is seen to have no graph, so something was not understood
-        return found or Found("bare" if isinstance(value, torch.Tensor | int | float | numpy.ndarray) else "unknown")
+        plain = any(is_a(value, kind) for kind in (torch.Tensor, int, float, numpy.ndarray))
+        return found or Found("bare" if plain else "unknown")
 
     def _assigned(self, setting: Setting, name: str, depth: int) -> Found | None:
         """Return what the statements that gave a name its value say; None where there are none."""
@@ -182,11 +184,11 @@ class Flow:
         value = setting.value(node)
         if node.attr == "grad":
             return Found("cut", "no-graph-second-order", written(node), _place(setting, node), False)
-        if isinstance(value, torch.Tensor) and value.requires_grad:
+        if is_a(value, torch.Tensor) and value.requires_grad:
             return Found("attached", proved=True)
         if node.attr in ("data", "indices"):
             return self._cut(setting, node, self._read(setting, node.value, depth), _CUTS[node.attr])
-        if isinstance(value, torch.Tensor):
+        if is_a(value, torch.Tensor):
             found = self._assigned(setting, written(node), depth)
             return found if found is not None and found.state == "cut" else Found("bare", inputs=(written(node),))
         return self._read(setting, node.value, depth)
@@ -203,7 +205,7 @@ class Flow:
             recorded = any(keyword.arg == "create_graph" for keyword in node.keywords)
             what = "create_graph" if recorded else written(node, 60)
             return Found("cut", "no-graph-second-order", what, _place(setting, node), not recorded)
-        library = owner is not None and isinstance(setting.value(owner), types.ModuleType)
+        library = owner is not None and is_a(setting.value(owner), types.ModuleType)
         parts = given if library or owner is None else [owner, *given]
         inner = self._all(setting, parts, depth)
         if library and owner is not None and setting.value(owner) is numpy:
@@ -225,7 +227,7 @@ class Flow:
     def _inside(self, setting: Setting, node: ast.Call, function: Any, depth: int) -> Found | None:
         """Return what the called function or module makes of it; None where its code is not to be read."""
         owner: Any = None
-        if isinstance(function, torch.nn.Module):
+        if is_a(function, torch.nn.Module):
             trainable = any(p.requires_grad for p in torch.nn.Module.parameters(function))
             some = next(iter(torch.nn.Module.parameters(function)), None) is not None
             owner, forward = function, type(function).forward
@@ -238,9 +240,9 @@ class Flow:
                 inner = self._all(setting, node.args, depth)
                 return replace(inner, frozen=(written(node.func), *inner.frozen))
             function = forward
-        if isinstance(function, types.MethodType):
+        if is_a(function, types.MethodType):
             owner, function = function.__self__, function.__func__
-        if not isinstance(function, types.FunctionType):
+        if not is_a(function, types.FunctionType):
             return None
         blocked = switched_off_by(function)
         function = inspect.unwrap(function)

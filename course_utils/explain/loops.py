@@ -8,7 +8,7 @@ import types
 
 from course_utils.explain.explanation import Place
 from course_utils.explain.naming import argument, assigned, receiver, targets
-from course_utils.explain.reading import MISSING
+from course_utils.explain.reading import MISSING, is_a
 from course_utils.explain.situation import Call, is_learners
 from course_utils.explain.source import Source, called, walk, written
 
@@ -64,7 +64,7 @@ def _of_class(call: Call, name: str) -> list[tuple[Source, ast.stmt]]:
     found = []
     for kind in type(value).__mro__ if value is not MISSING else ():
         for member in vars(kind).values():
-            function = inspect.unwrap(member) if isinstance(member, types.FunctionType) else None
+            function = inspect.unwrap(member) if is_a(member, types.FunctionType) else None
             if function is None or not is_learners(function.__code__.co_filename):
                 continue
             source = call.sources.of(function.__code__.co_filename, function.__globals__)

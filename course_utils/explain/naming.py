@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from course_utils.explain.reading import own_attributes
+from course_utils.explain.reading import is_a, own_attributes
 from course_utils.explain.situation import Call, Situation
 from course_utils.explain.source import walk, written
 
@@ -29,7 +29,7 @@ def variables(call: Call) -> Iterator[tuple[str, Any]]:
     for name in dict.fromkeys(order):
         value = call.look_up(name)
         hidden = name.startswith("_") and name not in mentioned
-        if not hidden and not isinstance(value, type) and name.isidentifier():
+        if not hidden and not is_a(value, type) and name.isidentifier():
             yield name, value
 
 
@@ -37,7 +37,7 @@ def tensors(call: Call) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield the tensors that a function can name: variables first, then what modules, objects and lists hold."""
     inside: list[tuple[str, Any]] = []
     for name, value in variables(call):
-        if isinstance(value, torch.Tensor):
+        if is_a(value, torch.Tensor):
             yield name, value
         else:
             inside.append((name, value))
@@ -46,7 +46,7 @@ def tensors(call: Call) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _held(name: str, value: Any, deeper: bool) -> Iterator[tuple[str, torch.Tensor]]:
-    if isinstance(value, torch.nn.Module):
+    if is_a(value, torch.nn.Module):
         for path, parameter in itertools.islice(torch.nn.Module.named_parameters(value), MAX_PARAMETERS):
             yield dotted(name, path), parameter
         for path, buffer in itertools.islice(torch.nn.Module.named_buffers(value), MAX_PARAMETERS):
@@ -59,13 +59,13 @@ def _held(name: str, value: Any, deeper: bool) -> Iterator[tuple[str, torch.Tens
         inner = ((f"{name}[{key!r}]", item) for key, item in itertools.islice(value.items(), MAX_ELEMENTS)
                  if type(key) in (int, str))  # fmt: skip
     else:
-        own = {} if isinstance(value, types.ModuleType) else own_attributes(value)
+        own = {} if is_a(value, types.ModuleType) else own_attributes(value)
         items = itertools.islice(own.items(), MAX_ELEMENTS)
         inner = ((f"{name}.{key}", item) for key, item in items if type(key) is str and not key.startswith("_"))
     for path, item in inner:
-        if isinstance(item, torch.Tensor):
+        if is_a(item, torch.Tensor):
             yield path, item
-        elif (deeper and type(item) in (list, tuple, dict)) or (deeper and isinstance(item, torch.nn.Module)):
+        elif (deeper and type(item) in (list, tuple, dict)) or (deeper and is_a(item, torch.nn.Module)):
             yield from _held(path, item, deeper=False)
 
 
@@ -73,10 +73,10 @@ def modules(call: Call) -> Iterator[tuple[str, torch.nn.Module]]:
     """Yield the modules that a function can name, each with its parts."""
     for name, value in variables(call):
         held = [(name, value)]
-        if not isinstance(value, torch.nn.Module) and name == "self":
+        if not is_a(value, torch.nn.Module) and name == "self":
             held = [(f"self.{key}", it) for key, it in own_attributes(value).items()]
         for path, module in held:
-            if isinstance(module, torch.nn.Module):
+            if is_a(module, torch.nn.Module):
                 for inner, part in torch.nn.Module.named_modules(module):
                     yield dotted(path, inner), part
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import torch
 
+from course_utils.explain.reading import is_a
 from course_utils.graph.memory import memory_of
 from course_utils.graph.saved import kept
 from course_utils.graph.trace import ACCUMULATE, LiveNode, node_name
@@ -48,7 +49,7 @@ def behind(tensors: Iterable[torch.Tensor]) -> list[LiveNode]:
 def operation(node: LiveNode) -> str:
     """Return what a node's operation is called in code: "exp", or "*" for a product."""
     name = node_name(node)
-    if isinstance(node, torch.autograd.function.FunctionCtx):
+    if is_a(node, torch.autograd.function.FunctionCtx):
         return name.removesuffix("Backward")
     return operation_named(name)
 

@@ -1,6 +1,6 @@
 """A short memory of backward passes, so that a second one over the same graph can be told from others.
 
-Noted are numbers and code positions only: no tensor, node or frame. Node numbers (`_sequence_nr`) grow with time
+Noted are numbers and code positions: no tensor, node or frame is kept. Node numbers (`_sequence_nr`) grow with time
 within a thread, so a node with a lower number than the count at a pass existed when that pass began.
 """
 
@@ -22,7 +22,7 @@ REMEMBERED = 256
 
 
 class Pass(NamedTuple):
-    """One backward pass: its thread, how many nodes were made before it, its first root's number, and who called."""
+    """One backward pass: its thread, how many nodes were made before it, where it started, and who called."""
 
     thread: int
     made: int
@@ -39,14 +39,26 @@ class Pass(NamedTuple):
                 return start or self.code.co_firstlineno
         return self.code.co_firstlineno
 
+    def started_from(self, tensor: torch.Tensor) -> bool:
+        """Return whether this pass began at a tensor that is alive now.
 
-_passes: deque[Pass] = deque(maxlen=REMEMBERED)
+        It did if it began at the same address, and the tensor's node was there already: then so was the tensor, and
+        nothing else could have been at its address.
+        """
+        node = tensor.grad_fn
+        return id(tensor) == self.root and node is not None and node._sequence_nr() < self.made
+
+
+_passes: deque[tuple[Any, ...]] = deque(maxlen=REMEMBERED)
 _original: Callable[..., Any] | None = None
 _home: Any = torch.autograd
 
 
 def remember() -> None:
-    """Begin to note passes. Where this is already so, nothing changes."""
+    """Begin to note passes. Where this is already so, nothing changes.
+
+    What is paid at every pass is as little as can be: a plain tuple, which is made into a Pass when it is asked for.
+    """
     global _original
     if _original is not None:
         return
@@ -54,18 +66,20 @@ def remember() -> None:
     count, ident, note = torch._C._autograd._get_sequence_nr, threading.get_ident, _passes.append
     frame_of, method = sys._getframe, torch.Tensor.backward.__code__
 
-    def _engine_run_backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def _engine_run_backward(
+        outputs: Any, seeds: Any, retain: Any, create: Any, inputs: Any, allow_unreachable: Any, accumulate_grad: Any
+    ) -> Any:
         try:
             caller: Any = frame_of(2)
-            if caller.f_code is method:
+            code = caller.f_code
+            if code is method:
                 caller = caller.f_back
-            root = outputs[0].grad_fn
-            number = -1 if root is None else root._sequence_nr()
-            note(Pass(ident(), count(), number, bool(args[1]), caller.f_code, caller.f_lasti))
-        except Exception:  # a GradientEdge has no grad_fn, and a caller of its own kind other arguments
+                code = caller.f_code
+            note((ident(), count(), id(outputs[0]), retain, code, caller.f_lasti))
+        except Exception:  # a pass that nobody's code called: it is not noted, and runs
             pass
         try:
-            return run(outputs, *args, **kwargs)
+            return run(outputs, seeds, retain, create, inputs, allow_unreachable, accumulate_grad)
         except BaseException as error:
             # The learner's traceback is to be PyTorch's own, without this frame.
             if error.__traceback__ is not None:
@@ -86,8 +100,8 @@ def forget() -> None:
 
 def before_the_last() -> list[Pass]:
     """Return the noted passes of this thread, the oldest first, without the last one: that is the one that failed."""
-    mine = [it for it in _passes if it.thread == threading.get_ident()]
-    return mine[:-1]
+    here = threading.get_ident()
+    return [Pass(*it) for it in _passes if it[0] == here][:-1]
 
 
 def is_learners_pass(it: Pass) -> bool:

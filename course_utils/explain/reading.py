@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import types
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 import torch
+
+Kind = TypeVar("Kind")
 
 MISSING = object()  # what a look-up gives where there is nothing, since None is a value
 
 
+def is_a(value: Any, kind: type[Kind]) -> TypeGuard[Kind]:
+    """Return what `isinstance` does, but by the type alone: `isinstance` would ask an object for its `__class__`."""
+    return issubclass(type(value), kind)
+
+
 def attribute(owner: Any, name: str) -> Any:
     """Return an attribute that can be read without running code of the learner's, or MISSING."""
-    if isinstance(owner, torch.Tensor):
+    if is_a(owner, torch.Tensor):
         return owner.grad if name == "grad" and owner.is_leaf else MISSING
-    if isinstance(owner, types.ModuleType):
+    if is_a(owner, types.ModuleType):
         return vars(owner).get(name, MISSING)
     own = own_attributes(owner)
-    if isinstance(owner, torch.nn.Module):
+    if is_a(owner, torch.nn.Module):
         for kept in ("_parameters", "_modules", "_buffers"):
             if name in own.get(kept, ()):
                 return own[kept][name]
@@ -26,7 +33,7 @@ def attribute(owner: Any, name: str) -> Any:
     for base in type(owner).__mro__ if owner is not MISSING else ():
         if name in vars(base):
             found = vars(base)[name]
-            return types.MethodType(found, owner) if isinstance(found, types.FunctionType) else found
+            return types.MethodType(found, owner) if is_a(found, types.FunctionType) else found
     return MISSING
 
 
@@ -35,9 +42,9 @@ def element(owner: Any, key: Any) -> Any:
     try:
         if type(owner) in (list, tuple, dict) and type(key) in (int, str):
             return owner[key]
-        if isinstance(owner, torch.nn.Sequential | torch.nn.ModuleList) and type(key) is int:
+        if (is_a(owner, torch.nn.Sequential) or is_a(owner, torch.nn.ModuleList)) and type(key) is int:
             return list(owner._modules.values())[key]
-        if isinstance(owner, torch.nn.ModuleDict) and type(key) is str:
+        if is_a(owner, torch.nn.ModuleDict) and type(key) is str:
             return owner._modules[key]
     except (IndexError, KeyError):
         pass

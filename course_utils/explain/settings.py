@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from course_utils.explain.naming import argument, receiver, targets
-from course_utils.explain.reading import MISSING
+from course_utils.explain.reading import MISSING, is_a
 from course_utils.explain.situation import Call
 from course_utils.explain.source import FUNCTIONS, Scope, Source, called, walk, written
 
@@ -133,9 +133,9 @@ def switched_off_by(function: types.FunctionType) -> str:
         for cell in wrapper.__closure__ or ():
             factory = cell.cell_contents
             switch = getattr(factory, "__self__", factory)
-            if isinstance(switch, torch.no_grad):
+            if is_a(switch, torch.no_grad):
                 return "no-graph-no-grad"
-            if isinstance(switch, torch.inference_mode):
+            if is_a(switch, torch.inference_mode):
                 return "no-graph-inference"
         wrapper = wrapper.__wrapped__
     return ""

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from course_utils.explain.explanation import Place
-from course_utils.explain.reading import MISSING, attribute, element
+from course_utils.explain.reading import MISSING, attribute, element, is_a
 from course_utils.explain.source import Scope, Source, Sources
 
 if TYPE_CHECKING:
@@ -204,17 +204,17 @@ class Situation:
         for function, name in (("backward", "tensors"), ("grad", "outputs"), ("backward", "self")):
             file = "_tensor.py" if name == "self" else "autograd/__init__.py"
             found = self.given(file, function, name)
-            if isinstance(found, torch.Tensor):
+            if is_a(found, torch.Tensor):
                 return (found,)
             if isinstance(found, list | tuple):
-                return tuple(tensor for tensor in found if isinstance(tensor, torch.Tensor))
+                return tuple(tensor for tensor in found if is_a(tensor, torch.Tensor))
         return ()
 
 
 def situation_of(error: Any) -> Situation | None:
     """Return what is there of an exception or a warning; None where it cannot be PyTorch's or Python's own."""
     if isinstance(error, warnings.WarningMessage):
-        if not isinstance(error.category, type):
+        if not is_a(error.category, type):
             return None
         return Situation(error.category, _text(error.message), file=str(error.filename), line=int(error.lineno))
     if not isinstance(error, BaseException) or error.__traceback__ is None:

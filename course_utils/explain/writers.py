@@ -13,7 +13,7 @@ import torch
 
 from course_utils.explain.explanation import Place
 from course_utils.explain.naming import argument, receiver
-from course_utils.explain.reading import MISSING
+from course_utils.explain.reading import MISSING, is_a
 from course_utils.explain.situation import Call, is_learners
 from course_utils.explain.source import called, walk, written
 
@@ -60,9 +60,9 @@ def writings(call: Call, name: str) -> Iterator[Writing]:
 def _inside(call: Call, node: ast.Call, name: str, sure: bool) -> Iterator[Writing]:
     """Yield the statements by which a called function writes into the argument called `name`."""
     function = call.value(node.func)
-    method = isinstance(function, types.MethodType)
+    method = is_a(function, types.MethodType)
     function = inspect.unwrap(function.__func__ if method else function) if callable(function) else None
-    if not isinstance(function, types.FunctionType) or not is_learners(function.__code__.co_filename):
+    if not is_a(function, types.FunctionType) or not is_learners(function.__code__.co_filename):
         return
     source = call.sources.of(function.__code__.co_filename, function.__globals__)
     scope = source.function(function.__code__) if source is not None else None
@@ -204,8 +204,8 @@ def _base(node: ast.expr | None) -> str:
 
 def _optimizes(call: Call, owner: ast.expr | None, part: ast.AST, parameter: torch.Tensor) -> bool:
     value: Any = call.value(owner) if owner is not None else MISSING
-    if not isinstance(value, torch.optim.Optimizer):
+    if not is_a(value, torch.optim.Optimizer):
         value = call.value(argument(part, 0))  # scaler.step(optimizer)
-    if not isinstance(value, torch.optim.Optimizer):
+    if not is_a(value, torch.optim.Optimizer):
         return False
     return any(own is parameter for group in value.param_groups for own in group["params"])

@@ -10,6 +10,7 @@ import torch
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.families.no_graph import started_from
 from course_utils.explain.naming import argument, name_of, receiver
+from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, written
@@ -54,8 +55,8 @@ def _is_gradient(s: Situation) -> bool:
 def _asked_for(s: Situation) -> tuple[list[torch.Tensor], list[str]]:
     """Return the inputs that autograd.grad was asked about, and what the learner calls them."""
     given = s.given("autograd/__init__.py", "grad", "inputs")
-    given = [given] if isinstance(given, torch.Tensor) else list(given) if isinstance(given, list | tuple) else []
-    tensors = [it for it in given if isinstance(it, torch.Tensor)]
+    given = [given] if is_a(given, torch.Tensor) else list(given) if isinstance(given, list | tuple) else []
+    tensors = [it for it in given if is_a(it, torch.Tensor)]
     return tensors, [name_of(s, it, f"input {at}") for at, it in enumerate(tensors)]
 
 

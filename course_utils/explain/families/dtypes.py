@@ -9,6 +9,7 @@ import torch
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.families.shapes import layer_at_work, layer_input, operands
 from course_utils.explain.naming import argument, receiver
+from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import written
@@ -68,7 +69,7 @@ def _indices(s: Situation, m: re.Match[str]) -> Explanation | None:
 def _index_range(s: Situation, m: re.Match[str]) -> Explanation | None:
     name, layer = layer_at_work(s)
     given = layer_input(s)
-    if not isinstance(layer, torch.nn.Embedding) or given is None:
+    if not is_a(layer, torch.nn.Embedding) or given is None:
         return None
     rows = layer.num_embeddings
     top, low = int(given.max()), int(given.min())

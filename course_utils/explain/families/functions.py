@@ -11,6 +11,7 @@ import torch
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.naming import argument
 from course_utils.explain.nodes import behind, operation_named
+from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card, shape_in
 from course_utils.explain.situation import Situation, is_learners
 from course_utils.explain.source import called, walk, written
@@ -21,7 +22,7 @@ def _function_named(s: Situation, name: str) -> tuple[str, tuple[Place, ...]]:
     own = name.removesuffix("Backward")
     for node in behind(s.roots):
         kind: Any = type(node)
-        if kind.__name__ == name and isinstance(node, torch.autograd.function.FunctionCtx):
+        if kind.__name__ == name and is_a(node, torch.autograd.function.FunctionCtx):
             function = getattr(kind, "_forward_cls", None)
             code = getattr(getattr(function, "backward", None), "__code__", None)
             if code is not None and is_learners(code.co_filename):
@@ -69,7 +70,7 @@ def _gradient_shape(s: Situation, m: re.Match[str]) -> Explanation | None:
 def _gradient_type(s: Situation, m: re.Match[str]) -> Explanation | None:
     own, where = "", ()
     for node in behind(s.roots):
-        if isinstance(node, torch.autograd.function.FunctionCtx) and not where:
+        if is_a(node, torch.autograd.function.FunctionCtx) and not where:
             own, where = _function_named(s, type(node).__name__)  # type: ignore[assignment]
     name = f"`{own}`" if own else "a Function"
     why = (
@@ -145,7 +146,7 @@ def _in_forward(s: Situation, name: str) -> tuple[ast.Call | None, tuple[Place, 
 
 def _setup_context(s: Situation, m: re.Match[str]) -> Explanation | None:
     cls = s.given("autograd/function.py", "apply", "cls")
-    own = cls.__name__ if isinstance(cls, type) else "MyFunction"
+    own = cls.__name__ if is_a(cls, type) else "MyFunction"
     why = (
         "torch.func runs forward without ctx, so a Function that it is to transform keeps forward and "
         "setup_context apart."

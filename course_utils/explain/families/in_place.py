@@ -10,6 +10,7 @@ import torch
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.naming import modules, tensors, variables
 from course_utils.explain.nodes import behind, modified, operation, operation_named, recorded_lines, same_memory
+from course_utils.explain.reading import is_a
 from course_utils.explain.rerun import Write
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Call, Situation
@@ -165,7 +166,7 @@ def _parameter(s: Situation, tensor: torch.Tensor) -> torch.Tensor | None:
             if other.is_leaf and other.requires_grad and same_memory(other, tensor):
                 return other
         for _, value in variables(call):
-            if isinstance(value, torch.optim.Optimizer):
+            if is_a(value, torch.optim.Optimizer):
                 for group in value.param_groups:
                     for own in group["params"]:
                         if same_memory(own, tensor):

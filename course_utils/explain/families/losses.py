@@ -8,7 +8,7 @@ import torch
 
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.naming import argument, named
-from course_utils.explain.reading import MISSING
+from course_utils.explain.reading import MISSING, is_a
 from course_utils.explain.rules import Rule, card, shape_in
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import written
@@ -26,7 +26,7 @@ class _Given:
                 self.function = frame.f_code.co_name
                 for name in ("input", "target", "weight"):
                     value = frame.f_locals.get(name)
-                    self.tensors[name] = value if isinstance(value, torch.Tensor) else None
+                    self.tensors[name] = value if is_a(value, torch.Tensor) else None
                 break
         self.input, self.target = self.tensors["input"], self.tensors["target"]
         self.names = {name: self._name(s, name, at) for at, name in enumerate(("input", "target"))}
@@ -222,7 +222,7 @@ def _unit_range(s: Situation, m: re.Match[str]) -> Explanation | None:
     it = _Given(s)
     pred = it.names["input"]
     bad = it.input if it.input is not None else MISSING
-    nan = isinstance(bad, torch.Tensor) and bool(bad.isnan().any())
+    nan = is_a(bad, torch.Tensor) and bool(bad.isnan().any())
     if nan:
         why = (
             f"`{pred}` contains NaN: something before the loss divided by zero, took a log or a root of a "
@@ -241,7 +241,7 @@ def _unit_range(s: Situation, m: re.Match[str]) -> Explanation | None:
         why,
         fix,
         s.needed(),
-        isinstance(bad, torch.Tensor),
+        is_a(bad, torch.Tensor),
     )
 
 

@@ -10,6 +10,7 @@ import torch
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.flow import Flow, Found
 from course_utils.explain.naming import argument, receiver
+from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, written
@@ -157,7 +158,7 @@ def started_from(s: Situation) -> ast.expr | None:
         return inner
     if called(owner) == "scale":  # scaler.scale(loss).backward()
         return argument(owner, 0) or owner
-    if s.here is not None and not isinstance(s.here.value(owner), torch.Tensor) and inner is not None:
+    if s.here is not None and not is_a(s.here.value(owner), torch.Tensor) and inner is not None:
         return inner  # accelerator.backward(loss)
     return owner
 
@@ -165,7 +166,7 @@ def started_from(s: Situation) -> ast.expr | None:
 def _is_module(s: Situation, node: ast.expr | None) -> bool:
     import types
 
-    return s.here is not None and isinstance(s.here.value(node), types.ModuleType)
+    return s.here is not None and is_a(s.here.value(node), types.ModuleType)
 
 
 RULES = (Rule(RuntimeError, r"element \d+ of tensors does not require grad", _no_graph),)

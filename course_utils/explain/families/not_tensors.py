@@ -10,6 +10,7 @@ import torch
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.flow import Flow, Found
 from course_utils.explain.naming import assigned, receiver
+from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, written
@@ -21,7 +22,7 @@ def _not_a_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
     name = written(owner) or "it"
     value = getattr(s.error, "obj", None)
     needed = s.needed()
-    if isinstance(value, torch.nn.Module):
+    if is_a(value, torch.nn.Module):
         why = f"`{name}` is the module {kind}, not a loss: a module must be called with predictions and targets."
         fix = f"loss = {name}(pred, target)\nloss.backward()"
         return card("not-a-tensor", f"`{name}` is the loss module {kind} itself, not a loss", why, fix, needed)

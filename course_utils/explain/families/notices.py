@@ -10,6 +10,7 @@ import torch
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.naming import argument, assigned, targets
 from course_utils.explain.nodes import operation
+from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import Source, called, walk, written
@@ -23,13 +24,13 @@ def _non_leaf_grad(s: Situation, m: re.Match[str]) -> Explanation | None:
     value = None
     for it in read:
         value = s.here.value(it.value) if s.here is not None else None
-        if s.here is None or (isinstance(value, torch.Tensor) and not value.is_leaf):
+        if s.here is None or (is_a(value, torch.Tensor) and not value.is_leaf):
             break
     name = written(read[0].value) if read else ""
-    if s.here is not None and isinstance(value, torch.Tensor) and read:
+    if s.here is not None and is_a(value, torch.Tensor) and read:
         name = written(it.value)
     own = name or "h"
-    made = f" by `{operation(value.grad_fn)}`" if isinstance(value, torch.Tensor) and value.grad_fn is not None else ""
+    made = f" by `{operation(value.grad_fn)}`" if is_a(value, torch.Tensor) and value.grad_fn is not None else ""
     where = list(s.needed("read here"))
     statement = _assignment(s, own)
     if statement is not None:
@@ -180,7 +181,7 @@ def _hook_silent(s: Situation, m: re.Match[str]) -> Explanation | None:
     kind = ""
     for frame in reversed(s.torch_frames):
         module = frame.f_locals.get("self")
-        if isinstance(module, torch.nn.Module):
+        if is_a(module, torch.nn.Module):
             kind = type(module).__name__
             break
     own = f"`{kind}`" if kind else "a module"

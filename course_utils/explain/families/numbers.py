@@ -10,6 +10,7 @@ import torch
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.naming import argument, receiver
 from course_utils.explain.nodes import behind, operation_named, recorded_lines
+from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation, is_learners
 from course_utils.explain.source import called, written
@@ -73,10 +74,10 @@ def _operand(s: Situation, op: str, where: list[Place]) -> list[torch.Tensor]:
         value: object = None
         if called(node) == op:
             owner = call.value(receiver(node))
-            value = owner if isinstance(owner, torch.Tensor) else call.value(argument(node, 0))
+            value = owner if is_a(owner, torch.Tensor) else call.value(argument(node, 0))
         elif isinstance(node, ast.BinOp) and op in ("/", "**"):
             value = call.value(node.right if op == "/" else node.left)
-        if isinstance(value, torch.Tensor):
+        if is_a(value, torch.Tensor):
             found.append(value)
     return found
 
@@ -94,7 +95,7 @@ def _distribution(s: Situation, m: re.Match[str]) -> Explanation | None:
     name, kind, constraint = m[1], m[2], m[3].rstrip(",")
     given = written(argument(s.node, 99, name)) or name
     value = s.given("distributions/distribution.py", "__init__", "value")
-    nan = isinstance(value, torch.Tensor) and bool(value.isnan().any())
+    nan = is_a(value, torch.Tensor) and bool(value.isnan().any())
     if nan or "nan" in s.text.rpartition("invalid values")[2]:
         why = (
             f"`{name}` of {kind} contains NaN. The parameters or the loss overflowed before: a learning rate "
@@ -135,7 +136,7 @@ def _multinomial(s: Situation, m: re.Match[str]) -> Explanation | None:
     given = written(argument(s.node, 0)) or "the probabilities"
     value = s.here.value(argument(s.node, 0)) if s.here is not None else None
     what = "infinity, NaN or a negative number"
-    if isinstance(value, torch.Tensor):
+    if is_a(value, torch.Tensor):
         what = "nan" if bool(value.isnan().any()) else "infinity" if bool(value.isinf().any()) else "a negative number"
     why = f"`{given}` contains {what}. Probabilities are finite and not negative; scores go through softmax first."
     fix = "torch.multinomial(torch.softmax(logits, dim=-1), 1)"
@@ -145,14 +146,14 @@ def _multinomial(s: Situation, m: re.Match[str]) -> Explanation | None:
         why,
         fix,
         s.needed(),
-        isinstance(value, torch.Tensor),
+        is_a(value, torch.Tensor),
     )
 
 
 def _loss_made(s: Situation, m: re.Match[str]) -> Explanation | None:
     """A loss class that was given tensors asks for their truth, as if they were its settings."""
     kind = s.here.value(s.node.func) if s.here is not None and isinstance(s.node, ast.Call) else None
-    if not isinstance(s.node, ast.Call) or not (isinstance(kind, type) and issubclass(kind, torch.nn.Module)):
+    if not isinstance(s.node, ast.Call) or not (is_a(kind, type) and issubclass(kind, torch.nn.Module)):
         return _ambiguous(s, m)
     name, given = written(s.node.func), ", ".join(ast.unparse(it) for it in s.node.args)
     why = f"`{name}` is a class: its arguments are settings. The loss that it makes is then called with the tensors."

@@ -10,6 +10,7 @@ import torch
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.naming import argument, receiver
 from course_utils.explain.nodes import operation_named
+from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, written
@@ -51,7 +52,7 @@ def _target(s: Situation) -> str:
         return written(_whole(statement.targets[0]))
     if called(s.node).endswith("_"):
         owner = receiver(s.node)
-        if s.here is not None and isinstance(s.here.value(owner), torch.Tensor):
+        if s.here is not None and is_a(s.here.value(owner), torch.Tensor):
             return written(_whole(owner))
         return written(argument(s.node, 0)) or written(_whole(owner))
     if called(s.node) == "apply":

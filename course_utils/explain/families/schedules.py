@@ -8,6 +8,7 @@ import torch
 
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.naming import named, receiver
+from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, written
@@ -123,7 +124,7 @@ def _norm(s: Situation, m: re.Match[str]) -> Explanation | None:
     parameters = s.given("nn/utils/clip_grad.py", "clip_grad_norm_", "parameters")
     bad = ""
     for it in parameters if isinstance(parameters, list | tuple) else ():
-        if isinstance(it, torch.Tensor) and it.grad is not None and not bool(it.grad.isfinite().all()):
+        if is_a(it, torch.Tensor) and it.grad is not None and not bool(it.grad.isfinite().all()):
             bad = named(s, lambda other, it=it: other is it)  # type: ignore[misc]
             break
     if not bad and s.here is not None:

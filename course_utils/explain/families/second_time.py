@@ -50,7 +50,7 @@ def _by_passes(
     if not recorded or not s.roots or s.roots[0].grad_fn is None:
         return None
     root = number(s.roots[0].grad_fn)
-    same = [it for it in earlier if it.root == root]
+    same = [it for it in earlier if it.started_from(s.roots[0])]
     if same:
         return _same_loss(s, start, loss, _line(s, same[-1]), True)
     candidates = [it for it in earlier if it.made > min(recorded)]
@@ -59,8 +59,9 @@ def _by_passes(
     last = candidates[-1]
     certain = len({root >= it.made for it in candidates}) == 1
     if root < last.made:
-        first = [it for call in reversed(s.calls) for _, it in tensors(call) if number_of(it) == last.root]
-        return _shared(s, start, nodes, loss, _line(s, last), _joint(s, nodes, first), certain)
+        first = [it for call in s.calls for _, it in tensors(call) if last.started_from(it)]
+        joint = _joint(s, nodes, first[0]) if first else []
+        return _shared(s, start, nodes, loss, _line(s, last), joint, certain)
     old = _frontier(nodes, last.made)
     held = [name for call in reversed(s.calls) for name, tensor in tensors(call) if _made_by(tensor, old)]
     again = last.code.co_filename == start.file and last.line == start.line
@@ -239,10 +240,10 @@ def _made_by(tensor: torch.Tensor, nodes: Iterable[LiveNode]) -> bool:
     return tensor.grad_fn is not None and any(tensor.grad_fn is node for node in nodes)
 
 
-def _joint(s: Situation, nodes: list[LiveNode], first: list[torch.Tensor]) -> list[str]:
+def _joint(s: Situation, nodes: list[LiveNode], first: torch.Tensor) -> list[str]:
     """Return the learner's name for the last tensor that two graphs have in common."""
     mine = set(nodes)
-    common = {node for node in behind(first) if node in mine and number(node) >= 0}
+    common = {node for node in behind([first]) if node in mine and number(node) >= 0}
     found = [
         (number_of(tensor), name)
         for call in s.calls

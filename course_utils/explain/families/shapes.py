@@ -9,6 +9,7 @@ import torch
 
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.naming import argument, module_name, receiver
+from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card, shape_in
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, written
@@ -18,7 +19,7 @@ def layer_at_work(s: Situation) -> tuple[str, torch.nn.Module | None]:
     """Return the innermost of PyTorch's modules at work, with the learner's name for it."""
     for frame in reversed(s.torch_frames):
         module = frame.f_locals.get("self")
-        if not isinstance(module, torch.nn.Module) or isinstance(module, torch.nn.Sequential):
+        if not is_a(module, torch.nn.Module) or is_a(module, torch.nn.Sequential):
             continue
         if type(module).__module__.startswith("torch.nn"):
             return module_name(s, module) or _inside(s, module) or type(module).__name__, module
@@ -29,7 +30,7 @@ def _inside(s: Situation, module: torch.nn.Module) -> str:
     """Return the place of a layer in a Sequential at work that the learner's names do not reach."""
     for frame in s.torch_frames:
         outer = frame.f_locals.get("self")
-        if isinstance(outer, torch.nn.Sequential):
+        if is_a(outer, torch.nn.Sequential):
             for name, part in torch.nn.Module.named_modules(outer):
                 if part is module:
                     return f"{type(outer).__name__}[{name}]"
@@ -39,7 +40,7 @@ def _inside(s: Situation, module: torch.nn.Module) -> str:
 def layer_input(s: Situation) -> torch.Tensor | None:
     for frame in reversed(s.torch_frames):
         value = frame.f_locals.get("input")
-        if isinstance(value, torch.Tensor):
+        if is_a(value, torch.Tensor):
             return value
     return None
 
@@ -56,17 +57,17 @@ def operands(s: Situation) -> tuple[str, str, tuple[torch.Tensor | None, torch.T
         sides = [node.left, node.comparators[0]]
     elif isinstance(node, ast.Call):
         owner = receiver(node)
-        library = s.here is not None and not isinstance(s.here.value(owner), torch.Tensor)
+        library = s.here is not None and not is_a(s.here.value(owner), torch.Tensor)
         sides = [argument(node, 0), argument(node, 1)] if library else [owner, argument(node, 0)]
     values = [s.here.value(it) if s.here is not None and it is not None else None for it in sides]
-    tensors = tuple(it if isinstance(it, torch.Tensor) else None for it in values)
+    tensors = tuple(it if is_a(it, torch.Tensor) else None for it in values)
     return written(sides[0]) or "the left side", written(sides[1]) or "the right side", tensors  # type: ignore[return-value]
 
 
 def _matrices(s: Situation, m: re.Match[str]) -> Explanation | None:
     rows, inner, inner_b, columns = m[1], m[2], m[3], m[4]
     name, layer = layer_at_work(s)
-    if isinstance(layer, torch.nn.Linear):
+    if is_a(layer, torch.nn.Linear):
         given = layer_input(s)
         shape = tuple(given.shape) if given is not None else f"({rows}, {inner})"
         why = (
@@ -158,7 +159,7 @@ def _view(s: Situation, m: re.Match[str]) -> Explanation | None:
     owner = written(receiver(s.node)) or "the tensor"
     method = called(s.node) or "view"
     value = s.here.value(receiver(s.node)) if s.here is not None else None
-    shape = f" of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else ""
+    shape = f" of shape {tuple(value.shape)}" if is_a(value, torch.Tensor) else ""
     why = (
         f"`{owner}`{shape} has {m[2]} elements, and {method} can only lay those out anew: [{m[1]}] needs "
         f"another number of them."
@@ -207,7 +208,7 @@ def _normalised(s: Situation, m: re.Match[str]) -> Explanation | None:
     if given is None or layer is None:
         return None
     shape = tuple(given.shape)
-    if isinstance(layer, torch.nn.LayerNorm):
+    if is_a(layer, torch.nn.LayerNorm):
         own, got = str(layer.normalized_shape), f"ends in {shape[-len(layer.normalized_shape) :]}"
         code, fix = "shapes", f"nn.LayerNorm({shape[-1]})  # for `{name}`, if the input is right"
     else:

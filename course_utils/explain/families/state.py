@@ -10,6 +10,7 @@ import torch
 
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.naming import argument, name_of, receiver
+from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, written
@@ -58,7 +59,7 @@ def _state_dict(s: Situation, m: re.Match[str]) -> Explanation | None:
     value: Any = s.here.value(argument(s.node, 0, "state_dict")) if s.here is not None else None
     inner = [key for key, it in value.items() if isinstance(it, dict)] if isinstance(value, dict) else []
     own = s.here.value(receiver(s.node)) if s.here is not None else None
-    expected = set(torch.nn.Module.state_dict(own)) if isinstance(own, torch.nn.Module) else set()
+    expected = set(torch.nn.Module.state_dict(own)) if is_a(own, torch.nn.Module) else set()
     for key in inner:
         if expected and set(value[key]) == expected:
             why = (
@@ -110,7 +111,7 @@ def _before_init(s: Situation, m: re.Match[str]) -> Explanation | None:
     owner: Any = None
     for frame in reversed(s.torch_frames):
         value = frame.f_locals.get("self")
-        if isinstance(value, torch.nn.Module):
+        if is_a(value, torch.nn.Module):
             owner = value
             break
     kind = type(owner).__name__ if owner is not None else "the module"
@@ -127,8 +128,8 @@ def _before_init(s: Situation, m: re.Match[str]) -> Explanation | None:
 def _as_parameter(s: Situation, m: re.Match[str]) -> Explanation | None:
     name = m[1]
     given = s.given("nn/modules/module.py", "register_parameter", "param")
-    given = given if isinstance(given, torch.Tensor) else s.given("nn/modules/module.py", "__setattr__", "value")
-    if isinstance(given, torch.Tensor) and given.grad_fn is not None:
+    given = given if is_a(given, torch.Tensor) else s.given("nn/modules/module.py", "__setattr__", "value")
+    if is_a(given, torch.Tensor) and given.grad_fn is not None:
         why = f"`{name}` was computed, so it is no leaf. A parameter is a leaf, which an optimizer may change."
         fix = (
             f"nn.Parameter({_value(s)}.detach())  # a leaf with these values\nnn.Parameter(torch.randn(2) * "
@@ -199,12 +200,12 @@ def _no_forward(s: Situation, m: re.Match[str]) -> Explanation | None:
 def _deepcopy(s: Situation, m: re.Match[str]) -> Explanation | None:
     tensor: Any = None
     for frame in reversed(s.torch_frames):
-        if frame.f_code.co_name == "__deepcopy__" and isinstance(frame.f_locals.get("self"), torch.Tensor):
+        if frame.f_code.co_name == "__deepcopy__" and is_a(frame.f_locals.get("self"), torch.Tensor):
             tensor = frame.f_locals["self"]
             break
     given = written(argument(s.node, 0)) or "it"
     value: Any = s.here.value(argument(s.node, 0)) if s.here is not None else None
-    if isinstance(value, torch.nn.Module):
+    if is_a(value, torch.nn.Module):
         held = [key for part in value.modules() for key, it in vars(part).items() if it is tensor]
         name = held[0] if held else ""
         why = (

@@ -10,7 +10,7 @@ import torch
 
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.naming import argument, assigned, named, receiver
-from course_utils.explain.reading import MISSING
+from course_utils.explain.reading import MISSING, is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import written
@@ -25,7 +25,7 @@ def _of_nothing(s: Situation, m: re.Match[str]) -> Explanation | None:
     given = _given_parameters(s)
     shown = written(given) or "the list of parameters"
     value: Any = s.here.value(receiver(given)) if s.here is not None and given is not None else MISSING
-    if isinstance(value, torch.nn.Module):
+    if is_a(value, torch.nn.Module):
         hidden = [name for name, held in vars(value).items() if _holds_modules(held)]
         why = f"`{shown}` gives nothing: `{written(receiver(given))}` has no parameter of its own."
         fix = "self.layers = nn.ModuleList(...)  # layers in a plain list or dict are not found"
@@ -74,12 +74,12 @@ def _of_nothing(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 def _holds_modules(value: Any) -> bool:
     items = value.values() if type(value) is dict else value if type(value) in (list, tuple) else ()
-    return any(isinstance(it, torch.nn.Module | torch.nn.Parameter) for it in items)
+    return any(is_a(it, torch.nn.Module) or is_a(it, torch.nn.Parameter) for it in items)
 
 
 def _non_leaf(s: Situation, m: re.Match[str]) -> Explanation | None:
     given = s.given("optim/optimizer.py", "add_param_group", "param_group")
-    found = [it for it in given.get("params", ()) if isinstance(it, torch.Tensor)] if isinstance(given, dict) else []
+    found = [it for it in given.get("params", ()) if is_a(it, torch.Tensor)] if isinstance(given, dict) else []
     bad = next((it for it in found if not it.is_leaf and not it.retains_grad), None)
     name = named(s, lambda other: other is bad) if bad is not None else ""
     own = name or "w"
@@ -107,7 +107,7 @@ def _no_tensors(s: Situation, m: re.Match[str]) -> Explanation | None:
     given = _given_parameters(s)
     value: Any = s.here.value(given) if s.here is not None and given is not None else MISSING
     shown = written(given) or "params"
-    if isinstance(value, torch.nn.Module):
+    if is_a(value, torch.nn.Module):
         why = f"`{shown}` is the module itself; an optimizer takes its parameters."
         return card(
             "optimizer-of-no-tensors",
@@ -116,7 +116,7 @@ def _no_tensors(s: Situation, m: re.Match[str]) -> Explanation | None:
             f"{shown}.parameters()",
             s.needed(),
         )
-    if isinstance(value, torch.Tensor):
+    if is_a(value, torch.Tensor):
         why = f"`{shown}` is one tensor; an optimizer takes a list of them."
         return card(
             "optimizer-of-no-tensors", f"the optimizer was given one tensor, `{shown}`", why, f"[{shown}]", s.needed()
@@ -137,7 +137,7 @@ def _twice(s: Situation, m: re.Match[str]) -> Explanation | None:
     name = ""
     group = s.given("optim/optimizer.py", "add_param_group", "param_group")
     optimizer = s.given("optim/optimizer.py", "add_param_group", "self")
-    if isinstance(group, dict) and isinstance(optimizer, torch.optim.Optimizer):
+    if isinstance(group, dict) and is_a(optimizer, torch.optim.Optimizer):
         known = {id(it) for other in optimizer.param_groups for it in other["params"]}
         both = [it for it in group["params"] if id(it) in known]
         name = named(s, lambda other: any(other is it for it in both)) if both else ""
@@ -172,7 +172,7 @@ def _setting(s: Situation, m: re.Match[str]) -> Explanation | None:
 def _closure(s: Situation, m: re.Match[str]) -> Explanation | None:
     owner = written(receiver(s.node)) or "optimizer"
     value: Any = s.here.value(receiver(s.node)) if s.here is not None else None
-    kind = type(value).__name__ if isinstance(value, torch.optim.Optimizer) else m.groupdict().get("kind") or "LBFGS"
+    kind = type(value).__name__ if is_a(value, torch.optim.Optimizer) else m.groupdict().get("kind") or "LBFGS"
     why = f"{kind} evaluates the loss several times in one step, so it must be given a function (closure) that does so."
     fix = (
         f"def closure():\n    {owner}.zero_grad(); loss = criterion(model(x), y); loss.backward(); return "

@@ -43,7 +43,7 @@ class TooFew(Function):
 
     @staticmethod
     def backward(ctx, g):  # defined here
-        x, w = ctx.saved_tensors
+        _, w = ctx.saved_tensors
         return g * w
 
 

@@ -105,7 +105,7 @@ def backward_of_a_float():
 
 @case("not-a-tensor", "MSELoss")
 def backward_of_a_loss_module():
-    model, x, y = model_and_data()
+    model, x, _ = model_and_data()
     loss = nn.MSELoss()
     model(x)
     loss.backward()  # needed here

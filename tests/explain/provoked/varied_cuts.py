@@ -257,7 +257,9 @@ case("carried-state", "h", remembered=True)(
     cells(
         "state_from_cell_to_cell",
         "import torch\ncell = torch.nn.RNNCell(2, 2)\nh = torch.zeros(1, 2)\n",
-        "for t in range(2):\n    h = cell(torch.ones(1, 2), h)  # carried over here\n    h.sum().backward()  # second pass here\n",
+        "for t in range(2):\n"
+        "    h = cell(torch.ones(1, 2), h)  # carried over here\n"
+        "    h.sum().backward()  # second pass here\n",
     )
 )
 case("in-place", "hidden", certain=True)(
@@ -271,7 +273,8 @@ case("in-place", "hidden", certain=True)(
 case("in-place-by-step", "opt.step()")(
     cells(
         "step_in_another_cell",
-        "import torch\nnet = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\nout = net(torch.ones(1, 2))\n",
+        "import torch\nfrom torch import nn\nnet = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))\n"
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nout = net(torch.ones(1, 2))\n",
         "out.sum().backward(retain_graph=True)\nopt.step()  # overwritten here\n",
         "out.sum().backward()  # needed here\n",
     )

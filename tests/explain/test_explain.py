@@ -3,6 +3,7 @@
 import gc
 import json
 import linecache
+import subprocess
 import sys
 import warnings
 import weakref
@@ -240,3 +241,27 @@ def test_the_card():
         "Taught in lesson 06, 'Two kinds of cut'.",
         "More: %explain in a notebook; %%explain runs a cell again to find the exact line.",
     ]
+
+
+def test_it_loads_neither_ipython_nor_the_command():
+    code = "import torch, course_utils.explain.explaining, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert not loaded & {"IPython", "click", "rich", "matplotlib", "ipywidgets"}
+
+
+def test_an_error_of_an_answer_is_explained_where_a_check_calls_it():
+    from course_utils.checks.timelimit import time_limit
+
+    def answer(x):
+        y = x.exp()
+        y *= 2
+        y.sum().backward()
+
+    def check_calls_it():
+        with time_limit(5.0):
+            answer(torch.ones(2, requires_grad=True))
+
+    card = explain(raised(check_calls_it))
+    assert card.code == "in-place"
+    assert card.where[1].text == "y *= 2"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from types import CodeType
@@ -154,3 +155,13 @@ def written(node: ast.AST | None, width: int = 40) -> str:
         return ""
     text = ast.unparse(node)
     return text if len(text) <= width and "\n" not in text else ""
+
+
+def operand(text: str) -> str:
+    """Return an expression so that a method can be called on it: with parentheses where it needs them."""
+    return text if re.fullmatch(r"[\w.]+(\[[^\]]*\]|\([^()]*\))?", text) else f"({text})"
+
+
+def target_name(text: str, default: str) -> str:
+    """Return an expression if a value can be assigned to it, or else a name for it."""
+    return text if re.fullmatch(r"[A-Za-z_][\w.]*", text) else default

@@ -120,7 +120,7 @@ def out_of_place(statement: ast.stmt) -> str:
     if isinstance(target, ast.Subscript):
         base = written(target.value)
         return f"{base} = {base}.clone()  # before this line: then it writes into a copy"
-    return "write the result into a new tensor: without `_`, `+=`, `out=` and inplace=True"
+    return "# write the result into a new tensor: without `_`, `+=`, `out=` and inplace=True"
 
 
 def surely_ran(call: Call, statement: ast.stmt) -> bool:

@@ -237,7 +237,7 @@ def test_the_card():
         "`model(x).detach()` gives the values without their graph, so nothing after it leads back to the",
         "parameters.",
         "Fix (certain):",
-        "    leave out .detach(), and use the tensor itself in the loss",
+        "    model(x)  # without .detach()",
         "Taught in lesson 06, 'Two kinds of cut'.",
         "More: %explain in a notebook; %%explain runs a cell again to find the exact line.",
     ]

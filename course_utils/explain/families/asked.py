@@ -9,7 +9,8 @@ import torch
 
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.families.no_graph import started_from
-from course_utils.explain.naming import argument, name_of, receiver
+from course_utils.explain.naming import argument, name_of, receiver, tensors
+from course_utils.explain.nodes import behind
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
@@ -21,18 +22,19 @@ def _not_used(s: Situation, m: re.Match[str]) -> Explanation | None:
     index = int(m[1]) if m[1] else 0
     which = names[index] if index < len(names) else f"input {index}"
     output = written(started_from(s)) or "the output"
-    code, why = "not-in-graph", f"`{output}` does not depend on {which}: changing {which} would not change it."
-    from course_utils.explain.nodes import behind
-
+    code, why = "not-in-graph", f"No recorded path leads from `{output}` to {which}."
+    why += " Either it was not used, or the path was cut: by detach(), item(), no_grad, NumPy."
     tensor = inputs[index] if index < len(inputs) else None
     if any("Backward" in type(n).__name__ for n in behind(s.roots)) and _is_gradient(s):
         code = "not-in-graph-second-order"
-        why = f"`{output}` is a gradient, and {which} is not in its formula: the function is linear in {which}."
-        why += " Its second derivative is 0."
+        why = (
+            f"`{output}` is a gradient, and no recorded path leads from it to {which}. The gradient of a function that "
+            f"is linear in {which} no longer contains it: the derivative is 0."
+        )
     fix = "torch.autograd.grad(..., allow_unused=True)  # gives None there; materialize_grads=True gives zeros"
     proved = tensor is not None
     if tensor is not None and tensor.is_leaf is False and code == "not-in-graph":
-        why += " It may be a copy made after the output was computed."
+        why += " Or this is another tensor than the one that was used: a copy, or a view made later."
     return card(code, f"{which} is not in the graph of `{output}`", why, fix, s.needed(), proved)
 
 
@@ -87,8 +89,6 @@ def _numpy(s: Situation, m: re.Match[str]) -> Explanation | None:
 def _inference(s: Situation, m: re.Match[str]) -> Explanation | None:
     name = ""
     if s.here is not None:
-        from course_utils.explain.naming import tensors
-
         found = [own for own, tensor in tensors(s.here) if tensor.is_inference()]
         mentioned = [own for own in found if own in written(s.here.statement, 500)]
         name = (mentioned or found or [""])[0]

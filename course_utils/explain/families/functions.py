@@ -165,7 +165,7 @@ def _once(s: Situation, m: re.Match[str]) -> Explanation | None:
         "Its backward is marked @once_differentiable, so that nothing is recorded of it, and a second "
         "derivative needs that."
     )
-    fix = "remove @once_differentiable, and write backward with torch functions of tensors"
+    fix = "# remove @once_differentiable, and write backward with torch functions of tensors"
     return card(
         "once-differentiable", "a Function made for one derivative was differentiated twice", why, fix, s.at_start()
     )

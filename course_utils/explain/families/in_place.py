@@ -101,7 +101,7 @@ def _seen(
         if source
         else None
     )
-    fix = out_of_place(statement) if statement is not None else "write the result into a new tensor"
+    fix = out_of_place(statement) if statement is not None else "# write the result into a new tensor"
     headline = f"{name}, which `{op}` had saved, was overwritten in place"
     code = "in-place-by-step" if ".step(" in text else "in-place"
     if code == "in-place-by-step":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import torch
@@ -11,7 +12,7 @@ from course_utils.explain.naming import argument, named
 from course_utils.explain.reading import MISSING, is_a
 from course_utils.explain.rules import Rule, card, shape_in
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import written
+from course_utils.explain.source import target_name, written
 from course_utils.graph.memory import dtype_name
 
 
@@ -54,10 +55,10 @@ def _broadcast(s: Situation, m: re.Match[str]) -> Explanation | None:
     pred, true = (written(argument(loss, 0, "input")) or "pred", written(argument(loss, 1, "target")) or "target")
     why = (
         f"`{pred}` has shape {given} and `{true}` {target}. Elementwise they are stretched over each other: each "
-        f"prediction "
-        "is compared with targets that are not its own, and the loss falls toward the mean."
+        "prediction is compared with targets that are not its own, and what is learned tends to their mean."
     )
-    fix = f"{true} = {true}.view_as({pred})" if _same_count(target, given) else "make both of one shape before the loss"
+    own = target_name(true, "target")
+    fix = f"{own} = {own}.view_as({pred})" if _same_count(target, given) else "make both of one shape before the loss"
     if not _same_count(target, given):
         why = f"`{pred}` has shape {given} and `{true}` {target}: they do not have one target for each prediction."
     return card(
@@ -75,16 +76,14 @@ def _same_count(a: str, b: str) -> bool:
     return count(a) == count(b)
 
 
-def _call(s: Situation):  # type: ignore[no-untyped-def]
+def _call(s: Situation) -> ast.AST | None:
     """Return the call of the failing line; of a warning, the innermost call with two arguments."""
-    import ast
-
     if s.node is not None:
         return s.node
     calls = (
         [it for it in ast.walk(s.line_tree) if isinstance(it, ast.Call) and len(it.args) >= 2] if s.line_tree else []
     )
-    return calls[-1] if calls else None
+    return calls[0] if calls else None
 
 
 def _target_size(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -92,7 +91,8 @@ def _target_size(s: Situation, m: re.Match[str]) -> Explanation | None:
     it = _Given(s)
     pred, true = it.names["input"], it.names["target"]
     why = f"This loss compares element by element. `{pred}` has shape {given}, `{true}` has shape {target}."
-    fix = f"{true} = {true}.view_as({pred})" if _same_count(target, given) else f"# bring {true} to shape {given}"
+    own = target_name(true, "target")
+    fix = f"{own} = {own}.view_as({pred})" if _same_count(target, given) else f"# bring {true} to shape {given}"
     if _same_count(target, given) and given.endswith(", 1)"):
         fix += f"\n{pred} = {pred}.squeeze(-1)  # or this"
     return card("target-shape", f"`{true}` has shape {target}, `{pred}` has shape {given}", why, fix, s.needed())
@@ -102,7 +102,8 @@ def _target_dtype(s: Situation, m: re.Match[str]) -> Explanation | None:
     it = _Given(s)
     true, dtype = it.names["target"], it.dtype("target") or m[1].lower()
     why = f"Class numbers are counted, so they are integers; `{true}` is {dtype}."
-    fix = f"{true} = {true}.long()"
+    own = target_name(true, "target")
+    fix = f"{own} = {own}.long()"
     if (
         it.target is not None
         and it.input is not None
@@ -130,7 +131,8 @@ def _target_not_float(s: Situation, m: re.Match[str]) -> Explanation | None:
         f"`{it.function}` computes with the targets as with probabilities, so they are floating point; "
         f"`{true}` is {dtype}."
     )
-    fix = f"{true} = {true}.float()"
+    own = target_name(true, "target")
+    fix = f"{own} = {own}.float()"
     return card(
         "target-dtype",
         f"`{true}` holds integers ({dtype}), where the loss expects floating point",
@@ -147,8 +149,9 @@ def _probabilities(s: Situation, m: re.Match[str]) -> Explanation | None:
         f"`{true}` has the shape of `{pred}`, {it.shape('target')}, so it is read as a probability for each class, "
         f"and those are floating point. It is {it.dtype('target')}."
     )
+    own = target_name(true, "target")
     fix = (
-        f"{true} = {true}.float()  # if it is one-hot, or holds probabilities\n{true} = {true}.argmax(dim=1)  "
+        f"{own} = {own}.float()  # if it is one-hot, or holds probabilities\n{own} = {own}.argmax(dim=1)  "
         f"# one-hot: the numbers of the classes"
     )
     return card("target-shape", f"`{true}` has the shape of the predictions, but holds integers", why, fix, s.needed())
@@ -159,8 +162,9 @@ def _out_of_bounds(s: Situation, m: re.Match[str]) -> Explanation | None:
     true, pred, bad = it.names["target"], it.names["input"], int(m[1])
     classes = it.input.shape[1 if it.input.dim() > 1 else 0] if it.input is not None and it.input.dim() else 0
     why = f"`{pred}` has scores for {classes} classes, numbered 0 to {classes - 1}. `{true}` contains {bad}."
+    own = target_name(true, "target")
     fix = (
-        f"{true} = {true} - 1  # if your classes are numbered from 1\nnn.Linear(..., {bad + 1})  # or a model "
+        f"{own} = {own} - 1  # if your classes are numbered from 1\nnn.Linear(..., {bad + 1})  # or a model "
         f"with more classes"
     )
     if bad < 0:
@@ -179,11 +183,8 @@ def _multi_target(s: Situation, m: re.Match[str]) -> Explanation | None:
     it = _Given(s)
     true, shape = it.names["target"], it.shape("target")
     why = f"Class numbers come one for each sample, in one dimension; `{true}` has shape {shape}."
-    fix = (
-        f"{true} = {true}.squeeze(1)"
-        if shape.endswith(", 1)")
-        else f"{true} = {true}.argmax(dim=1)  # if it is one-hot"
-    )
+    own = target_name(true, "target")
+    fix = f"{own} = {own}.squeeze(1)" if shape.endswith(", 1)") else f"{own} = {own}.argmax(dim=1)  # if it is one-hot"
     return card(
         "target-shape",
         f"`{true}` has shape {shape}, where one class number for each sample is expected",
@@ -249,8 +250,9 @@ def _unit_target(s: Situation, m: re.Match[str]) -> Explanation | None:
     it = _Given(s)
     true = it.names["target"]
     why = f"binary_cross_entropy takes targets from 0 to 1; `{true}` goes beyond that."
+    own = target_name(true, "target")
     fix = (
-        f"{true} = {true} - 1  # if your classes are numbered 1 and 2\n{true} = ({true} > 0).float()  # if "
+        f"{own} = {own} - 1  # if your classes are numbered 1 and 2\n{own} = ({own} > 0).float()  # if "
         f"they are -1 and 1"
     )
     return card("target-unit-range", f"`{true}` is not between 0 and 1", why, fix, s.needed())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+import types
 
 import torch
 
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.flow import Flow, Found
 from course_utils.explain.naming import argument, receiver
-from course_utils.explain.reading import is_a
+from course_utils.explain.reading import MISSING, is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, written
@@ -26,15 +27,14 @@ _WHY = {
     "no-graph-inference": "It was computed under {what}, where PyTorch records no graph, and never can later.",
 }
 _FIX = {
-    "no-graph-detach": "leave out {cut}, and use the tensor itself in the loss",
-    "no-graph-item": "keep tensors in the loss: drop .item(), float() and .tolist(); use them for printing only",
-    "no-graph-numpy": "write this with torch functions: torch.square for np.square, and so on",
+    "no-graph-detach": "{before}  # without {cut}",
+    "no-graph-item": "{before}  # without {cut}: a tensor, in the loss; a number is for printing",
+    "no-graph-numpy": "# write this with torch functions: torch.square for np.square, and so on",
     "no-graph-argmax": "F.cross_entropy(logits, labels)  # a smooth loss of the logits; argmax is for the accuracy",
-    "no-graph-integers": "leave out the conversion: a loss needs floating point predictions",
-    "no-graph-new-tensor": "torch.stack(losses).mean()  # joins tensors and keeps their graphs; one tensor needs "
-    "neither",
-    "no-graph-no-grad": "move the forward pass and the loss out of {what}",
-    "no-graph-inference": "move the forward pass and the loss out of {what}",
+    "no-graph-integers": "{before}  # without {cut}: a loss needs floating point predictions",
+    "no-graph-new-tensor": "torch.stack(losses).mean()  # joins tensors with their graphs; one tensor needs neither",
+    "no-graph-no-grad": "# move the forward pass and the loss out of {what}",
+    "no-graph-inference": "# move the forward pass and the loss out of {what}",
 }
 
 
@@ -52,7 +52,8 @@ def _no_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
     if found.state == "cut":
         what = f"`{found.what}`"
         why = _WHY[found.code].format(what=what)
-        fix = _FIX[found.code].format(what=found.what.removeprefix("with "), cut=_last(found.what))
+        before, cut = _parted(found.what)
+        fix = _FIX[found.code].format(what=found.what, before=before, cut=cut)
         where = (*([found.where] if found.where else []), *s.needed())
         headline = f"{name} has no graph: it was cut at {what}"
         return card(found.code, headline, why, fix, where, found.proved)
@@ -92,7 +93,7 @@ def _once_differentiable(s: Situation) -> Explanation | None:
     for node in _nodes(s):
         if "DelayedError" in type(node).__name__:
             why = "A custom Function whose backward is marked @once_differentiable was differentiated twice."
-            fix = "remove @once_differentiable, and write backward with torch functions of tensors"
+            fix = "# remove @once_differentiable, and write backward with torch functions of tensors"
             return card(
                 "once-differentiable",
                 "a second derivative goes through a Function made for one only",
@@ -139,34 +140,39 @@ def _rest(place: Place) -> tuple[str, int, str]:
     return place.file, place.line, place.text
 
 
-def _last(what: str) -> str:
-    """Return ".detach()" of "model(x).detach()"."""
-    return what[what.rfind(".") :] if "." in what else what
+def _parted(what: str) -> tuple[str, str]:
+    """Return what was cut, and how: ("model(x)", ".detach()") for "model(x).detach()"."""
+    try:
+        node = ast.parse(what, mode="eval").body
+    except SyntaxError:
+        return "...", what
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+        return ast.unparse(node.args[0]), f"{node.func.id}()"
+    owner = receiver(node)
+    if owner is None or (isinstance(owner, ast.Name) and owner.id in ("torch", "np", "math")):
+        return "...", what
+    return ast.unparse(owner), what[len(ast.unparse(owner)) :]
 
 
 def started_from(s: Situation) -> ast.expr | None:
     """Return the expression that the failing line called backward on, or asked the gradient of."""
-    node = s.started.node if s.started is not None else None
-    name = called(node) if node is not None else ""
-    if name not in ("backward", "grad"):
+    start = s.started
+    node = start.node if start is not None else None
+    name = called(node)
+    if start is None or name not in ("backward", "grad"):
         return None
     inner = argument(node, 0, "outputs" if name == "grad" else "tensors")
+    if isinstance(inner, ast.List | ast.Tuple) and inner.elts:
+        inner = inner.elts[0]
     owner = receiver(node)
-    if name == "grad" or (s.here is not None and _is_module(s, owner) and inner is not None):
-        if isinstance(inner, ast.List | ast.Tuple) and inner.elts:
-            inner = inner.elts[0]
-        return inner
     if called(owner) == "scale":  # scaler.scale(loss).backward()
         return argument(owner, 0) or owner
-    if s.here is not None and not is_a(s.here.value(owner), torch.Tensor) and inner is not None:
-        return inner  # accelerator.backward(loss)
-    return owner
-
-
-def _is_module(s: Situation, node: ast.expr | None) -> bool:
-    import types
-
-    return s.here is not None and is_a(s.here.value(node), types.ModuleType)
+    value = start.value(owner)
+    if name == "grad" or is_a(value, types.ModuleType):
+        return inner
+    # loss.backward(), or an object that does it for a loss: accelerator.backward(loss)
+    by_another = value is not MISSING and not is_a(value, torch.Tensor)
+    return inner if inner is not None and by_another else owner
 
 
 RULES = (Rule(RuntimeError, r"element \d+ of tensors does not require grad", _no_graph),)

@@ -54,7 +54,7 @@ def _not_a_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
 def _none(s: Situation, name: str, owner: ast.expr | None) -> Explanation:
     function = _gave(s, owner)
     if function:
-        why, fix = f"`{name}` is None: `{function}` returned nothing.", f"end {function} with `return loss`"
+        why, fix = f"`{name}` is None: `{function}` returned nothing.", f"return loss  # at the end of {function}"
         return card("not-a-tensor", f"`{name}` is None, not a loss", why, fix, s.needed())
     bindings = assigned(s.here, name) if s.here is not None else []
     given = [owner, *(getattr(it, "value", None) for it in bindings)]
@@ -102,7 +102,7 @@ def _needs_floats(s: Situation, m: re.Match[str]) -> Explanation | None:
     else:
         fix = "torch.tensor([1.0, 2.0], requires_grad=True)  # with a decimal point, or dtype=torch.float32"
         headline = f"{name}; only floating point numbers can"
-        why += " PyTorch took integers from numbers without a decimal point."
+        why += " Numbers without a decimal point make a tensor of integers."
     return card("grad-needs-floats", headline, why, fix, s.needed())
 
 
@@ -118,7 +118,7 @@ def _grad_is_none(s: Situation, m: re.Match[str]) -> Explanation | None:
             f"`{owner}` has received no gradient: backward() did not run yet, zero_grad() emptied it, or the "
             f"loss does not depend on it."
         )
-        fix = f"loss.backward()  # first\nif {grad} is not None:  # for what the loss does not use"
+        fix = f"loss.backward()  # first; and for what the loss does not use:\nif {grad} is not None: ..."
         return card("grad-is-none", f"`{grad}` is None", why, fix, s.needed(), True)
     return _none_of_grad(s)
 

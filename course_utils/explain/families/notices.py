@@ -79,14 +79,14 @@ def _copy(s: Situation, m: re.Match[str]) -> Explanation | None:
         else None
     )
     name = written(argument(call, 0)) or "x"
-    why = f"`{name}` is a tensor already. torch.tensor copies its numbers and leaves its graph behind."
+    why = f"`{name}` is a tensor already. torch.tensor copies its numbers, and leaves its graph behind if it has one."
     fix = (
         f"{name}.detach().clone()  # a copy without a graph: what this did\n{name}.clone()  # a copy that "
         f"keeps the graph"
     )
     return card(
         "copy-construct",
-        f"torch.tensor({name}) copies a tensor, and cuts its graph",
+        f"torch.tensor({name}) copies a tensor without its graph",
         why,
         fix,
         s.needed(),

@@ -7,7 +7,7 @@ import re
 import torch
 
 from course_utils.explain.explanation import Explanation
-from course_utils.explain.naming import named, receiver
+from course_utils.explain.naming import named, receiver, tensors
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
@@ -128,8 +128,6 @@ def _norm(s: Situation, m: re.Match[str]) -> Explanation | None:
             bad = named(s, lambda other, it=it: other is it)  # type: ignore[misc]
             break
     if not bad and s.here is not None:
-        from course_utils.explain.naming import tensors
-
         wrong = [
             n for n, t in tensors(s.here) if t.is_leaf and t.grad is not None and not bool(t.grad.isfinite().all())
         ]

@@ -25,7 +25,7 @@ from course_utils.explain.naming import assigned, tensors
 from course_utils.explain.nodes import behind, number
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Call, Situation
-from course_utils.explain.source import called, written
+from course_utils.explain.source import called, walk, written
 from course_utils.graph.trace import LiveNode
 
 
@@ -175,17 +175,22 @@ def _shared(
     shown = f"`{own}`" if own else "a part"
     made = [start.place("computed here, once", it) for it in assigned(start, own)[-1:]] if own else []
     why = f"Both passes go through {shown if own else 'one part of the graph'}, and the first one freed that part."
-    fix = _joined_fix(first, loss)
-    if own:
-        fix += f"\n{own}.detach()  # or this, for the loss that is not to train what is behind {own}"
     headline = f"`{loss}` shares {shown} with a loss whose backward() has already run"
-    return card("shared-trunk", headline, why, fix, [*made, *([first] if first else []), *s_place(start)], certain)
+    places = [*made, *([first] if first else []), *s_place(start)]
+    return card("shared-trunk", headline, why, _shared_fix(start, first, loss, own), places, certain)
 
 
-def _joined_fix(first: Place | None, loss: str) -> str:
+def _shared_fix(start: Call, first: Place | None, loss: str, own: str) -> str:
+    """Join both passes, or detach what they share: the latter first where a step of an optimizer is between them."""
     match = re.match(r"([\w.\[\]]+)\.backward\(", first.text) if first else None
-    other = match[1] if match else "first_loss"
-    return f"({other} + {loss}).backward()  # one pass for both"
+    join = f"({match[1] if match else 'first_loss'} + {loss}).backward()  # one pass for both"
+    if not own:
+        return join
+    cut = f"{own}.detach()  # in the loss that is not to train what is behind {own}"
+    lines = range(first.line if first is not None else start.line, start.line)
+    statements = walk(start.scope) if start.scope is not None else ()
+    between = any(isinstance(it, ast.Call) and called(it) == "step" and it.lineno in lines for it in statements)
+    return f"{cut}\n{join}" if between else f"{join}\n{cut}"
 
 
 def _computed_once(s: Situation, start: Call, name: str, loss: str, certain: bool) -> Explanation:

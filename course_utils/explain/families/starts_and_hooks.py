@@ -11,7 +11,7 @@ from course_utils.explain.naming import argument, receiver
 from course_utils.explain.nodes import behind
 from course_utils.explain.rules import Rule, card, shape_in
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import written
+from course_utils.explain.source import operand, written
 
 
 def _scalar(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -22,9 +22,10 @@ def _scalar(s: Situation, m: re.Match[str]) -> Explanation | None:
         f"backward() starts from one number. `{name}` holds several{shape and ','}{shape}, and each would have "
         f"a gradient of its own."
     )
+    own = operand(name)
     fix = (
-        f"{name}.mean().backward()  # or .sum(): one number\n{name}.backward(torch.ones_like({name}))  # the "
-        f"same as for the sum"
+        f"{own}.mean().backward()  # or .sum(): one number\n"
+        f"{own}.backward(torch.ones_like({name}))  # the same as for the sum"
     )
     if any(keyword.arg == "reduction" for node in _statements_of(s, name) for keyword in _keywords(node)):
         why += " It was computed with reduction='none'."
@@ -49,7 +50,7 @@ def _seed_shape(s: Situation, m: re.Match[str]) -> Explanation | None:
         f"The gradient to start from says how much each element of `{name}` counts, so it has one number for "
         f"each of them."
     )
-    fix = f"{name}.backward(torch.ones_like({name}))"
+    fix = f"{operand(name)}.backward(torch.ones_like({name}))"
     return card("seed-shape", f"the gradient has shape {seed}, `{name}` has shape {output}", why, fix, s.needed())
 
 
@@ -57,7 +58,7 @@ def _seed_type(s: Situation, m: re.Match[str]) -> Explanation | None:
     name = written(started_from(s)) or "y"
     given = written(argument(s.node, 0)) or "1.0"
     why = f"The first argument of backward() is a tensor with the shape of `{name}`; it was given a {m[1]}."
-    fix = f"{name}.backward(torch.full_like({name}, {given}))  # or nothing, if {name} is one number"
+    fix = f"{operand(name)}.backward(torch.full_like({name}, {given}))  # or nothing, if {name} is one number"
     return card("seed-type", f"backward() was given a {m[1]} to start from, not a tensor", why, fix, s.needed())
 
 

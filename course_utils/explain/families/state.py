@@ -45,7 +45,9 @@ def _state_dict(s: Situation, m: re.Match[str]) -> Explanation | None:
     for prefix in ("module.", "_orig_mod.", "model."):
         shorter = {key.removeprefix(prefix) for key in unexpected if key.startswith(prefix)}
         if unexpected and len(shorter) == len(unexpected) and shorter >= set(missing):
-            by = {"module.": "DataParallel", "_orig_mod.": "torch.compile"}.get(prefix, "another module around it")
+            by = {"module.": "DataParallel or its kin", "_orig_mod.": "torch.compile"}.get(
+                prefix, "another module around it"
+            )
             why = f"All names in `{given}` begin with '{prefix}': it was saved from a model inside {by}."
             fix = f"state = {{k.removeprefix('{prefix}'): v for k, v in {given}.items()}}"
             fix += f"\n{owner}.load_state_dict(state)"

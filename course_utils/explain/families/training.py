@@ -151,7 +151,7 @@ def _twice(s: Situation, m: re.Match[str]) -> Explanation | None:
             "list({id(p): p for p in parameters}.values())  # each once",
             s.needed(),
         )
-    why = f"{what} stands in two groups, so each step would move it twice, with two settings."
+    why = f"{what} stands in two groups, so each step would move it twice."
     fix = "head = {id(p) for p in model.head.parameters()}\nrest = [p for p in model.parameters() if id(p) not in head]"
     return card("parameters-twice", f"{what} was given to the optimizer twice", why, fix, s.needed(), bool(name))
 

@@ -68,7 +68,7 @@ def _vmap_write(s: Situation, m: re.Match[str]) -> Explanation | None:
         f"Inside vmap the values have one sample each, and `{name}`, from outside, has room for one only. It "
         f"cannot take them all."
     )
-    fix = f"return the value from the function, and sum what vmap returns: {name} = vmap(f)(xs).sum(0)"
+    fix = f"{name} = torch.func.vmap(f)(xs).sum(0)  # f returns its value, and the sum is taken outside"
     return card("vmap-in-place", f"`{name}` is from outside of vmap and was written into inside", why, fix, s.needed())
 
 
@@ -79,7 +79,7 @@ def _gradcheck(s: Situation, m: re.Match[str]) -> Explanation | None:
         "numerical is what forward does, analytical is what backward says."
     )
     fix = (
-        "derive the backward again from the forward, and compare the two matrices printed above\n# or: forward "
+        "# derive the backward again from the forward, and compare the two matrices printed above\n# or: forward "
         "is not smooth there, or depends on something else than its inputs"
     )
     return card("gradcheck-mismatch", f"backward of `{what}` does not fit its forward", why, fix, s.needed(), False)
@@ -107,7 +107,7 @@ def _no_derivative(s: Situation, m: re.Match[str]) -> Explanation | None:
     why = f"PyTorch has no formula for the derivative of `{name}`."
     if again:
         why += " It is itself a step of a backward pass, so this was a derivative of a derivative."
-    fix = "write this part with operations that have one, or keep it out of the second derivative with detach()"
+    fix = "# write this part with operations that have one, or keep it out of the second derivative with detach()"
     return card("no-derivative", f"`{name}` has no derivative in PyTorch", why, fix, s.needed(), False)
 
 

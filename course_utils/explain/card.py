@@ -6,13 +6,13 @@ import re
 from dataclasses import dataclass
 from html import escape
 from typing import Any
-from urllib.parse import quote
 
 from course_utils.explain.explanation import MAX_PLACES, Explanation, located
 from course_utils.explain.sections import readable
 
 # Only the border is coloured, for any theme; what matters is said in words.
 _COLOUR = "#0072B2"
+_MORE = "More: <code>%explain</code>; <code>%%explain</code> runs a cell again to find the exact line."
 
 
 @dataclass(frozen=True)
@@ -56,20 +56,10 @@ def html(it: Explanation, short: bool = False) -> str:
     parts.append(
         f'<p style="margin:0.3em 0 0">Fix ({it.sureness}):</p><pre style="margin:0.2em 0 0.3em 1em">{escape(fix)}</pre>'
     )
-    parts.append(f'<p style="margin:0.3em 0"><small>Taught in {escape(readable(it.section))}. {_more(it)}</small></p>')
+    parts.append(f'<p style="margin:0.3em 0"><small>Taught in {escape(readable(it.section))}. {_MORE}</small></p>')
     style = f"border-left:0.4em solid {_COLOUR};padding:0.2em 0.8em;margin:0.3em 0"
     return f'<div role="note" aria-label="Explanation of the error above" style="{style}">{"".join(parts)}</div>'
 
 
-def _more(it: Explanation) -> str:
-    return "More: <code>%explain</code>; <code>%%explain</code> runs a cell again to find the exact line."
-
-
 def _marked(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
-
-
-def anchor(section: str) -> str:
-    """Return a section as the end of a link: "03_graph_freeing.ipynb#Heading", quoted."""
-    notebook, _, heading = section.partition("#")
-    return f"{notebook}.ipynb#{quote(heading)}"

@@ -34,6 +34,7 @@ from course_utils.explain.situation import Call, Situation, is_learners
 from course_utils.explain.source import called, written
 
 MAX_DEPTH = 40
+MAX_READS = 2_000  # of expressions: branches that assign to each other could be followed for ever
 
 # Calls and attributes that give something without a graph, by the code of the card that explains them.
 _CUTS = {
@@ -72,6 +73,7 @@ class Flow:
     def __init__(self, situation: Situation) -> None:
         self._situation = situation
         self._seen: set[tuple[int, int]] = set()
+        self._left = MAX_READS
 
     def cut(self, expression: ast.expr) -> Found:
         """Return where the value of an expression of the failing line lost its graph."""
@@ -94,7 +96,8 @@ class Flow:
 
     def _read(self, setting: Setting, node: ast.AST, depth: int) -> Found:
         key = id(setting.scope), id(node)
-        if depth > MAX_DEPTH or key in self._seen:
+        self._left -= 1
+        if depth > MAX_DEPTH or key in self._seen or self._left < 0:
             return Found("unknown")
         self._seen.add(key)
         try:

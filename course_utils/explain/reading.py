@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import types
+from collections.abc import Callable
 from typing import Any, TypeGuard, TypeVar
 
 import torch
@@ -15,6 +17,19 @@ MISSING = object()  # what a look-up gives where there is nothing, since None is
 def is_a(value: Any, kind: type[Kind]) -> TypeGuard[Kind]:
     """Return what `isinstance` does, but by the type alone: `isinstance` would ask an object for its `__class__`."""
     return issubclass(type(value), kind)
+
+
+def value_of(node: ast.AST | None, look_up: Callable[[str], Any]) -> Any:
+    """Return what an expression of names, attributes and constant indices means now, or MISSING."""
+    if isinstance(node, ast.Name):
+        return look_up(node.id)
+    if isinstance(node, ast.Attribute):
+        return attribute(value_of(node.value, look_up), node.attr)
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Subscript):
+        return element(value_of(node.value, look_up), value_of(node.slice, look_up))
+    return MISSING
 
 
 def attribute(owner: Any, name: str) -> Any:

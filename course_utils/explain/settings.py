@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from course_utils.explain.naming import argument, receiver, targets
-from course_utils.explain.reading import MISSING, is_a
+from course_utils.explain.reading import MISSING, is_a, value_of
 from course_utils.explain.situation import Call
 from course_utils.explain.source import FUNCTIONS, Scope, Source, called, walk, written
 
@@ -28,24 +28,11 @@ class Setting:
     arguments: dict[str, tuple[Setting, ast.expr]]
     until: int  # the line that is being run, or the last one
 
-    def value(self, node: ast.AST) -> Any:
+    def value(self, node: ast.AST | None) -> Any:
+        """Return what an expression means here, or MISSING."""
         if self.call is not None:
             return self.call.value(node)
-        reader = _Reader(self.bound)
-        return Call.value(reader, node)  # type: ignore[arg-type]
-
-
-class _Reader:
-    """Reads names as a Call does, from a plain dict."""
-
-    def __init__(self, names: dict[str, Any]) -> None:
-        self.names = names
-
-    def look_up(self, name: str) -> Any:
-        return self.names.get(name, MISSING)
-
-    def value(self, node: ast.AST | None) -> Any:
-        return Call.value(self, node)  # type: ignore[arg-type]
+        return value_of(node, lambda name: self.bound.get(name, MISSING))
 
 
 def givers(setting: Setting, name: str) -> Iterator[ast.stmt | ast.expr]:
@@ -58,10 +45,9 @@ def givers(setting: Setting, name: str) -> Iterator[ast.stmt | ast.expr]:
         if appends and isinstance(node, ast.Call) and written(receiver(node)) == name and _ran(setting, node):
             found.append(node)
     plain = [it for it in found if isinstance(it, ast.Assign) and setting.source.loop(it) is None]
-    if (plain and not isinstance(setting.scope, ast.Module | ast.Lambda)) or plain:
-        last = plain[-1]  # what an assignment outside of loops and branches replaced is gone
-        if setting.source._parents.get(last) is setting.scope:
-            found = found[found.index(last) :]
+    # What an assignment outside of loops and branches replaced is gone.
+    if plain and next(setting.source.around(plain[-1]), None) is setting.scope:
+        found = found[found.index(plain[-1]) :]
     yield from found
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from course_utils.explain.explanation import Place
-from course_utils.explain.reading import MISSING, attribute, element, is_a
+from course_utils.explain.reading import MISSING, is_a, value_of
 from course_utils.explain.source import Scope, Source, Sources
 
 if TYPE_CHECKING:
@@ -108,16 +108,8 @@ class Call:
         return self.frame.f_globals.get(name, MISSING)
 
     def value(self, node: ast.AST | None) -> Any:
-        """Return what an expression of names, attributes and constant indices means now, or MISSING."""
-        if isinstance(node, ast.Name):
-            return self.look_up(node.id)
-        if isinstance(node, ast.Attribute):
-            return attribute(self.value(node.value), node.attr)
-        if isinstance(node, ast.Constant):
-            return node.value
-        if isinstance(node, ast.Subscript):
-            return element(self.value(node.value), self.value(node.slice))
-        return MISSING
+        """Return what an expression of names, attributes and constant indices means here, or MISSING."""
+        return value_of(node, self.look_up)
 
     def place(self, role: str, node: ast.AST | int | None = None) -> Place:
         """Return one line, with the part that it plays; the line that is being run by default."""

@@ -1,6 +1,6 @@
 """The card in a notebook."""
 
-from course_utils.explain.card import Card, anchor, html
+from course_utils.explain.card import Card, html
 from course_utils.explain.explanation import MAX_PLACES, Explanation, Place
 
 CARD = Explanation(
@@ -50,7 +50,3 @@ def test_a_card_has_at_most_14_lines_whatever_it_says():
     assert max(map(len, lines)) <= 130
     assert sum("carried over here" in line for line in lines) == MAX_PLACES
     assert "Fix (probable):" in lines
-
-
-def test_an_anchor_can_be_linked_to():
-    assert anchor('02_how_backward_works#"not-used"') == "02_how_backward_works.ipynb#%22not-used%22"

@@ -83,11 +83,11 @@ def _by_code(s: Situation, start: Call, nodes: list[LiveNode], loss: str) -> Exp
         )
     mine = set(nodes)
     for name, tensor in tensors(start):
-        if tensor.grad_fn is None or written(started_from(s)) == name:
+        first = passes_of(start, name) if tensor.grad_fn is not None and loss != name else None
+        if first is None or tensor.grad_fn in mine:
             continue
         shared = [it for it in behind([tensor]) if it in mine and number(it) >= 0]
-        first = passes_of(start, name)
-        if shared and tensor.grad_fn not in mine and first is not None:
+        if shared:
             held = [own for own, other in tensors(start) if other.grad_fn in shared[:50] and own != name]
             return _shared(s, start, nodes, loss, start.place("first pass here", first), held, False)
     carried = _read_before_written(start, nodes)

@@ -1,0 +1,129 @@
+"""What autograd.grad was asked for, and conversions that a graph refuses."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import torch
+
+from course_utils.explain.explanation import Explanation
+from course_utils.explain.families.no_graph import started_from
+from course_utils.explain.naming import argument, name_of, receiver, tensors
+from course_utils.explain.nodes import behind
+from course_utils.explain.reading import is_a
+from course_utils.explain.rules import Rule, card
+from course_utils.explain.situation import Situation
+from course_utils.explain.source import called, written
+
+
+def _not_used(s: Situation, m: re.Match[str]) -> Explanation | None:
+    inputs, names = _asked_for(s)
+    index = int(m[1]) if m[1] else 0
+    which = names[index] if index < len(names) else f"input {index}"
+    output = written(started_from(s)) or "the output"
+    code, why = "not-in-graph", f"No recorded path leads from `{output}` to {which}."
+    why += " Either it was not used, or the path was cut: by detach(), item(), no_grad, NumPy."
+    tensor = inputs[index] if index < len(inputs) else None
+    if any("Backward" in type(n).__name__ for n in behind(s.roots)) and _is_gradient(s):
+        code = "not-in-graph-second-order"
+        why = (
+            f"`{output}` is a gradient, and no recorded path leads from it to {which}. The gradient of a function that "
+            f"is linear in {which} no longer contains it: the derivative is 0."
+        )
+    fix = "torch.autograd.grad(..., allow_unused=True)  # gives None there; materialize_grads=True gives zeros"
+    proved = tensor is not None
+    if tensor is not None and tensor.is_leaf is False and code == "not-in-graph":
+        why += " Or this is another tensor than the one that was used: a copy, or a view made later."
+    return card(code, f"{which} is not in the graph of `{output}`", why, fix, s.needed(), proved)
+
+
+def _is_gradient(s: Situation) -> bool:
+    """Return whether what was differentiated came from autograd.grad itself."""
+    from course_utils.explain.naming import assigned
+    from course_utils.explain.source import walk
+
+    node = started_from(s)
+    names = [it.id for it in ast.walk(node) if isinstance(it, ast.Name)] if node is not None else []
+    if s.here is None:
+        return False
+    for name in names:
+        for statement in assigned(s.here, name):
+            if any(called(it) == "grad" for it in ast.walk(statement)):
+                return True
+    return any(called(it) == "grad" for it in walk(node)) if node is not None else False
+
+
+def _asked_for(s: Situation) -> tuple[list[torch.Tensor], list[str]]:
+    """Return the inputs that autograd.grad was asked about, and what the learner calls them."""
+    given = s.given("autograd/__init__.py", "grad", "inputs")
+    given = [given] if is_a(given, torch.Tensor) else list(given) if isinstance(given, list | tuple) else []
+    tensors = [it for it in given if is_a(it, torch.Tensor)]
+    return tensors, [name_of(s, it, f"input {at}") for at, it in enumerate(tensors)]
+
+
+def _input_without_grad(s: Situation, m: re.Match[str]) -> Explanation | None:
+    tensors, names = _asked_for(s)
+    without = [name for tensor, name in zip(tensors, names, strict=True) if not tensor.requires_grad]
+    which = ", ".join(without) or "an input"
+    own = without[0].strip("`") if without and "`" in without[0] else "x"
+    why = "A gradient with respect to a tensor needs its uses recorded, which PyTorch does only where it requires one."
+    fix = f"{own}.requires_grad_()  # before it is used"
+    return card("input-without-grad", f"{which} does not require a gradient", why, fix, s.needed(), bool(without))
+
+
+def _numpy(s: Situation, m: re.Match[str]) -> Explanation | None:
+    owner = receiver(s.node) if called(s.node) == "numpy" else argument(s.node, 0)
+    name = written(owner) or "the tensor"
+    why = f"`{name}` is in a graph, and NumPy records nothing: PyTorch asks you to say that the graph may end here."
+    fix = f"{name}.detach().cpu().numpy()" if owner is not None else "tensor.detach().cpu().numpy()"
+    return card(
+        "numpy-of-graph",
+        f"`{name}` requires a gradient, so it does not turn into an array by itself",
+        why,
+        fix,
+        s.needed(),
+    )
+
+
+def _inference(s: Situation, m: re.Match[str]) -> Explanation | None:
+    name = ""
+    if s.here is not None:
+        found = [own for own, tensor in tensors(s.here) if tensor.is_inference()]
+        mentioned = [own for own in found if own in written(s.here.statement, 500)]
+        name = (mentioned or found or [""])[0]
+    shown = f"`{name}`" if name else "a tensor"
+    own = name or "x"
+    why = f"{shown} was made under torch.inference_mode(), which leaves out what autograd needs, for good."
+    fix = f"{own} = {own}.clone()  # a normal tensor; or make it under torch.no_grad() instead"
+    headline = f"{shown} comes from inference_mode and cannot take part in a graph"
+    return card("inference-tensor", headline, why, fix, s.needed(), bool(name))
+
+
+def _deep(s: Situation, m: re.Match[str]) -> Explanation | None:
+    walkers = [
+        call
+        for call in s.calls
+        if call.source is not None
+        and "next_functions" in "".join(call.source.lines[max(0, call.frame.f_code.co_firstlineno - 1) : call.line + 3])
+    ]
+    if len(walkers) < 50:
+        return None
+    why = (
+        "Your function calls itself once for each step down the graph, and this graph is deeper than Python's "
+        "call stack."
+    )
+    fix = (
+        "waiting = [y.grad_fn]; seen = set()  # a list of nodes to visit instead of calls within calls\nwhile "
+        "waiting: ..."
+    )
+    return card("graph-too-deep", "the graph is too deep to be walked by recursion", why, fix, s.needed(), False)
+
+
+RULES = (
+    Rule(RuntimeError, r"differentiated Tensors?(?: at index (\d+))? appears? to not have been used", _not_used),
+    Rule(RuntimeError, r"One of the differentiated Tensors does not require grad", _input_without_grad),
+    Rule(RuntimeError, r"Can't call numpy\(\) on Tensor that requires grad", _numpy),
+    Rule(RuntimeError, r"[Ii]nference tensor", _inference),
+    Rule(RecursionError, r"maximum recursion depth", _deep),
+)

@@ -1,0 +1,108 @@
+"""Numbers of the wrong kind for a layer: integers or floating point, their precision, rows that are not there."""
+
+from __future__ import annotations
+
+import re
+
+import torch
+
+from course_utils.explain.explanation import Explanation
+from course_utils.explain.families.shapes import layer_at_work, layer_input, operands
+from course_utils.explain.naming import argument, receiver
+from course_utils.explain.reading import is_a
+from course_utils.explain.rules import Rule, card
+from course_utils.explain.situation import Situation
+from course_utils.explain.source import written
+from course_utils.graph.memory import dtype_name
+
+_TYPES = {
+    "double": "float64",
+    "float": "float32",
+    "half": "float16",
+    "long": "int64",
+    "int": "int32",
+    "bfloat16": "bfloat16",
+}
+
+
+def _dtypes(s: Situation, m: re.Match[str]) -> Explanation | None:
+    name, layer = layer_at_work(s)
+    first, second = (_TYPES.get(it.lower(), it.lower()) for it in (m[1], m[2]))
+    given = layer_input(s)
+    if layer is not None and given is not None:
+        parameter = next(iter(layer._parameters.values()), None)
+        own = dtype_name(parameter.dtype) if parameter is not None else second
+        got = dtype_name(given.dtype)
+        if got == own:
+            return None
+        what = _argument_name(s) or "x"
+        why = (
+            f"`{name}` holds {own} and was given {got}. NumPy's floating point numbers are float64, whole "
+            f"numbers int64; PyTorch's layers are float32."
+        )
+        fix = f"{what} = {what}.to({name}.weight.dtype)" if own not in ("float32",) else f"{what} = {what}.float()"
+        return card("dtype-mismatch", f"`{name}` is {own}, but its input is {got}", why, fix, s.needed())
+    left, right, (a, b) = operands(s)
+    if a is not None and b is not None:
+        first, second = dtype_name(a.dtype), dtype_name(b.dtype)
+    why = f"This operation does not convert by itself: one side is {first}, the other {second}."
+    fix = f"{right} = {right}.to({left}.dtype)" if right.isidentifier() else "x = x.float()"
+    return card("dtype-mismatch", f"{first} meets {second}", why, fix, s.needed(), a is not None)
+
+
+def _argument_name(s: Situation) -> str:
+    text = written(argument(s.node, 0))
+    return text if text.isidentifier() else ""
+
+
+def _indices(s: Situation, m: re.Match[str]) -> Explanation | None:
+    name, layer = layer_at_work(s)
+    own = name or "embedding"
+    given = layer_input(s)
+    what = _argument_name(s) or "its input"
+    dtype = dtype_name(given.dtype) if given is not None else m[1]
+    why = f"`{own}` looks up rows by their numbers, so it takes integers; `{what}` is {dtype}."
+    fix = f"{what} = {what}.long()" if what != "its input" else "tokens = tokens.long()"
+    return card("index-dtype", f"`{own}` was given {dtype} numbers to look up", why, fix, s.needed(), layer is not None)
+
+
+def _index_range(s: Situation, m: re.Match[str]) -> Explanation | None:
+    name, layer = layer_at_work(s)
+    given = layer_input(s)
+    if not is_a(layer, torch.nn.Embedding) or given is None:
+        return None
+    rows = layer.num_embeddings
+    top, low = int(given.max()), int(given.min())
+    bad = top if top >= rows else low
+    why = f"`{name}` has {rows} rows, numbered 0 to {rows - 1}. Its input contains {bad}."
+    fix = (
+        f"nn.Embedding({max(top, rows) + 1}, {layer.embedding_dim})  # for `{name}`: one row for each token "
+        f"that may come"
+    )
+    return card("index-range", f"`{name}` has {rows} rows, and was asked for row {bad}", why, fix, s.needed())
+
+
+def _mean(s: Situation, m: re.Match[str]) -> Explanation | None:
+    owner = written(receiver(s.node)) or "x"
+    dtype = _TYPES.get(m[1].lower(), m[1].lower())
+    why = f"`{owner}` is {dtype}, and the mean of integers is no integer. PyTorch does not convert by itself."
+    return card(
+        "dtype-mismatch", f"the mean of `{owner}`, which holds {dtype}", why, f"{owner}.float().mean()", s.needed()
+    )
+
+
+RULES = (
+    Rule(RuntimeError, r"mat1 and mat2 must have the same dtype, but got (\w+) and (\w+)", _dtypes),
+    Rule(RuntimeError, r"Input type \((\w+)\) and (?:weight|bias) type \((\w+)\) should be the same", _dtypes),
+    Rule(RuntimeError, r"expected m1 and m2 to have the same dtype, but got: (\w+) != (\w+)", _dtypes),
+    Rule(ValueError, r"RNN input dtype \(torch\.(\w+)\) does not match weight dtype \(torch\.(\w+)\)", _dtypes),
+    Rule(RuntimeError, r"expected both vectors to have same dtype, but found (\w+) and (\w+)", _dtypes),
+    Rule(RuntimeError, r"expected scalar type (\w+) but found (\w+)", _dtypes),
+    Rule(
+        RuntimeError,
+        r"Expected tensor for argument #1 'indices' to have one of .* Long, Int; but got torch\.(\w+)Tensor",
+        _indices,
+    ),
+    Rule(IndexError, r"index out of range in self", _index_range),
+    Rule(RuntimeError, r"mean\(\): could not infer output dtype\..* Got: (\w+)", _mean),
+)

@@ -1,0 +1,187 @@
+"""Writes in place, where PyTorch still needs what was there, or cannot record them."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import torch
+
+from course_utils.explain.explanation import Explanation, Place
+from course_utils.explain.naming import modules, tensors, variables
+from course_utils.explain.nodes import behind, modified, operation, operation_named, recorded_lines, same_memory
+from course_utils.explain.reading import is_a
+from course_utils.explain.rerun import Write
+from course_utils.explain.rules import Rule, card
+from course_utils.explain.situation import Call, Situation
+from course_utils.explain.source import written
+from course_utils.explain.writers import Writing, out_of_place, saves, steps, surely_ran, writings
+
+
+def _saved_was_written(s: Situation, m: re.Match[str]) -> Explanation | None:
+    start = s.started
+    if start is None:
+        return None
+    versions = re.search(r"is at version (\d+); expected version (\d+)", s.text)
+    found = modified(behind(s.roots))
+    fitting = [it for it in found if versions is None or it[2]._version == int(versions[1])] or found
+    needed = (start.place("needed here"),)
+    if not fitting:
+        return _from_message(s, needed)
+    node, kept_as, tensor = fitting[0]
+    names = _names(s, tensor, node)
+    op = operation(node)
+    write = s.writes.last_into(tensor) if s.writes is not None else None
+    if write is not None:
+        return _seen(s, write, names, op, _anomaly(s, node), needed)
+    parameter = _parameter(s, tensor)
+    if parameter is not None:
+        stepped = [(call, it) for call in s.calls for it in steps(call, parameter)]
+        if stepped:
+            return _stepped(s, names, op, stepped, needed)
+    saved = [(call, it) for call in s.calls for it in saves(call, op, names)]
+    wrote = _after(_written_to(s, names), [call.place("saved here", it) for call, it in saved])
+    saved = [(call, it) for call, it in saved if all(it is not other.statement for other in wrote)]
+    where = _anomaly(s, node) or [call.place("saved here", it) for call, it in saved if len(saved) == 1]
+    name = f"`{names[0]}`" if names else f"the result of `{op}`" if kept_as == "result" else "a tensor without a name"
+    headline = f"{name}, which `{op}` had saved, was overwritten in place"
+    if wrote:
+        certain = len(wrote) == 1 and tensor._version == 1 and wrote[0].sure
+        lines = " and ".join(f"`{written(it.statement, 60) or it.place.text}`" for it in wrote[:2])
+        why = f"`{op}` saved {name} for its derivative, and backward() wants it unchanged. {lines} "
+        why += (
+            "wrote into its memory." if certain else "writes into its memory." if len(wrote) == 1 else "write into it."
+        )
+        places = [*where, *(it.place for it in wrote[: 1 if where else 2]), *needed]
+        fix = out_of_place(wrote[0].statement)
+        if parameter is not None:
+            fix = "# write into it after all backward passes, or compute this loss again after the write"
+        return card("in-place", headline, why, fix, places, certain)
+    why = f"`{op}` saved {name} for its derivative, and something wrote into it before backward() read it."
+    layers = _layers(s)
+    if layers:
+        why += f" {', '.join(f'`{it}`' for it in layers[:3])} writes in place."
+        fix = f"nn.ReLU()  # without inplace=True, for {layers[0]}"
+    else:
+        why += " No line of the functions at work writes into it by name."
+        own = names[0] if names else "x"
+        fix = f"{own} = {own}.clone()  # before it is written to\n# %%explain finds the line"
+    return card("in-place", headline, why, fix, [*where, *needed], False)
+
+
+def _written_to(s: Situation, names: list[str]) -> list[Writing]:
+    """Return what writes into a tensor under any of its names, each statement once."""
+    found = [it for call in s.calls for name in names for it in writings(call, name)]
+    return list({id(it.statement): it for it in found}.values())
+
+
+def _after(wrote: list[Writing], saved: list[Place]) -> list[Writing]:
+    """Leave out what ran once, before the tensor was saved: that changed nothing that backward needs."""
+    return [it for it in wrote if not (it.sure and saved and all(_before(it, place) for place in saved))]
+
+
+def _before(it: Writing, place: Place) -> bool:
+    return it.reached_in == place.file and it.reached < place.line
+
+
+def _seen(
+    s: Situation, write: Write, names: list[str], op: str, saved: list[Place], needed: tuple[Place, ...]
+) -> Explanation:
+    """Say which line was seen to write, when the cell ran again."""
+    name = f"`{names[0]}`" if names else f"a tensor saved by `{op}`"
+    source = s.sources.of(write.file)
+    text = source.text(write.line) if source is not None else ""
+    place = Place("overwritten here", write.file, write.line, text)
+    why = (
+        f"`{op}` saved {name} for its derivative. When the cell ran again, `{write.function}` was seen to "
+        f"write into it here."
+    )
+    statement = (
+        next((it for it in ast.walk(source.tree) if isinstance(it, ast.stmt) and it.lineno == write.line), None)
+        if source
+        else None
+    )
+    fix = out_of_place(statement) if statement is not None else "# write the result into a new tensor"
+    headline = f"{name}, which `{op}` had saved, was overwritten in place"
+    code = "in-place-by-step" if ".step(" in text else "in-place"
+    if code == "in-place-by-step":
+        fix = f"# all backward passes first, then {text}\n# or: compute this loss again after the step"
+    return card(code, headline, why, fix, [*saved, place, *needed], True)
+
+
+def _stepped(
+    s: Situation, names: list[str], op: str, stepped: list[tuple[Call, ast.stmt]], needed: tuple[Place, ...]
+) -> Explanation:
+    name = f"`{names[0]}`" if names else "a parameter"
+    call, statement = stepped[-1]
+    line = written(statement, 40) or "optimizer.step()"
+    why = (
+        f"The graph was recorded with the values that {name} had then. `{line}` wrote new ones into it, "
+        "and this pass still needs the old ones."
+    )
+    fix = f"# all backward passes first, then {line}\n# or: compute this loss again after the step"
+    certain = len(stepped) == 1 and surely_ran(call, statement)
+    headline = f"{name} was changed by `{line}` between its use and this backward pass"
+    return card("in-place-by-step", headline, why, fix, [call.place("overwritten here", statement), *needed], certain)
+
+
+def _from_message(s: Situation, needed: tuple[Place, ...]) -> Explanation:
+    """Say what the text alone gives, where the graph is gone or hides what it keeps."""
+    made = re.search(r"output \d+ of (\w+),", s.text)
+    what = f"the result of `{operation_named(made[1])}`" if made else "a tensor"
+    why = f"A backward step needs {what} as it was in the forward pass, and something has written into it since."
+    fix = (
+        "look for `+=`, `x[...] =`, methods that end in `_`, inplace=True, optimizer.step()\n# %%explain finds the line"
+    )
+    return card("in-place", f"{what}, saved for backward, was overwritten in place", why, fix, needed, False)
+
+
+def _anomaly(s: Situation, node: object) -> list[Place]:
+    """Return the line at which the operation was recorded, if anomaly mode kept it."""
+    for entry in reversed(recorded_lines(node)):
+        match = re.search(r'File "([^"]+)", line (\d+), in', entry)
+        if match is None:
+            continue
+        for call in s.calls:
+            if call.file == match[1]:
+                return [call.place("saved here", int(match[2]))]
+    return []
+
+
+def _names(s: Situation, tensor: torch.Tensor, node: object) -> list[str]:
+    """Return the learner's names for a memory: of what the node made itself, of the very tensor, of its aliases."""
+    found: dict[str, tuple[bool, bool, bool, int]] = {}
+    for call in reversed(s.calls):
+        for name, other in tensors(call):
+            if same_memory(other, tensor) and name not in found:
+                alike = other.shape == tensor.shape and other.stride() == tensor.stride()
+                depth = name.count(".") + name.count("[")
+                found[name] = not alike, other.grad_fn is not node, not other.requires_grad, depth
+    return sorted(found, key=lambda name: found[name])
+
+
+def _parameter(s: Situation, tensor: torch.Tensor) -> torch.Tensor | None:
+    for call in reversed(s.calls):
+        for _, other in tensors(call):
+            if other.is_leaf and other.requires_grad and same_memory(other, tensor):
+                return other
+        for _, value in variables(call):
+            if is_a(value, torch.optim.Optimizer):
+                for group in value.param_groups:
+                    for own in group["params"]:
+                        if same_memory(own, tensor):
+                            return own  # type: ignore[no-any-return]
+    return None
+
+
+def _layers(s: Situation) -> list[str]:
+    """Return the layers that write in place."""
+    found: dict[int, str] = {}
+    for call in s.calls:
+        for name, module in modules(call):
+            if module.__dict__.get("inplace") is True:
+                found.setdefault(id(module), f"{name} = {type(module).__name__}(inplace=True)")
+    return list(found.values())
+
+
+RULES = (Rule(RuntimeError, r"modified by an inplace operation", _saved_was_written),)

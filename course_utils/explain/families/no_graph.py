@@ -1,0 +1,178 @@
+"""Tensors without a graph, where one was needed."""
+
+from __future__ import annotations
+
+import ast
+import re
+import types
+
+import torch
+
+from course_utils.explain.explanation import Explanation, Place
+from course_utils.explain.flow import Flow, Found
+from course_utils.explain.naming import argument, receiver
+from course_utils.explain.reading import MISSING, is_a
+from course_utils.explain.rules import Rule, card
+from course_utils.explain.situation import Situation
+from course_utils.explain.source import called, written
+
+_WHY = {
+    "no-graph-detach": "{what} gives the values without their graph, so nothing after it leads back to the parameters.",
+    "no-graph-item": "{what} gives a plain Python number. What is computed from it has no graph.",
+    "no-graph-numpy": "NumPy records nothing. What passes through {what} comes back without a graph.",
+    "no-graph-argmax": "{what} picks or compares: its result jumps and has no derivative, so PyTorch records no graph.",
+    "no-graph-integers": "{what} makes integers, which cannot change by a little and so have no gradient.",
+    "no-graph-new-tensor": "{what} copies numbers into a new tensor. The graph of what they were stays behind.",
+    "no-graph-no-grad": "It was computed under {what}, where PyTorch records no graph.",
+    "no-graph-inference": "It was computed under {what}, where PyTorch records no graph, and never can later.",
+}
+_FIX = {
+    "no-graph-detach": "{before}  # without {cut}",
+    "no-graph-item": "{before}  # without {cut}: a tensor, in the loss; a number is for printing",
+    "no-graph-numpy": "# write this with torch functions: torch.square for np.square, and so on",
+    "no-graph-argmax": "F.cross_entropy(logits, labels)  # a smooth loss of the logits; argmax is for the accuracy",
+    "no-graph-integers": "{before}  # without {cut}: a loss needs floating point predictions",
+    "no-graph-new-tensor": "torch.stack(losses).mean()  # joins tensors with their graphs; one tensor needs neither",
+    "no-graph-no-grad": "# move the forward pass and the loss out of {what}",
+    "no-graph-inference": "# move the forward pass and the loss out of {what}",
+}
+
+
+def _no_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
+    node = started_from(s)
+    shown = written(node) or "the tensor"
+    if s.roots and all(root.grad_fn is not None or root.requires_grad for root in s.roots):
+        return _once_differentiable(s)
+    if node is None:
+        return _unknown(s, "the tensor that backward() started from")
+    found = Flow(s).cut(node)
+    name = f"`{shown}`"
+    if found.state == "cut" and found.code == "no-graph-second-order":
+        return _second_order(s, name, found)
+    if found.state == "cut":
+        what = f"`{found.what}`"
+        why = _WHY[found.code].format(what=what)
+        before, cut = _parted(found.what)
+        fix = _FIX[found.code].format(what=found.what, before=before, cut=cut)
+        where = (*([found.where] if found.where else []), *s.needed())
+        headline = f"{name} has no graph: it was cut at {what}"
+        return card(found.code, headline, why, fix, where, found.proved)
+    if not torch.is_grad_enabled():
+        why = "Gradients are switched off for the whole session (torch.set_grad_enabled(False)): no graph is recorded."
+        headline = f"{name} has no graph: gradients are switched off"
+        return card("no-graph-no-grad", headline, why, "torch.set_grad_enabled(True)", s.needed())
+    if found.state == "bare" and found.frozen:
+        model = found.frozen[0]
+        why = f"No parameter of `{model}` requires a gradient, and no input does, so there is nothing to record."
+        fix = f"{model}.requires_grad_(True)  # or only the part that is to learn"
+        return card("no-graph-frozen", f"{name} has no graph: all of `{model}` is frozen", why, fix, s.needed())
+    if found.state == "bare" and found.inputs and found.inputs != (shown,):
+        names = ", ".join(f"`{it}`" for it in found.inputs[:3])
+        why = f"It was computed from {names} alone, and none of them requires a gradient: PyTorch records nothing."
+        fix = f"{found.inputs[0]}.requires_grad_()  # before it is used"
+        return card(
+            "no-graph-inputs", f"{name} has no graph: nothing in it requires a gradient", why, fix, s.needed(), False
+        )
+    return _unknown(s, name)
+
+
+def _unknown(s: Situation, name: str) -> Explanation:
+    why = (
+        "No parameter that requires a gradient is behind it. Most often the graph was cut by detach(), .item(), NumPy, "
+        "torch.tensor(...), argmax or no_grad; or all parameters are frozen."
+    )
+    fix = (
+        "print(loss.requires_grad)  # ask this of each tensor from the model's output to the loss: the first "
+        "False is it"
+    )
+    return card("no-graph", f"{name} has no graph to go back through", why, fix, s.needed(), False)
+
+
+def _once_differentiable(s: Situation) -> Explanation | None:
+    """The roots have a graph, so the error comes from inside the pass: from a node that ends one."""
+    for node in _nodes(s):
+        if "DelayedError" in type(node).__name__:
+            why = "A custom Function whose backward is marked @once_differentiable was differentiated twice."
+            fix = "# remove @once_differentiable, and write backward with torch functions of tensors"
+            return card(
+                "once-differentiable",
+                "a second derivative goes through a Function made for one only",
+                why,
+                fix,
+                s.needed(),
+            )
+    return None
+
+
+def _nodes(s: Situation) -> list[object]:
+    from course_utils.explain.nodes import behind
+
+    return behind(s.roots)
+
+
+def _second_order(s: Situation, name: str, found: Found) -> Explanation:
+    if found.what.endswith(".grad"):
+        why = f"backward() leaves a gradient in `{found.what}` as numbers, without a graph of how it was computed."
+        owner = found.what.removesuffix(".grad")
+        fix = f"(g,) = torch.autograd.grad(y, {owner}, create_graph=True)  # then differentiate g"
+    elif found.what == "create_graph":
+        where = (*([Place("computed here", *_rest(found.where))] if found.where else []), *s.needed())
+        why = (
+            "It was recorded (create_graph=True), but does not depend on anything that requires a gradient: the "
+            "function "
+            "is linear, so that its gradient is a constant, or a Function marked @once_differentiable is in between."
+        )
+        fix = (
+            "# of a linear function the second derivative is 0: leave it out\n# remove @once_differentiable "
+            "from the Function"
+        )
+        headline = f"{name} is a gradient that depends on nothing, and has no derivative"
+        return card("no-graph-second-order", headline, why, fix, where, False)
+    else:
+        why = "autograd.grad gives plain numbers unless it is asked to record how it computed them."
+        fix = f"{found.what[:-1]}, create_graph=True)" if found.what.endswith(")") else "create_graph=True"
+    where = (*([Place("computed here", *_rest(found.where))] if found.where else []), *s.needed())
+    headline = f"{name} is a gradient without a graph, and cannot be differentiated again"
+    return card("no-graph-second-order", headline, why, fix, where, True)
+
+
+def _rest(place: Place) -> tuple[str, int, str]:
+    return place.file, place.line, place.text
+
+
+def _parted(what: str) -> tuple[str, str]:
+    """Return what was cut, and how: ("model(x)", ".detach()") for "model(x).detach()"."""
+    try:
+        node = ast.parse(what, mode="eval").body
+    except SyntaxError:
+        return "...", what
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+        return ast.unparse(node.args[0]), f"{node.func.id}()"
+    owner = receiver(node)
+    if owner is None or (isinstance(owner, ast.Name) and owner.id in ("torch", "np", "math")):
+        return "...", what
+    return ast.unparse(owner), what[len(ast.unparse(owner)) :]
+
+
+def started_from(s: Situation) -> ast.expr | None:
+    """Return the expression that the failing line called backward on, or asked the gradient of."""
+    start = s.started
+    node = start.node if start is not None else None
+    name = called(node)
+    if start is None or name not in ("backward", "grad"):
+        return None
+    inner = argument(node, 0, "outputs" if name == "grad" else "tensors")
+    if isinstance(inner, ast.List | ast.Tuple) and inner.elts:
+        inner = inner.elts[0]
+    owner = receiver(node)
+    if called(owner) == "scale":  # scaler.scale(loss).backward()
+        return argument(owner, 0) or owner
+    value = start.value(owner)
+    if name == "grad" or is_a(value, types.ModuleType):
+        return inner
+    # loss.backward(), or an object that does it for a loss: accelerator.backward(loss)
+    by_another = value is not MISSING and not is_a(value, torch.Tensor)
+    return inner if inner is not None and by_another else owner
+
+
+RULES = (Rule(RuntimeError, r"element \d+ of tensors does not require grad", _no_graph),)

@@ -1,0 +1,182 @@
+"""What was taken for a tensor or a gradient, and is none; and what cannot require a gradient."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import torch
+
+from course_utils.explain.explanation import Explanation
+from course_utils.explain.flow import Flow, Found
+from course_utils.explain.naming import assigned, receiver
+from course_utils.explain.reading import is_a
+from course_utils.explain.rules import Rule, card
+from course_utils.explain.situation import Situation
+from course_utils.explain.source import called, written
+
+
+def _not_a_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
+    kind, node = m[1], s.node
+    owner = receiver(node) if node is not None else None
+    name = written(owner) or "it"
+    value = getattr(s.error, "obj", None)
+    needed = s.needed()
+    if is_a(value, torch.nn.Module):
+        why = f"`{name}` is the module {kind}, not a loss: a module must be called with predictions and targets."
+        fix = f"loss = {name}(pred, target)\nloss.backward()"
+        return card("not-a-tensor", f"`{name}` is the loss module {kind} itself, not a loss", why, fix, needed)
+    if kind in ("float", "int"):
+        found = Flow(s).cut(owner) if owner is not None else Found("unknown")
+        cut = found.where if found.state == "cut" else None
+        why = f"`{name}` is a plain Python number: " + (
+            f"`{found.what}` took it out of its tensor." if cut else "it has no graph and no backward()."
+        )
+        fix = "loss = criterion(pred, target)  # a tensor\nloss.backward()\nprint(loss.item())  # a number, for the log"
+        return card(
+            "not-a-tensor", f"`{name}` is a {kind}, not a tensor", why, fix, (*([cut] if cut else ()), *needed), True
+        )
+    if kind == "NoneType":
+        return _none(s, name, owner)
+    if kind in ("list", "tuple", "dict", "ndarray") or (value is not None and type(value).__name__.endswith("Output")):
+        fixes = {
+            "ndarray": "compute the loss with torch functions; NumPy records no graph",
+            "dict": f"{name}['loss'].backward()  # or the sum of its values",
+        }
+        why = f"backward() belongs to a tensor; `{name}` is a {kind}."
+        fix = fixes.get(kind, f"sum({name}).backward()  # or only the part that is the loss, as in {name}[0]")
+        if kind.endswith("Output"):
+            fix = f"{name}.loss.backward()  # give the model labels, or it computes no loss"
+        return card("not-a-tensor", f"`{name}` is a {kind}, not a tensor", why, fix, needed)
+    return None
+
+
+def _none(s: Situation, name: str, owner: ast.expr | None) -> Explanation:
+    function = _gave(s, owner)
+    if function:
+        why, fix = f"`{name}` is None: `{function}` returned nothing.", f"return loss  # at the end of {function}"
+        return card("not-a-tensor", f"`{name}` is None, not a loss", why, fix, s.needed())
+    bindings = assigned(s.here, name) if s.here is not None else []
+    given = [owner, *(getattr(it, "value", None) for it in bindings)]
+    output = next((it for it in given if isinstance(it, ast.Attribute) and it.attr == "loss"), None)
+    if output is not None:
+        why = f"`{written(output)}` is None: models of this kind compute a loss only where they are given the labels."
+        fix = "outputs = model(**inputs, labels=labels)  # or compute the loss from outputs.logits yourself"
+    else:
+        why, fix = f"`{name}` is None, where a loss was expected.", f"print({name})  # find out who left it None"
+    return card("not-a-tensor", f"`{name}` is None, not a loss", why, fix, s.needed(), False)
+
+
+def _gave(s: Situation, owner: ast.expr | None) -> str:
+    """Return the learner's function that gave a name its value, where that function has no return with a value."""
+    from course_utils.explain.naming import assigned
+    from course_utils.explain.source import FUNCTIONS, walk
+
+    if s.here is None or owner is None:
+        return ""
+    call: ast.AST | None = owner
+    if not isinstance(owner, ast.Call):
+        bindings = [it for it in assigned(s.here, written(owner)) if it.lineno < s.here.line]
+        call = getattr(bindings[-1], "value", None) if bindings else None
+    if not isinstance(call, ast.Call):
+        return ""
+    function = s.here.value(call.func)
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    source = s.sources.of(code.co_filename) if code is not None else None
+    scope = source.function(code) if source is not None and code is not None else None
+    if not isinstance(scope, FUNCTIONS):
+        return ""
+    returns = [it for it in walk(scope) if isinstance(it, ast.Return) and it.value is not None]
+    return "" if returns else scope.name
+
+
+def _needs_floats(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = "A gradient says what a small change does. Integers and booleans cannot change by a little."
+    owner = written(receiver(s.node)) if called(s.node) != "tensor" else ""
+    name = (
+        f"`{owner}` holds integers" if owner and owner != "torch" else "a tensor of integers was to require a gradient"
+    )
+    if owner and owner != "torch":
+        fix = f"{owner} = {owner}.float().requires_grad_()"
+        headline = f"{name} (or booleans), which cannot require a gradient"
+    else:
+        fix = "torch.tensor([1.0, 2.0], requires_grad=True)  # with a decimal point, or dtype=torch.float32"
+        headline = f"{name}; only floating point numbers can"
+        why += " Numbers without a decimal point make a tensor of integers."
+    return card("grad-needs-floats", headline, why, fix, s.needed())
+
+
+def _grad_is_none(s: Situation, m: re.Match[str]) -> Explanation | None:
+    if s.here is None or s.here.statement is None:
+        return None
+    nodes = [s.node] if s.node is not None else []
+    grads = [it for top in nodes for it in ast.walk(top) if isinstance(it, ast.Attribute) and it.attr == "grad"]
+    empty = [it for it in grads if s.here.value(it) is None]
+    if empty:
+        grad, owner = written(empty[0]), written(empty[0].value)
+        why = (
+            f"`{owner}` has received no gradient: backward() did not run yet, zero_grad() emptied it, or the "
+            f"loss does not depend on it."
+        )
+        fix = f"loss.backward()  # first; and for what the loss does not use:\nif {grad} is not None: ..."
+        return card("grad-is-none", f"`{grad}` is None", why, fix, s.needed(), True)
+    return _none_of_grad(s)
+
+
+def _none_of_grad(s: Situation) -> Explanation | None:
+    """None among what autograd.grad(..., allow_unused=True) gave."""
+    from course_utils.explain.naming import assigned
+
+    assert s.here is not None
+    names = [it.id for it in ast.walk(s.node) if isinstance(it, ast.Name)] if s.node is not None else []
+    for name in names:
+        if s.here.look_up(name) is not None:
+            continue
+        for statement in assigned(s.here, name):
+            if "allow_unused=True" in written(statement, 400):
+                why = (
+                    f"`{name}` is None: the output does not depend on that input, and allow_unused=True says "
+                    f"so with None."
+                )
+                fix = "torch.autograd.grad(..., allow_unused=True, materialize_grads=True)  # zeros instead of None"
+                return card(
+                    "not-in-graph",
+                    f"`{name}` is None, because its input is not in the graph",
+                    why,
+                    fix,
+                    (s.here.place("asked for here", statement), *s.needed()),
+                    False,
+                )
+            if any(isinstance(it, ast.Attribute) and it.attr == "grad" for it in ast.walk(statement)):
+                why = f"`{name}` was read from `.grad` before anything put a gradient there."
+                return card(
+                    "grad-is-none",
+                    f"`{name}` is None",
+                    why,
+                    "loss.backward()  # before .grad is read",
+                    (s.here.place("read here", statement), *s.needed()),
+                    False,
+                )
+    return None
+
+
+def _flag_of_non_leaf(s: Situation, m: re.Match[str]) -> Explanation | None:
+    statement = s.line_tree
+    owner = ""
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute):
+        owner = written(statement.targets[0].value)
+    name = f"`{owner}`" if owner else "a computed tensor"
+    why = f"{name} is the result of recorded operations, so whether it requires a gradient follows from its inputs."
+    fix = f"{owner or 'y'} = {owner or 'y'}.detach()  # the same values, without the graph"
+    return card("flag-of-non-leaf", f"requires_grad of {name} cannot be set: it is not a leaf", why, fix, s.needed())
+
+
+RULES = (
+    Rule(AttributeError, r"^'(\w+)' object has no attribute 'backward'", _not_a_tensor),
+    Rule(
+        RuntimeError, r"[Oo]nly Tensors of floating point (?:and complex )?dtype can require gradients", _needs_floats
+    ),
+    Rule(AttributeError, r"^'NoneType' object has no attribute", _grad_is_none),
+    Rule(TypeError, r"'NoneType'", _grad_is_none),
+    Rule(RuntimeError, r"you can only change requires_grad flags of leaf variables", _flag_of_non_leaf),
+)

@@ -1,0 +1,148 @@
+"""Writes in place that PyTorch refuses at once: into leaves, views, expanded tensors, by out=."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import torch
+
+from course_utils.explain.explanation import Explanation
+from course_utils.explain.naming import argument, receiver
+from course_utils.explain.nodes import operation_named
+from course_utils.explain.reading import is_a
+from course_utils.explain.rules import Rule, card
+from course_utils.explain.situation import Situation
+from course_utils.explain.source import called, written
+from course_utils.explain.writers import out_of_place
+
+
+def _leaf(s: Situation, m: re.Match[str]) -> Explanation | None:
+    view = s.text.startswith("a view of")
+    target = _target(s)
+    name = f"`{target}`" if target else "a leaf that requires a gradient"
+    line = written(s.here.statement, 60) if s.here is not None else ""
+    why = (
+        f"{name} is where gradients arrive. Writing into it would make its old value, and the place of the "
+        f"gradient, unclear."
+    )
+    fix = f"with torch.no_grad():\n    {line or 'w -= lr * w.grad'}"
+    if isinstance(s.line_tree, ast.AugAssign) or not _updates(s):
+        fix += "  # an update or a first value, not a part of the graph"
+    headline = f"{name} is a leaf that requires a gradient, and was written into"
+    if view:
+        headline = f"a part of {name}, a leaf that requires a gradient, was written into"
+    return card("leaf-view-in-place" if view else "leaf-in-place", headline, why, fix, s.needed())
+
+
+def _updates(s: Situation) -> bool:
+    return (
+        any(isinstance(it, ast.Attribute) and it.attr == "grad" for it in ast.walk(s.line_tree))
+        if s.line_tree
+        else False
+    )
+
+
+def _target(s: Situation) -> str:
+    """Return the name that the failing statement writes into."""
+    statement = s.line_tree
+    if isinstance(statement, ast.AugAssign):
+        return written(_whole(statement.target))
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
+        return written(_whole(statement.targets[0]))
+    if called(s.node).endswith("_"):
+        owner = receiver(s.node)
+        if s.here is not None and is_a(s.here.value(owner), torch.Tensor):
+            return written(_whole(owner))
+        return written(argument(s.node, 0)) or written(_whole(owner))
+    if called(s.node) == "apply":
+        return written(argument(s.node, 0))
+    return ""
+
+
+def _whole(node: ast.expr | None) -> ast.expr | None:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
+
+
+def _view(s: Situation, m: re.Match[str]) -> Explanation | None:
+    target = _target(s)
+    name, own = (f"`{target}`", target) if target else ("the view", "y")
+    if "BackwardHookFunction" in s.text:
+        why = "A full backward hook of a module wraps its output, and what is wrapped must not be written into."
+        fix = out_of_place(s.line_tree) if s.line_tree is not None else "y = y + 1"
+        headline = f"{name} comes from a module with a full backward hook, and was written into"
+        return card("hooked-module-in-place", headline, why, fix, s.needed())
+    if "multiple views" in s.text:
+        made = operation_named(re.sub(r"^.*Output \d+ of (\w+) is.*$", r"\1", s.text, flags=re.DOTALL))
+        why = (
+            f"{name} is one of several views that `{made}` gave at once. PyTorch cannot record a write into "
+            f"one of them."
+        )
+        fix = out_of_place(s.line_tree) if s.line_tree is not None else f"{own} = {own} + 1"
+        return card(
+            "view-of-several-in-place", f"{name}, one of the views of `{made}`, was written into", why, fix, s.needed()
+        )
+    if "custom Function" in s.text:
+        function = re.sub(r"^.*Output \d+ of (\w+?)(?:Backward)? is.*$", r"\1", s.text, flags=re.DOTALL)
+        why = f"{name} is a view that your Function `{function}` returned. A write would bypass its backward."
+        fix = f"{own} = {own}.clone()  # before the write; or return x[...].clone() from forward"
+        headline = f"{name}, a view made by the Function `{function}`, was written into"
+        return card("function-view-in-place", headline, why, fix, s.needed())
+    return None
+
+
+def _no_grad_view(s: Situation, m: re.Match[str]) -> Explanation | None:
+    target = _target(s)
+    name = f"`{target}`" if target else "a view"
+    mode = "inference_mode" if "inference mode" in s.text else "no_grad"
+    why = (
+        f"{name} was made under torch.{mode}() and is written into outside. PyTorch cannot tell whether to record that."
+    )
+    fix = f"with torch.{mode}():\n    {written(s.line_tree, 60) or '...'}  # or make the view outside, too"
+    return card(
+        "view-from-no-grad-in-place",
+        f"{name}, a view made under {mode}, is written into with recording on",
+        why,
+        fix,
+        s.needed(),
+    )
+
+
+def _expanded(s: Situation, m: re.Match[str]) -> Explanation | None:
+    target = _target(s)
+    name, own = (f"`{target}`", target) if target else ("the tensor", "y")
+    why = (
+        f"Several elements of {name} are the same place in memory (expand repeats without copying), so a write "
+        f"is ambiguous."
+    )
+    fix = f"{own} = {own}.clone()  # before the write: a memory of its own"
+    return card("expanded-in-place", f"{name} is expanded, and was written into", why, fix, s.needed())
+
+
+def _out(s: Situation, m: re.Match[str]) -> Explanation | None:
+    function = m[1]
+    out = written(argument(s.node, 99, "out")) or "result"
+    why = (
+        "`out=` writes into memory that is there already, which autograd cannot record. An argument requires a "
+        "gradient."
+    )
+    given = ", ".join(ast.unparse(it) for it in s.node.args) if isinstance(s.node, ast.Call) else "..."
+    fix = f"{out} = torch.{function}({given})  # or keep out= and put it under torch.no_grad()"
+    return card("out-argument", f"`{function}` with out= was to be recorded for a gradient", why, fix, s.needed())
+
+
+RULES = (
+    Rule(
+        RuntimeError,
+        r"a (?:view of a )?leaf Variable that requires grad (?:is being|has been) used in an in-place",
+        _leaf,
+    ),
+    Rule(RuntimeError, r"is a view and is being modified inplace", _view),
+    Rule(RuntimeError, r"[Vv]iew was created in (?:no_grad|inference) mode", _no_grad_view),
+    Rule(RuntimeError, r"more than one element of the written-to tensor refers to a single memory location", _expanded),
+    Rule(
+        RuntimeError, r"^(\w+)\(\): functions with out=\.\.\. arguments don't support automatic differentiation", _out
+    ),
+)

@@ -1,0 +1,155 @@
+"""Schedulers, and the scaling of gradients."""
+
+from __future__ import annotations
+
+import re
+
+import torch
+
+from course_utils.explain.explanation import Explanation
+from course_utils.explain.naming import named, receiver, tensors
+from course_utils.explain.reading import is_a
+from course_utils.explain.rules import Rule, card
+from course_utils.explain.situation import Situation
+from course_utils.explain.source import called, written
+
+
+def _metrics(s: Situation, m: re.Match[str]) -> Explanation | None:
+    owner = written(receiver(s.node)) or "scheduler"
+    why = "ReduceLROnPlateau lowers the learning rate when a number stops falling, so each step needs that number."
+    fix = f"{owner}.step(validation_loss)  # once an epoch, the loss as a number"
+    return card("metrics-missing", f"`{owner}.step()` was not told the loss to watch", why, fix, s.needed())
+
+
+def _too_long(s: Situation, m: re.Match[str]) -> Explanation | None:
+    owner = written(receiver(s.node)) or "scheduler"
+    why = (
+        f"This schedule was made for {m[2]} steps, and this is step {m[1]}. It counts a step for each call, so "
+        f"mostly for each batch."
+    )
+    fix = "OneCycleLR(optimizer, max_lr=..., epochs=epochs, steps_per_epoch=len(loader))  # as many as will come"
+    return card(
+        "scheduler-too-long",
+        f"`{owner}` was made for {m[2]} steps and was called a {m[1]}th time",
+        why,
+        fix,
+        s.needed(),
+    )
+
+
+def _initial_lr(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = "last_epoch says that a schedule goes on. Where it started is kept in the optimizer, and this one is new."
+    fix = (
+        "optimizer.load_state_dict(saved_optimizer)  # first; then the "
+        "scheduler\nscheduler.load_state_dict(saved_scheduler)  # instead of last_epoch"
+    )
+    return card(
+        "scheduler-initial-lr",
+        "the scheduler is to go on, but the optimizer knows no initial learning rate",
+        why,
+        fix,
+        s.needed(),
+    )
+
+
+def _scheduler_first(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = (
+        "The scheduler moved before the optimizer did, so the first learning rate is never used. If you train with a "
+        "GradScaler, a step that it skipped for infinite gradients says the same, and is harmless."
+    )
+    fix = "optimizer.step()\nscheduler.step()  # after it"
+    return card(
+        "scheduler-first", "`scheduler.step()` came before the first `optimizer.step()`", why, fix, s.needed(), False
+    )
+
+
+def _epoch(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = "A scheduler counts by itself. The number given to step() jumps there, by another formula, and is going away."
+    return card("scheduler-first", "`scheduler.step()` was given an epoch", why, "scheduler.step()", s.needed())
+
+
+def _no_checks(s: Situation, m: re.Match[str]) -> Explanation | None:
+    owner = written(receiver(s.node)) or "scaler"
+    why = (
+        "The scaler looked for infinite gradients and found no gradient at all: no backward() reached this "
+        "optimizer's parameters."
+    )
+    if "prior to update" in s.text:
+        why = "update() adapts the scale to what step() found, and no step() came before it."
+    fix = f"{owner}.scale(loss).backward()\n{owner}.step(optimizer)\n{owner}.update()"
+    code = "scaler-stage" if "prior to update" in s.text else "scaler-without-gradients"
+    headline = (
+        "`update()` came without a `step()`" if code == "scaler-stage" else "the scaler found no gradients to step with"
+    )
+    return card(code, headline, why, fix, s.needed(), False)
+
+
+def _unscaled_twice(s: Situation, m: re.Match[str]) -> Explanation | None:
+    owner = written(receiver(s.node)) or "scaler"
+    why = "unscale_ divides the gradients by the scale. Twice would divide twice; only update() begins anew."
+    fix = f"{owner}.unscale_(optimizer)  # once, after the last backward()\n{owner}.step(optimizer); {owner}.update()"
+    return card(
+        "scaler-unscaled-twice",
+        f"`{owner}.unscale_()` ran twice without `{owner}.update()` between",
+        why,
+        fix,
+        s.needed(),
+    )
+
+
+def _stage(s: Situation, m: re.Match[str]) -> Explanation | None:
+    owner = written(receiver(s.node)) or "scaler"
+    why = {
+        "step() has already": "step() unscales and steps once; the next round begins with update(), which did "
+        "not come.",
+        "unscale_() is being": "step() has already unscaled the gradients, so unscale_() comes too late: it "
+        "belongs before step().",
+        "Attempted": "The scaler makes its scale when scale(loss) is first called, and that has not happened.",
+    }[m[1]]
+    fix = (
+        f"{owner}.scale(loss).backward()\n{owner}.unscale_(optimizer)  # only to "
+        f"clip\n{owner}.step(optimizer)\n{owner}.update()"
+    )
+    return card(
+        "scaler-stage",
+        f"`{owner}.{called(s.node) or 'step'}()` came at the wrong time",
+        why,
+        fix,
+        s.needed(),
+        "Attempted" not in s.text,
+    )
+
+
+def _norm(s: Situation, m: re.Match[str]) -> Explanation | None:
+    parameters = s.given("nn/utils/clip_grad.py", "clip_grad_norm_", "parameters")
+    bad = ""
+    for it in parameters if isinstance(parameters, list | tuple) else ():
+        if is_a(it, torch.Tensor) and it.grad is not None and not bool(it.grad.isfinite().all()):
+            bad = named(s, lambda other, it=it: other is it)  # type: ignore[misc]
+            break
+    if not bad and s.here is not None:
+        wrong = [
+            n for n, t in tensors(s.here) if t.is_leaf and t.grad is not None and not bool(t.grad.isfinite().all())
+        ]
+        bad = wrong[0] if wrong else ""
+    why = f"The gradient of `{bad or 'a parameter'}` contains infinity or NaN, and scaling cannot mend that."
+    fix = "with torch.autograd.detect_anomaly():  # names the operation that gave the first NaN\n    loss.backward()"
+    return card(
+        "non-finite-norm", f"the gradient of `{bad or 'a parameter'}` is not finite", why, fix, s.needed(), bool(bad)
+    )
+
+
+RULES = (
+    Rule(TypeError, r"ReduceLROnPlateau\.step\(\) missing 1 required positional argument: 'metrics'", _metrics),
+    Rule(ValueError, r"Tried to step (\d+) times\. The specified number of total steps is (\d+)", _too_long),
+    Rule(KeyError, r"param 'initial_lr' is not specified", _initial_lr),
+    Rule(Warning, r"Detected call of `lr_scheduler\.step\(\)` before `optimizer\.step\(\)`", _scheduler_first),
+    Rule(Warning, r"The epoch parameter in `scheduler\.step\(\)` was not necessary", _epoch),
+    Rule(AssertionError, r"No inf checks were recorded", _no_checks),
+    Rule(
+        RuntimeError, r"unscale_\(\) has already been called on this optimizer since the last update", _unscaled_twice
+    ),
+    Rule(RuntimeError, r"^(step\(\) has already|unscale_\(\) is being)", _stage, "amp/grad_scaler.py"),
+    Rule(AssertionError, r"^(Attempted) \w+ but _scale is None", _stage),
+    Rule(RuntimeError, r"The total norm of order .* is non-finite, so it cannot be clipped", _norm),
+)

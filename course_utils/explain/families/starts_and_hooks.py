@@ -1,0 +1,163 @@
+"""What a pass starts from, hooks, and gradients put in place by hand."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from course_utils.explain.explanation import Explanation
+from course_utils.explain.families.no_graph import started_from
+from course_utils.explain.naming import argument, receiver
+from course_utils.explain.nodes import behind
+from course_utils.explain.rules import Rule, card, shape_in
+from course_utils.explain.situation import Situation
+from course_utils.explain.source import operand, written
+
+
+def _scalar(s: Situation, m: re.Match[str]) -> Explanation | None:
+    name = written(started_from(s)) or "the output"
+    shapes = {tuple(root.shape) for root in s.roots if root.numel() != 1}
+    shape = f" of shape {next(iter(shapes))}" if len(shapes) == 1 else ""
+    why = (
+        f"backward() starts from one number. `{name}` holds several{shape and ','}{shape}, and each would have "
+        f"a gradient of its own."
+    )
+    own = operand(name)
+    fix = (
+        f"{own}.mean().backward()  # or .sum(): one number\n"
+        f"{own}.backward(torch.ones_like({name}))  # the same as for the sum"
+    )
+    if any(keyword.arg == "reduction" for node in _statements_of(s, name) for keyword in _keywords(node)):
+        why += " It was computed with reduction='none'."
+    headline = f"`{name}`{shape} is not one number, and backward() was given no gradient to start from"
+    return card("seed-missing", headline, why, fix, s.needed())
+
+
+def _statements_of(s: Situation, name: str) -> list[ast.stmt]:
+    from course_utils.explain.naming import assigned
+
+    return assigned(s.started, name) if s.started is not None else []
+
+
+def _keywords(node: ast.AST) -> list[ast.keyword]:
+    return [it for part in ast.walk(node) if isinstance(part, ast.Call) for it in part.keywords]
+
+
+def _seed_shape(s: Situation, m: re.Match[str]) -> Explanation | None:
+    seed, output = shape_in(m[1]), shape_in(m[2])
+    name = written(started_from(s)) or "the output"
+    why = (
+        f"The gradient to start from says how much each element of `{name}` counts, so it has one number for "
+        f"each of them."
+    )
+    fix = f"{operand(name)}.backward(torch.ones_like({name}))"
+    return card("seed-shape", f"the gradient has shape {seed}, `{name}` has shape {output}", why, fix, s.needed())
+
+
+def _seed_type(s: Situation, m: re.Match[str]) -> Explanation | None:
+    name = written(started_from(s)) or "y"
+    given = written(argument(s.node, 0)) or "1.0"
+    why = f"The first argument of backward() is a tensor with the shape of `{name}`; it was given a {m[1]}."
+    fix = f"{operand(name)}.backward(torch.full_like({name}, {given}))  # or nothing, if {name} is one number"
+    return card("seed-type", f"backward() was given a {m[1]} to start from, not a tensor", why, fix, s.needed())
+
+
+def _assigned_grad(s: Situation, m: re.Match[str]) -> Explanation | None:
+    statement = s.line_tree
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    owner = written(target.value) if isinstance(target, ast.Attribute) else "w"
+    given = written(statement.value) if isinstance(statement, ast.Assign) else "g"
+    sizes = re.search(r"gradient of size '(\[.*?\])' to a tensor of size '(\[.*?\])'", s.text)
+    dtypes = re.search(r"dtype '(\w+)' to a tensor with grad_dtype '(\w+)'", s.text)
+    kind = re.search(r"but got grad of type (\w+)", s.text)
+    if sizes:
+        what = f"`{owner}.grad` was given shape {shape_in(sizes[1])}, but `{owner}` has shape {shape_in(sizes[2])}"
+        fix = f"{owner}.grad = {given}.expand_as({owner}).clone()  # or check which tensor this gradient belongs to"
+    elif dtypes:
+        names = {"double": "float64", "float": "float32", "half": "float16", "long": "int64"}
+        got, own = (names.get(it.lower(), it.lower()) for it in (dtypes[1], dtypes[2]))
+        what = f"`{owner}.grad` was given {got}, but `{owner}` is {own}"
+        fix = (
+            f"{owner}.grad = {given or 'g'}.to({owner}.dtype)"
+            if len(given) < 20
+            else f"{owner}.grad = g.to({owner}.dtype)"
+        )
+    elif kind:
+        what = f"`{owner}.grad` was given a {kind[1]}, not a tensor"
+        fix = f"{owner}.grad = torch.full_like({owner}, {given})  # or None, for no gradient"
+    else:
+        return None
+    why = "A gradient has the shape, the dtype and the device of the tensor that it belongs to."
+    return card("grad-assigned", what, why, fix, s.needed())
+
+
+def _hook_without_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
+    name = written(receiver(s.node)) or "the tensor"
+    why = (
+        f"A hook runs when a gradient arrives. None will ever arrive at `{name}`: it requires none and no "
+        f"recorded operation made it."
+    )
+    fix = f"{name}.requires_grad_()  # before it is used; or put the hook on what a layer returns"
+    return card(
+        "hook-without-graph", f"`{name}` gets no gradient, so a hook on it would never run", why, fix, s.needed()
+    )
+
+
+def _retain_grad(s: Situation, m: re.Match[str]) -> Explanation | None:
+    name = written(receiver(s.node)) or "the tensor"
+    why = f"retain_grad() keeps a gradient that passes through. None passes through `{name}`, which requires none."
+    fix = f"{name}.requires_grad_()  # a leaf keeps its gradient anyway"
+    return card(
+        "retain-grad-refused", f"`{name}` requires no gradient, so there is none to retain", why, fix, s.needed()
+    )
+
+
+def _hook_result(s: Situation, m: re.Match[str]) -> Explanation | None:
+    if m[0].startswith("expected Variable"):
+        kind = m[1]
+        why = (
+            "What a hook returns replaces the gradient, so it must be a tensor like it; None leaves the "
+            "gradient as it is."
+        )
+        fix = "return grad * 2.0  # a new gradient\nreturn None  # or leave it as it is"
+        return card("hook-result", f"a hook returned a {kind} instead of a gradient", why, fix, s.at_start())
+    roots = {tuple(node._input_metadata[0].shape) for node in behind(s.roots) if getattr(node, "_input_metadata", ())}
+    shape = f" such as {max(roots, key=len)}" if roots else ""
+    why = (
+        f"What a hook returns replaces the gradient, and a gradient has the shape of its tensor{shape}. The "
+        f"hook `{m[1]}` changed it."
+    )
+    fix = (
+        "return grad * grad.sum()  # for example: a tensor of the same shape\nprint(grad.norm())  # to look "
+        "only: return nothing"
+    )
+    return card("hook-result", f"the hook `{m[1]}` returned a gradient of another shape", why, fix, s.at_start())
+
+
+def _post_accumulate(s: Situation, m: re.Match[str]) -> Explanation | None:
+    name = written(receiver(s.node)) or "the tensor"
+    why = (
+        f"This hook runs after a gradient was added to `.grad`, which happens at leaves. `{name}` was "
+        f"computed, so it is none."
+    )
+    fix = f"{name}.register_hook(lambda grad: ...)  # when the gradient passes through {name}"
+    return card("hook-on-leaves-only", f"`{name}` is not a leaf, and this hook is for leaves", why, fix, s.needed())
+
+
+RULES = (
+    Rule(RuntimeError, r"grad can be implicitly created only for scalar outputs", _scalar),
+    Rule(
+        RuntimeError,
+        r"Mismatch in shape: grad_output\[\d+\] has a shape of (.*?) and output.*? a shape of (.*?\]\))",
+        _seed_shape,
+    ),
+    Rule(TypeError, r"^'(\w+)' object is not iterable", _seed_type, "autograd/__init__.py"),
+    Rule(TypeError, r"gradients can be either Tensors or None, but got (\w+)", _seed_type),
+    Rule(RuntimeError, r"attempting to assign a gradient", _assigned_grad),
+    Rule(TypeError, r"assigned grad expected to be a Tensor or None", _assigned_grad),
+    Rule(RuntimeError, r"cannot register a hook on a tensor that doesn't require gradient", _hook_without_graph),
+    Rule(RuntimeError, r"can't retain_grad on Tensor that has requires_grad=False", _retain_grad),
+    Rule(RuntimeError, r"hook '(.*?)' has changed the size of value", _hook_result),
+    Rule(TypeError, r"expected Variable, but hook returned '(\w+)'", _hook_result),
+    Rule(RuntimeError, r"post accumulate grad hooks cannot be registered on non-leaf", _post_accumulate),
+)

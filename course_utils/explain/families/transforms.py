@@ -1,0 +1,157 @@
+"""torch.func's transforms, gradcheck, and derivatives that do not exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from course_utils.explain.explanation import Explanation
+from course_utils.explain.naming import argument
+from course_utils.explain.rules import Rule, card
+from course_utils.explain.situation import Situation
+from course_utils.explain.source import called, written
+
+
+def _vmap_item(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = (
+        "vmap runs the function once for all samples together, so inside it a tensor stands for many numbers, "
+        "and item() wants one."
+    )
+    owner = (
+        written(s.node.func.value) if isinstance(s.node, ast.Call) and isinstance(s.node.func, ast.Attribute) else "x"
+    )
+    fix = f"{owner}  # use the tensor itself, without .item(), float() or int()"
+    return card("vmap-item", "item() was called inside vmap", why, fix, s.needed())
+
+
+def _vmap_either(s: Situation, m: re.Match[str]) -> Explanation | None:
+    """PyTorch 2.13 does not say which of both it was; the line does."""
+    tests = (ast.If, ast.While, ast.IfExp, ast.Assert)
+    branch = s.line_tree is not None and any(isinstance(it, tests) for it in ast.walk(s.line_tree))
+    return _vmap_branch(s, m) if branch and called(s.node) not in ("item", "float", "int") else _vmap_item(s, m)
+
+
+def _vmap_branch(s: Situation, m: re.Match[str]) -> Explanation | None:
+    test = (
+        next((it.test for it in ast.walk(s.line_tree) if isinstance(it, ast.If | ast.While | ast.IfExp)), None)
+        if s.line_tree
+        else None
+    )
+    why = "vmap runs the function once for all samples together, and a branch would have to go both ways at once."
+    fix = f"torch.where({written(test) or 'condition'}, value_if_true, value_if_false)"
+    return card("vmap-branch", "a branch inside vmap depends on the values of a tensor", why, fix, s.needed())
+
+
+def _vmap_random(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = "Random numbers inside vmap may be the same for all samples or differ. PyTorch asks you to say which."
+    fix = "torch.func.vmap(f, randomness='different')  # or 'same'"
+    return card("vmap-random", "random numbers are drawn inside vmap, which was not told how", why, fix, s.needed())
+
+
+def _vmap_sizes(s: Situation, m: re.Match[str]) -> Explanation | None:
+    sizes = ", ".join(re.findall(r"\d+", m[1]))
+    why = f"vmap goes over one dimension of each input together, so these must be equally long; they are {sizes}."
+    fix = "torch.func.vmap(f, in_dims=(0, None))(xs, w)  # None for an input that is the same for all"
+    return card("vmap-sizes", f"the inputs of vmap have {sizes} samples", why, fix, s.needed())
+
+
+def _vmap_write(s: Situation, m: re.Match[str]) -> Explanation | None:
+    statement = s.line_tree
+    name = ""
+    if isinstance(s.node, ast.Call) and isinstance(s.node.func, ast.Attribute) and called(s.node).endswith("_"):
+        name = written(s.node.func.value)
+    elif isinstance(statement, ast.AugAssign):
+        name = written(statement.target)
+    if not name:
+        return None
+    why = (
+        f"Inside vmap the values have one sample each, and `{name}`, from outside, has room for one only. It "
+        f"cannot take them all."
+    )
+    fix = f"{name} = torch.func.vmap(f)(xs).sum(0)  # f returns its value, and the sum is taken outside"
+    return card("vmap-in-place", f"`{name}` is from outside of vmap and was written into inside", why, fix, s.needed())
+
+
+def _gradcheck(s: Situation, m: re.Match[str]) -> Explanation | None:
+    what = written(argument(s.node, 0, "func")) or "the function"
+    why = (
+        f"gradcheck compared what backward gives with finite differences, for output {m[1]} and input {m[2]}: "
+        "numerical is what forward does, analytical is what backward says."
+    )
+    fix = (
+        "# derive the backward again from the forward, and compare the two matrices printed above\n# or: forward "
+        "is not smooth there, or depends on something else than its inputs"
+    )
+    return card("gradcheck-mismatch", f"backward of `{what}` does not fit its forward", why, fix, s.needed(), False)
+
+
+def _gradcheck_inputs(s: Situation, m: re.Match[str]) -> Explanation | None:
+    given = written(argument(s.node, 1, "inputs")) or "x"
+    why = "gradcheck compares gradients of inputs, and none of the inputs requires one."
+    fix = "x = torch.rand(3, dtype=torch.float64, requires_grad=True)"
+    return card("gradcheck-inputs", f"no input of gradcheck requires a gradient (`{given}`)", why, fix, s.needed())
+
+
+def _precision(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = (
+        "Finite differences subtract nearly equal numbers. In float32 the rounding is larger than what "
+        "gradcheck compares."
+    )
+    fix = "x = torch.rand(3, dtype=torch.float64, requires_grad=True)"
+    return card("gradcheck-precision", f"input {m[1]} of gradcheck is not float64", why, fix, s.needed())
+
+
+def _no_derivative(s: Situation, m: re.Match[str]) -> Explanation | None:
+    name = m[1].removeprefix("aten::")
+    again = "backward" in name
+    why = f"PyTorch has no formula for the derivative of `{name}`."
+    if again:
+        why += " It is itself a step of a backward pass, so this was a derivative of a derivative."
+    fix = "# write this part with operations that have one, or keep it out of the second derivative with detach()"
+    return card("no-derivative", f"`{name}` has no derivative in PyTorch", why, fix, s.needed(), False)
+
+
+def _zero_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = (
+        "A derivative that is zero everywhere is kept as a tensor without memory. Some backward steps, as that of "
+        "mse_loss, write into what they are given, and cannot write into that."
+    )
+    fix = (
+        "((prediction - target) ** 2).mean()  # mse_loss, written out\n"
+        "torch.autograd.functional.hvp(f, x, v)[1]  # or two backward passes instead of torch.func.jvp over grad"
+    )
+    headline = "a derivative of zeros, which has no memory of its own, was to be written into"
+    return card("zero-tensor", headline, why, fix, s.at_start(), False)
+
+
+def _forward_over(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = (
+        "Inside a transform of torch.func the gradient is that transform's own; backward() belongs to the "
+        "other way of working."
+    )
+    fix = "torch.func.grad(loss_fn)(params)  # inside transforms; loss.backward() outside of them"
+    return card("transform-backward", "backward() was called inside a transform of torch.func", why, fix, s.needed())
+
+
+RULES = (
+    Rule(RuntimeError, r"vmap: It looks like you're either \(1\) calling \.item\(\)", _vmap_either),
+    Rule(RuntimeError, r"vmap: It looks like you're calling \.item\(\)", _vmap_item),
+    Rule(
+        RuntimeError,
+        r"vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow",
+        _vmap_branch,
+    ),
+    Rule(RuntimeError, r"vmap: called random operation while in randomness error mode", _vmap_random),
+    Rule(
+        ValueError,
+        r"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes (\[.*?\])",
+        _vmap_sizes,
+    ),
+    Rule(RuntimeError, r"output with shape .* doesn't match the broadcast shape", _vmap_write, "_functorch/vmap.py"),
+    Rule(RuntimeError, r"Jacobian mismatch for output (\d+) with respect to input (\d+)", _gradcheck),
+    Rule(ValueError, r"gradcheck expects at least one input tensor to require gradient", _gradcheck_inputs),
+    Rule(Warning, r"Input #(\d+) requires gradient and is not a double precision", _precision),
+    Rule(RuntimeError, r"derivative for (\S+) is not implemented", _no_derivative),
+    Rule(RuntimeError, r"[Zz]ero[Tt]ensors? are immutable", _zero_tensor),
+    Rule(RuntimeError, r"called inside a functorch transform", _forward_over),
+)

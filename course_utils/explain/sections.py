@@ -1,0 +1,209 @@
+"""Which section of the course teaches what a code names: one table for cards and for findings of audits."""
+
+from __future__ import annotations
+
+# By notebook: its headings as they stand there, and the codes that each teaches.
+_TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
+    "01_graph_structure": {
+        "How a leaf stops being one": ("optimizer-non-leaf", "parameter-non-leaf"),
+        "Writing into a leaf": ("leaf-view-in-place",),
+        "Leaves": ("flag-of-non-leaf",),
+        "Views rewrite the graph too": ("view-of-several-in-place", "view-from-no-grad-in-place", "expanded-in-place"),
+        "In-place operations rewrite the graph": ("out-argument",),
+        "The parameters of a module are leaves": (
+            "optimizer-of-nothing",
+            "optimizer-of-no-tensors",
+            "optimizer-of-other-tensors",
+            "parameters-twice",
+            "parameter-not-tensor",
+            "module-before-init",
+            "module-without-forward",
+            "not-a-module",
+            "state-keys",
+            "state-shape",
+            "state-groups",
+            "not-in-optimizer",
+        ),
+        "Why the stem did not learn": ("parameter-never-reached", "loss-wrapped-anew"),
+        "Deep graphs": ("graph-too-deep",),
+    },
+    "02_how_backward_works": {
+        "The seed": ("seed-missing", "seed-type", "not-one-number"),
+        "Claim B3: the shape of the seed": ("seed-shape",),
+        '"element 0 of tensors does not require grad"': ("no-graph", "no-graph-inputs", "input-without-grad"),
+        '"not used in the graph"': ("not-in-graph",),
+        "Broadcasting, undone": ("shapes", "matrix-shapes", "channels", "grad-shape"),
+        "Is the gradient right? Ask with numbers": ("gradcheck-precision",),
+    },
+    "03_graph_freeing": {
+        'The error "Trying to backward through the graph a second time"': (
+            "second-time",
+            "same-loss-twice",
+            "computed-once",
+            "saved-read-late",
+        ),
+        'Written in place: version counters, and "modified by an inplace operation"': ("in-place",),
+        "Checkpointing: recompute instead of save": (
+            "checkpoint-recomputed",
+            "checkpoint-reentrant",
+            "checkpoint-inputs",
+            "checkpoint-grad",
+        ),
+        "Hoarding: memory that grows from step to step": ("graph-grows", "deepcopy-non-leaf"),
+    },
+    "04_retain_graph": {
+        'Claim R1: "Two losses on a shared trunk need retain_graph"': ("shared-trunk",),
+        'Claim R2: "retain, step, then the second backward": "modified by an inplace operation"': ("in-place-by-step",),
+        'Claim R3: "retain_graph=True in a training loop makes memory grow every step"': ("needless-retain",),
+        "Hidden state between sequences: truncated backpropagation": ("carried-state",),
+    },
+    "05_higher_order_gradients": {
+        '"element 0 of tensors does not require grad", in second order': ("no-graph-second-order",),
+        '"appears to not have been used in the graph", in second order': ("not-in-graph-second-order",),
+        'The warning: "will create a reference cycle"': ("reference-cycle", "create-graph-leak"),
+        '"derivative for ... is not implemented"': ("no-derivative",),
+        '"ZeroTensors are immutable"': ("zero-tensor",),
+        "Jacobians and Hessians, by hand and with torch.func": (
+            "transform-backward",
+            "vmap-item",
+            "vmap-branch",
+            "vmap-in-place",
+        ),
+        "Learning through a training step": ("wrong-loss-learns",),
+    },
+    "06_detach_vs_no_grad": {
+        "Two kinds of cut": ("no-graph-no-grad", "no-graph-detach"),
+        ".data, and where it comes from": ("write-through-data",),
+        "clone, detach, and their order": ("detach-discarded", "copy-construct"),
+        "Four ways to freeze, compared": ("no-graph-frozen", "frozen-by-accident", "frozen-misspelt"),
+        '"a leaf Variable that requires grad is being used in an in-place operation"': ("leaf-in-place",),
+        '"Can\'t call numpy() on Tensor that requires grad"': ("numpy-of-graph",),
+        '".item(), NumPy, torch.tensor(loss), argmax, rounding": cuts that nobody meant': (
+            "no-graph-new-tensor",
+            "no-graph-item",
+            "no-graph-numpy",
+            "no-graph-argmax",
+            "no-graph-integers",
+            "not-a-tensor",
+            "loss-not-called",
+            "grad-needs-floats",
+        ),
+        "Inference mode and its errors": ("inference-tensor", "no-graph-inference"),
+        "Stop-gradient patterns": ("target-needs-grad",),
+        'Claim D3: "Detach to stop the gradient through the discriminator while training the generator"': (
+            "detach-wrong-side",
+        ),
+        'Claim D4: "eval() switches gradients off"': ("validation-records-graph",),
+    },
+    "07_gradient_accumulation": {
+        "What zero_grad is for": ("no-zero-grad",),
+        "\"'NoneType' object has no attribute 'norm'\"": ("grad-is-none", "step-without-backward"),
+        'Claim A3: "Zeroing must come right before backward()"': ("zero-grad-after-backward",),
+        'Claim A4: "Divide the loss by the number of micro-batches"': ("accumulation-not-divided",),
+        "The last window is not full": ("leftover-window",),
+        "The order in a window: zero_grad, backward, clip, step, scheduler": (
+            "closure-missing",
+            "metrics-missing",
+            "scheduler-initial-lr",
+            "scheduler-too-long",
+            "optimizer-setting",
+            "clip-after-step",
+            "clip-of-nothing",
+            "non-finite-norm",
+            "grad-assigned",
+            "step-before-backward",
+        ),
+        "Mixed precision: unscale before you clip": (
+            "scaler-without-gradients",
+            "scaler-unscaled-twice",
+            "scaler-stage",
+            "clip-before-unscale",
+        ),
+        "Where equality fails: batch norm and other losses of a whole batch": ("batch-norm-one-value",),
+        "Per-sample gradients with torch.func": ("vmap-random", "vmap-sizes"),
+    },
+    "08_intermediate_gradients": {
+        '"The .grad attribute of a Tensor that is not a leaf Tensor is being accessed"': ("grad-of-non-leaf",),
+        '"can\'t retain_grad on Tensor that has requires_grad=False"': ("retain-grad-refused",),
+        '"cannot register a hook on a tensor that doesn\'t require gradient"': ("hook-without-graph",),
+        "Tensor hooks: what a hook returns replaces the gradient": ("hook-result",),
+        "Node hooks, post-accumulate hooks, and the order of all": ("hook-on-leaves-only",),
+        '"My backward hook is never called", or gets None': ("hook-not-firing",),
+        '"Output 0 of BackwardHookFunction is a view and is being modified inplace"': ("hooked-module-in-place",),
+        "Taking hooks away": ("hooks-pile-up",),
+        "A real model: where a deep network loses its gradient": ("dead-units",),
+    },
+    "09_practical_checklist": {
+        "The loss stalls: softmax twice": ("softmax-twice", "softmax-dim", "sigmoid-twice", "log-missing"),
+        '"Using a target size that is different to the input size": a wrong shape that works': (
+            "target-broadcast",
+            "broadcast-loss",
+            "target-shape",
+        ),
+        '"loss is NaN": where NaN gradients come from': ("nan-begins", "distribution-values"),
+        'What anomaly mode tells: "returned nan values in its 0th output"': ("nan-in-backward",),
+        '"I froze the layer": does it stay as it was?': ("frozen-but-moving",),
+        "`model.eval()` that was never undone": ("left-in-eval", "evaluated-in-train"),
+        '"Detected call of lr_scheduler.step() before optimizer.step()"': ("scheduler-first",),
+        "Memory grows from step to step: what a log keeps": ("scalar-of-graph",),
+        "The checklist as code": (
+            "target-dtype",
+            "target-range",
+            "target-unit-range",
+            "weight-shape",
+            "dtype-mismatch",
+            "index-dtype",
+            "index-range",
+            "half-and-double",
+        ),
+    },
+    "10_custom_functions": {
+        "One node of your own": ("function-called", "function-not-static", "function-without-backward"),
+        '"returned an incorrect number of gradients (expected 2, got 1)"': ("gradient-count",),
+        '"returned an invalid gradient at index 0 - got [...] but expected shape compatible with [...]"': (
+            "gradient-shape",
+        ),
+        "Why is my gradient None? And why does my result have no graph?": ("gradient-type", "backward-returns-nothing"),
+        '"Legacy autograd function with non-static forward method is deprecated"': ("legacy-function",),
+        "Why save_for_backward, and not ctx.x = x?": ("save-for-backward", "function-saved-in-place"),
+        "In place: mark_dirty": ("function-view-in-place", "mark-dirty"),
+        "Is it right? gradcheck": ("gradcheck-mismatch", "gradcheck-inputs"),
+        '"trying to differentiate twice a function that was marked with @once_differentiable"': (
+            "once-differentiable",
+        ),
+        'torch.func: "it must override the setup_context staticmethod"': ("setup-context",),
+    },
+}
+
+
+def _anchored(notebook: str, heading: str) -> str:
+    return f"{notebook}#{heading.replace('`', '').replace(' ', '-')}"
+
+
+_SECTIONS = {
+    code: _anchored(notebook, heading)
+    for notebook, headings in _TAUGHT.items()
+    for heading, codes in headings.items()
+    for code in codes
+}
+_HEADINGS = {
+    _anchored(notebook, heading): (notebook, heading) for notebook, headings in _TAUGHT.items() for heading in headings
+}
+
+
+def codes() -> tuple[str, ...]:
+    """Return every code that has a section."""
+    return tuple(_SECTIONS)
+
+
+def section(code: str) -> str:
+    """Return where a code is taught, as "03_graph_freeing#Heading": the anchor is Jupyter's. KeyError without one."""
+    return _SECTIONS[code]
+
+
+def readable(section: str) -> str:
+    """Return a section as a reader finds it: "lesson 03, 'Heading'". What is no section of ours stays as it is."""
+    if section not in _HEADINGS:
+        return section
+    notebook, heading = _HEADINGS[section]
+    return f"lesson {notebook[:2]}, '{heading.replace('`', '')}'"

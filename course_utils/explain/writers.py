@@ -1,0 +1,211 @@
+"""Lines of the learner's code that write into a tensor in place, or whose operation saved it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from course_utils.explain.explanation import Place
+from course_utils.explain.naming import argument, receiver
+from course_utils.explain.reading import MISSING, is_a
+from course_utils.explain.situation import Call, is_learners
+from course_utils.explain.source import called, walk, written
+
+_OPERATORS = {
+    ast.Mult: "*", ast.Add: "+", ast.Sub: "-", ast.Div: "/", ast.Pow: "**", ast.MatMult: "@",
+}  # fmt: skip
+# What code may call the operation that autograd names on the left.
+_ALSO = {
+    "@": ("matmul", "mm", "bmm", "linear"), "*": ("mul", "prod"), "**": ("pow", "square"), "/": ("div",),
+    "threshold": ("relu",), "leaky_relu": ("leaky_relu",),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Writing:
+    """A statement that writes into a tensor, where it stands, and whether it must have run exactly once by now.
+
+    `reached` is the line, and its file, of the function at work that is it, or called it.
+    """
+
+    statement: ast.stmt
+    place: Place
+    reached: int
+    reached_in: str
+    sure: bool
+
+
+def writings(call: Call, name: str) -> Iterator[Writing]:
+    """Yield the statements that write into the tensor called `name`: the function's own, up to the line being run,
+    and those of the learner's functions that it gave the tensor to."""
+    for statement in _statements(call):
+        sure = surely_ran(call, statement)
+        for part in _own_parts(statement):
+            if _writes(part, name):
+                place = call.place("overwritten here", statement)
+                yield Writing(statement, place, statement.lineno, place.file, sure)
+                break
+        else:
+            for part in _own_parts(statement):
+                if isinstance(part, ast.Call):
+                    yield from _inside(call, part, name, sure)
+
+
+def _inside(call: Call, node: ast.Call, name: str, sure: bool) -> Iterator[Writing]:
+    """Yield the statements by which a called function writes into the argument called `name`."""
+    function = call.value(node.func)
+    method = is_a(function, types.MethodType)
+    function = inspect.unwrap(function.__func__ if method else function) if callable(function) else None
+    if not is_a(function, types.FunctionType) or not is_learners(function.__code__.co_filename):
+        return
+    source = call.sources.of(function.__code__.co_filename, function.__globals__)
+    scope = source.function(function.__code__) if source is not None else None
+    if source is None or scope is None:
+        return
+    names = function.__code__.co_varnames[method : function.__code__.co_argcount]
+    for position, parameter in enumerate(names):
+        if written(argument(node, position, parameter)) != name:
+            continue
+        for inner in walk(scope):
+            if isinstance(inner, ast.stmt) and any(_writes(part, parameter) for part in _own_parts(inner)):
+                place = Place("overwritten here", source.file, inner.lineno, source.text(inner.lineno))
+                yield Writing(
+                    inner, place, node.lineno, call.file, sure and any(it is inner for it in getattr(scope, "body", []))
+                )
+
+
+def steps(call: Call, parameter: torch.Tensor) -> Iterator[ast.stmt]:
+    """Yield the statements of a function that step an optimizer of a parameter."""
+    for node in _statements(call):
+        for part in _own_parts(node):
+            if called(part) == "step" and _optimizes(call, receiver(part), part, parameter):
+                yield node
+
+
+def saves(call: Call, operation: str, names: list[str]) -> Iterator[ast.stmt]:
+    """Yield the statements that run an operation on one of the named tensors, or to make one."""
+    words = {operation, *_ALSO.get(operation, ())}
+    for node in _statements(call):
+        mentioned = {written(it) for it in ast.walk(node) if isinstance(it, ast.Name | ast.Attribute | ast.Subscript)}
+        if not mentioned & set(names):
+            continue
+        for part in _own_parts(node):
+            if called(part) in words or (isinstance(part, ast.BinOp) and _OPERATORS.get(type(part.op)) in words):
+                yield node
+                break
+
+
+def out_of_place(statement: ast.stmt) -> str:
+    """Return the statement so that it makes a new tensor."""
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+        name = statement.target.id
+        whole = ast.BinOp(ast.Name(name), statement.op, statement.value)
+        return f"{name} = {ast.unparse(ast.fix_missing_locations(whole))}  # makes a new tensor"
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr.endswith("_"):
+        owner = written(value.func.value)
+        new = {"zero": f"torch.zeros_like({owner})", "fill": f"torch.full_like({owner}, {written(argument(value, 0))})"}
+        method = value.func.attr.removesuffix("_")
+        given = ", ".join(ast.unparse(it) for it in value.args)
+        if owner.isidentifier():
+            return f"{owner} = {new.get(method, f'{owner}.{method}({given})')}  # makes a new tensor"
+    target: ast.expr | None = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    target = statement.target if isinstance(statement, ast.AugAssign) else target
+    if isinstance(target, ast.Subscript):
+        base = written(target.value)
+        return f"{base} = {base}.clone()  # before this line: then it writes into a copy"
+    return "# write the result into a new tensor: without `_`, `+=`, `out=` and inplace=True"
+
+
+def surely_ran(call: Call, statement: ast.stmt) -> bool:
+    """Return whether a statement must have run exactly once before the line being run: no branch or loop is between.
+
+    That of an earlier cell counts as run once: what was written more than once shows by the tensor's version.
+    """
+    source, here = call.home(statement), call.statement
+    if source is None or here is None or source.loop(statement) is not None:
+        return False
+    outer = statement
+    while isinstance(parent := next(source.around(outer), None), ast.With):  # its body always runs
+        outer = parent
+    if source is not call.source:
+        return parent is source.tree
+    blocks = [source.block(it) for it in (here, *source.around(here)) if isinstance(it, ast.stmt)]
+    return statement.lineno < here.lineno and source.block(outer) in blocks
+
+
+def _statements(call: Call) -> Iterator[ast.stmt]:
+    if call.scope is None or call.source is None:
+        return
+    here = call.statement
+    loop = call.source.loop(here) if here is not None else None
+    scopes: list[tuple[ast.AST, bool]] = [(call.scope, False)]
+    if call.is_module:
+        scopes = [*((cell.tree, True) for cell in call.sources.cells_before(call.source)), *scopes]
+    for scope, earlier in scopes:
+        for node in walk(scope):
+            if not isinstance(node, ast.stmt):
+                continue
+            inside = loop is not None and any(it is loop for it in call.source.around(node))
+            if earlier or node.lineno <= call.line or inside:
+                yield node
+
+
+def _own_parts(statement: ast.stmt) -> Iterator[ast.AST]:
+    """Yield the parts of a statement without those of statements inside it."""
+    yield statement
+    waiting = [it for it in ast.iter_child_nodes(statement) if not isinstance(it, ast.stmt)]
+    for node in waiting:
+        yield node
+        waiting += [it for it in ast.iter_child_nodes(node) if not isinstance(it, ast.stmt)]
+
+
+def _writes(part: ast.AST, name: str) -> bool:
+    if isinstance(part, ast.AugAssign):
+        return _base(part.target) == name
+    if isinstance(part, ast.Assign):
+        return any(isinstance(it, ast.Subscript) and _base(it) == name for it in part.targets)
+    if not isinstance(part, ast.Call):
+        return False
+    if any(it.arg == "out" and written(it.value) == name for it in part.keywords):
+        return True
+    inplace = any(it.arg == "inplace" and written(it.value) == "True" for it in part.keywords)
+    method = called(part)
+    if (
+        method.endswith("_")
+        and not method.endswith("__")
+        and method not in ("requires_grad_", "detach_", "retain_grad_")
+    ):
+        inplace = True
+    if not inplace:
+        return False
+    owner = receiver(part)
+    return (owner is not None and _base(owner) == name) or _base(argument(part, 0)) == name
+
+
+def _base(node: ast.expr | None) -> str:
+    """Return the variable behind `x[0]`, `x.data`, `x.view(-1)`: "x", or "self.x"."""
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        elif isinstance(node, ast.Attribute) and node.attr in ("data", "T", "mT", "real"):
+            node = node.value
+        else:
+            return written(node) if isinstance(node, ast.Name | ast.Attribute) else ""
+
+
+def _optimizes(call: Call, owner: ast.expr | None, part: ast.AST, parameter: torch.Tensor) -> bool:
+    value: Any = call.value(owner) if owner is not None else MISSING
+    if not is_a(value, torch.optim.Optimizer):
+        value = call.value(argument(part, 0))  # scaler.step(optimizer)
+    if not is_a(value, torch.optim.Optimizer):
+        return False
+    return any(own is parameter for group in value.param_groups for own in group["params"])

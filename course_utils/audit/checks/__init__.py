@@ -1,0 +1,9 @@
+"""The checks, each a module with one mistake or a few related ones."""
+
+from __future__ import annotations
+
+from course_utils.audit.check import Check
+from course_utils.audit.checks.clearing import Clearing
+from course_utils.audit.checks.stepping import Stepping
+
+CHECKS: tuple[type[Check], ...] = (Clearing, Stepping)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,9 @@ COMPILED = "_orig_mod."
 
 # A parameter's value is remembered by so many of its numbers.
 _SAMPLE = 4096
+
+# So many models and optimizers are kept to the end of the watch, the last ones met.
+_KEPT = 64
 
 
 class Slot:
@@ -70,11 +74,21 @@ class Slot:
         tensor = self.ref()
         return tensor is None or tensor.grad is None or not bool(_dense(tensor.grad).any())
 
+    def is_frozen(self) -> bool:
+        """Say whether it is there and asks for no gradient."""
+        tensor = self.ref()
+        return tensor is not None and not tensor.requires_grad
+
     def remember(self) -> None:
         """Keep a sample of the value, to tell later whether it moved."""
         tensor = self.ref()
         if self._first is None and tensor is not None:
             self._first = _sample(tensor)
+
+    def remember_now(self) -> None:
+        """Forget what was remembered, and keep the present value."""
+        self._first = None
+        self.remember()
 
     def has_moved(self) -> bool:
         """Say whether the value differs from what `remember` kept."""
@@ -120,13 +134,15 @@ class Model:
 
 
 class Book:
-    """All that is known. Tensors, optimizers and modules are referred to weakly."""
+    """All that is known. Tensors are referred to weakly."""
 
     def __init__(self) -> None:
         self.slots: dict[int, Slot] = {}  # by the tensor's id
         self.trainers: dict[int, Trainer] = {}  # by the optimizer's id
         self.models: dict[int, Model] = {}  # by the module's id
         self.made: weakref.WeakKeyDictionary[Any, Spot] = weakref.WeakKeyDictionary()
+        # A function's model is gone when the function has returned, and the watch goes on: the last few are kept.
+        self._kept: deque[object] = deque(maxlen=_KEPT)
         self._next = 0
 
     def _key(self) -> int:
@@ -151,6 +167,7 @@ class Book:
         if found is None or found.ref() is not optimizer:
             found = Trainer(self._key(), weakref.ref(optimizer), name_of(optimizer) or "", self.made.get(optimizer))
             self.trainers[id(optimizer)] = found
+            self._kept.append(optimizer)
         groups = tuple(len(group["params"]) for group in optimizer.param_groups)
         if groups != found.groups:
             found.groups = groups
@@ -163,10 +180,12 @@ class Book:
         found = self.models.get(id(module))
         if found is None or found.ref() is not module:
             found = self.models[id(module)] = Model(self._key(), weakref.ref(module), name_of(module) or "")
+            self._kept.append(module)
         return found
 
     def index(self) -> None:
         """Name the parameters of all models. To be called while no module is running: some swap their parameters."""
+        self.slots = {key: slot for key, slot in self.slots.items() if slot.ref() is not None}
         for model in list(self.models.values()):
             module = model.ref()
             if module is None:

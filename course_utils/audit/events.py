@@ -137,7 +137,7 @@ class Call:
     training: bool
     grad: bool  # was recording on
     recorded: int | None  # when its output's node was made, if it has one
-    given: tuple[Any, ...] | None  # what tells its first input from others
+    given: torch.Tensor | None  # its first input
     active: tuple[str, ...]  # parts that behave as in training
     asleep: tuple[str, ...]  # parts that would behave differently in training, and do not
     by_torch: bool

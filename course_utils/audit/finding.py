@@ -50,7 +50,9 @@ class Finding:
             rows.append(f"   |  {text}")
         rows.append(f"  why: {self.why}")
         rows.append(f"  fix{'' if self.certain else ' (probable)'}: {self.fix}")
-        rows.append(f"  seen {self.times} times; taught in {self.section}" if self.times > 1 else f"  taught in {self.section}")
+        rows.append(
+            f"  seen {self.times} times; taught in {self.section}" if self.times > 1 else f"  taught in {self.section}"
+        )
         return "\n".join(rows)
 
 

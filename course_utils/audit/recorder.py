@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from course_utils.audit.book import Book, Slot
+from course_utils.audit.book import Book, Model, Slot, Trainer
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Clip, Clock, Pass, Step, node_behind, number_of, sequence_now
 from course_utils.audit.gradients import delivered, same_after, synchronize
@@ -19,6 +19,9 @@ from course_utils.audit.operations import Operations
 from course_utils.graph.alive import tensors_in
 from course_utils.graph.owners import NO_PASS, backward_pass
 from course_utils.graph.trace import GraphTooLarge
+
+# What the recorder itself asks of tensors goes past every mode and subclass.
+unseen = torch._C.DisableTorchFunction
 
 _EVENTS = (
     "pass_begins",
@@ -51,7 +54,11 @@ class Recorder:
         self._stepping = False
         self.checks = [kind(self) for kind in kinds]
         self._hear: dict[str, list[tuple[Check, Callable[..., None]]]] = {
-            name: [(check, getattr(check, name)) for check in self.checks if getattr(type(check), name) is not getattr(Check, name)]
+            name: [
+                (check, getattr(check, name))
+                for check in self.checks
+                if getattr(type(check), name) is not getattr(Check, name)
+            ]
             for name in _EVENTS
         }
         if self.operations is not None:
@@ -78,16 +85,18 @@ class Recorder:
     def run_engine(self, original: Callable[..., Any], outputs: Any, *args: Any, **kwargs: Any) -> Any:
         if self.idle() or self.running is not None:
             return original(outputs, *args, **kwargs)
-        event = self._begin(outputs, args, bool(kwargs.get("accumulate_grad")))
+        with unseen():
+            event = self._begin(outputs, args, bool(kwargs.get("accumulate_grad")))
         self.running = event
         try:
             result = original(outputs, *args, **kwargs)
         finally:
             self.running = None
             event.forget()
-        if event.accumulate:
-            event.received = delivered(self.book, event)
-        self.tell("pass_ended", event)
+        with unseen():
+            if event.accumulate:
+                event.received = delivered(self.book, event)
+            self.tell("pass_ended", event)
         return result
 
     def _begin(self, outputs: Any, args: tuple[Any, ...], accumulate: bool) -> Pass:
@@ -119,30 +128,9 @@ class Recorder:
     def step_pre(self, optimizer: Any, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
         if threading.get_ident() != self._thread:
             return None
-        known = len(self.book.trainers)
-        trainer = self.book.trainer(optimizer)
-        if len(self.book.trainers) != known:
-            self.book.index()
-        if self.running is not None:
-            delivered(self.book, self.running, trainer.slots)
-        else:
-            synchronize(trainer.slots, added_onto=False)
+        with unseen():
+            trainer = self._step_begins(optimizer, args, kwargs)
         closure = next((value for value in (*args[1:], *kwargs.values()) if callable(value)), None)
-        having = [slot for slot in trainer.slots if slot.known() is not None]
-        event = Step(
-            trainer=trainer,
-            spot=here(),
-            number=trainer.steps + 1,
-            fresh=tuple(slot for slot in having if trainer.key not in slot.used),
-            stale=tuple(slot for slot in having if trainer.key in slot.used),
-            empty=tuple(slot for slot in trainer.slots if slot.known() is None),
-            mixed=tuple(slot for slot in having if slot.mixed is not None),
-            in_pass=self.running is not None,
-            closure=closure is not None,
-        )
-        trainer.spot = event.spot
-        self.tell("step_begins", event)
-        self._stepping, self._step = True, event
         if closure is None:
             return None
 
@@ -158,11 +146,40 @@ class Recorder:
         arguments = tuple(watched if value is closure else value for value in args)
         return arguments, {name: watched if value is closure else value for name, value in kwargs.items()}
 
+    def _step_begins(self, optimizer: Any, args: Any, kwargs: Any) -> Trainer:
+        known = len(self.book.trainers)
+        trainer = self.book.trainer(optimizer)
+        if len(self.book.trainers) != known:
+            self.book.index()
+        if self.running is not None:
+            delivered(self.book, self.running, trainer.slots)
+        else:
+            synchronize(trainer.slots, added_onto=False)
+        having = [slot for slot in trainer.slots if slot.known() is not None]
+        event = Step(
+            trainer=trainer,
+            spot=here(),
+            number=trainer.steps + 1,
+            fresh=tuple(slot for slot in having if trainer.key not in slot.used),
+            stale=tuple(slot for slot in having if trainer.key in slot.used),
+            empty=tuple(slot for slot in trainer.slots if slot.known() is None),
+            mixed=tuple(slot for slot in having if slot.mixed is not None),
+            in_pass=self.running is not None,
+            closure=any(map(callable, (*args[1:], *kwargs.values()))),
+        )
+        trainer.spot = event.spot
+        self.tell("step_begins", event)
+        self._stepping, self._step = True, event
+        return trainer
+
     def step_post(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if threading.get_ident() != self._thread:
             return
         self._stepping = False
-        trainer = self.book.trainer(optimizer)
+        with unseen():
+            self._step_ended(self.book.trainer(optimizer))
+
+    def _step_ended(self, trainer: Trainer) -> None:
         for slot in trainer.slots:
             slot.note(slot.state())
             if slot.known() is not None:
@@ -196,10 +213,11 @@ class Recorder:
         else:
             slots = self.book.trainer(owner).slots
         spot = here()
-        for slot in slots:
-            if slot is not None:
-                slot.clear(spot)
-                slot.note(slot.state())
+        with unseen():
+            for slot in slots:
+                if slot is not None:
+                    slot.clear(spot)
+                    slot.note(slot.state())
 
     # Modules
 
@@ -219,6 +237,20 @@ class Recorder:
             self._depth = 0
             if aside and self.operations is not None:
                 self.operations.step_back()
+        with unseen():
+            self._called(model, module, args, kwargs, out, training, grad)
+        return out
+
+    def _called(
+        self,
+        model: Model,
+        module: torch.nn.Module,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        out: Any,
+        training: bool,
+        grad: bool,
+    ) -> None:
         self.clock.calls += 1
         model.calls += 1
         tensors = list(tensors_in((list(out.values()) if isinstance(out, Mapping) else out,)))
@@ -233,14 +265,13 @@ class Recorder:
             training=training,
             grad=grad,
             recorded=None if made is None else number_of(made),
-            given=None if first is None else (id(first), first._version if not first.is_inference() else 0, tuple(first.shape)),
+            given=first,
             active=active,
             asleep=asleep,
-            by_torch=called_by_torch(2),
+            by_torch=called_by_torch(3),
         )
         del made
         self.tell("called", event)
-        return out
 
     def train(self, original: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> Any:
         if self._depth:
@@ -250,12 +281,14 @@ class Recorder:
             result = original(module, *args, **kwargs)
         finally:
             self._depth = 0
-        self.tell("mode_set", module, module.training, here())
+        with unseen():
+            self.tell("mode_set", module, module.training, here())
         return result
 
     def load(self, original: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(module, *args, **kwargs)
-        self.tell("loaded", module, here())
+        with unseen():
+            self.tell("loaded", module, here())
         return result
 
     # Clipping, schedules, hooks
@@ -269,9 +302,11 @@ class Recorder:
     def clip_scale(self, original: Callable[..., Any], parameters: Any, *args: Any, **kwargs: Any) -> Any:
         parameters = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
         slots = [slot for slot in map(self.book.find, parameters) if slot is not None]
-        synchronize(slots, added_onto=False)
+        with unseen():
+            synchronize(slots, added_onto=False)
         result = original(parameters, *args, **kwargs)
-        same_after(slots)
+        with unseen():
+            same_after(slots)
         return result
 
     def clip_value(self, original: Callable[..., Any], grads: Any, *args: Any, **kwargs: Any) -> Any:
@@ -282,14 +317,16 @@ class Recorder:
     def _clip(self, grads: list[torch.Tensor], bounded: bool) -> None:
         if threading.get_ident() != self._thread or self._stepping:
             return
-        synchronize(self.book.live(), added_onto=False)
-        ids = {id(grad) for grad in grads}
-        slots = tuple(slot for slot in self.book.live() if (state := slot.known()) is not None and state[0] in ids)
-        self.tell("clipped", Clip(here(), slots, len(grads), bounded))
+        with unseen():
+            synchronize(self.book.live(), added_onto=False)
+            ids = {id(grad) for grad in grads}
+            slots = tuple(slot for slot in self.book.live() if (state := slot.known()) is not None and state[0] in ids)
+            self.tell("clipped", Clip(here(), slots, len(grads), bounded))
 
     def schedule(self, original: Callable[..., Any], scheduler: Any, *args: Any, **kwargs: Any) -> Any:
         if not getattr(scheduler, "_is_initial", False):
-            self.tell("scheduled", scheduler, here())
+            with unseen():
+                self.tell("scheduled", scheduler, here())
         return original(scheduler, *args, **kwargs)
 
     def hook(self, original: Callable[..., None], handle: Any, hooks: Any, *args: Any, **kwargs: Any) -> None:
@@ -305,6 +342,10 @@ class Recorder:
     def finish(self) -> list[Found]:
         """End the watch, and return what the checks found."""
         self.end_full()
+        with unseen():
+            return self._finish()
+
+    def _finish(self) -> list[Found]:
         self.book.index()
         found: list[Found] = []
         for check in self.checks:

@@ -45,9 +45,7 @@ RULES: dict[str, Rule] = {
     "frozen-moves": Rule("error", "default", _FROZEN, ("frozen",)),
     "left-in-eval": Rule("likely", "default", _MODE),
     "eval-in-train": Rule("likely", "default", '06_detach_vs_no_grad#Claim-D4:-"eval()-switches-gradients-off"'),
-    "graph-in-validation": Rule(
-        "likely", "default", '06_detach_vs_no_grad#Claim-D4:-"eval()-switches-gradients-off"'
-    ),
+    "graph-in-validation": Rule("likely", "default", '06_detach_vs_no_grad#Claim-D4:-"eval()-switches-gradients-off"'),
     "kept-losses": Rule("error", "default", _KEPT),
     "running-total": Rule("error", "default", _KEPT, ("kept-losses", "needless-retain", "same-loss-twice")),
     "carried-state": Rule(
@@ -82,9 +80,7 @@ RULES: dict[str, Rule] = {
         "likely", "default", '07_gradient_accumulation#Claim-A4:-"Divide-the-loss-by-the-number-of-micro-batches"'
     ),
     "leftover-window": Rule("likely", "default", "07_gradient_accumulation#The-last-window-is-not-full"),
-    "data-write": Rule(
-        "error", "full", "06_detach_vs_no_grad#.data,-and-where-it-comes-from", ("nan-began",)
-    ),
+    "data-write": Rule("error", "full", "06_detach_vs_no_grad#.data,-and-where-it-comes-from", ("nan-began",)),
     "discarded-detach": Rule(
         "error", "full", '06_detach_vs_no_grad#Claim-D2:-"detach()-copies"', ("carried-state", "needless-retain")
     ),
@@ -92,7 +88,10 @@ RULES: dict[str, Rule] = {
         "error", "default", _CUTS, ("step-without-backward", "never-reached", "other-tensors", "step-first")
     ),
     "gan-detach": Rule(
-        "error", "default", _GAN, ("step-without-backward", "never-reached", "wrong-loss", "no-zero-grad", "zero-before-step")
+        "error",
+        "default",
+        _GAN,
+        ("step-without-backward", "never-reached", "wrong-loss", "no-zero-grad", "zero-before-step"),
     ),
     "wrong-loss": Rule("error", "default", "06_detach_vs_no_grad#Stop-gradient-patterns", ("no-zero-grad",)),
     "silent-function": Rule(
@@ -109,7 +108,9 @@ RULES: dict[str, Rule] = {
         ("dead-units", "zero-gradient"),
     ),
     "dead-units": Rule(
-        "likely", "full", "08_intermediate_gradients#A-real-model:-where-a-deep-network-loses-its-gradient",
+        "likely",
+        "full",
+        "08_intermediate_gradients#A-real-model:-where-a-deep-network-loses-its-gradient",
         ("zero-gradient",),
     ),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
 import re
 from collections.abc import Iterator
@@ -217,3 +218,47 @@ def receiver(spot: Spot, method: str) -> str | None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == method:
             return ast.unparse(node.func.value)
     return None
+
+
+def assigned_parts(file: str, owner: str) -> list[Spot]:
+    """Return the lines that assign to an attribute or an item of `owner`: `model.head = ...`, `model[2] = ...`."""
+    tree = tree_of(file)
+    found = []
+    for node in ast.walk(tree) if tree else ():
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            if isinstance(target, ast.Attribute | ast.Subscript) and _root(target) == owner:
+                found.append(Spot(file, node.lineno))
+    return sorted(found)
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+        if ast.unparse(node).startswith("self."):
+            return ast.unparse(node)
+    return ast.unparse(node)
+
+
+def assigned_anywhere(kind: type, name: str) -> Spot | None:
+    """Return the line of a class's source that assigns to `name`, as in "self.layers"."""
+    try:
+        lines, first = inspect.getsourcelines(kind)
+        file = inspect.getsourcefile(kind) or ""
+    except (OSError, TypeError):
+        return None
+    pattern = re.compile(rf"\s*{re.escape(name)}\s*(:[^=]+)?=[^=]")
+    return next((Spot(file, first + at) for at, line in enumerate(lines) if pattern.match(line)), None)
+
+
+def assignments_to(file: str, attributes: tuple[str, ...]) -> list[tuple[Spot, str]]:
+    """Return the lines that set one of these attributes, or call it as a method, each with its owner's text."""
+    tree = tree_of(file)
+    found = []
+    for node in ast.walk(tree) if tree else ():
+        targets: list[ast.expr] = list(node.targets) if isinstance(node, ast.Assign) else []
+        if isinstance(node, ast.Call):
+            targets.append(node.func)
+        for target in targets:
+            if isinstance(target, ast.Attribute) and target.attr in attributes:
+                found.append((Spot(file, target.end_lineno or target.lineno), ast.unparse(target.value)))
+    return sorted(found)

@@ -38,7 +38,7 @@ def total_with_graphs():
     print(float(total))
 
 
-@fault("carried-state")
+@fault("carried-state", "not-in-optimizer")
 def hidden_state_never_cut():
     cell = nn.RNNCell(3, 5)
     head = nn.Linear(5, 1)
@@ -90,7 +90,7 @@ def written_through_data():
         optimizer.step()
 
 
-@fault("discarded-detach", "carried-state")
+@fault("discarded-detach", "carried-state", "not-in-optimizer")
 def detach_without_taking_it():
     cell, head = nn.RNNCell(3, 5), nn.Linear(5, 1)
     optimizer = torch.optim.SGD(head.parameters(), lr=0.01)

@@ -15,8 +15,8 @@ def never_cleared():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for _ in range(6):
         loss = F.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()  # <- here
+        loss.backward()  # <- here
+        optimizer.step()
 
 
 @fault("no-zero-grad")
@@ -30,8 +30,8 @@ def cleared_once_before_the_epochs():
         for inputs, targets in batches(x, y):
             outputs = model(inputs)
             loss = criterion(outputs, targets)
-            loss.backward()
-            optimizer.step()  # <- here
+            loss.backward()  # <- here
+            optimizer.step()
 
 
 @fault("no-zero-grad")

@@ -36,10 +36,12 @@ class Pass:
     create: bool
     seeded: bool  # with gradients given for its outputs
     limited: bool  # to some inputs
+    direct: bool  # asked for by the learner's code, and not by PyTorch's own functions
     began: int  # the sequence number when it began
     outputs: tuple[Any, ...]
     root: tuple[int, int] | None = None  # its first output's node: when it was made, and which output
     received: tuple[Slot, ...] = ()
+    ended: int = 0  # the sequence number when it ended
 
     @cached_property
     def graph(self) -> PassGraph:
@@ -138,6 +140,7 @@ class Call:
     grad: bool  # was recording on
     recorded: int | None  # when its output's node was made, if it has one
     given: torch.Tensor | None  # its first input
+    out: torch.Tensor | None  # its first output that has a graph
     active: tuple[str, ...]  # parts that behave as in training
     asleep: tuple[str, ...]  # parts that would behave differently in training, and do not
     by_torch: bool

@@ -17,6 +17,7 @@ import torch
 _OURS = str(Path(__file__).parents[1]) + os.sep
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 _STDLIB = sysconfig.get_path("stdlib") + os.sep
+_ASKING = frozenset({"autograd/__init__.py", "autograd/graph.py", "_tensor.py", "overrides.py"})
 _MADE = ("<frozen", "<string>", "<eval_with_key>", "<__array_function__", "<torch_package")
 
 
@@ -83,6 +84,17 @@ def spots(limit: int = 4) -> tuple[Spot, ...]:
 def called_by_torch(depth: int) -> bool:
     """Say whether the frame `depth` levels above the caller's is PyTorch's own code."""
     return is_torch(sys._getframe(depth + 1).f_code.co_filename)
+
+
+def asked_directly() -> bool:
+    """Say whether nothing of PyTorch's but `backward` and `grad` stands between here and the learner's line."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_learners(frame.f_code.co_filename):
+        file = frame.f_code.co_filename
+        if is_torch(file) and not file.removeprefix(_TORCH).replace(os.sep, "/") in _ASKING:
+            return False
+        frame = frame.f_back
+    return True
 
 
 def names_in(frame: FrameType) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from course_utils.audit.book import Book, Model, Slot, Trainer
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Clip, Clock, Pass, Step, node_behind, number_of, sequence_now
 from course_utils.audit.gradients import delivered, same_after, synchronize
-from course_utils.audit.lines import called_by_torch, here, spots
+from course_utils.audit.lines import asked_directly, called_by_torch, here, spots
 from course_utils.audit.modes import dependents
 from course_utils.audit.operations import Operations
 from course_utils.graph.alive import tensors_in
@@ -93,6 +93,7 @@ class Recorder:
         finally:
             self.running = None
             event.forget()
+            event.ended = sequence_now()
         with unseen():
             if event.accumulate:
                 event.received = delivered(self.book, event)
@@ -111,6 +112,7 @@ class Recorder:
             create=bool(create),
             seeded=not accumulate or any(seed is not None and seed.dim() > 0 for seed in seeds),
             limited=bool(inputs),
+            direct=asked_directly(),
             began=sequence_now(),
             outputs=tuple(outputs),
         )
@@ -254,7 +256,7 @@ class Recorder:
         self.clock.calls += 1
         model.calls += 1
         tensors = list(tensors_in((list(out.values()) if isinstance(out, Mapping) else out,)))
-        made = next((tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None), None)
+        made = next((tensor for tensor in tensors if tensor.grad_fn is not None), None)
         first = next(tensors_in((*args, *kwargs.values())), None)
         active, asleep = dependents(module)
         event = Call(
@@ -264,13 +266,13 @@ class Recorder:
             number=self.clock.calls,
             training=training,
             grad=grad,
-            recorded=None if made is None else number_of(made),
+            recorded=None if made is None else number_of(made.grad_fn),
             given=first,
+            out=made,
             active=active,
             asleep=asleep,
             by_torch=called_by_torch(3),
         )
-        del made
         self.tell("called", event)
 
     def train(self, original: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> Any:

@@ -33,7 +33,9 @@ RULES: dict[str, Rule] = {
     "no-zero-grad": Rule("error", "default", _CLEAR, ("wrong-loss", "leftover-window", "not-divided")),
     "zero-before-step": Rule("error", "default", _ORDER, ("leftover-window", "never-reached")),
     "step-first": Rule("error", "default", _ORDER, ("zero-before-step", "step-without-backward", "leftover-window")),
-    "step-without-backward": Rule("error", "default", _ORDER, ("never-reached", "leftover-window")),
+    "step-without-backward": Rule(
+        "error", "default", _ORDER, ("never-reached", "leftover-window", "graph-in-validation")
+    ),
     "not-in-optimizer": Rule("likely", "default", _LIST, ("never-reached",)),
     "other-tensors": Rule(
         "error", "default", _LIST, ("step-without-backward", "not-in-optimizer", "never-reached", "leftover-window")
@@ -52,7 +54,7 @@ RULES: dict[str, Rule] = {
         "error",
         "default",
         "04_retain_graph#Hidden-state-between-sequences:-truncated-backpropagation",
-        ("needless-retain", "kept-losses", "running-total", "same-loss-twice"),
+        ("needless-retain", "kept-losses", "running-total", "same-loss-twice", "needless-create-graph"),
     ),
     "same-loss-twice": Rule(
         "error",

@@ -45,10 +45,10 @@ def hidden_state_never_cut():
     optimizer = torch.optim.SGD(head.parameters(), lr=0.01)
     h = torch.zeros(2, 5)
     for _ in range(10):
-        h = cell(torch.randn(2, 3), h)
+        h = cell(torch.randn(2, 3), h)  # <- here
         loss = head(h).pow(2).mean()
         optimizer.zero_grad()
-        loss.backward(retain_graph=True)  # <- here
+        loss.backward(retain_graph=True)
         optimizer.step()
 
 

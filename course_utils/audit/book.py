@@ -43,6 +43,7 @@ class Slot:
         self.erased_at: Spot | None = None
         self.received = 0  # passes that delivered a gradient
         self.moved = False
+        self.touched = False  # it was changed in place since it was cleared, as by dividing it
         self.changed = False  # its gradient was changed in place since the last look
         self._grad: tuple[int, int] | None = None  # the gradient's id and version when last looked at
         self._first: torch.Tensor | None = None
@@ -69,6 +70,7 @@ class Slot:
         if fresh:
             self.erased, self.erased_at = fresh, spot
         self.content, self.used, self.mixed = (), frozenset(), None
+        self.touched = False
 
     def is_zero(self) -> bool:
         tensor = self.ref()

@@ -39,6 +39,7 @@ class Pass:
     direct: bool  # asked for by the learner's code, and not by PyTorch's own functions
     began: int  # the sequence number when it began
     outputs: tuple[Any, ...]
+    scaled: bool = False  # by a GradScaler
     root: tuple[int, int] | None = None  # its first output's node: when it was made, and which output
     received: tuple[Slot, ...] = ()
     ended: int = 0  # the sequence number when it ended

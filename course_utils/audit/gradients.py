@@ -44,7 +44,7 @@ def _clear_zeros(doubtful: list[Slot]) -> None:
         if slot in cleared:
             slot.clear(None)
         elif slot.changed:
-            slot.used = frozenset()
+            slot.used, slot.touched = frozenset(), True
         slot.changed = False
 
 

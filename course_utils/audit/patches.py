@@ -27,6 +27,7 @@ def listening(recorder: Recorder) -> Iterator[None]:
             (torch.nn.Module, "load_state_dict", recorder.load),
             (torch.optim.Optimizer, "__init__", recorder.made_optimizer),
             (torch.optim.Optimizer, "zero_grad", recorder.zero),
+            (torch.amp.GradScaler, "scale", recorder.scale),
             (clip, "_get_total_norm", recorder.clip_norm),
             (clip, "_clip_grads_with_norm_", recorder.clip_scale),
             (clip, "_group_tensors_by_device_and_dtype", recorder.clip_value),

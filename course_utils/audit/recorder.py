@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -50,6 +52,9 @@ class Recorder:
         self._full_steps = full_steps
         self._thread = threading.get_ident()
         self.running: Pass | None = None
+        self.scaled_passes: set[int] = set()
+        self._scaled: deque[int] = deque(maxlen=64)  # numbers of the nodes that scaled a loss
+        self._scalers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._depth = 0
         self._stepping = False
         self.checks = [kind(self) for kind in kinds]
@@ -119,6 +124,9 @@ class Recorder:
         node = node_behind(event.outputs[0]) if event.outputs else None
         if node is not None:
             event.root = number_of(node), getattr(event.outputs[0], "output_nr", 0)
+            event.scaled = event.root[0] in self._scaled
+            if event.scaled:
+                self.scaled_passes = {*list(self.scaled_passes)[-500:], event.number}
         if self.clock.passes == 1 or self.clock.passes % 50 == 0:
             self.book.index()
         synchronize(self.book.live(), added_onto=accumulate)
@@ -171,6 +179,8 @@ class Recorder:
         )
         trainer.spot = event.spot
         self.tell("step_begins", event)
+        for slot in trainer.slots:
+            slot.erased, slot.erased_at = (), None
         self._stepping, self._step = True, event
         return trainer
 
@@ -293,7 +303,20 @@ class Recorder:
             self.tell("loaded", module, here())
         return result
 
-    # Clipping, schedules, hooks
+    # Scaling, clipping, schedules, hooks
+
+    def scale(self, original: Callable[..., Any], scaler: Any, *args: Any, **kwargs: Any) -> Any:
+        out = original(scaler, *args, **kwargs)
+        if scaler.is_enabled():
+            self._scalers.add(scaler)
+            with unseen():
+                self._scaled += [number_of(it.grad_fn) for it in tensors_in((out,)) if it.grad_fn is not None]
+        return out
+
+    def is_unscaled(self, trainer: Trainer) -> bool:
+        """Say whether a scaler has taken its factor off an optimizer's gradients."""
+        states = [scaler._per_optimizer_states.get(id(trainer.ref())) for scaler in self._scalers]
+        return any(state is not None and state["stage"].name != "READY" for state in states)
 
     def clip_norm(self, original: Callable[..., Any], grads: Any, *args: Any, **kwargs: Any) -> Any:
         grads = [grads] if isinstance(grads, torch.Tensor) else list(grads)

@@ -74,6 +74,7 @@ RULES: dict[str, Rule] = {
     ),
     "clip-after-step": Rule("error", "default", _ORDER),
     "clip-scaled": Rule("error", "default", "07_gradient_accumulation#Mixed-precision:-unscale-before-you-clip"),
+    "step-scaled": Rule("error", "default", "07_gradient_accumulation#Mixed-precision:-unscale-before-you-clip"),
     "clip-nothing": Rule("error", "default", _ORDER),
     "scheduler-first": Rule(
         "error", "default", '09_practical_checklist#"Detected-call-of-lr_scheduler.step()-before-optimizer.step()"'

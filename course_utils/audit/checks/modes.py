@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -59,7 +59,7 @@ class Modes(Check):
 
     def called(self, event: Call) -> None:
         if event.grad and event.recorded is not None:
-            self._now[event.model.key] = event
+            self._now[event.model.key] = replace(event, given=None, out=None)  # neither is kept
         if not event.training:
             for part in event.module.modules():
                 spot = careless_dropout(type(part))

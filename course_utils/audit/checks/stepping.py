@@ -64,9 +64,6 @@ class Stepping(Check):
                 tally.erased_at[erased[0].erased_at or event.spot or Spot("", 0)] += 1
             elif tally.steps == 1 and not self._passes:
                 tally.began_without = True
-        for slot in event.trainer.slots:
-            slot.erased, slot.erased_at = (), None
-
     def found(self) -> Iterator[Found]:
         for tally in self._tallies.values():
             name = tally.trainer.name or "optimizer"

@@ -267,3 +267,15 @@ def counting_if(spot: Spot) -> Spot | None:
         if isinstance(node, ast.If) and any(isinstance(part, ast.Mod) for part in ast.walk(node.test)):
             return Spot(spot.file, node.lineno)
     return None
+
+
+def compared(spot: Spot) -> tuple[str, ...]:
+    """Return the names that the loss at a line compares: the first arguments of its call, or both sides of a minus."""
+    found = statement(spot)
+    for node in ast.walk(found) if found else ():
+        if isinstance(node, ast.Call) and len(node.args) >= 2:
+            return tuple(ast.unparse(part) for part in node.args[:2])
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+            sides = (node.left, node.right)
+            return tuple(ast.unparse(part) for part in sides if isinstance(part, ast.Name | ast.Attribute))
+    return ()

@@ -22,7 +22,23 @@ _COMPARES = frozenset(
 _DIFFERENCES = frozenset({"sub", "rsub", "subtract"})
 
 # Between a difference and a loss: elementwise functions and reductions.
-_TAIL = ("Mean", "Sum", "Pow", "Abs", "Mul", "Div", "Neg", "Sqrt", "Add", "Square", "Clamp", "Where", "Log", "Exp", "Huber")
+_TAIL = (
+    "Mean",
+    "Sum",
+    "Pow",
+    "Abs",
+    "Mul",
+    "Div",
+    "Neg",
+    "Sqrt",
+    "Add",
+    "Square",
+    "Clamp",
+    "Where",
+    "Log",
+    "Exp",
+    "Huber",
+)
 _TAIL_NODES = 40
 
 

@@ -70,7 +70,9 @@ class Modes(Check):
         spot = event.spots[0] if event.spots else None
         site = self._sites.setdefault((event.model.key, spot), _Site(event.model, event.spots))
         given = event.given
-        same = given is not None and site.last is not None and site.last() is given and site.last_step == self.clock.steps
+        same = (
+            given is not None and site.last is not None and site.last() is given and site.last_step == self.clock.steps
+        )
         site.last = weakref.ref(given) if given is not None else None
         site.last_step = self.clock.steps
         site.training = event.training

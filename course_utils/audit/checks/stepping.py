@@ -64,6 +64,7 @@ class Stepping(Check):
                 tally.erased_at[erased[0].erased_at or event.spot or Spot("", 0)] += 1
             elif tally.steps == 1 and not self._passes:
                 tally.began_without = True
+
     def found(self) -> Iterator[Found]:
         for tally in self._tallies.values():
             name = tally.trainer.name or "optimizer"

@@ -152,5 +152,3 @@ def _is_plain_mean(event: Pass) -> bool:
 
 def _second(node: LiveNode) -> Any:
     return through_views(before(node, 1))
-
-

@@ -205,8 +205,8 @@ def the_last_window_is_lost():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for at, (inputs, targets) in enumerate(batches(x, y)):
         loss = F.cross_entropy(model(inputs), targets) / 4
-        loss.backward()  # <- here
-        if (at + 1) % 4 == 0:
+        loss.backward()
+        if (at + 1) % 4 == 0:  # <- here
             optimizer.step()
             optimizer.zero_grad()
 

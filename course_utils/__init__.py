@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from course_utils.audit.watch import audit as audit
     from course_utils.checks.check import CheckFailed as CheckFailed
     from course_utils.checks.check import check as check
     from course_utils.checks.guidance import hint as hint
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 # Each name is loaded when it is first used, so that `import course_utils` costs next to nothing.
 _HOME = {
     "CheckFailed": "checks.check",
+    "audit": "audit.watch",
     "check": "checks.check",
     "draw": "pictures.svg",
     "hint": "checks.guidance",

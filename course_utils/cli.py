@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from course_utils.audit.script import audit
 from course_utils.grading import commands
 
 ROOT = Path(__file__).parents[1]
@@ -70,7 +71,7 @@ def build(names: tuple[str, ...], check: bool) -> None:
         raise click.ClickException("run `course build` and commit what it writes")
 
 
-for command in (commands.grade, commands.report, commands.export, commands.gradescope):
+for command in (audit, commands.grade, commands.report, commands.export, commands.gradescope):
     course.add_command(command)
 
 

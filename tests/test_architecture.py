@@ -24,8 +24,10 @@ ALLOWED = {
     "course_utils.checks.observing": ("course_utils.checks.data", "course_utils.graph"),
     "course_utils.checks": ("course_utils.graph",),
     "course_utils.grading": ("course_utils.checks", "course_utils.graph"),
+    "course_utils.explain": ("course_utils.graph",),
+    "course_utils.audit": ("course_utils.explain", "course_utils.graph"),
     "course_utils.notebooks": ("course_utils.checks",),
-    "course_utils.cli": ("course_utils.notebooks", "course_utils.grading"),
+    "course_utils.cli": ("course_utils.notebooks", "course_utils.grading", "course_utils.audit"),
     "course_utils.__main__": ("course_utils.cli",),
     "course_utils.__init__": ("course_utils",),
 }

@@ -83,19 +83,20 @@ class AuditFailed(Exception):
 
 
 class Report:
-    """What a watch found, the gravest first. Filled when the watch ends."""
+    """What a watch found, the gravest first. Filled when the watch ends. `strict` says whether likely findings fail."""
 
     def __init__(self) -> None:
         self.findings: tuple[Finding, ...] = ()
         self.watched = Watched()
+        self.strict = False
 
     @property
     def codes(self) -> tuple[str, ...]:
         return tuple(finding.code for finding in self.findings)
 
-    def failing(self, strict: bool = False) -> tuple[Finding, ...]:
-        """Return the findings that count as failures: errors, and with `strict` likely ones."""
-        levels = ("error", "likely") if strict else ("error",)
+    def failing(self, strict: bool | None = None) -> tuple[Finding, ...]:
+        """Return the findings that count as failures: errors, and with `strict` (or the watch's own) likely ones."""
+        levels = ("error", "likely") if (self.strict if strict is None else strict) else ("error",)
         return tuple(finding for finding in self.findings if finding.level in levels)
 
     def as_json(self) -> dict[str, Any]:

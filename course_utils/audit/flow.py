@@ -62,9 +62,7 @@ class _Following:
         begin = self._begin
         if isinstance(begin, ast.Assign):
             self._add(begin.targets)
-        elif isinstance(begin, ast.AugAssign | ast.AnnAssign):
-            self._add([begin.target])
-        elif isinstance(begin, ast.For):
+        elif isinstance(begin, (ast.AugAssign | ast.AnnAssign, ast.For)):
             self._add([begin.target])
         elif isinstance(begin, ast.Expr):
             self._take_in(begin, whole=True)
@@ -125,9 +123,7 @@ class _Following:
         for target in targets:
             if isinstance(target, ast.Tuple | ast.List):
                 self._add(target.elts)
-            elif isinstance(target, ast.Starred):
-                self._add([target.value])
-            elif isinstance(target, ast.Subscript):
+            elif isinstance(target, (ast.Starred, ast.Subscript)):
                 self._add([target.value])
             else:
                 self._names.add(ast.unparse(target))

@@ -91,7 +91,7 @@ def asked_directly() -> bool:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_learners(frame.f_code.co_filename):
         file = frame.f_code.co_filename
-        if is_torch(file) and not file.removeprefix(_TORCH).replace(os.sep, "/") in _ASKING:
+        if is_torch(file) and file.removeprefix(_TORCH).replace(os.sep, "/") not in _ASKING:
             return False
         frame = frame.f_back
     return True

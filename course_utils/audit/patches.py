@@ -21,23 +21,23 @@ def listening(recorder: Recorder) -> Iterator[None]:
     with ExitStack() as stack:
         for owner, name, hear in (
             (torch.autograd, "_engine_run_backward", recorder.run_engine),
-            (torch.nn.Module, "__call__", recorder.call),
-            (torch.nn.Module, "zero_grad", recorder.zero),
-            (torch.nn.Module, "train", recorder.train),
-            (torch.nn.Module, "load_state_dict", recorder.load),
-            (torch.optim.Optimizer, "__init__", recorder.made_optimizer),
-            (torch.optim.Optimizer, "zero_grad", recorder.zero),
-            (torch.amp.GradScaler, "scale", recorder.scale),
-            (clip, "_get_total_norm", recorder.clip_norm),
-            (clip, "_clip_grads_with_norm_", recorder.clip_scale),
-            (clip, "_group_tensors_by_device_and_dtype", recorder.clip_value),
-            (RemovableHandle, "__init__", recorder.hook),
-            *((kind, "step", recorder.schedule) for kind in _schedulers()),
+            (torch.nn.Module, "__call__", recorder.modules.call),
+            (torch.nn.Module, "zero_grad", recorder.optimizers.zero),
+            (torch.nn.Module, "train", recorder.modules.train),
+            (torch.nn.Module, "load_state_dict", recorder.modules.load),
+            (torch.optim.Optimizer, "__init__", recorder.optimizers.made_optimizer),
+            (torch.optim.Optimizer, "zero_grad", recorder.optimizers.zero),
+            (torch.amp.GradScaler, "scale", recorder.scaling.scale),
+            (clip, "_get_total_norm", recorder.scaling.clip_norm),
+            (clip, "_clip_grads_with_norm_", recorder.scaling.clip_scale),
+            (clip, "_group_tensors_by_device_and_dtype", recorder.scaling.clip_value),
+            (RemovableHandle, "__init__", recorder.modules.hook),
+            *((kind, "step", recorder.optimizers.schedule) for kind in _schedulers()),
         ):
             stack.enter_context(_replaced(owner, name, hear))
         for handle in (
-            register_optimizer_step_pre_hook(recorder.step_pre),
-            register_optimizer_step_post_hook(recorder.step_post),
+            register_optimizer_step_pre_hook(recorder.optimizers.step_pre),
+            register_optimizer_step_post_hook(recorder.optimizers.step_post),
         ):
             stack.callback(handle.remove)
         yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
@@ -25,7 +26,7 @@ R = TypeVar("R")
 FULL_STEPS = 20
 
 
-class audit:  # noqa: N801: used as a function
+class audit:
     """Watch a training: `with audit(model, optimizer) as report:`, or `@audit(steps=10)` above a function.
 
     Models and optimizers are found as they act; those given are named and watched from the beginning. The first
@@ -42,13 +43,13 @@ class audit:  # noqa: N801: used as a function
         for subject in subjects:
             if not isinstance(subject, torch.nn.Module | torch.optim.Optimizer | torch.Tensor):
                 raise TypeError(
-                    f"audit() got {type(subject).__name__}; it takes models, optimizers and tensors, or nothing at all: "
+                    f"audit() got {type(subject).__name__}; it takes models, optimizers and tensors, or nothing: "
                     "it finds what a training uses by itself"
                 )
         self._subjects = subjects
         self._steps = steps
-        self._strict = strict
         self._report = Report()
+        self._report.strict = strict
         self._recorder: Recorder | None = None
         self._stack = ExitStack()
 
@@ -78,7 +79,7 @@ class audit:  # noqa: N801: used as a function
         ran = [code for code in RULES if code not in recorder.missed]
         self._report.findings = tuple(sorted(findings, key=lambda it: (LEVELS.index(it.level), it.file, it.line)))
         self._report.watched = Watched(recorder.clock.steps, recorder.clock.passes, tuple(ran), recorder.missed)
-        if self._strict and error is None and self._report.failing(strict=True):
+        if self._report.strict and error is None and self._report.failing():
             raise AuditFailed(self._report)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
@@ -86,9 +87,7 @@ class audit:  # noqa: N801: used as a function
 
         @functools.wraps(function)
         def watched(*args: P.args, **kwargs: P.kwargs) -> R:
-            import sys
-
-            with audit(*self._subjects, steps=self._steps, strict=self._strict) as report:
+            with audit(*self._subjects, steps=self._steps, strict=self._report.strict) as report:
                 watched.report = report  # type: ignore[attr-defined]
                 result = function(*args, **kwargs)
             if report.findings:

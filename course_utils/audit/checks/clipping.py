@@ -44,11 +44,11 @@ class Clipping(Check):
             self._steps[event.spot] += 1
 
     def _is_scaled(self, slot: Slot) -> bool:
-        passes = self.recorder.scaled_passes
+        passes = self.recorder.scaling.passes
         if not any(number in passes for number in slot.content):
             return False
         owners = [trainer for trainer in self.book.trainers.values() if slot in trainer.slots]
-        return not any(self.recorder.is_unscaled(trainer) for trainer in owners)
+        return not any(self.recorder.scaling.is_unscaled(trainer) for trainer in owners)
 
     def found(self) -> Iterator[Found]:
         for spot, times in self._nothing.items():

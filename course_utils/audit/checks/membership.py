@@ -65,9 +65,7 @@ class Membership(Check):
         for key in dict.fromkeys(slot.owner for slot in named):
             mine = [slot for slot in named if slot.owner == key]
             model = known.get(key)  # type: ignore[arg-type]
-            if key in partly:
-                yield self._forgotten(mine, trainers, model)
-            elif None not in partly and model is not None and self._is_trained_alone(model):
+            if key in partly or (None not in partly and model is not None and self._is_trained_alone(model)):
                 yield self._forgotten(mine, trainers, model)
 
     def _of_others(self, trainer: Trainer) -> bool:

@@ -65,7 +65,7 @@ class Modes(Check):
                 spot = careless_dropout(type(part))
                 if spot is not None:
                     self._careless[spot] = self._careless.get(spot, 0) + 1
-        if event.by_torch or not self.clock.steps and not self.clock.passes:
+        if event.by_torch or (not self.clock.steps and not self.clock.passes):
             return
         spot = event.spots[0] if event.spots else None
         site = self._sites.setdefault((event.model.key, spot), _Site(event.model, event.spots))
@@ -76,9 +76,8 @@ class Modes(Check):
         site.last = weakref.ref(given) if given is not None else None
         site.last_step = self.clock.steps
         site.training = event.training
-        if event.grad and event.recorded is not None:
-            if site.used < _TRUSTED and site.unused < _SETTLED:
-                self._pending[event.recorded] = site, self.clock.passes
+        if event.grad and event.recorded is not None and site.used < _TRUSTED and site.unused < _SETTLED:
+            self._pending[event.recorded] = site, self.clock.passes
         if event.training and event.active and (not event.grad or event.recorded is not None):
             site.parts = event.active
             if not event.grad:

@@ -73,7 +73,8 @@ class Players(Check):
         self._steps += 1
         latest = self._ran[max(self._ran)] if self._ran else None
         mine = {slot.key for slot in event.trainer.slots}
-        if not event.fresh and latest is not None and latest.received and not latest.received & mine:
+        others = {slot.key for it in self.book.trainers.values() if it is not event.trainer for slot in it.slots}
+        if not event.fresh and latest is not None and latest.received & others and not latest.received & mine:
             self._starved.setdefault(key, Counter())[self._last] += 1
             self._starved_spot[key] = latest.spot
         for number in {number for slot in event.fresh for number in slot.content}:

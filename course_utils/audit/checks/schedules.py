@@ -27,7 +27,7 @@ class Schedules(Check):
         self._calls[spot] += 1
         trainer = self.book.trainer(optimizer)
         # A scaler that skipped the first steps is no mistake, and neither is a training that began before the watch.
-        if trainer.steps or getattr(optimizer, "_opt_called", False) or self.recorder.scaled_passes:
+        if trainer.steps or getattr(optimizer, "_opt_called", False) or self.recorder.scaling.passes:
             return
         self._early.setdefault(trainer.key, spot)
 

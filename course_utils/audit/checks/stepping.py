@@ -48,7 +48,7 @@ class Stepping(Check):
         tally.steps += 1
         tally.keys = {slot.key for slot in event.trainer.slots} | {event.trainer.key}
         erased = [slot for slot in event.trainer.slots if slot.erased]
-        real = [slot for slot in event.fresh if slot.content and not slot.used or not slot.content]
+        real = [slot for slot in event.fresh if (slot.content and not slot.used) or not slot.content]
         if event.closure:
             return
         if event.stale and not real:

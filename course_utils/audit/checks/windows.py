@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-
 from course_utils.audit.book import Trainer
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Pass, Step, before, node_behind, through_views

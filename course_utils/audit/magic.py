@@ -10,9 +10,9 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 def register(ipython: Any) -> None:
     """Give an IPython shell the cell magic `%%audit`."""
 
-    @magic_arguments()
-    @argument("--strict", action="store_true", help="raise where something likely was found")
-    @argument("--steps", type=int, default=20, help="optimizer steps to watch closely")
+    @magic_arguments()  # type: ignore[untyped-decorator]
+    @argument("--strict", action="store_true", help="raise where something likely was found")  # type: ignore[untyped-decorator]
+    @argument("--steps", type=int, default=20, help="optimizer steps to watch closely")  # type: ignore[untyped-decorator]
     def audit(line: str, cell: str) -> None:
         """Run a cell, watched for mistakes that raise no error, and print what was found below its output."""
         from course_utils.audit.finding import AuditFailed

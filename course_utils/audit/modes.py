@@ -6,6 +6,7 @@ import inspect
 import re
 import weakref
 from functools import cache
+from typing import Any
 
 import torch
 from torch import nn
@@ -28,7 +29,8 @@ def dependents(module: nn.Module) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if known is None or known[0] != version:
         parts = [(name, weakref.ref(part)) for name, part in module.named_modules() if depends_on_mode(part)]
         known = _PARTS[module] = version, parts
-    active, asleep = [], []
+    active: list[str] = []
+    asleep: list[str] = []
     for name, reference in known[1]:
         part = reference()
         if part is not None:
@@ -50,7 +52,8 @@ def depends_on_mode(part: nn.Module) -> bool:
         return True
     if isinstance(part, nn.MultiheadAttention | nn.RNNBase):
         return float(part.dropout) > 0
-    return _reads_mode(type(part))
+    kind: Any = type(part)
+    return _reads_mode(kind)
 
 
 def is_normalization(part: nn.Module) -> bool:

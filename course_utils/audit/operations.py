@@ -59,7 +59,7 @@ class Operations(TorchFunctionMode):
         for check in recorder.checks:
             for name in check.functions:
                 (self._every if name == "*" else self._wanted.setdefault(name, [])).append(check.function)
-        self.__enter__()
+        self.__enter__()  # type: ignore[no-untyped-call]
 
     def end(self) -> bool:
         """Leave, if no other mode was entered since; else stay and say nothing any more."""

@@ -26,7 +26,10 @@ _FROZEN = '09_practical_checklist#"I-froze-the-layer":-does-it-stay-as-it-was?'
 _MODE = "09_practical_checklist#model.eval()-that-was-never-undone"
 _KEPT = "09_practical_checklist#Memory-grows-from-step-to-step:-what-a-log-keeps"
 _SOFTMAX = "09_practical_checklist#The-loss-stalls:-softmax-twice"
-_GAN = '06_detach_vs_no_grad#Claim-D3:-"Detach-to-stop-the-gradient-through-the-discriminator-while-training-the-generator"'
+_GAN = (
+    "06_detach_vs_no_grad#"
+    'Claim-D3:-"Detach-to-stop-the-gradient-through-the-discriminator-while-training-the-generator"'
+)
 _CREATE = '05_higher_order_gradients#Claim-H4:-"backward(create_graph=True)-is-a-harmless-way-to-get-there"'
 
 RULES: dict[str, Rule] = {

@@ -75,7 +75,6 @@ class Scaling:
         with self._recorder.aside():
             synchronize(self._recorder.book.live(), added_onto=False)
             ids = {id(grad) for grad in grads}
-            slots = tuple(
-                slot for slot in self._recorder.book.live() if (state := slot.known()) is not None and state[0] in ids
-            )
+            live = list(self._recorder.book.live())
+            slots = tuple(slot for slot in live if (state := slot.known()) is not None and state[0] in ids)
             self._recorder.tell("clipped", Clip(here(), slots, len(grads), bounded))

@@ -52,7 +52,8 @@ def around(spot: Spot) -> list[ast.AST]:
 
 
 def _spans(node: ast.stmt, line: int) -> bool:
-    first = min([node.lineno, *(made.lineno for made in getattr(node, "decorator_list", []))])
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    first = min([node.lineno, *(made.lineno for made in decorators)])
     return first <= line <= (node.end_lineno or first)
 
 
@@ -224,7 +225,7 @@ def assigned_parts(file: str, owner: str) -> list[Spot]:
     for node in ast.walk(tree) if tree else ():
         for target in node.targets if isinstance(node, ast.Assign) else ():
             if isinstance(target, ast.Attribute | ast.Subscript) and _root(target) == owner:
-                found.append(Spot(file, node.lineno))
+                found.append(Spot(file, target.lineno))
     return sorted(found)
 
 

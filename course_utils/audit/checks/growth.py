@@ -166,9 +166,9 @@ class Growth(Check):
         )
 
     def _reaching_back(self) -> Found:
-        holder = self._carried
+        holder, at = self._carried, self._reached_at
         name = holder.name if holder else ""
-        spot = (holder.spot if holder else None) or self._reached_at
+        spot = (holder.spot if holder else None) or at
         common: Mapping[str, Any] = {"times": self._reached, "names": (name,) if name else ()}
         if self._total:
             return self.say(
@@ -184,8 +184,8 @@ class Growth(Check):
             "carried-state",
             spot,
             f"{name or 'a state'} carries its graph from step to step: each pass runs through all earlier steps again",
-            f"The graph has grown in each of the last passes (line {self._reached_at.line if self._reached_at else '?'})"
-            ". retain_graph=True keeps PyTorch from refusing it; it is the state that has to be cut.",
+            f"The graph has grown in each of the last passes{f' (line {at.line})' if at else ''}. retain_graph=True keeps "
+            "PyTorch from refusing it; it is the state that has to be cut.",
             f"{name or 'state'} = {name or 'state'}.detach()  # between two steps; then no retain_graph=True",
             **common,
         )

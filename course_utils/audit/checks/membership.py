@@ -85,8 +85,8 @@ class Membership(Check):
             "other-tensors",
             trainer.made or trainer.spot,
             f"{name} holds tensors that no pass reaches; what the passes reach it does not hold",
-            f"Gradients went to {listed(idle)}. {name} holds {len(trainer.slots)} other tensors: those of another model, "
-            "or copies made before the model was changed. Nothing that is trained ever moved.",
+            f"Gradients went to {listed(idle)}. {name} holds {len(trainer.slots)} other tensors: those of another "
+            "model, or copies made before the model was changed. Nothing that is trained ever moved.",
             f"{name} = torch.optim.{self._kind(trainer)}({self._owner(idle)}.parameters(), ...)  "
             "# after the model's last change",
             times=trainer.steps,
@@ -115,7 +115,7 @@ class Membership(Check):
             spot = self._replacement(slots, made, owner) or spot
         why = f"They received a gradient in each pass, and kept their first values: {name} was not given them."
         if replaced:
-            why += f" It holds {len(orphans)} tensors that belong to no model any more: a layer was replaced after it was made."
+            why += f" It holds {len(orphans)} tensors that belong to no model any more: a layer was replaced later."
         return self.say(
             "not-in-optimizer",
             spot,

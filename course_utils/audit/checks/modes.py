@@ -62,7 +62,8 @@ class Modes(Check):
             self._now[event.model.key] = replace(event, given=None, out=None)  # neither is kept
         if not event.training:
             for part in event.module.modules():
-                spot = careless_dropout(type(part))
+                kind: Any = type(part)
+                spot = careless_dropout(kind)
                 if spot is not None:
                     self._careless[spot] = self._careless.get(spot, 0) + 1
         if event.by_torch or (not self.clock.steps and not self.clock.passes):

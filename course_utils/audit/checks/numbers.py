@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -169,7 +169,7 @@ def _at_a_pole(node: LiveNode) -> str:
     return words if bool(test(value).any()) else ""
 
 
-_POLES = {
+_POLES: dict[str, tuple[str, Callable[[torch.Tensor], torch.Tensor], str]] = {
     "LogBackward0": ("self", lambda x: x <= 0, "log() gets 0 or less"),
     "Log2Backward0": ("self", lambda x: x <= 0, "log2() gets 0 or less"),
     "Log10Backward0": ("self", lambda x: x <= 0, "log10() gets 0 or less"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +47,7 @@ class Slot:
         self.changed = False  # its gradient was changed in place since the last look
         self._grad: tuple[int, int] | None = None  # the gradient's id and version when last looked at
         self._first: torch.Tensor | None = None
+        self._mark: tuple[int, torch.Tensor] | None = None
 
     @property
     def tensor(self) -> torch.Tensor | None:
@@ -92,6 +93,22 @@ class Slot:
         self._first = None
         self.remember()
 
+    def mark(self) -> None:
+        """Keep what tells whether the value moves from now on."""
+        tensor = self.ref()
+        self._mark = None if tensor is None else (tensor._version, _sample(tensor))
+
+    def moved_since(self) -> bool:
+        """Say whether the value was changed since `mark`, also where no version tells of it."""
+        tensor = self.ref()
+        if tensor is None or self._mark is None:
+            return False
+        version, value = self._mark
+        if tensor._version == version and tensor.data_ptr() == 0:
+            return False
+        now = _sample(tensor)
+        return now.shape != value.shape or not bool(torch.equal(now, value))
+
     def has_moved(self) -> bool:
         """Say whether the value differs from what `remember` kept."""
         tensor = self.ref()
@@ -115,7 +132,7 @@ class Trainer:
     """One optimizer. Counts are of steps made while it was watched."""
 
     key: int
-    ref: weakref.ref[torch.optim.Optimizer]
+    ref: Callable[[], torch.optim.Optimizer | None]
     name: str = ""
     made: Spot | None = None
     slots: list[Slot] = field(default_factory=list)
@@ -178,6 +195,10 @@ class Book:
             found.name = name_of(optimizer) or ""
         return found
 
+    def hand(self) -> Trainer:
+        """Return the record of updates that the learner's own code makes, without an optimizer."""
+        return self.trainers.setdefault(0, Trainer(0, _nobody, "your update"))
+
     def model(self, module: torch.nn.Module) -> Model:
         found = self.models.get(id(module))
         if found is None or found.ref() is not module:
@@ -216,6 +237,10 @@ class Book:
         held = self.held()
         found = (self.find(p) for p in module.parameters())
         return any(slot is not None and slot.key in held for slot in found)
+
+
+def _nobody() -> None:
+    return None
 
 
 def listed(slots: Iterable[Slot], most: int = 3) -> str:

@@ -11,7 +11,7 @@ import torch
 
 from course_utils.audit.events import number_of
 from course_utils.audit.lines import Spot, frames, names_in
-from course_utils.audit.source import augmented, filled, function_around
+from course_utils.audit.source import assigned_anywhere, assigned_from_itself, augmented, filled, function_around
 from course_utils.graph.trace import GraphTooLarge, walk
 
 _FRAMES = 6
@@ -47,6 +47,9 @@ def carried(numbers: frozenset[int]) -> Holder | None:
         line = _from_itself(spot, name) if made else None
         if line is not None:
             return Holder(name, "state", line)
+    for part, name, value in _parts():
+        if any(it.grad_fn is not None and number_of(it.grad_fn) in numbers for it in _inside([value])):
+            return Holder(name, "state", assigned_from_itself(type(part), name) or assigned_anywhere(type(part), name))
     return None
 
 
@@ -82,6 +85,18 @@ def _variables() -> Iterator[tuple[Spot, str, Any]]:
         owner = found.get("self")
         for name, value in (vars(owner) if hasattr(owner, "__dict__") else {}).items():
             yield spot, f"self.{name}", value
+
+
+def _parts() -> Iterator[tuple[torch.nn.Module, str, Any]]:
+    """Yield the attributes of the modules that the learner's variables stand for, parts included."""
+    seen = set()
+    for _, _, value in _variables():
+        for part in value.modules() if isinstance(value, torch.nn.Module) else ():
+            if id(part) not in seen:
+                seen.add(id(part))
+                for name, kept in vars(part).items():
+                    if not name.startswith("_"):
+                        yield part, f"self.{name}", kept
 
 
 def _inside(value: Any, depth: int = 3) -> Iterator[torch.Tensor]:

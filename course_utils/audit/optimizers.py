@@ -38,12 +38,19 @@ class Optimizers:
             finally:
                 self._recorder.stepping = True
                 with self._recorder.aside():
-                    trainer = self._recorder.book.trainer(optimizer)
-                    for slot in trainer.slots:
-                        slot.used |= {trainer.key}
+                    self._evaluated(self._recorder.book.trainer(optimizer))
 
         arguments = tuple(watched if value is closure else value for value in args)
         return arguments, {name: watched if value is closure else value for name, value in kwargs.items()}
+
+    def _evaluated(self, trainer: Trainer) -> None:
+        """A closure has run: the optimizer uses the gradients that it left."""
+        mixed = tuple(slot for slot in trainer.slots if slot.mixed is not None)
+        event = Step(trainer, trainer.spot, trainer.steps + 1, (), (), (), mixed, False, True)
+        self._recorder.tell("evaluated", event)
+        for slot in trainer.slots:
+            slot.used |= {trainer.key}
+            slot.mixed = None
 
     def _step_begins(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         known = len(self._recorder.book.trainers)
@@ -85,6 +92,9 @@ class Optimizers:
             if slot.known() is not None:
                 slot.used |= {trainer.key}
                 slot.mixed = None
+        self._count(trainer)
+
+    def _count(self, trainer: Trainer) -> None:
         trainer.steps += 1
         self._recorder.clock.steps = max(self._recorder.clock.steps, trainer.steps)
         if self._recorder.clock.steps == trainer.steps:
@@ -92,6 +102,32 @@ class Optimizers:
         self._recorder.tell("step_ended", self._step)
         if self._recorder.clock.steps >= self._recorder.full_steps:
             self._recorder.end_full()
+
+    def watch_by_hand(self, received: Iterable[Slot]) -> None:
+        """Remember the values of what received a gradient, where no optimizer is at work."""
+        if all(key == 0 for key in self._recorder.book.trainers):
+            for slot in received:
+                slot.mark()
+
+    def by_hand(self) -> None:
+        """Find out whether the learner's own code moved parameters since the last pass: then that was a step."""
+        book = self._recorder.book
+        if any(key != 0 for key in book.trainers):
+            return
+        moved = [slot for slot in book.live() if slot.content and slot.moved_since()]
+        if not moved:
+            return
+        trainer = book.hand()
+        trainer.slots = moved
+        fresh = tuple(slot for slot in moved if 0 not in slot.used)
+        mixed = tuple(slot for slot in moved if slot.mixed is not None)
+        stale = tuple(slot for slot in moved if 0 in slot.used)
+        self._step = Step(trainer, None, trainer.steps + 1, fresh, stale, (), mixed, False, False)
+        self._recorder.tell("step_begins", self._step)
+        for slot in moved:
+            slot.used |= {0}
+            slot.mixed = None
+        self._count(trainer)
 
     def made_optimizer(self, original: Callable[..., None], optimizer: Any, *args: Any, **kwargs: Any) -> None:
         original(optimizer, *args, **kwargs)

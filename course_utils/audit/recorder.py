@@ -26,6 +26,7 @@ _EVENTS = (
     "pass_ended",
     "step_begins",
     "step_ended",
+    "evaluated",
     "called",
     "clipped",
     "scheduled",
@@ -110,6 +111,7 @@ class Recorder:
         with self.aside():
             if event.accumulate:
                 event.received = delivered(self.book, event)
+                self.optimizers.watch_by_hand(event.received)
             self.tell("pass_ended", event)
         return result
 
@@ -137,6 +139,7 @@ class Recorder:
             self.scaling.note(event)
         if self.clock.passes == 1 or self.clock.passes % 50 == 0:
             self.book.index()
+        self.optimizers.by_hand()
         synchronize(self.book.live(), added_onto=event.accumulate)
         self.tell("pass_begins", event)
 

@@ -6,7 +6,7 @@ import ast
 import inspect
 import linecache
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from course_utils.audit.lines import Spot
@@ -218,33 +218,39 @@ def receiver(spot: Spot, method: str) -> str | None:
     return None
 
 
-def assigned_parts(file: str, owner: str) -> list[Spot]:
-    """Return the lines that assign to an attribute or an item of `owner`: `model.head = ...`, `model[2] = ...`."""
+def replaced_parts(file: str, path: str) -> list[Spot]:
+    """Return the lines that put something else in the place of a part of a model: `model.head = ...`, `model[2] = ...`.
+
+    `path` is the part's name in the model, as in "body.head". What a class assigns to its own `self` makes the part.
+    """
     tree = tree_of(file)
+    last = path.rpartition(".")[2]
     found = []
     for node in ast.walk(tree) if tree else ():
         for target in node.targets if isinstance(node, ast.Assign) else ():
-            if isinstance(target, ast.Attribute | ast.Subscript) and _root(target) == owner:
+            named = isinstance(target, ast.Attribute) and target.attr == last and ast.unparse(target.value) != "self"
+            if named or (isinstance(target, ast.Subscript) and ast.unparse(target.slice) == last):
                 found.append(Spot(file, target.lineno))
     return sorted(found)
 
 
-def _root(node: ast.expr) -> str:
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-        if ast.unparse(node).startswith("self."):
-            return ast.unparse(node)
-    return ast.unparse(node)
-
-
 def assigned_anywhere(kind: type, name: str) -> Spot | None:
     """Return the line of a class's source that assigns to `name`, as in "self.layers"."""
+    return _in_class(kind, re.compile(rf"\s*{re.escape(name)}\s*(:[^=]+)?=[^=]"))
+
+
+def assigned_from_itself(kind: type, name: str) -> Spot | None:
+    """Return the line of a class's source that computes `name` from its own value."""
+    owned = re.escape(name)
+    return _in_class(kind, re.compile(rf".*{owned}\b.*=[^=].*{owned}\b"))
+
+
+def _in_class(kind: type, pattern: re.Pattern[str]) -> Spot | None:
     try:
         lines, first = inspect.getsourcelines(kind)
         file = inspect.getsourcefile(kind) or ""
     except (OSError, TypeError):
         return None
-    pattern = re.compile(rf"\s*{re.escape(name)}\s*(:[^=]+)?=[^=]")
     return next((Spot(file, first + at) for at, line in enumerate(lines) if pattern.match(line)), None)
 
 
@@ -280,3 +286,12 @@ def compared(spot: Spot) -> tuple[str, ...]:
             sides = (node.left, node.right)
             return tuple(ast.unparse(part) for part in sides if isinstance(part, ast.Name | ast.Attribute))
     return ()
+
+
+def nearest(found: Sequence[Spot], spot: Spot) -> Spot | None:
+    """Return of some lines of one file the last before `spot` in its function, else one in it, else the first."""
+    scope = function_around(spot)
+    first, last = getattr(scope, "lineno", 1), getattr(scope, "end_lineno", None) or 10**9
+    inside = [it for it in found if first <= it.line <= last]
+    before = [it for it in inside if it.line <= spot.line]
+    return before[-1] if before else next(iter(inside or found), None)

@@ -33,7 +33,14 @@ class Clearing(Check):
         super().__init__(*args)  # type: ignore[arg-type]
         self._tallies: dict[int, _Tally] = {}
 
+    def evaluated(self, event: Step) -> None:
+        self._count(event)
+
     def step_begins(self, event: Step) -> None:
+        if not event.closure:
+            self._count(event)
+
+    def _count(self, event: Step) -> None:
         tally = self._tallies.setdefault(event.trainer.key, _Tally(event.trainer))
         tally.steps += 1
         if event.mixed:

@@ -13,7 +13,7 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Op, Step
 from course_utils.audit.lines import Spot, here
 from course_utils.audit.modes import is_normalization
-from course_utils.audit.source import assignments_to
+from course_utils.audit.source import assignments_to, nearest
 
 _MEANT = "requires_grad"
 
@@ -129,13 +129,12 @@ class Freezing(Check):
             return seen
         trainer = next(iter(self.book.trainers.values()), None)
         near = trainer.spot if trainer else None
-        found = assignments_to(near.file, (_MEANT, "requires_grad_")) if near else []
-        return found[0][0] if found else near
+        return _frozen_near(near) or near
 
     def _misspelt(self) -> Iterator[Found]:
         """A plain attribute that nothing reads, on a parameter or a module, where requires_grad was meant."""
         slips: dict[str, list[str]] = {}
-        files = {trainer.spot.file for trainer in self.book.trainers.values() if trainer.spot}
+        places = [trainer.spot for trainer in self.book.trainers.values() if trainer.spot]
         for slot in self.book.live():
             for attribute in getattr(slot.tensor, "__dict__", ()):
                 if _is_slip(attribute):
@@ -147,7 +146,11 @@ class Freezing(Check):
                     if (_is_slip(attribute) or attribute == _MEANT) and isinstance(value, bool):
                         slips.setdefault(attribute, []).append(".".join(filter(None, (model.name, name))))
         for attribute, names in slips.items():
-            found = [spot for file in files for spot, _ in assignments_to(file, (attribute,))]
+            found = [
+                near
+                for spot in places
+                if (near := nearest([place for place, _ in assignments_to(spot.file, (attribute,))], spot)) is not None
+            ]
             of_module = attribute == _MEANT
             yield self.say(
                 "misspelt-freeze",
@@ -169,10 +172,9 @@ class Freezing(Check):
         moving = [(name, times) for name, times in self._norms.values() if times >= 3]
         if moving and any(trainer.steps >= 2 for trainer in self.book.trainers.values()):
             near = next((trainer.spot for trainer in self.book.trainers.values() if trainer.spot), None)
-            found = assignments_to(near.file, (_MEANT, "requires_grad_")) if near else []
             yield self.say(
                 "frozen-moves",
-                found[0][0] if found else near,
+                _frozen_near(near) or near,
                 f"the running statistics of {moving[0][0] or 'a batch norm'} move although its parameters are frozen",
                 "requires_grad concerns parameters. In training mode a batch norm goes on averaging what it sees, so "
                 "the frozen part gives other results after each step.",
@@ -181,6 +183,11 @@ class Freezing(Check):
                 times=moving[0][1],
                 names=[name for name, _ in moving],
             )
+
+
+def _frozen_near(spot: Spot | None) -> Spot | None:
+    found = assignments_to(spot.file, (_MEANT, "requires_grad_")) if spot else []
+    return nearest([place for place, _ in found], spot) if spot else None
 
 
 def _is_slip(attribute: str) -> bool:

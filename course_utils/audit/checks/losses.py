@@ -54,7 +54,7 @@ class Losses(Check):
     """What the last functions before a loss are, and which shapes it compares."""
 
     codes: ClassVar = ("softmax-twice", "sigmoid-twice", "log-missing", "broadcast-loss")
-    functions: ClassVar = _COMPARES | _DIFFERENCES
+    functions: ClassVar = _COMPARES | _DIFFERENCES | {"kl_div"}
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
@@ -62,6 +62,11 @@ class Losses(Check):
         self._differences: deque[tuple[range, Spot | None, Any, Any]] = deque(maxlen=200)
 
     def function(self, event: Op) -> None:
+        if event.name == "kl_div":
+            given = event.argument(0, "input")
+            if isinstance(given, torch.Tensor) and given.requires_grad:
+                self._logarithm(given, "kl_div", here())
+            return
         one = event.argument(0, "input")
         other = event.argument(1, "target" if event.name in _COMPARES else "other")
         if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor) or one.shape == other.shape:
@@ -102,8 +107,9 @@ class Losses(Check):
                 first = through_views(before(node))
                 if first is not None and node_name(first) == "SoftmaxBackward0":
                     self._twice(first, "LogSoftmaxBackward0", event)
-            elif name in ("NllLossBackward0", "NllLoss2DBackward0", "KlDivBackward0"):
-                self._logarithm(node, name, event)
+            elif name in ("NllLossBackward0", "NllLoss2DBackward0"):
+                value = node._raw_saved_self.data
+                self._logarithm(value, "nll_loss", self.recorder.lines.of(number_of(node)) or event.spot)
         if self._differences:
             self._tail(event)
 
@@ -132,14 +138,12 @@ class Losses(Check):
         made = calls(spot.file, rf"\b{kind.capitalize()}$")
         return made[-1] if made else spot
 
-    def _logarithm(self, node: LiveNode, name: str, event: Pass) -> None:
-        value = node._raw_saved_self.data
+    def _logarithm(self, value: torch.Tensor | None, loss: str, spot: Spot | None) -> None:
         if value is None or not bool((value.detach() > 1e-4).any()):
             return
-        loss = "kl_div" if name.startswith("Kl") else "nll_loss"
         self._count(
             "log-missing",
-            self.recorder.lines.of(number_of(node)) or event.spot,
+            spot,
             f"{loss} gets numbers above 0: these are no log-probabilities",
             f"{loss} takes no logarithm. Given probabilities or scores it only pushes one number up: the loss falls "
             "below 0 or stalls, and is no likelihood.",

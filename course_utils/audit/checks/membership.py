@@ -10,8 +10,8 @@ import torch
 from course_utils.audit.book import Model, Slot, Trainer, listed
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Pass, Step
-from course_utils.audit.lines import Spot
-from course_utils.audit.source import assigned_anywhere, assigned_parts
+from course_utils.audit.lines import Spot, name_of
+from course_utils.audit.source import assigned_anywhere, replaced_parts
 
 # So many passes must have delivered a gradient before its loss says anything.
 _PASSES = 3
@@ -31,8 +31,10 @@ class Membership(Check):
         if event.accumulate and self.clock.steps < 3:
             for _, leaf in event.graph.leaves:
                 slot = self.book.slot(leaf)
-                if slot.is_parameter and slot.owner is None:
-                    self._strays[slot.key] = slot
+                if slot.owner is None:
+                    slot.name = slot.name or name_of(leaf) or ""
+                    if slot.is_parameter:
+                        self._strays[slot.key] = slot
 
     def pass_ended(self, event: Pass) -> None:
         self._last = event.spot or self._last
@@ -50,7 +52,8 @@ class Membership(Check):
             return
         held = self.book.held()
         outside = [slot for slot in self.book.live() if slot.key not in held and slot.received >= _PASSES]
-        idle = [slot for slot in outside if not slot.has_moved() and slot.is_parameter]
+        still = [slot for slot in outside if not slot.has_moved()]
+        idle = [slot for slot in still if slot.is_parameter]
         others = [trainer for trainer in trainers if self._of_others(trainer)]
         for trainer in others:
             yield from self._other_tensors(trainer, idle)
@@ -60,6 +63,9 @@ class Membership(Check):
         strays = [slot for slot in idle if slot.key in self._strays and slot.owner is None]
         if strays:
             yield self._stray(strays, trainers)
+        plain = [slot for slot in still if not slot.is_parameter]
+        if plain and not any(slot.is_parameter for trainer in trainers for slot in trainer.slots):
+            yield self._forgotten(plain, trainers, None)
         known = {model.key: model for model in self.book.models.values()}
         named = [slot for slot in idle if slot.owner is not None and slot not in strays]
         for key in dict.fromkeys(slot.owner for slot in named):
@@ -104,15 +110,15 @@ class Membership(Check):
 
     def _forgotten(self, slots: list[Slot], trainers: list[Trainer], model: Model | None) -> Found:
         trainer = self._nearest(slots, trainers)
-        orphans = [slot for slot in trainer.slots if slot.received == 0 and slot.owner is None]
-        same = {slot.shape for slot in orphans} & {slot.shape for slot in slots}
-        replaced = bool(orphans and same)
+        present = {slot.key for it in self.book.models.values() for slot in it.slots}
+        orphans = [slot for slot in trainer.slots if slot.received == 0 and slot.key not in present]
+        replaced = bool(orphans) and len(orphans) <= len(slots) + 1
         made = trainer.made
         spot = made or trainer.spot
         name = trainer.name or "optimizer"
         owner = (model.name if model else "") or "model"
         if replaced and made is not None:
-            spot = self._replacement(slots, made, owner) or spot
+            spot = self._replacement(slots[0], made, owner) or spot
         why = f"They received a gradient in each pass, and kept their first values: {name} was not given them."
         if replaced:
             why += f" It holds {len(orphans)} tensors that belong to no model any more: a layer was replaced later."
@@ -132,10 +138,12 @@ class Membership(Check):
         owners = {slot.owner for slot in slots}
         return max(trainers, key=lambda it: sum(slot.owner in owners or slot.owner is None for slot in it.slots))
 
-    def _replacement(self, slots: list[Slot], made: Spot, owner: str) -> Spot | None:
-        """Return the line after the optimizer's that assigns to a part of the model."""
-        parts = [spot for spot in assigned_parts(made.file, owner) if spot.line > made.line]
-        return parts[0] if parts else None
+    def _replacement(self, slot: Slot, made: Spot, owner: str) -> Spot | None:
+        """Return the line that replaced a part of the model: the first after the optimizer's, or the only one."""
+        part = slot.name.removeprefix(f"{owner}.").rpartition(".")[0]
+        parts = replaced_parts(made.file, part) if part else []
+        after = [spot for spot in parts if spot.line > made.line]
+        return (after or parts or [None])[0]
 
     def _stray(self, slots: list[Slot], trainers: list[Trainer]) -> Found:
         trainer = self._nearest(slots, trainers)

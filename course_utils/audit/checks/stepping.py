@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from course_utils.audit.book import Trainer
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Pass, Step
-from course_utils.audit.lines import Spot
+from course_utils.audit.events import Op, Pass, Step
+from course_utils.audit.lines import Spot, here
 from course_utils.audit.source import named_only
 
 
@@ -32,12 +32,17 @@ class Stepping(Check):
     """A step without new gradients moves nothing, or moves along an old gradient."""
 
     codes: ClassVar = ("zero-before-step", "step-first", "step-without-backward")
+    functions: ClassVar = frozenset({"grad.__set__", "zero_"})
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._tallies: dict[int, _Tally] = {}
         self._reached: set[int] = set()  # leaves that a pass ever delivered to
         self._passes = 0
+        self._by_hand: Spot | None = None  # the line that last cleared a gradient without zero_grad
+
+    def function(self, event: Op) -> None:
+        self._by_hand = here()
 
     def pass_ended(self, event: Pass) -> None:
         self._passes += event.accumulate
@@ -52,8 +57,6 @@ class Stepping(Check):
         if event.closure:
             return
         if event.stale and not real:
-            if erased:  # cleared through .data or in place, and found as it was: it holds zeros
-                pass
             tally.again += 1
             tally.again_at[event.spot or Spot("", 0)] += 1
         elif not [slot for slot in real if slot.content or not slot.is_zero()]:
@@ -61,7 +64,7 @@ class Stepping(Check):
             tally.at[event.spot or Spot("", 0)] += 1
             if erased:
                 tally.erased += 1
-                tally.erased_at[erased[0].erased_at or event.spot or Spot("", 0)] += 1
+                tally.erased_at[erased[0].erased_at or self._by_hand or event.spot or Spot("", 0)] += 1
             elif tally.steps == 1 and not self._passes:
                 tally.began_without = True
 

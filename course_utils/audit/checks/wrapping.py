@@ -16,6 +16,9 @@ from course_utils.audit.source import assigned
 
 _MAKERS = frozenset({"tensor", "as_tensor", "requires_grad_", "requires_grad.__set__", "clone", "from_numpy"})
 
+# Nodes between a loss made anew and the tensor that a pass begins at.
+_SMALL = 8
+
 
 class Wrapping(Check):
     """A pass that reaches no parameter, only a number that stands where the loss was."""
@@ -25,40 +28,45 @@ class Wrapping(Check):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
-        self._made: dict[int, tuple[weakref.ref[torch.Tensor], Spot | None]] = {}
+        self._made: dict[int, tuple[weakref.ref[torch.Tensor], Spot | None, int]] = {}
         self._times: Counter[Spot | None] = Counter()
-        self._keys: set[int] = set()
 
     def function(self, event: Op) -> None:
         tensor = event.args[0] if event.name == "requires_grad.__set__" else event.out
-        if isinstance(tensor, torch.Tensor) and tensor.is_leaf and tensor.requires_grad and tensor.numel() == 1:
+        if isinstance(tensor, torch.Tensor) and tensor.is_leaf and tensor.requires_grad:
             if len(self._made) > 200:
                 self._made.clear()
-            self._made[id(tensor)] = weakref.ref(tensor), here()
+            self._made[id(tensor)] = weakref.ref(tensor), here(), self.clock.passes
 
     def pass_begins(self, event: Pass) -> None:
         if not event.accumulate or len(event.outputs) != 1 or not isinstance(event.outputs[0], torch.Tensor):
             return
         root = event.outputs[0]
-        leaf = root if root.grad_fn is None else self._only_leaf(event)
-        if leaf is None or isinstance(leaf, torch.nn.Parameter) or leaf.numel() != 1 or not leaf.requires_grad:
-            return
+        if root.grad_fn is None:
+            if root.requires_grad and not self._is_known(root):
+                self._count(root, event)
+        elif self.recorder.operations is not None and len(event.graph.inner) <= _SMALL:
+            leaves = [leaf for _, leaf in event.graph.leaves]
+            if leaves and not any(map(self._is_known, leaves)) and all(self._is_new(leaf) for leaf in leaves):
+                self._count(leaves[0], event)
+
+    def _is_known(self, leaf: torch.Tensor) -> bool:
+        """Say whether a leaf is a parameter, or held by an optimizer."""
         slot = self.book.find(leaf)
-        if slot is not None and slot.key in self.book.held():
-            return
+        return isinstance(leaf, torch.nn.Parameter) or (slot is not None and slot.key in self.book.held())
+
+    def _is_new(self, leaf: torch.Tensor) -> bool:
+        """Say whether a leaf was made since the last pass."""
+        made = self._made.get(id(leaf))
+        return made is not None and made[0]() is leaf and made[2] >= self.clock.passes - 1
+
+    def _count(self, leaf: torch.Tensor, event: Pass) -> None:
         made = self._made.get(id(leaf))
         spot = made[1] if made is not None and made[0]() is leaf else None
         if spot is None and event.spot is not None:
             name = name_of(leaf)
             spot = assigned(event.spot, name) if name else None
-        if leaf is root or made is not None:
-            self._times[spot or event.spot] += 1
-
-    def _only_leaf(self, event: Pass) -> torch.Tensor | None:
-        """Return the one leaf of a small graph: a loss made anew and then scaled or averaged."""
-        if self.recorder.operations is None or len(event.graph.inner) > 8 or len(event.graph.leaves) != 1:
-            return None
-        return event.graph.leaves[0][1]
+        self._times[spot or event.spot] += 1
 
     def found(self) -> Iterator[Found]:
         trained = any(trainer.steps >= 2 for trainer in self.book.trainers.values())

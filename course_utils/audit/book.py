@@ -47,7 +47,7 @@ class Slot:
         self.changed = False  # its gradient was changed in place since the last look
         self._grad: tuple[int, int] | None = None  # the gradient's id and version when last looked at
         self._first: torch.Tensor | None = None
-        self._mark: tuple[int, torch.Tensor] | None = None
+        self._mark: torch.Tensor | None = None
 
     @property
     def tensor(self) -> torch.Tensor | None:
@@ -96,18 +96,15 @@ class Slot:
     def mark(self) -> None:
         """Keep what tells whether the value moves from now on."""
         tensor = self.ref()
-        self._mark = None if tensor is None else (tensor._version, _sample(tensor))
+        self._mark = None if tensor is None else _sample(tensor)
 
     def moved_since(self) -> bool:
         """Say whether the value was changed since `mark`, also where no version tells of it."""
         tensor = self.ref()
         if tensor is None or self._mark is None:
             return False
-        version, value = self._mark
-        if tensor._version == version and tensor.data_ptr() == 0:
-            return False
         now = _sample(tensor)
-        return now.shape != value.shape or not bool(torch.equal(now, value))
+        return now.shape != self._mark.shape or not bool(torch.equal(now, self._mark))
 
     def has_moved(self) -> bool:
         """Say whether the value differs from what `remember` kept."""
@@ -162,6 +159,7 @@ class Book:
         self.made: weakref.WeakKeyDictionary[Any, Spot] = weakref.WeakKeyDictionary()
         # A function's model is gone when the function has returned, and the watch goes on: the last few are kept.
         self._kept: deque[object] = deque(maxlen=_KEPT)
+        self._kept_leaves: deque[torch.Tensor] = deque(maxlen=_KEPT)
         self._next = 0
 
     def _key(self) -> int:
@@ -175,6 +173,11 @@ class Book:
             found = self.slots[id(tensor)] = Slot(self._key(), tensor)
             found.note(found.state())
         return found
+
+    def keep(self, leaf: torch.Tensor) -> None:
+        """Keep a leaf that belongs to no model to the end of the watch."""
+        if all(leaf is not kept for kept in self._kept_leaves):
+            self._kept_leaves.append(leaf)
 
     def find(self, tensor: torch.Tensor) -> Slot | None:
         found = self.slots.get(id(tensor))

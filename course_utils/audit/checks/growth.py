@@ -184,8 +184,8 @@ class Growth(Check):
             "carried-state",
             spot,
             f"{name or 'a state'} carries its graph from step to step: each pass runs through all earlier steps again",
-            f"The graph has grown in each of the last passes{f' (line {at.line})' if at else ''}. retain_graph=True keeps "
-            "PyTorch from refusing it; it is the state that has to be cut.",
+            f"The graph has grown in each of the last passes{f' (line {at.line})' if at else ''}. retain_graph=True "
+            "keeps PyTorch from refusing it; it is the state that has to be cut.",
             f"{name or 'state'} = {name or 'state'}.detach()  # between two steps; then no retain_graph=True",
             **common,
         )

@@ -33,6 +33,7 @@ class Membership(Check):
                 slot = self.book.slot(leaf)
                 if slot.owner is None:
                     slot.name = slot.name or name_of(leaf) or ""
+                    self.book.keep(leaf)
                     if slot.is_parameter:
                         self._strays[slot.key] = slot
 

@@ -187,12 +187,6 @@ def statistics_of_a_frozen_part():
         optimizer.step()
 
 
-def _evaluate(model, x, y):
-    model.eval()  # <- here
-    with torch.no_grad():
-        return (model(x).argmax(1) == y).float().mean().item()
-
-
 @fault("left-in-eval")
 def evaluation_after_each_epoch():
     def evaluate(model, x, y):
@@ -281,16 +275,17 @@ def validation_loss_with_a_graph():
             best = val_loss
 
 
-@fault("dead-units", "nan-began")
-def killed_by_a_large_step():
-    torch.manual_seed(3)
-    x, y = lines(32)
+@fault("dead-units")
+def killed_by_large_steps():
+    x = torch.rand(32, 4) + 1
+    y = -3 * x.sum(1, keepdim=True)
     model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 1))
-    optimizer = torch.optim.SGD(model.parameters(), lr=20.0)
-    for _ in range(16):
+    optimizer = torch.optim.SGD(model.parameters(), lr=2.0)
+    for _ in range(20):
         optimizer.zero_grad()
         out = model(x)  # <- here
-        F.l1_loss(out, y).backward()
+        F.mse_loss(out, y).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 10.0)
         optimizer.step()
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Each name is loaded when it is first used, so that `import course_utils` costs next to nothing.
 _HOME = {
     "CheckFailed": "checks.check",
-    "audit": "audit.watch",
+    "audit": "audit",
     "check": "checks.check",
     "draw": "pictures.svg",
     "hint": "checks.guidance",

@@ -11,12 +11,14 @@ import torch
 
 from course_utils.audit.book import Book
 from course_utils.audit.check import Check, Found
+from course_utils.audit.cuts import Cuts
 from course_utils.audit.events import Clock, Pass, node_behind, number_of, sequence_now
 from course_utils.audit.gradients import delivered, synchronize
 from course_utils.audit.lines import asked_directly, here
 from course_utils.audit.modules import Modules
 from course_utils.audit.operations import Operations
 from course_utils.audit.optimizers import Optimizers
+from course_utils.audit.rules import RULES
 from course_utils.audit.scaling import Scaling
 from course_utils.graph.owners import NO_PASS, backward_pass
 from course_utils.graph.trace import GraphTooLarge
@@ -42,10 +44,13 @@ class Recorder:
     def __init__(self, kinds: Iterable[type[Check]], full_steps: int) -> None:
         self.book = Book()
         self.clock = Clock()
+        self.cuts = Cuts(self.book)
         self.missed: dict[str, str] = {}
         self.broken: dict[type[Check], str] = {}
         self.failed = ""
         self.operations: Operations | None = Operations() if full_steps > 0 else None
+        if self.operations is None:
+            self.missed = {code: "the close watch was off" for code, rule in RULES.items() if rule.tier == "full"}
         self.lines = Operations.spots_of(self.operations)
         self.full_steps = full_steps
         self._thread = threading.get_ident()

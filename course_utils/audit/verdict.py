@@ -5,8 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from course_utils.audit.check import Found
+from course_utils.audit.events import Clock
 from course_utils.audit.finding import Finding
 from course_utils.audit.rules import RULES
+
+_WITHOUT_PASSES = ("step-without-backward", "step-first", "misspelt-freeze", "scheduler-first", "hooks-pile-up")
+_OF_STEPS = (
+    "no-zero-grad",
+    "zero-before-step",
+    "step-first",
+    "not-in-optimizer",
+    "other-tensors",
+    "never-reached",
+    "frozen",
+    "frozen-moves",
+    "left-in-eval",
+    "eval-in-train",
+    "not-divided",
+    "leftover-window",
+    "wrong-loss",
+    "gan-detach",
+    "scheduler-first",
+    "step-scaled",
+    "clip-after-step",
+)
 
 
 def without_consequences(found: Iterable[Found]) -> list[Finding]:
@@ -22,6 +44,15 @@ def without_consequences(found: Iterable[Found]) -> list[Finding]:
             place = (one.finding.code, one.finding.file, one.finding.line)
             kept.setdefault(place, one.finding)
     return list(kept.values())
+
+
+def unseen(clock: Clock) -> dict[str, str]:
+    """Return the codes that could not be looked for, as nothing happened that shows them, each with the reason."""
+    if not clock.passes:
+        return {code: "no backward pass ran" for code in RULES if code not in _WITHOUT_PASSES}
+    if not clock.steps:
+        return dict.fromkeys(_OF_STEPS, "no step was seen")
+    return {}
 
 
 def _explains(cause: Found, effect: Found) -> bool:

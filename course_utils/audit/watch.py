@@ -18,7 +18,7 @@ from course_utils.audit.lines import name_of
 from course_utils.audit.patches import listening
 from course_utils.audit.recorder import Recorder
 from course_utils.audit.rules import RULES
-from course_utils.audit.verdict import without_consequences
+from course_utils.audit.verdict import unseen, without_consequences
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -76,6 +76,7 @@ class audit:
         found = recorder.finish()
         self._stack.close()
         findings = without_consequences(found)
+        recorder.missed.update(unseen(recorder.clock) | recorder.missed)
         ran = [code for code in RULES if code not in recorder.missed]
         self._report.findings = tuple(sorted(findings, key=lambda it: (LEVELS.index(it.level), it.file, it.line)))
         self._report.watched = Watched(recorder.clock.steps, recorder.clock.passes, tuple(ran), recorder.missed)

@@ -168,7 +168,8 @@ class Players(Check):
     def _starving(self, trainer: Trainer, before: int | None, times: int) -> Found:
         name = trainer.name or "an optimizer"
         lines = self._detached.get(before) or Counter()
-        spot = lines.most_common(1)[0][0] if lines else self._starved_spot.get(trainer.key)
+        cut = self.recorder.cuts.before(frozenset(slot.key for slot in trainer.slots))
+        spot = lines.most_common(1)[0][0] if lines else cut.spot if cut else self._starved_spot.get(trainer.key)
         return self.say(
             "gan-detach",
             spot,

@@ -11,7 +11,6 @@ import torch
 
 from course_utils.audit.book import Slot, listed
 from course_utils.audit.check import Check, Found
-from course_utils.audit.cuts import Cuts
 from course_utils.audit.events import Op, Pass, PassGraph, Step
 from course_utils.audit.lines import Spot, is_learners
 from course_utils.graph.trace import walk
@@ -27,7 +26,6 @@ class Reaching(Check):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
-        self.cuts = Cuts(self.book)
         self._flat: dict[int, tuple[Slot, int]] = {}  # leaves whose gradients were all zero, and how often
         self._alive: set[int] = set()
         self._behind: list[tuple[Any, frozenset[int]]] = []  # Functions of the learner's, and the leaves behind them
@@ -38,7 +36,7 @@ class Reaching(Check):
         self._stepped_inside = False
 
     def function(self, event: Op) -> None:
-        self.cuts.look(event)
+        self.recorder.cuts.look(event)
 
     def pass_begins(self, event: Pass) -> None:
         self._behind = []
@@ -88,7 +86,7 @@ class Reaching(Check):
                 continue
             never = [slot for slot in trainer.slots if _is_waiting(slot) and slot.key not in told]
             while never:
-                cut = self.cuts.before(frozenset(slot.key for slot in never))
+                cut = self.recorder.cuts.before(frozenset(slot.key for slot in never))
                 mine = never if cut is None else [slot for slot in never if slot.key in cut.leaves]
                 never = [slot for slot in never if slot not in mine]
                 yield self._never(mine, cut, trainer.steps, trainer.spot)
@@ -131,7 +129,7 @@ class Reaching(Check):
         if not zeros:
             return
         keys = frozenset(slot.key for slot in zeros)
-        cut = self.cuts.before(keys, flat=True)
+        cut = self.recorder.cuts.before(keys, flat=True)
         yield self.say(
             "zero-gradient",
             cut.spot if cut else self._spot,

@@ -226,7 +226,8 @@ class _Learner:
             for train in (True, False):
                 self.model.train(train)
                 with contextlib.nullcontext() if train else torch.no_grad():
-                    for self.xb, self.yb in self.batches:
+                    for batch in self.batches:
+                        self.xb, self.yb = batch
                         self.one_batch()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import costs, grading, graphs, passes, steppers
+from benchmarks import audit, costs, grading, graphs, passes, steppers
 
 _INTRODUCTION = """\
 # Benchmarks
@@ -41,7 +41,7 @@ def main() -> int:
     print(f"Measured on {datetime.date.today():%Y-%m-%d}: {machine()}.\n")
     print("| what | result | limit | kept |\n| --- | --- | --- | --- |")
     kept = True
-    for row in (*graphs.rows(), *passes.rows(), *steppers.rows(), *costs.rows(), *grading.rows()):
+    for row in (*graphs.rows(), *passes.rows(), *steppers.rows(), *costs.rows(), *audit.rows(), *grading.rows()):
         kept &= row.holds
         answer = "" if not row.limit else "yes" if row.holds else "**no**"
         print(f"| {row.what} | {row.result} | {row.limit} | {answer} |", flush=True)

@@ -40,7 +40,7 @@ class Clipping(Check):
         optimizer = event.trainer.ref()
         if hasattr(optimizer, "grad_scale"):  # it takes the scale off itself
             return
-        if any(self._is_scaled(slot) for slot in event.fresh):
+        if self.recorder.scaling.passes and any(self._is_scaled(slot) for slot in event.fresh):
             self._steps[event.spot] += 1
 
     def _is_scaled(self, slot: Slot) -> bool:

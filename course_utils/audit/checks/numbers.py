@@ -15,6 +15,7 @@ from course_utils.graph.saved import kept
 from course_utils.graph.trace import ACCUMULATE, GraphTooLarge, LiveNode, node_name
 
 _LARGE = 1e6
+_EVERY = 20
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Numbers(Check):
         self._risk: _Origin | None = None
         self._began: int | None = None  # the pass whose loss was not finite first
         self._used = 0
+        self._has_poles = False
         self._step = 0
         self._first = self._last = 0.0
         self._pass_spot: Spot | None = None
@@ -51,7 +53,7 @@ class Numbers(Check):
             if loss.numel() == 1 and not event.scaled:
                 self._last = abs(float(loss))
                 self._first = self._first or self._last
-            self._risk = self._risky(event) if event.accumulate else None
+            self._risk = self._risky(event) if event.accumulate and self._is_worth_it(event) else None
         elif self._origin is None and not event.scaled:
             self._began = event.number
             self._origin = self._find(event)
@@ -72,6 +74,10 @@ class Numbers(Check):
                 self._origin = self._origin or self._risk
                 return
 
+    def _is_worth_it(self, event: Pass) -> bool:
+        """Say whether to look for poles: in the full tier always, later if any operation that has one was seen."""
+        return self.recorder.operations is not None or self._has_poles or event.number % _EVERY == 1
+
     def _nodes(self, event: Pass) -> list[LiveNode]:
         try:
             return sorted(event.graph.inner, key=number_of)
@@ -80,7 +86,9 @@ class Numbers(Check):
 
     def _risky(self, event: Pass) -> _Origin | None:
         """Return the first operation at a point where its derivative is infinite."""
-        for node in self._nodes(event):
+        risky = [node for node in self._nodes(event) if node_name(node) in _POLES]
+        self._has_poles = bool(risky)
+        for node in risky:
             why = _at_a_pole(node)
             if why:
                 return _Origin(self._line(node, event), why, _POLE)

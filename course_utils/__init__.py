@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from course_utils.audit.watch import audit as audit
     from course_utils.checks.check import CheckFailed as CheckFailed
     from course_utils.checks.check import check as check
     from course_utils.checks.guidance import hint as hint
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _HOME = {
     "CheckFailed": "checks.check",
     "Explanation": "explain.explanation",
+    "audit": "audit.watch",
     "check": "checks.check",
     "draw": "pictures.svg",
     "explain": "explain.explaining",

@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from course_utils.explain import script
+from course_utils.audit.script import audit
+from course_utils.explain.script import run
 from course_utils.grading import commands
 
 ROOT = Path(__file__).parents[1]
@@ -91,7 +92,7 @@ def new(lesson: str, name: str) -> None:
     click.echo(f"Next: pytest -q -k {name} says what is left to do.")
 
 
-for command in (script.run, commands.grade, commands.report, commands.export, commands.gradescope):
+for command in (run, audit, commands.grade, commands.report, commands.export, commands.gradescope):
     course.add_command(command)
 
 

@@ -40,6 +40,7 @@ ALLOWED = {
     "course_utils.checks.data": (),
     "course_utils.checks.scenes": ("course_utils.checks.data", "course_utils.graph"),
     "course_utils.checks.observers": ("course_utils.checks.data", "course_utils.checks.scenes", "course_utils.graph"),
+    "course_utils.audit": ("course_utils.explain", "course_utils.graph"),
     "course_utils.checks": ("course_utils.graph", "course_utils.explain"),
     # The folders of grading are its levels of trust: SECURITY.md. What all of them share is plain data.
     "course_utils.grading.errors": (),
@@ -56,7 +57,9 @@ ALLOWED = {
     "course_utils.grading.__init__": (),
     "course_utils.notebooks": ("course_utils.checks",),
     "course_utils.skeleton": ("course_utils.checks", "course_utils.notebooks"),
-    "course_utils.cli": ("course_utils.notebooks", "course_utils.skeleton", "course_utils.grading", "course_utils.explain"),
+    "course_utils.cli": tuple(
+        f"course_utils.{part}" for part in ("notebooks", "skeleton", "grading", "explain", "audit")
+    ),
     "course_utils.__main__": ("course_utils.cli",),
     "course_utils.__init__": ("course_utils",),
 }
@@ -212,7 +215,7 @@ def test_public_names():
     assert dir(course_utils) == sorted(course_utils.__all__)
     for name in course_utils.__all__:
         assert getattr(course_utils, name).__doc__, f"{name} has no docstring"
-    with pytest.raises(AttributeError, match="course_utils has no 'nothing'; it has CheckFailed, Explanation, check"):
+    with pytest.raises(AttributeError, match="course_utils has no 'nothing'; it has CheckFailed, audit"):
         course_utils.nothing  # noqa: B018
 
 

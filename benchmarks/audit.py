@@ -1,0 +1,109 @@
+"""What a watch costs a training: each step's time with it and without it, in turn, by the thread's own clock."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from importlib import import_module
+from importlib.util import find_spec
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from benchmarks.timing import Row
+from course_utils.audit.watch import audit
+
+_ROUNDS = 9
+_STEPS = 20
+
+
+def rows() -> Iterator[Row]:
+    torch.set_num_threads(1)
+    for name, make, limits in (
+        ("a convolutional network of 4 blocks", _convolutions, (1.35, 2.2)),
+        ("a TransformerEncoder of 4 layers", _transformer, (0, 0)),
+        ("a small MLP", _perceptron, (0, 0)),
+    ):
+        plain, ratios = _ratios(make)
+        for (kind, ratio), limit in zip(ratios.items(), (*limits, 0, 0), strict=False):
+            kept = f"at most {limit} times" if limit else ""
+            what = f"{kind}, a step of {name}"
+            yield Row(what, f"{ratio:.2f} times a plain step ({plain * 1e3:.1f} ms)", kept, not limit or ratio <= limit)
+
+
+def _ratios(make: Callable[[], _Step]) -> tuple[float, dict[str, float]]:
+    """Return a plain step's time, and how many times that each kind of watch takes. Each round makes its own ratio."""
+    kinds: dict[str, Callable[[], AbstractContextManager[object]]] = {
+        "`audit`, default tier": lambda: audit(steps=0),
+        "`audit`, full tier": lambda: audit(steps=10 * _STEPS),
+        "anomaly mode": lambda: torch.autograd.detect_anomaly(check_nan=True),
+    }
+    step = make()
+    if find_spec("torch_audit") is not None:  # not among our pins: measured where somebody has installed it
+        kinds["torch-audit"] = lambda: _torch_audit(step)
+    plains: list[float] = []
+    ratios: dict[str, list[float]] = {name: [] for name in kinds}
+    for _ in range(_ROUNDS):
+        plain = _seconds(step, nullcontext)
+        plains.append(plain)
+        for name, watch in kinds.items():
+            ratios[name].append(_seconds(step, watch) / plain)
+    return statistics.median(plains), {name: statistics.median(values) for name, values in ratios.items()}
+
+
+def _torch_audit(step: _Step) -> AbstractContextManager[object]:
+    auditor = import_module("torch_audit").Auditor(step.model, step.optimizer)
+    auditor.autopatch()
+    stack = ExitStack()
+    stack.callback(auditor.unpatch)
+    return stack
+
+
+def _seconds(step: Callable[[], None], watch: Callable[[], AbstractContextManager[object]]) -> float:
+    """Return the thread's time for one step, the median of several, the first left out."""
+    times = []
+    with watch():
+        step()
+        for _ in range(_STEPS):
+            start = time.thread_time()
+            step()
+            times.append(time.thread_time() - start)
+    return statistics.median(times)
+
+
+class _Step:
+    """One step of a training, to be called."""
+
+    def __init__(self, model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> None:
+        self.model, self._x, self._y = model, x, y
+        self.optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+
+    def __call__(self) -> None:
+        self.optimizer.zero_grad()
+        loss = F.cross_entropy(self.model(self._x), self._y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+
+
+def _convolutions() -> _Step:
+    def block(i: int, o: int) -> nn.Sequential:
+        return nn.Sequential(nn.Conv2d(i, o, 3, padding=1), nn.BatchNorm2d(o), nn.ReLU())
+
+    body = [block(3, 16), block(16, 16), nn.MaxPool2d(2), block(16, 32), block(32, 32), nn.AdaptiveAvgPool2d(1)]
+    model = nn.Sequential(*body, nn.Flatten(), nn.Linear(32, 10))
+    return _Step(model, torch.randn(8, 3, 20, 20), torch.randint(10, (8,)))
+
+
+def _transformer() -> _Step:
+    layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
+    model = nn.Sequential(nn.TransformerEncoder(layer, 4), nn.Flatten(), nn.Linear(16 * 32, 10))
+    return _Step(model, torch.randn(8, 16, 32), torch.randint(10, (8,)))
+
+
+def _perceptron() -> _Step:
+    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 10))
+    return _Step(model, torch.randn(32, 16), torch.randint(10, (32,)))

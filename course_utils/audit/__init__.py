@@ -1,0 +1,1 @@
+"""Auditing: a training, watched for mistakes that raise no error."""

@@ -1,0 +1,44 @@
+"""The checks, each a module with one mistake or a few related ones."""
+
+from __future__ import annotations
+
+from course_utils.audit.check import Check
+from course_utils.audit.checks.clearing import Clearing
+from course_utils.audit.checks.clipping import Clipping
+from course_utils.audit.checks.freezing import Freezing
+from course_utils.audit.checks.growth import Growth
+from course_utils.audit.checks.hooks import Hooks
+from course_utils.audit.checks.losses import Losses
+from course_utils.audit.checks.membership import Membership
+from course_utils.audit.checks.modes import Modes
+from course_utils.audit.checks.numbers import Numbers
+from course_utils.audit.checks.passes import Passes
+from course_utils.audit.checks.players import Players
+from course_utils.audit.checks.reaching import Reaching
+from course_utils.audit.checks.schedules import Schedules
+from course_utils.audit.checks.stepping import Stepping
+from course_utils.audit.checks.units import Units
+from course_utils.audit.checks.windows import Windows
+from course_utils.audit.checks.wrapping import Wrapping
+from course_utils.audit.checks.writing import Writing
+
+CHECKS: tuple[type[Check], ...] = (
+    Clearing,
+    Stepping,
+    Membership,
+    Reaching,
+    Freezing,
+    Modes,
+    Passes,
+    Growth,
+    Losses,
+    Clipping,
+    Schedules,
+    Windows,
+    Writing,
+    Wrapping,
+    Players,
+    Hooks,
+    Numbers,
+    Units,
+)

@@ -1,0 +1,194 @@
+"""Freezing: misspelt, forgotten, or without effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from typing import ClassVar
+
+import torch
+
+from course_utils.audit.book import Slot, Trainer, listed
+from course_utils.audit.check import Check, Found
+from course_utils.audit.events import Call, Op, Step
+from course_utils.audit.lines import Spot, here
+from course_utils.audit.modes import is_normalization
+from course_utils.audit.source import assignments_to, nearest
+
+_MEANT = "requires_grad"
+
+
+class Freezing(Check):
+    """What was frozen, and whether it stayed as it was."""
+
+    codes: ClassVar = ("misspelt-freeze", "frozen", "frozen-moves")
+    functions: ClassVar = frozenset({"requires_grad_", "requires_grad.__set__"})
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self._frozen_at: dict[int, Spot | None] = {}
+        self._wanted: dict[int, int] = {}  # steps in which an optimizer found a leaf wanting a gradient
+        self._still: dict[int, int] = {}  # steps since then in which it did not
+        self._versions: dict[int, int] = {}
+        self._moved: dict[int, int] = {}
+        self._norms: dict[int, tuple[str, int]] = {}
+
+    def function(self, event: Op) -> None:
+        tensor = event.args[0] if event.args else None
+        if isinstance(tensor, torch.Tensor) and tensor.is_leaf and not tensor.requires_grad:
+            self._frozen_at[self.book.slot(tensor).key] = here()
+
+    def step_begins(self, event: Step) -> None:
+        for slot in event.trainer.slots:
+            tensor = slot.tensor
+            if tensor is None:
+                continue
+            if tensor.requires_grad:
+                self._wanted[slot.key] = self._wanted.get(slot.key, 0) + 1
+                self._still.pop(slot.key, None)
+                continue
+            self._still[slot.key] = self._still.get(slot.key, 0) + 1
+            if slot.known() is not None:
+                self._versions[slot.key] = tensor._version
+                slot.remember_now()
+
+    def step_ended(self, event: Step) -> None:
+        for slot in event.trainer.slots:
+            tensor = slot.tensor
+            before = self._versions.pop(slot.key, None)
+            if before is not None and tensor is not None and tensor._version != before and slot.has_moved():
+                self._moved[slot.key] = self._moved.get(slot.key, 0) + 1
+
+    def called(self, event: Call) -> None:
+        if not event.grad or self.clock.calls > 200:
+            return
+        for name in event.active:
+            part = event.module.get_submodule(name) if name else event.module
+            if is_normalization(part) and all(not p.requires_grad for p in part.parameters()) and part.affine:
+                self._norms[id(part)] = name, self._norms.get(id(part), (name, 0))[1] + 1
+
+    def found(self) -> Iterator[Found]:
+        yield from self._misspelt()
+        for trainer in self.book.trainers.values():
+            yield from self._of(trainer)
+        yield from self._statistics()
+
+    def _of(self, trainer: Trainer) -> Iterator[Found]:
+        name = trainer.name or "optimizer"
+        moved = [slot for slot in trainer.slots if slot.key in self._moved]
+        if moved:
+            yield self.say(
+                "frozen-moves",
+                self._line(moved),
+                f"{name} moves {listed(moved)} although frozen",
+                "Their requires_grad is False, but an old .grad is still there. A step uses whatever stands in .grad, "
+                "with momentum and weight decay on top.",
+                "p.grad = None  # where you freeze: optimizer.zero_grad(set_to_none=True) does it for all",
+                times=max(self._moved[slot.key] for slot in moved),
+                about={slot.key for slot in moved},
+                names=[slot.name for slot in moved],
+            )
+        since = [slot for slot in trainer.slots if self._still.get(slot.key, 0) >= 2 and slot not in moved]
+        before = [slot for slot in since if self._wanted.get(slot.key)]
+        every = bool(since) and len(since) == len(trainer.slots)
+        chosen = before or (since if every else [])
+        if chosen:
+            yield self.say(
+                "frozen",
+                self._line(chosen),
+                f"{listed(chosen)} are frozen, and {name} still makes steps for them",
+                f"They moved in the first {self._wanted[before[0].key]} steps and have stood still since: nothing "
+                "set requires_grad back to True."
+                if before
+                else f"None of what {name} holds asks for a gradient, so its steps move nothing.",
+                "p.requires_grad_(True)  # when they are to be trained again",
+                level="error" if every else "likely",
+                certain=every,
+                times=max(self._still[slot.key] for slot in chosen),
+                about={slot.key for slot in chosen} | {trainer.key},
+                names=[slot.name for slot in chosen],
+            )
+        elif since:
+            yield self.say(
+                "frozen",
+                self._line(since),
+                f"{name} holds {len(since)} parameters that are frozen: {listed(since)}",
+                "They stay as they are. That is right for fine-tuning; it is said in case that it was not meant.",
+                "p.requires_grad_(True)  # if they are to be trained",
+                level="note",
+                certain=False,
+                times=max(self._still[slot.key] for slot in since),
+                about={slot.key for slot in since},
+                names=[slot.name for slot in since],
+            )
+
+    def _line(self, slots: list[Slot]) -> Spot | None:
+        """Return where they were frozen: seen in the full tier, else as the source says."""
+        seen = next((spot for slot in slots if (spot := self._frozen_at.get(slot.key)) is not None), None)
+        if seen is not None:
+            return seen
+        trainer = next(iter(self.book.trainers.values()), None)
+        near = trainer.spot if trainer else None
+        return _frozen_near(near) or near
+
+    def _misspelt(self) -> Iterator[Found]:
+        """A plain attribute that nothing reads, on a parameter or a module, where requires_grad was meant."""
+        slips: dict[str, list[str]] = {}
+        places = [trainer.spot for trainer in self.book.trainers.values() if trainer.spot]
+        for slot in self.book.live():
+            for attribute in getattr(slot.tensor, "__dict__", ()):
+                if _is_slip(attribute):
+                    slips.setdefault(attribute, []).append(slot.name)
+        for model in self.book.models.values():
+            module = model.ref()
+            for name, part in module.named_modules() if module is not None else ():
+                for attribute, value in vars(part).items():
+                    if (_is_slip(attribute) or attribute == _MEANT) and isinstance(value, bool):
+                        slips.setdefault(attribute, []).append(".".join(filter(None, (model.name, name))))
+        for attribute, names in slips.items():
+            found = [
+                near
+                for spot in places
+                if (near := nearest([place for place, _ in assignments_to(spot.file, (attribute,))], spot)) is not None
+            ]
+            of_module = attribute == _MEANT
+            yield self.say(
+                "misspelt-freeze",
+                found[0] if found else None,
+                f"setting .{attribute} froze nothing: {', '.join(names[:3])} "
+                + ("is a module" if of_module else f"has no such switch; it is called {_MEANT}"),
+                "Python lets you set any attribute on a module. It became a plain one that PyTorch never reads; the "
+                "parameters go on learning."
+                if of_module
+                else "Python lets you set any attribute. It became a plain one that PyTorch never reads; the "
+                "parameters go on learning.",
+                "module.requires_grad_(False)" if of_module else f"p.{_MEANT} = False",
+                about={slot.key for slot in self.book.live() if slot.name in names},
+                names=names,
+            )
+
+    def _statistics(self) -> Iterator[Found]:
+        """Batch norm with frozen parameters in training mode: its statistics move all the same."""
+        moving = [(name, times) for name, times in self._norms.values() if times >= 3]
+        if moving and any(trainer.steps >= 2 for trainer in self.book.trainers.values()):
+            near = next((trainer.spot for trainer in self.book.trainers.values() if trainer.spot), None)
+            yield self.say(
+                "frozen-moves",
+                _frozen_near(near) or near,
+                f"the running statistics of {moving[0][0] or 'a batch norm'} move although its parameters are frozen",
+                "requires_grad concerns parameters. In training mode a batch norm goes on averaging what it sees, so "
+                "the frozen part gives other results after each step.",
+                "module.eval()  # the frozen part, after each model.train()",
+                level="likely",
+                times=moving[0][1],
+                names=[name for name, _ in moving],
+            )
+
+
+def _frozen_near(spot: Spot | None) -> Spot | None:
+    found = assignments_to(spot.file, (_MEANT, "requires_grad_")) if spot else []
+    return nearest([place for place, _ in found], spot) if spot else None
+
+
+def _is_slip(attribute: str) -> bool:
+    return attribute != _MEANT and SequenceMatcher(None, attribute.lower(), _MEANT).ratio() >= 0.85

@@ -1,0 +1,189 @@
+"""Parameters that no optimizer holds, and optimizers that hold other tensors than those that are trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import torch
+
+from course_utils.audit.book import Model, Slot, Trainer, listed
+from course_utils.audit.check import Check, Found
+from course_utils.audit.events import Pass, Step
+from course_utils.audit.lines import Spot, name_of
+from course_utils.audit.source import assigned_anywhere, replaced_parts
+
+# So many passes must have delivered a gradient before its loss says anything.
+_PASSES = 3
+
+
+class Membership(Check):
+    """Who receives gradients, and who is held by an optimizer that makes steps."""
+
+    codes: ClassVar = ("not-in-optimizer", "other-tensors")
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self._last: Spot | None = None
+        self._strays: dict[int, Slot] = {}  # parameters in a graph that no known model has
+
+    def pass_begins(self, event: Pass) -> None:
+        if event.accumulate and self.clock.steps < 3:
+            for _, leaf in event.graph.leaves:
+                slot = self.book.slot(leaf)
+                if slot.owner is None:
+                    slot.name = slot.name or name_of(leaf) or ""
+                    self.book.keep(leaf)
+                    if slot.is_parameter:
+                        self._strays[slot.key] = slot
+
+    def pass_ended(self, event: Pass) -> None:
+        self._last = event.spot or self._last
+        for slot in event.received:
+            slot.remember()
+
+    def step_begins(self, event: Step) -> None:
+        for slot in event.trainer.slots:
+            if slot.received == 0:
+                slot.remember()
+
+    def found(self) -> Iterator[Found]:
+        trainers = [trainer for trainer in self.book.trainers.values() if trainer.steps >= 2]
+        if not trainers:
+            return
+        held = self.book.held()
+        outside = [slot for slot in self.book.live() if slot.key not in held and slot.received >= _PASSES]
+        still = [slot for slot in outside if not slot.has_moved()]
+        idle = [slot for slot in still if slot.is_parameter]
+        others = [trainer for trainer in trainers if self._of_others(trainer)]
+        for trainer in others:
+            yield from self._other_tensors(trainer, idle)
+        if len(others) == len(trainers):
+            return
+        partly = {slot.owner for trainer in trainers for slot in trainer.slots if slot.received}
+        strays = [slot for slot in idle if slot.key in self._strays and slot.owner is None]
+        if strays:
+            yield self._stray(strays, trainers)
+        plain = [slot for slot in still if not slot.is_parameter]
+        if plain and not any(slot.is_parameter for trainer in trainers for slot in trainer.slots):
+            yield self._forgotten(plain, trainers, None)
+        known = {model.key: model for model in self.book.models.values()}
+        named = [slot for slot in idle if slot.owner is not None and slot not in strays]
+        for key in dict.fromkeys(slot.owner for slot in named):
+            mine = [slot for slot in named if slot.owner == key]
+            model = known.get(key)  # type: ignore[arg-type]
+            if key in partly or (None not in partly and model is not None and self._is_trained_alone(model)):
+                yield self._forgotten(mine, trainers, model)
+
+    def _of_others(self, trainer: Trainer) -> bool:
+        """Say whether nothing that an optimizer holds was ever reached, though it wants to be."""
+        return bool(trainer.slots) and not any(slot.received or slot.is_frozen() for slot in trainer.slots)
+
+    def _is_trained_alone(self, model: Model) -> bool:
+        """Say whether a model that no optimizer knows is used as one that learns: in training mode, with a name."""
+        module = model.ref()
+        return module is not None and module.training and model.calls >= _PASSES and not _is_large(module)
+
+    def _other_tensors(self, trainer: Trainer, idle: list[Slot]) -> Iterator[Found]:
+        if not idle:
+            return
+        name = trainer.name or "optimizer"
+        yield self.say(
+            "other-tensors",
+            trainer.made or trainer.spot,
+            f"{name} holds tensors that no pass reaches; what the passes reach it does not hold",
+            f"Gradients went to {listed(idle)}. {name} holds {len(trainer.slots)} other tensors: those of another "
+            "model, or copies made before the model was changed. Nothing that is trained ever moved.",
+            f"{name} = torch.optim.{self._kind(trainer)}({self._owner(idle)}.parameters(), ...)  "
+            "# after the model's last change",
+            times=trainer.steps,
+            about={slot.key for slot in (*trainer.slots, *idle)} | {trainer.key},
+            names=(name,),
+        )
+
+    def _owner(self, slots: list[Slot]) -> str:
+        model = next((it for it in self.book.models.values() if it.key == slots[0].owner), None)
+        return (model.name if model else "") or "model"
+
+    def _kind(self, trainer: Trainer) -> str:
+        optimizer = trainer.ref()
+        return type(optimizer).__name__ if optimizer is not None else "SGD"
+
+    def _forgotten(self, slots: list[Slot], trainers: list[Trainer], model: Model | None) -> Found:
+        trainer = self._nearest(slots, trainers)
+        present = {slot.key for it in self.book.models.values() for slot in it.slots}
+        orphans = [slot for slot in trainer.slots if slot.received == 0 and slot.key not in present]
+        replaced = bool(orphans) and len(orphans) <= len(slots) + 1
+        made = trainer.made
+        spot = made or trainer.spot
+        name = trainer.name or "optimizer"
+        owner = (model.name if model else "") or "model"
+        if replaced and made is not None:
+            spot = self._replacement(slots[0], made, owner) or spot
+        why = f"They received a gradient in each pass, and kept their first values: {name} was not given them."
+        if replaced:
+            why += f" It holds {len(orphans)} tensors that belong to no model any more: a layer was replaced later."
+        return self.say(
+            "not-in-optimizer",
+            spot,
+            f"no optimizer holds {listed(slots)}",
+            why,
+            f"{name} = torch.optim.{self._kind(trainer)}({owner}.parameters(), ...)  # after {owner}'s last change",
+            level="error" if replaced else "likely",
+            times=max(slot.received for slot in slots),
+            about={slot.key for slot in (*slots, *orphans)},
+            names=tuple(slot.name for slot in slots),
+        )
+
+    def _nearest(self, slots: list[Slot], trainers: list[Trainer]) -> Trainer:
+        owners = {slot.owner for slot in slots}
+        return max(trainers, key=lambda it: sum(slot.owner in owners or slot.owner is None for slot in it.slots))
+
+    def _replacement(self, slot: Slot, made: Spot, owner: str) -> Spot | None:
+        """Return the line that replaced a part of the model: the first after the optimizer's, or the only one."""
+        part = slot.name.removeprefix(f"{owner}.").rpartition(".")[0]
+        parts = replaced_parts(made.file, part) if part else []
+        after = [spot for spot in parts if spot.line > made.line]
+        return next(iter(after or parts), None)
+
+    def _stray(self, slots: list[Slot], trainers: list[Trainer]) -> Found:
+        trainer = self._nearest(slots, trainers)
+        spot, holder = self._list_of(slots)
+        where = f" They stand in {holder}, a plain list or dict, which a module does not look into." if holder else ""
+        return self.say(
+            "not-in-optimizer",
+            spot or trainer.made or trainer.spot,
+            f"{len(slots)} parameters that the passes reach belong to no model and no optimizer",
+            f"They received a gradient in each pass, and kept their first values.{where}",
+            "self.layers = nn.ModuleList([...])  # registers them; or pass them to the optimizer as well",
+            level="error" if holder else "likely",
+            times=max(slot.received for slot in slots),
+            about={slot.key for slot in slots},
+        )
+
+    def _list_of(self, slots: list[Slot]) -> tuple[Spot | None, str]:
+        """Return where a model keeps parts in a plain list or dict, and its name."""
+        wanted = {slot.key for slot in slots}
+        for model in self.book.models.values():
+            module = model.ref()
+            for part in module.modules() if module is not None else ():
+                for name, value in vars(part).items():
+                    inside = list(value.values()) if isinstance(value, dict) else value
+                    if name.startswith("_") or not isinstance(inside, list | tuple):
+                        continue
+                    owned = [p for it in inside for p in _parameters(it)]
+                    found = [self.book.find(p) for p in owned]
+                    if any(slot is not None and slot.key in wanted for slot in found):
+                        return assigned_anywhere(type(part), f"self.{name}"), f"self.{name}"
+        return None, ""
+
+
+def _parameters(thing: object) -> list[torch.Tensor]:
+    if isinstance(thing, torch.nn.Module):
+        return list(thing.parameters())
+    return [thing] if isinstance(thing, torch.nn.Parameter) else []
+
+
+def _is_large(module: torch.nn.Module) -> bool:
+    """Say whether a module looks like a whole network that was trained elsewhere, used as a measure."""
+    return sum(1 for _ in module.parameters()) > 20

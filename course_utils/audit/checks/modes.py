@@ -1,0 +1,190 @@
+"""Training and evaluation: models in the wrong mode, and graphs recorded where nobody needs them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+
+from course_utils.audit.book import Model
+from course_utils.audit.check import Check, Found
+from course_utils.audit.events import Call, Pass, Step
+from course_utils.audit.flow import feeds_a_pass
+from course_utils.audit.lines import Spot
+from course_utils.audit.modes import careless_dropout, is_normalization
+from course_utils.audit.source import is_bare_call
+
+# A place that called so often for a pass calls for one always.
+_TRUSTED = 3
+_SETTLED = 5
+
+
+@dataclass
+class _Site:
+    """One line that calls one model."""
+
+    model: Model
+    spots: tuple[Spot, ...]
+    used: int = 0  # calls whose graph a pass ran through
+    unused: int = 0
+    in_training: int = 0  # calls without recording while parts behaved as in training
+    draws: int = 0  # of them those that were given the same as the call before
+    parts: tuple[str, ...] = ()
+    training: bool = False
+    last: weakref.ref[torch.Tensor] | None = None
+    last_step: int = -1
+
+
+class Modes(Check):
+    """In which mode a model is called, with or without recording, and what becomes of the result."""
+
+    codes: ClassVar = ("left-in-eval", "eval-in-train", "graph-in-validation")
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self._sites: dict[tuple[int, Spot | None], _Site] = {}
+        self._pending: dict[int, tuple[_Site, int]] = {}
+        self._set: dict[int, Spot | None] = {}  # by a module's id: where it was put into evaluation mode
+        self._last_set: Spot | None = None
+        self._now: dict[int, Call] = {}  # by a model's key: its last call that was recorded
+        self._asleep: dict[int, list[Any]] = {}  # by a model's key: steps in evaluation, steps in training, last call
+        self._careless: dict[Spot, int] = {}
+
+    def mode_set(self, module: Any, training: bool, spot: Spot | None) -> None:
+        if not training:
+            self._set[id(module)] = self._last_set = spot
+
+    def called(self, event: Call) -> None:
+        if event.grad and event.recorded is not None:
+            self._now[event.model.key] = replace(event, given=None, out=None)  # neither is kept
+        if not event.training:
+            for part in event.module.modules():
+                kind: Any = type(part)
+                spot = careless_dropout(kind)
+                if spot is not None:
+                    self._careless[spot] = self._careless.get(spot, 0) + 1
+        if event.by_torch or (not self.clock.steps and not self.clock.passes):
+            return
+        spot = event.spots[0] if event.spots else None
+        site = self._sites.setdefault((event.model.key, spot), _Site(event.model, event.spots))
+        given = event.given
+        same = (
+            given is not None and site.last is not None and site.last() is given and site.last_step == self.clock.steps
+        )
+        site.last = weakref.ref(given) if given is not None else None
+        site.last_step = self.clock.steps
+        site.training = event.training
+        if event.grad and event.recorded is not None and site.used < _TRUSTED and site.unused < _SETTLED:
+            self._pending[event.recorded] = site, self.clock.passes
+        if event.training and event.active and (not event.grad or event.recorded is not None):
+            site.parts = event.active
+            if not event.grad:
+                site.in_training += 1
+                site.draws += same
+
+    def pass_begins(self, event: Pass) -> None:
+        if not self._pending:
+            return
+        numbers = event.graph.numbers
+        for number, (site, passes) in list(self._pending.items()):
+            if number in numbers:
+                site.used += 1
+            elif self.clock.passes - passes > 2:
+                site.unused += 1
+            else:
+                continue
+            del self._pending[number]
+
+    def step_begins(self, event: Step) -> None:
+        for owner in {slot.owner for slot in event.fresh}:
+            call = self._now.get(owner) if owner is not None else None
+            if call is None:
+                continue
+            counts = self._asleep.setdefault(call.model.key, [0, 0, call])
+            if not call.training and call.asleep:
+                counts[0], counts[2] = counts[0] + 1, call
+            else:
+                counts[1] += 1
+                if counts[0]:
+                    counts[0] = 0  # it was put back
+
+    def found(self) -> Iterator[Found]:
+        for site, _ in self._pending.values():
+            site.unused += 1
+        yield from self._left_in_eval()
+        for site in self._sites.values():
+            module = site.model.ref()
+            if module is None or not self.book.trained(module) or not site.spots:
+                continue
+            nothing = site.used == 0 and not is_bare_call(site.spots[0])
+            if not nothing or (not site.in_training and not site.unused) or feeds_a_pass(site.spots):
+                continue
+            if site.parts and site.training and site.draws * 2 <= site.in_training:
+                yield self._in_training(site)
+            if site.unused:
+                yield self._recorded(site)
+        for spot, times in self._careless.items():
+            yield self.say(
+                "eval-in-train",
+                spot,
+                "dropout goes on in evaluation: F.dropout was not told the mode",
+                "F.dropout drops by default. Unlike nn.Dropout it does not know whether its model is in evaluation.",
+                "F.dropout(x, p, training=self.training)",
+                times=times,
+            )
+
+    def _left_in_eval(self) -> Iterator[Found]:
+        for evaluated, trained, call in self._asleep.values():
+            if evaluated < 2:
+                continue
+            name = call.model.name or "model"
+            module = call.module
+            parts = [module.get_submodule(part) if part else module for part in call.asleep]
+            only_norms = all(map(is_normalization, parts))
+            spot = self._set.get(id(module)) or self._last_set or (call.spots[0] if call.spots else None)
+            since = f"the last {evaluated} steps" if trained else f"all {evaluated} steps"
+            yield self.say(
+                "left-in-eval",
+                spot,
+                f"{name} was trained in evaluation mode in {since}",
+                f"{', '.join(part or name for part in call.asleep[:3])} behaves differently in training, and was "
+                "switched to evaluation: "
+                + ("nothing called train() after this line." if trained else "nothing called train() before training."),
+                f"{name}.train()  # at the start of each epoch of training",
+                level="note" if only_norms and not trained else "likely",
+                certain=bool(trained),
+                times=evaluated,
+                names=(name,),
+            )
+
+    def _in_training(self, site: _Site) -> Found:
+        name = site.model.name or "model"
+        times = site.in_training or site.unused
+        return self.say(
+            "eval-in-train",
+            site.spots[0],
+            f"{name} is evaluated in training mode",
+            f"{', '.join(part or name for part in site.parts[:3])} behaves as in training here: dropout drops, batch "
+            "norm takes the batch's statistics and adds them to its averages. no_grad() changes none of that.",
+            f"{name}.eval()  # before the evaluation, and {name}.train() after it",
+            times=times,
+            names=(name,),
+        )
+
+    def _recorded(self, site: _Site) -> Found:
+        name = site.model.name or "model"
+        return self.say(
+            "graph-in-validation",
+            site.spots[0],
+            f"{name} records a graph here that no backward pass ever used",
+            f"{site.unused} calls built a graph and kept its tensors for nothing: memory and time"
+            + (". eval() does not switch recording off." if not site.training else "."),
+            "with torch.no_grad():  # around the evaluation",
+            level="likely" if site.unused >= 2 else "note",
+            certain=False,
+            times=site.unused,
+            names=(name,),
+        )

@@ -1,0 +1,235 @@
+"""Several networks: gradients that go to the wrong one, or do not go to the right one."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from course_utils.audit.book import Model, Trainer, listed
+from course_utils.audit.check import Check, Found
+from course_utils.audit.events import Op, Pass, Step
+from course_utils.audit.lines import Spot, here
+from course_utils.audit.source import assigned, compared
+
+_TARGET = re.compile(r"target|teacher|expected|bellman|td_", re.IGNORECASE)
+_COPY = re.compile(r"target|teacher|(^|_)ema|momentum|slow|_old|old_|average", re.IGNORECASE)
+_LOSSES = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})
+_MOST = 64
+
+
+@dataclass
+class _Ran:
+    """One pass, and to whom it gave gradients."""
+
+    spot: Spot | None
+    received: frozenset[int]
+    order: dict[int, int]  # by a leaf's key: how near it is to the loss
+    owner: int | None = None  # the first optimizer that made a step with it
+    steps_after: int = 0
+
+
+class Players(Check):
+    """Which pass's gradients each optimizer uses, where there are several."""
+
+    codes: ClassVar = ("gan-detach", "wrong-loss")
+    functions: ClassVar = _LOSSES | {"sub", "detach"}
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self._ran: dict[int, _Ran] = {}
+        self._order: dict[int, int] = {}
+        self._steps = 0
+        self._stepped_at: dict[int, int] = {}
+        self._mixed: dict[tuple[str, int, Spot | None], int] = {}
+        self._last: int | None = None  # the optimizer that stepped last
+        self._detached: dict[int | None, Counter[Spot]] = {}  # lines with detach(), by who had stepped last
+        self._starved: dict[int, Counter[int | None]] = {}  # optimizers that found nothing, by who had stepped before
+        self._starved_spot: dict[int, Spot | None] = {}
+        self._targets: Counter[tuple[Spot, str]] = Counter()
+        self._copied: Counter[int] = Counter()
+
+    def pass_begins(self, event: Pass) -> None:
+        self._order = {}
+        if event.accumulate and self.recorder.operations is not None and len(self.book.trainers) > 1:
+            for at, (_, leaf) in enumerate(event.graph.leaves):
+                self._order[self.book.slot(leaf).key] = at
+
+    def pass_ended(self, event: Pass) -> None:
+        if event.accumulate:
+            received = frozenset(slot.key for slot in event.received)
+            self._ran[event.number] = _Ran(event.spot, received, self._order)
+            while len(self._ran) > _MOST:
+                del self._ran[next(iter(self._ran))]
+
+    def step_begins(self, event: Step) -> None:
+        if event.in_pass or event.closure:
+            return
+        key = event.trainer.key
+        self._steps += 1
+        latest = self._ran[max(self._ran)] if self._ran else None
+        mine = {slot.key for slot in event.trainer.slots}
+        others = {slot.key for it in self.book.trainers.values() if it is not event.trainer for slot in it.slots}
+        if not event.fresh and latest is not None and latest.received & others and not latest.received & mine:
+            self._starved.setdefault(key, Counter())[self._last] += 1
+            self._starved_spot[key] = latest.spot
+        for number in {number for slot in event.fresh for number in slot.content}:
+            ran = self._ran.get(number)
+            if ran is None:
+                continue
+            if ran.owner is None:
+                ran.owner, ran.steps_after = key, self._steps
+            elif ran.owner != key:
+                self._count_mixed(event, number, ran)
+        self._last = key
+
+    def _count_mixed(self, event: Step, number: int, ran: _Ran) -> None:
+        """A pass that another optimizer stepped with is in this one's gradients, together with a later pass."""
+        later = [
+            self._ran[other]
+            for slot in event.fresh
+            if number in slot.content
+            for other in slot.content
+            if other > number and other in self._ran and self._ran[other].owner is None
+        ]
+        later = [other for other in later if other.spot != ran.spot]
+        if not later:
+            return
+        mine = {slot.key for slot in event.trainer.slots}
+        other = next((it for it in self.book.trainers.values() if it.key == ran.owner), None)
+        theirs = {slot.key for slot in other.slots} if other is not None else set()
+        if later[-1].received & theirs:
+            code = "gan-detach"
+        elif ran.order and mine & ran.received == mine and _nearer(ran.order, mine, theirs):
+            code = "wrong-loss"
+        else:
+            return
+        at = (code, event.trainer.key, ran.spot)
+        self._mixed[at] = self._mixed.get(at, 0) + 1
+
+    def loaded(self, module: Any, spot: Spot | None) -> None:
+        if self.clock.steps:
+            self._copied[id(module)] += 1
+
+    def function(self, event: Op) -> None:
+        if event.name == "detach":
+            spot = here()
+            if spot is not None and event.args[0].requires_grad:
+                self._detached.setdefault(self._last, Counter())[spot] += 1
+            return
+        one, other = event.argument(0, "input"), event.argument(1, "target")
+        if not isinstance(other, torch.Tensor) or not isinstance(one, torch.Tensor):
+            return
+        if one.requires_grad and other.requires_grad and other.grad_fn is not None:
+            spot = here()
+            names = compared(spot) if spot else ()
+            if spot is not None and event.name in _LOSSES:
+                names = names[1:2]
+            for name in names:
+                if spot is not None and _TARGET.search(name) and not name.startswith("target_n"):
+                    self._targets[spot, name] += 1
+
+    def found(self) -> Iterator[Found]:
+        trainers = {trainer.key: trainer for trainer in self.book.trainers.values()}
+        for (code, key, spot), times in self._mixed.items():
+            if times >= 2:
+                yield self._mixture(code, trainers[key], spot, times)
+        for key, before in self._starved.items():
+            trainer = trainers[key]
+            times = sum(before.values())
+            if times >= 2 and times * 2 >= trainer.steps and not any(slot.received for slot in trainer.slots):
+                yield self._starving(trainer, before.most_common(1)[0][0], times)
+        for (spot, name), times in self._targets.items():
+            if times >= 2:
+                yield self._target(spot, name, times)
+        yield from self._learning_copies(trainers.values())
+
+    def _mixture(self, code: str, trainer: Trainer, spot: Spot | None, times: int) -> Found:
+        name = trainer.name or "an optimizer"
+        gan = code == "gan-detach"
+        return self.say(
+            code,
+            spot,
+            f"{name} also uses the gradients of this pass, which belong to another network's loss",
+            f"The pass left gradients in {listed(trainer.slots)}. They were not cleared before {name}'s own pass, "
+            f"which added to them: {times} steps moved along both.",
+            "critic(fake.detach())  # in the critic's loss; the generator gets no gradient from it"
+            if gan
+            else f"{name}.zero_grad()  # right before its own backward(), or freeze the network in the other's loss",
+            times=times,
+            about={slot.key for slot in trainer.slots} | {trainer.key},
+            names=(name,),
+        )
+
+    def _starving(self, trainer: Trainer, before: int | None, times: int) -> Found:
+        name = trainer.name or "an optimizer"
+        lines = self._detached.get(before) or Counter()
+        cut = self.recorder.cuts.before(frozenset(slot.key for slot in trainer.slots))
+        spot = lines.most_common(1)[0][0] if lines else cut.spot if cut else self._starved_spot.get(trainer.key)
+        return self.say(
+            "gan-detach",
+            spot,
+            f"the pass for {name} reaches another network only: {name} found no gradient in {times} steps",
+            f"The loss that {listed(trainer.slots)} should learn from was computed from a detached tensor. detach() "
+            "belongs in the other network's loss, not in this one.",
+            "critic(fake)  # without detach() in the generator's loss",
+            certain=bool(lines),
+            times=times,
+            about={slot.key for slot in trainer.slots} | {trainer.key},
+            names=(name,),
+        )
+
+    def _target(self, spot: Spot, name: str, times: int) -> Found:
+        return self.say(
+            "wrong-loss",
+            assigned(spot, name) or spot,
+            f"the loss sends a gradient into {name}, too",
+            "A target is what a prediction is moved to. With a graph behind it, the target is moved towards the "
+            "prediction as well.",
+            f"{name} = {name}.detach()  # or compute it under torch.no_grad()",
+            level="likely",
+            certain=False,
+            times=times,
+            names=(name,),
+        )
+
+    def _learning_copies(self, trainers: Any) -> Iterator[Found]:
+        """A network that is a copy of a trained one, is named or refreshed as such, and is trained itself."""
+        for trainer in trainers:
+            owners = {slot.owner for slot in trainer.slots if slot.received >= 2}
+            models = [model for model in self.book.models.values() if model.key in owners]
+            for model in models:
+                copied = self._copied[id(model.ref())] >= 2
+                twin = next(
+                    (it for it in self.book.models.values() if it is not model and _shapes(it) == _shapes(model)), None
+                )
+                if twin is None or not any(slot.received for slot in twin.slots):
+                    continue
+                if (copied or _COPY.search(model.name)) and not _COPY.search(twin.name):
+                    yield self.say(
+                        "wrong-loss",
+                        trainer.made or trainer.spot,
+                        f"{trainer.name or 'an optimizer'} trains {model.name or 'a copy'}, which is a copy of "
+                        f"{twin.name or 'another network'}",
+                        "A target or an average follows the network that learns. Given to an optimizer, and reached by "
+                        "the loss, it learns by itself and both drift together.",
+                        f"{model.name or 'target'}.requires_grad_(False)  # and leave it out of the optimizer",
+                        times=trainer.steps,
+                        about={slot.key for slot in model.slots},
+                        names=(model.name,),
+                    )
+
+
+def _nearer(order: dict[int, int], mine: set[int], theirs: set[int]) -> bool:
+    """Say whether the leaves in `mine` stand nearer to the loss than those in `theirs`."""
+    ours = [at for key, at in order.items() if key in mine]
+    others = [at for key, at in order.items() if key in theirs]
+    return bool(ours) and bool(others) and min(ours) < min(others)
+
+
+def _shapes(model: Model) -> tuple[Any, ...]:
+    return tuple(slot.shape for slot in model.slots)

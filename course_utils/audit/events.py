@@ -1,0 +1,184 @@
+"""What happens in a training, as checks are told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from course_utils.audit.book import Model, Slot, Trainer
+from course_utils.audit.lines import Spot
+from course_utils.graph.trace import LiveNode, node_name, walk
+
+
+def sequence_now() -> int:
+    """Return the number that the next recorded operation of this thread will get."""
+    return int(torch._C._autograd._get_sequence_nr())
+
+
+def number_of(node: LiveNode) -> int:
+    """Return when a node was made: the number that its thread counted."""
+    return int(node._sequence_nr())
+
+
+@dataclass(eq=False)
+class Pass:
+    """One backward pass. `outputs` and `graph` are there while it runs, and dropped afterwards."""
+
+    number: int
+    spot: Spot | None
+    step: int  # optimizer steps before it
+    accumulate: bool  # by backward(), and not by autograd.grad
+    retain: bool
+    create: bool
+    seeded: bool  # with gradients given for its outputs
+    limited: bool  # to some inputs
+    direct: bool  # asked for by the learner's code, and not by PyTorch's own functions
+    began: int  # the sequence number when it began
+    outputs: tuple[Any, ...]
+    scaled: bool = False  # by a GradScaler
+    root: tuple[int, int] | None = None  # its first output's node: when it was made, and which output
+    received: tuple[Slot, ...] = ()
+    ended: int = 0  # the sequence number when it ended
+
+    @cached_property
+    def graph(self) -> PassGraph:
+        """The graph behind its outputs. Raises GraphTooLarge."""
+        roots = [node for node in (node_behind(out) for out in self.outputs) if node is not None]
+        return PassGraph(walk(roots))
+
+    def forget(self) -> None:
+        self.outputs = ()
+        self.__dict__.pop("graph", None)
+
+
+def node_behind(out: Any) -> LiveNode | None:
+    """Return the node that made an output of a pass."""
+    return out.grad_fn if isinstance(out, torch.Tensor) else getattr(out, "node", None)
+
+
+class PassGraph:
+    """A graph while it is alive."""
+
+    def __init__(self, nodes: list[LiveNode]) -> None:
+        self.leaves: list[tuple[LiveNode, torch.Tensor]] = []
+        self.inner: list[LiveNode] = []
+        for node in nodes:
+            variable = getattr(node, "variable", None)
+            if isinstance(variable, torch.Tensor) and not node.next_functions:
+                self.leaves.append((node, variable))
+            else:
+                self.inner.append(node)
+
+    @cached_property
+    def numbers(self) -> frozenset[int]:
+        return frozenset(map(number_of, self.inner))
+
+
+def before(node: LiveNode, at: int = 0) -> LiveNode | None:
+    """Return the node that made one input of an operation."""
+    edges = node.next_functions
+    return edges[at][0] if at < len(edges) else None
+
+
+_VIEWS = {
+    "ViewBackward0",
+    "UnsafeViewBackward0",
+    "ReshapeAliasBackward0",
+    "SqueezeBackward0",
+    "SqueezeBackward1",
+    "SqueezeBackward2",
+    "SqueezeBackward3",
+    "UnsqueezeBackward0",
+    "TransposeBackward0",
+    "PermuteBackward0",
+    "TBackward0",
+    "ExpandBackward0",
+    "SelectBackward0",
+    "SliceBackward0",
+    "CloneBackward0",
+    "ToCopyBackward0",
+    "AliasBackward0",
+    "IndexBackward0",
+    "AsStridedBackward0",
+}
+
+
+def through_views(node: LiveNode | None) -> LiveNode | None:
+    """Return the first node before `node`, itself included, that computes: views, copies and casts are passed."""
+    while node is not None and node_name(node) in _VIEWS:
+        node = before(node)
+    return node
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One step of an optimizer, and what it found in the gradients. `mixed` were added onto used ones."""
+
+    trainer: Trainer
+    spot: Spot | None
+    number: int  # of this optimizer, from 1
+    fresh: tuple[Slot, ...]
+    stale: tuple[Slot, ...]
+    empty: tuple[Slot, ...]
+    mixed: tuple[Slot, ...]
+    in_pass: bool
+    closure: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call of a module by code that is not itself a module's."""
+
+    model: Model
+    module: torch.nn.Module
+    spots: tuple[Spot, ...]
+    number: int
+    training: bool
+    grad: bool  # was recording on
+    recorded: int | None  # when its output's node was made, if it has one
+    given: torch.Tensor | None  # its first input
+    out: torch.Tensor | None  # its first output that has a graph
+    active: tuple[str, ...]  # parts that behave as in training
+    asleep: tuple[str, ...]  # parts that would behave differently in training, and do not
+    by_torch: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Clip:
+    """A clipping of gradients, by norm or by value."""
+
+    spot: Spot | None
+    slots: tuple[Slot, ...]
+    count: int  # gradients that it was given
+    bounded: bool  # False where the bound is infinite: a norm that is only read
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """One call of a function of PyTorch's, seen in the full tier."""
+
+    name: str
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    out: Any
+    began: int  # the sequence number before it
+    ended: int
+
+    def argument(self, at: int, name: str, default: Any = None) -> Any:
+        """Return an argument given by place or by name."""
+        return self.args[at] if at < len(self.args) else self.kwargs.get(name, default)
+
+
+@dataclass
+class Clock:
+    """How far the training has come."""
+
+    steps: int = 0  # of the optimizer that made most
+    passes: int = 0
+    calls: int = 0
+    marks: list[int] = field(default_factory=lambda: [0])  # the sequence number after each of the last steps

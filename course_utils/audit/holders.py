@@ -1,0 +1,116 @@
+"""Which of the learner's variables hold graphs of earlier steps."""
+
+from __future__ import annotations
+
+import ast
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import torch
+
+from course_utils.audit.events import number_of
+from course_utils.audit.lines import Spot, frames, names_in
+from course_utils.audit.source import assigned_anywhere, assigned_from_itself, augmented, filled, function_around
+from course_utils.graph.trace import GraphTooLarge, walk
+
+_FRAMES = 6
+_MOST = 400
+
+
+class Holder(NamedTuple):
+    """A variable, what kind of holder it is, and the line that makes it one."""
+
+    name: str
+    kind: Literal["list", "total", "state", "unknown"]
+    spot: Spot | None
+
+
+def holders(before: int) -> list[Holder]:
+    """Return the variables that hold graphs made before a sequence number, containers first."""
+    lists, totals = [], []
+    for spot, name, value in _variables():
+        if isinstance(value, torch.Tensor):
+            if value.grad_fn is not None and not value.is_leaf and _reaches(value, before):
+                totals.append(Holder(name, "total", augmented(spot, name)))
+        elif isinstance(value, list | tuple | deque | dict | set):
+            kept = [it for it in _inside(value) if it.grad_fn is not None and number_of(it.grad_fn) < before]
+            if len(kept) >= 3:
+                lists.append(Holder(name, "list", filled(spot, name)))
+    return [*lists, *sorted(totals, key=lambda it: it.spot is None)]
+
+
+def carried(numbers: frozenset[int]) -> Holder | None:
+    """Return the variable that is computed from itself and stands in a graph: the state of a loop."""
+    for spot, name, value in _variables():
+        made = [it for it in _inside([value]) if it.grad_fn is not None and number_of(it.grad_fn) in numbers]
+        line = _from_itself(spot, name) if made else None
+        if line is not None:
+            return Holder(name, "state", line)
+    for part, name, value in _parts():
+        if any(it.grad_fn is not None and number_of(it.grad_fn) in numbers for it in _inside([value])):
+            return Holder(name, "state", assigned_from_itself(type(part), name) or assigned_anywhere(type(part), name))
+    return None
+
+
+def _from_itself(spot: Spot, name: str) -> Spot | None:
+    scope = function_around(spot)
+    for node in ast.walk(scope) if scope else ():
+        if isinstance(node, ast.Assign):
+            targets = {ast.unparse(part) for target in node.targets for part in _names(target)}
+            read = {ast.unparse(part) for part in ast.walk(node.value) if isinstance(part, ast.Name | ast.Attribute)}
+            if name in targets and name in read and any(isinstance(part, ast.Call) for part in ast.walk(node.value)):
+                return Spot(spot.file, node.lineno)
+    return None
+
+
+def _names(target: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(target, ast.Tuple | ast.List):
+        for part in target.elts:
+            yield from _names(part)
+    else:
+        yield target
+
+
+def _variables() -> Iterator[tuple[Spot, str, Any]]:
+    """Yield the variables of the learner's running frames, and the attributes of their `self`."""
+    for count, frame in enumerate(frames()):
+        if count == _FRAMES:
+            return
+        spot = Spot(frame.f_code.co_filename, frame.f_lineno)
+        found = names_in(frame)
+        for name, value in found.items():
+            if not name.startswith("__") and name != "self":
+                yield spot, name, value
+        owner = found.get("self")
+        for name, value in (vars(owner) if hasattr(owner, "__dict__") else {}).items():
+            yield spot, f"self.{name}", value
+
+
+def _parts() -> Iterator[tuple[torch.nn.Module, str, Any]]:
+    """Yield the attributes of the modules that the learner's variables stand for, parts included."""
+    seen = set()
+    for _, _, value in _variables():
+        for part in value.modules() if isinstance(value, torch.nn.Module) else ():
+            if id(part) not in seen:
+                seen.add(id(part))
+                for name, kept in vars(part).items():
+                    if not name.startswith("_"):
+                        yield part, f"self.{name}", kept
+
+
+def _inside(value: Any, depth: int = 3) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif depth and isinstance(value, list | tuple | deque | set | dict):
+        items = list(value.values()) if isinstance(value, dict) else list(value)
+        for item in items[:_MOST]:
+            yield from _inside(item, depth - 1)
+
+
+def _reaches(tensor: torch.Tensor, before: int) -> bool:
+    try:
+        nodes = walk([tensor.grad_fn])
+    except GraphTooLarge:
+        return True
+    return any(node.next_functions and number_of(node) < before for node in nodes)

@@ -1,0 +1,128 @@
+"""Which line of the learner's code is running, and what its names stand for."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import torch
+
+_OURS = str(Path(__file__).parents[1]) + os.sep
+_TORCH = str(Path(torch.__file__).parent) + os.sep
+_STDLIB = sysconfig.get_path("stdlib") + os.sep
+_ASKING = frozenset({"autograd/__init__.py", "autograd/graph.py", "_tensor.py", "overrides.py"})
+_MADE = ("<frozen", "<string>", "<eval_with_key>", "<__array_function__", "<torch_package")
+
+
+class Spot(NamedTuple):
+    """One line of one file."""
+
+    file: str
+    line: int
+
+
+class Code(NamedTuple):
+    """The function that a line belongs to: its file, its name, and the line where it begins."""
+
+    file: str
+    name: str
+    first: int
+
+
+@cache
+def is_learners(file: str) -> bool:
+    """Say whether a file is the learner's: not a library's, not Python's, not the course's."""
+    if file.startswith((*_MADE, _OURS, _TORCH)):
+        return False
+    parts = Path(file).parts
+    return "site-packages" not in parts and "dist-packages" not in parts and not file.startswith(_STDLIB)
+
+
+@cache
+def is_torch(file: str) -> bool:
+    """Say whether a file is PyTorch's."""
+    return file.startswith(_TORCH)
+
+
+def frames() -> Iterator[FrameType]:
+    """Yield the learner's frames that are running, the innermost first."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if is_learners(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
+
+
+def here() -> Spot | None:
+    """Return the learner's line that is running, or None where there is none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if is_learners(file):
+            return Spot(file, frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
+def spots(limit: int = 4) -> tuple[Spot, ...]:
+    """Return the learner's lines that are running, the innermost first."""
+    found = []
+    for frame in frames():
+        found.append(Spot(frame.f_code.co_filename, frame.f_lineno))
+        if len(found) == limit:
+            break
+    return tuple(found)
+
+
+def called_by_torch(depth: int) -> bool:
+    """Say whether the frame `depth` levels above the caller's is PyTorch's own code."""
+    return is_torch(sys._getframe(depth + 1).f_code.co_filename)
+
+
+def asked_directly() -> bool:
+    """Say whether nothing of PyTorch's but `backward` and `grad` stands between here and the learner's line."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_learners(frame.f_code.co_filename):
+        file = frame.f_code.co_filename
+        if is_torch(file) and file.removeprefix(_TORCH).replace(os.sep, "/") not in _ASKING:
+            return False
+        frame = frame.f_back
+    return True
+
+
+def names_in(frame: FrameType) -> dict[str, Any]:
+    """Return the names of a frame with what they stand for.
+
+    Python keeps the dictionary that it makes for a function's frame, and with it all values: it is emptied here.
+    """
+    values = frame.f_locals
+    found = dict(values)
+    if frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        values.clear()
+        for name, value in frame.f_globals.items():
+            found.setdefault(name, value)
+    return found
+
+
+def name_of(thing: object, limit: int = 4) -> str | None:
+    """Return the learner's name for a thing, as the running frames have it: "model", or "self.model"."""
+    for number, frame in enumerate(frames()):
+        if number == limit:
+            break
+        found = names_in(frame)
+        for name, value in found.items():
+            if value is thing and not name.startswith("_"):
+                return name
+        owner = found.get("self")
+        if owner is not None and hasattr(owner, "__dict__"):
+            for name, value in {**vars(owner), **(vars(owner).get("_modules") or {})}.items():
+                if value is thing:
+                    return f"self.{name}"
+    return None

@@ -1,0 +1,88 @@
+"""Which parts of a model behave differently in training."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import weakref
+from functools import cache
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+
+from course_utils.audit.lines import Spot
+
+_DROPOUT = re.compile(r"\b(?:F|functional|torch)\.dropout\(([^()]*)\)")
+
+_PARTS: weakref.WeakKeyDictionary[nn.Module, tuple[int, list[tuple[str, weakref.ref[nn.Module]]]]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def dependents(module: nn.Module) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the parts that depend on the mode: those in training, and those in evaluation."""
+    version = _structure(module)
+    known = _PARTS.get(module)
+    if known is None or known[0] != version:
+        parts = [(name, weakref.ref(part)) for name, part in module.named_modules() if depends_on_mode(part)]
+        known = _PARTS[module] = version, parts
+    active: list[str] = []
+    asleep: list[str] = []
+    for name, reference in known[1]:
+        part = reference()
+        if part is not None:
+            (active if part.training else asleep).append(name)
+    return tuple(active), tuple(asleep)
+
+
+def _structure(module: nn.Module) -> int:
+    return hash(tuple(map(id, module._modules.values())))
+
+
+def depends_on_mode(part: nn.Module) -> bool:
+    """Say whether a module computes something else in training than in evaluation."""
+    if isinstance(part, _DropoutNd):
+        return part.p > 0
+    if isinstance(part, _BatchNorm):
+        return part.track_running_stats
+    if isinstance(part, nn.RReLU):
+        return True
+    if isinstance(part, nn.MultiheadAttention | nn.RNNBase):
+        return float(part.dropout) > 0
+    kind: Any = type(part)
+    return _reads_mode(kind)
+
+
+def is_normalization(part: nn.Module) -> bool:
+    return isinstance(part, _BatchNorm)
+
+
+@cache
+def _reads_mode(kind: type[nn.Module]) -> bool:
+    """Say whether the forward of a learner's own class asks for `self.training`."""
+    if kind.__module__.split(".")[0] == torch.__name__:
+        return False
+    try:
+        return "self.training" in inspect.getsource(kind.forward)
+    except (OSError, TypeError):
+        return False
+
+
+@cache
+def careless_dropout(kind: type[nn.Module]) -> Spot | None:
+    """Return the line of a learner's class that calls F.dropout without telling the mode, if there is one."""
+    if kind.__module__.split(".")[0] == torch.__name__:
+        return None
+    try:
+        lines, first = inspect.getsourcelines(kind.forward)
+        file = inspect.getsourcefile(kind.forward) or ""
+    except (OSError, TypeError):
+        return None
+    for at, line in enumerate(lines):
+        found = _DROPOUT.search(line)
+        if found and "training" not in found[1] and found[1].count(",") < 2:
+            return Spot(file, first + at)
+    return None

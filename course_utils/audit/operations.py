@@ -1,0 +1,113 @@
+"""The full tier: every function of PyTorch's that the learner's code calls, with its line."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.overrides import TorchFunctionMode, _get_current_function_mode, _pop_mode, _push_mode
+
+from course_utils.audit.events import Op, sequence_now
+from course_utils.audit.lines import Spot, here
+
+if TYPE_CHECKING:
+    from course_utils.audit.recorder import Recorder
+
+# Lines are kept for so many operations.
+_MOST = 20_000
+
+
+class Lines:
+    """Where operations were called from, by the sequence numbers of their nodes."""
+
+    def __init__(self) -> None:
+        self._ends: list[int] = []
+        self._spots: list[tuple[int, Spot, str]] = []
+
+    def add(self, began: int, ended: int, spot: Spot, name: str) -> None:
+        if len(self._ends) >= _MOST:
+            del self._ends[: _MOST // 2], self._spots[: _MOST // 2]
+        self._ends.append(ended)
+        self._spots.append((began, spot, name))
+
+    def of(self, number: int) -> Spot | None:
+        """Return the line that made the node with a sequence number."""
+        at = bisect_right(self._ends, number)
+        if at < len(self._spots) and self._spots[at][0] <= number:
+            return self._spots[at][1]
+        return None
+
+
+class Operations(TorchFunctionMode):
+    """Tells of functions while the full tier runs. What PyTorch calls in passes and steps of optimizers is left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines = Lines()
+        self._recorder: Recorder | None = None
+        self._wanted: dict[str, list[Callable[[Op], None]]] = {}
+        self._every: list[Callable[[Op], None]] = []
+
+    @staticmethod
+    def spots_of(operations: Operations | None) -> Lines:
+        return Lines() if operations is None else operations.lines
+
+    def begin(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        for check in recorder.checks:
+            for name in check.functions:
+                (self._every if name == "*" else self._wanted.setdefault(name, [])).append(check.function)
+        self.__enter__()  # type: ignore[no-untyped-call]
+
+    def end(self) -> bool:
+        """Leave, if no other mode was entered since; else stay and say nothing any more."""
+        self._recorder = None
+        return self.step_aside()
+
+    def step_aside(self) -> bool:
+        """Leave for a while. Returns False where another mode stands above."""
+        if _get_current_function_mode() is not self:
+            return False
+        _pop_mode()
+        return True
+
+    def step_back(self) -> None:
+        _push_mode(self)
+
+    def __torch_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        recorder = self._recorder
+        if torch.compiler.is_compiling() or recorder is None or recorder.quiet:
+            return function(*args, **kwargs)
+        began = sequence_now()
+        out = function(*args, **kwargs)
+        ended = sequence_now()
+        name = getattr(function, "__name__", "")
+        if name == "__get__" or name == "__set__":
+            name = f"{getattr(getattr(function, '__self__', None), '__name__', '')}.{name}"
+            if name == "grad_fn.__get__":
+                return out
+        if ended > began:
+            spot = here()
+            if spot is not None:
+                self.lines.add(began, ended, spot, name)
+        hearers = (*self._every, *self._wanted.get(name, ()))
+        if hearers:
+            event = Op(name, function, args, kwargs, out, began, ended)
+            with torch._C.DisableTorchFunctionSubclass():
+                for hear in hearers:
+                    _tell(recorder, hear, event)
+        return out
+
+
+def _tell(recorder: Recorder, hear: Callable[[Op], None], event: Op) -> None:
+    check = type(hear.__self__)  # type: ignore[attr-defined]
+    if check not in recorder.broken:
+        try:
+            hear(event)
+        except Exception as error:
+            recorder.broken[check] = f"the check itself failed: {type(error).__name__}: {error}"

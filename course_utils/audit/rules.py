@@ -1,0 +1,122 @@
+"""Every code that an audit can say: how grave it is, where it is taught, what it makes superfluous."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from course_utils.audit.finding import Level
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A code's usual level, its tier, its section, and the codes that follow from it and are then not said."""
+
+    level: Level
+    tier: Literal["default", "full"]
+    section: str
+    hides: tuple[str, ...] = ()
+
+
+_ORDER = "07_gradient_accumulation#The-order-in-a-window:-zero_grad,-backward,-clip,-step,-scheduler"
+_CLEAR = "07_gradient_accumulation#What-zero_grad-is-for"
+_LIST = "09_practical_checklist#The-checklist-as-code"
+_CUTS = '06_detach_vs_no_grad#".item(),-NumPy,-torch.tensor(loss),-argmax,-rounding":-cuts-that-nobody-meant'
+_FROZEN = '09_practical_checklist#"I-froze-the-layer":-does-it-stay-as-it-was?'
+_MODE = "09_practical_checklist#model.eval()-that-was-never-undone"
+_KEPT = "09_practical_checklist#Memory-grows-from-step-to-step:-what-a-log-keeps"
+_SOFTMAX = "09_practical_checklist#The-loss-stalls:-softmax-twice"
+_GAN = (
+    "06_detach_vs_no_grad#"
+    'Claim-D3:-"Detach-to-stop-the-gradient-through-the-discriminator-while-training-the-generator"'
+)
+_CREATE = '05_higher_order_gradients#Claim-H4:-"backward(create_graph=True)-is-a-harmless-way-to-get-there"'
+
+RULES: dict[str, Rule] = {
+    "no-zero-grad": Rule("error", "default", _CLEAR, ("wrong-loss", "leftover-window", "not-divided")),
+    "zero-before-step": Rule("error", "default", _ORDER, ("leftover-window", "never-reached")),
+    "step-first": Rule("error", "default", _ORDER, ("zero-before-step", "step-without-backward", "leftover-window")),
+    "step-without-backward": Rule(
+        "error", "default", _ORDER, ("never-reached", "leftover-window", "graph-in-validation")
+    ),
+    "not-in-optimizer": Rule("likely", "default", _LIST, ("never-reached",)),
+    "other-tensors": Rule(
+        "error", "default", _LIST, ("step-without-backward", "not-in-optimizer", "never-reached", "leftover-window")
+    ),
+    "never-reached": Rule("error", "full", _LIST, ("step-without-backward",)),
+    "zero-gradient": Rule("error", "full", _CUTS),
+    "misspelt-freeze": Rule("error", "default", _FROZEN, ("not-in-optimizer", "frozen-moves", "frozen")),
+    "frozen": Rule("likely", "default", _FROZEN, ("step-without-backward", "never-reached")),
+    "frozen-moves": Rule("error", "default", _FROZEN, ("frozen",)),
+    "left-in-eval": Rule("likely", "default", _MODE),
+    "eval-in-train": Rule("likely", "default", '06_detach_vs_no_grad#Claim-D4:-"eval()-switches-gradients-off"'),
+    "graph-in-validation": Rule("likely", "default", '06_detach_vs_no_grad#Claim-D4:-"eval()-switches-gradients-off"'),
+    "kept-losses": Rule("error", "default", _KEPT),
+    "running-total": Rule("error", "default", _KEPT, ("kept-losses", "needless-retain", "same-loss-twice")),
+    "carried-state": Rule(
+        "error",
+        "default",
+        "04_retain_graph#Hidden-state-between-sequences:-truncated-backpropagation",
+        ("needless-retain", "kept-losses", "running-total", "same-loss-twice", "needless-create-graph"),
+    ),
+    "same-loss-twice": Rule(
+        "error",
+        "default",
+        "04_retain_graph#Which-of-several-passes-must-not-retain",
+        ("needless-retain", "not-divided", "kept-losses"),
+    ),
+    "needless-retain": Rule("likely", "default", "04_retain_graph#When-retaining-is-right"),
+    "needless-create-graph": Rule("likely", "default", _CREATE, ("kept-losses", "running-total", "needless-retain")),
+    "softmax-twice": Rule("error", "full", _SOFTMAX),
+    "sigmoid-twice": Rule("error", "full", _SOFTMAX),
+    "log-missing": Rule("error", "full", _SOFTMAX),
+    "broadcast-loss": Rule(
+        "error",
+        "full",
+        '09_practical_checklist#"Using-a-target-size-that-is-different-to-the-input-size":-a-wrong-shape-that-works',
+    ),
+    "clip-after-step": Rule("error", "default", _ORDER),
+    "clip-scaled": Rule("error", "default", "07_gradient_accumulation#Mixed-precision:-unscale-before-you-clip"),
+    "step-scaled": Rule("error", "default", "07_gradient_accumulation#Mixed-precision:-unscale-before-you-clip"),
+    "clip-nothing": Rule("error", "default", _ORDER),
+    "scheduler-first": Rule(
+        "error", "default", '09_practical_checklist#"Detected-call-of-lr_scheduler.step()-before-optimizer.step()"'
+    ),
+    "not-divided": Rule(
+        "likely", "default", '07_gradient_accumulation#Claim-A4:-"Divide-the-loss-by-the-number-of-micro-batches"'
+    ),
+    "leftover-window": Rule("likely", "default", "07_gradient_accumulation#The-last-window-is-not-full"),
+    "data-write": Rule("error", "full", "06_detach_vs_no_grad#.data,-and-where-it-comes-from", ("nan-began",)),
+    "discarded-detach": Rule(
+        "error", "full", '06_detach_vs_no_grad#Claim-D2:-"detach()-copies"', ("carried-state", "needless-retain")
+    ),
+    "wrapped-loss": Rule(
+        "error", "default", _CUTS, ("step-without-backward", "never-reached", "other-tensors", "step-first")
+    ),
+    "gan-detach": Rule(
+        "error",
+        "default",
+        _GAN,
+        ("step-without-backward", "never-reached", "wrong-loss", "no-zero-grad", "zero-before-step"),
+    ),
+    "wrong-loss": Rule("error", "default", "06_detach_vs_no_grad#Stop-gradient-patterns", ("no-zero-grad",)),
+    "silent-function": Rule(
+        "error",
+        "full",
+        "10_custom_functions#Why-is-my-gradient-None?-And-why-does-my-result-have-no-graph?",
+        ("never-reached", "step-without-backward"),
+    ),
+    "hooks-pile-up": Rule("error", "default", "08_intermediate_gradients#Taking-hooks-away"),
+    "nan-began": Rule(
+        "error",
+        "default",
+        '09_practical_checklist#"loss-is-NaN":-where-NaN-gradients-come-from',
+        ("dead-units", "zero-gradient"),
+    ),
+    "dead-units": Rule(
+        "likely",
+        "full",
+        "08_intermediate_gradients#A-real-model:-where-a-deep-network-loses-its-gradient",
+        ("zero-gradient",),
+    ),
+}

@@ -1,0 +1,48 @@
+"""`%%audit` in a notebook."""
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from course_utils.audit import magic
+
+CELL = """\
+import torch
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(5):
+    {clear}
+    model(torch.ones(3, 2)).mean().backward({retain})
+    optimizer.step()
+print("trained")
+"""
+
+
+@pytest.fixture
+def shell():
+    shell = InteractiveShell()
+    magic.register(shell)
+    yield shell
+    InteractiveShell.clear_instance()
+
+
+def test_a_cell_is_run_and_reported_on(shell, capsys):
+    shell.run_cell("%%audit\n" + CELL.format(clear="pass", retain=""))
+    out = capsys.readouterr().out
+    assert out.startswith("trained\n")
+    assert "error[no-zero-grad] 4 of 5 steps of optimizer" in out
+    assert "model(torch.ones(3, 2)).mean().backward()" in out
+    assert "model" in shell.user_ns
+
+
+def test_strict_raises(shell, capsys):
+    cell = "%%audit --strict\n" + CELL.format(clear="optimizer.zero_grad()", retain="retain_graph=True")
+    done = shell.run_cell(cell)
+    assert type(done.error_in_exec).__name__ == "AuditFailed"
+
+
+def test_an_error_of_the_cell_is_the_cells(shell, capsys):
+    done = shell.run_cell("%%audit --strict\n" + CELL.format(clear="pass", retain="") + "1 / 0")
+    assert done.success
+    out = capsys.readouterr().out
+    assert "ZeroDivisionError" in out
+    assert "error[no-zero-grad]" in out

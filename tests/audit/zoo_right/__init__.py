@@ -1,0 +1,11 @@
+"""Right loops, plain and unusual. Nothing of level error or likely may be said of any of them."""
+
+from tests.audit.zoo_right import (
+    first_plain,
+    first_players,
+    first_unusual,
+    styles_generative,
+    styles_supervised,
+)
+
+__all__ = ["first_plain", "first_players", "first_unusual", "styles_generative", "styles_supervised"]

@@ -19,8 +19,6 @@ SHORTER = {torch.float32: torch.float16, torch.float64: torch.float32}
 
 # The kernels replaced, and the forms of them that write into a tensor: these still compute.
 KERNELS = {
-    "addmm": aten.addmm.out,
-    "baddbmm": aten.baddbmm.out,
     "bmm": aten.bmm.out,
     "cos": aten.cos.out,
     "exp": aten.exp.out,
@@ -62,7 +60,19 @@ def replaced(compute: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor
     return kernel
 
 
+def added(multiply: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Return a kernel that adds to a product of matrices. Only the product is rounded otherwise: b + 0 is b."""
+
+    def kernel(bias: torch.Tensor, *factors: torch.Tensor, beta: float = 1, alpha: float = 1) -> torch.Tensor:
+        product = alpha * multiply(*factors)
+        return product + beta * bias if beta else product  # without beta, PyTorch reads no bias
+
+    return kernel
+
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # PyTorch warns of each kernel that is replaced
     for name, compute in KERNELS.items():
         _library.impl(name, replaced(compute), "CPU")
+    _library.impl("addmm", added(aten.mm), "CPU")
+    _library.impl("baddbmm", added(aten.bmm), "CPU")

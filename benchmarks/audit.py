@@ -55,7 +55,7 @@ def _ratios(make: Callable[[], _Step]) -> tuple[float, dict[str, float]]:
 
 
 def _torch_audit(step: _Step) -> AbstractContextManager[object]:
-    auditor = import_module("torch_audit").Auditor(step.model, step.optimizer)
+    auditor = import_module("torch_audit").Auditor(step.model, optimizer=step.optimizer, every_n_steps=1)
     auditor.autopatch()
     stack = ExitStack()
     stack.callback(auditor.unpatch)

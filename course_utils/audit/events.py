@@ -78,6 +78,14 @@ class PassGraph:
         return frozenset(map(number_of, self.inner))
 
 
+def saved_value(node: LiveNode, name: str) -> torch.Tensor | None:
+    """Return what a node of C++ saved under a name, without its graph; None where a hook holds it, or nothing does."""
+    raw = getattr(node, f"_raw_saved_{name}", None)
+    if raw is None or raw.unpack_hook is not None or raw.data is None:
+        return None
+    return raw.data.detach()  # type: ignore[no-any-return]
+
+
 def before(node: LiveNode, at: int = 0) -> LiveNode | None:
     """Return the node that made one input of an operation."""
     edges = node.next_functions

@@ -38,6 +38,11 @@ _EVENTS = (
 )
 
 
+def is_transforming() -> bool:
+    """Say whether a transformation of torch.func is running: its tensors stand for many, and have no values."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
 class Recorder:
     """Keeps the book of one watch. `operations` is there while the full tier runs."""
 
@@ -95,8 +100,8 @@ class Recorder:
         return threading.get_ident() != self._thread
 
     def idle(self) -> bool:
-        """Say whether what happens now is not for the book: other threads, and PyTorch's own work."""
-        return self.elsewhere() or backward_pass() != NO_PASS
+        """Say whether what happens now is not for the book: other threads, PyTorch's own work, torch.func's."""
+        return self.elsewhere() or backward_pass() != NO_PASS or is_transforming()
 
     # Backward passes
 
@@ -156,7 +161,7 @@ class Recorder:
     @property
     def quiet(self) -> bool:
         """Whether functions that run now are PyTorch's own: in a pass, or in an optimizer's step."""
-        return self.stepping or self.running is not None or backward_pass() != NO_PASS
+        return self.stepping or self.running is not None or backward_pass() != NO_PASS or is_transforming()
 
     def finish(self) -> list[Found]:
         """End the watch, and return what the checks found."""

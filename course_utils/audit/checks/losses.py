@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Op, Pass, before, node_behind, number_of, through_views
+from course_utils.audit.events import Op, Pass, before, node_behind, number_of, saved_value, through_views
 from course_utils.audit.lines import Spot, here
 from course_utils.audit.source import calls, text_at
 from course_utils.graph.trace import LiveNode, node_name
@@ -108,8 +108,9 @@ class Losses(Check):
                 if first is not None and node_name(first) == "SoftmaxBackward0":
                     self._twice(first, "LogSoftmaxBackward0", event)
             elif name in ("NllLossBackward0", "NllLoss2DBackward0"):
-                value = node._raw_saved_self.data
-                self._logarithm(value, "nll_loss", self.recorder.lines.of(number_of(node)) or event.spot)
+                self._logarithm(
+                    saved_value(node, "self"), "nll_loss", self.recorder.lines.of(number_of(node)) or event.spot
+                )
         if self._differences:
             self._tail(event)
 

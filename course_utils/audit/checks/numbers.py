@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Pass, Step, before, number_of
+from course_utils.audit.events import Pass, Step, before, number_of, saved_value
 from course_utils.audit.lines import Spot
 from course_utils.graph.saved import kept
 from course_utils.graph.trace import ACCUMULATE, GraphTooLarge, LiveNode, node_name
@@ -165,11 +165,9 @@ def _at_a_pole(node: LiveNode) -> str:
     if rule is None:
         return ""
     attribute, test, words = rule
-    raw = getattr(node, f"_raw_saved_{attribute}", None)
-    value = None if raw is None else raw.data
+    value = saved_value(node, attribute)
     if value is None or not value.is_floating_point():
         return ""
-    value = value.detach()
     if name == "PowBackward0":
         exponent = node._saved_exponent
         if not isinstance(exponent, int | float) or exponent >= 1 or exponent == 0:

@@ -62,10 +62,10 @@ class Reaching(Check):
 
     def step_begins(self, event: Step) -> None:
         self._stepped_inside |= event.in_pass
-        if self.recorder.operations is None:
+        if self.recorder.operations is None or event.trainer.key == 0:
             return
         for slot in event.fresh:
-            if slot.key in self._alive:
+            if slot.key in self._alive or not slot.received:
                 continue
             if slot.is_zero():
                 self._flat[slot.key] = slot, self._flat.get(slot.key, (slot, 0))[1] + 1

@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Pass, number_of
+from course_utils.audit.events import Pass, number_of, saved_value
 from course_utils.audit.lines import Spot
 from course_utils.graph.trace import node_name
 
@@ -42,12 +42,12 @@ class Units(Check):
             if node_name(node) != "ReluBackward0":
                 continue
             place += 1
-            result = node._raw_saved_result.data
+            result = saved_value(node, "result")
             if result is None or result.dim() < 2:
                 continue
             unit = 1 if result.dim() >= 4 else result.dim() - 1
             others = [at for at in range(result.dim()) if at != unit]
-            active = result.detach().amax(dim=others) > 0
+            active = result.amax(dim=others) > 0
             key = event.spot, place, active.numel()
             layer = self._layers.get(key)
             if layer is None:

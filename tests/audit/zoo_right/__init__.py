@@ -6,6 +6,7 @@ from tests.audit.zoo_right import (
     first_unusual,
     styles_generative,
     styles_supervised,
+    unlike,
 )
 
-__all__ = ["first_plain", "first_players", "first_unusual", "styles_generative", "styles_supervised"]
+__all__ = ["first_plain", "first_players", "first_unusual", "styles_generative", "styles_supervised", "unlike"]

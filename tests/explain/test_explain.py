@@ -5,7 +5,6 @@ import json
 import linecache
 import subprocess
 import sys
-import time
 import warnings
 import weakref
 
@@ -269,10 +268,9 @@ def test_an_error_of_an_answer_is_explained_where_a_check_calls_it():
 
 
 def test_names_given_in_many_branches_are_not_followed_for_ever():
+    """25 branches that assign to each other have 25! ways through them: without a bound this never ends."""
     branches = "".join(f"    if len(str(x)) == {n}:\n        x = torch.relu(x)\n" for n in range(25))
     source = f"import torch\ndef f(x):\n{branches}    x.sum().backward()\nf(torch.ones(2))\n"
     linecache.cache["<ipython-input-8>"] = len(source), None, source.splitlines(keepends=True), "<ipython-input-8>"
-    started = time.process_time()
     card = explain(raised(lambda: exec(compile(source, "<ipython-input-8>", "exec"), {})))
     assert card.code.startswith("no-graph")
-    assert time.process_time() - started < 5  # a bound of 2,000 looks, where 25! would be needed

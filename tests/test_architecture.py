@@ -215,7 +215,7 @@ def test_public_names():
     assert dir(course_utils) == sorted(course_utils.__all__)
     for name in course_utils.__all__:
         assert getattr(course_utils, name).__doc__, f"{name} has no docstring"
-    with pytest.raises(AttributeError, match="course_utils has no 'nothing'; it has CheckFailed, audit"):
+    with pytest.raises(AttributeError, match="course_utils has no 'nothing'; it has CheckFailed, Explanation, audit"):
         course_utils.nothing  # noqa: B018
 
 

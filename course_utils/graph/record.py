@@ -139,7 +139,7 @@ class _Recorder:
         self._turns.append(Turn(index, came, received, hooked, numbers))
 
     def _receive(self, index: int, gradients: Tensors) -> tuple[Sequence[Arrival], Sequence[int] | None, bool]:
-        """Return what came to a node, the numbers of what it received, and whether that is something else."""
+        """Return what came to a node, what it received as `Turn` has it, and whether a hook changed it."""
         came = self._came[index]
         self._came[index] = []
         waiting = self._on_the_way

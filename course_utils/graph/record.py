@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from operator import setitem
 from typing import Any, TypeAlias
 
-import msgspec
 import torch
 
-from course_utils.graph.events import WHOLE, Contribution, Event, Failure, Gradient
-from course_utils.graph.memory import dtype_name, shape_of
+from course_utils.graph.events import Failure
+from course_utils.graph.log import NOTHING, Arrival, Gradients, Log, Turn
 from course_utils.graph.naming import check_names, made_by
 from course_utils.graph.recording import Recording
 from course_utils.graph.saved import Saved, scan, still_holds
 from course_utils.graph.trace import Edge, Graph, LiveNode, check_tensors, describe, nodes_from, roots_of
 
-Tensors: TypeAlias = Iterable[torch.Tensor | None]
+Tensors: TypeAlias = Sequence[torch.Tensor | None]
 
 
 def record_backward(
@@ -47,21 +45,20 @@ def record_backward(
     roots = roots_of(losses)
     nodes = nodes_from(roots)
     graph, made, saved = describe(nodes, roots), made_by(nodes, names), scan(nodes, names=names)
-    recorder = _Recorder(nodes, graph, saved)
+    recorder = _Recorder(nodes, graph)
     failure = None
     handles: list[Any] = []
     try:
         seeds = _seeds(losses, gradient)
         recorder.seed(seeds)
-        for index in range(len(nodes)):
-            handles += recorder.watch(index)
+        recorder.watch(handles)
         torch.autograd.backward(losses, seeds, retain_graph, create_graph, inputs=inputs)
     except Exception as error:  # what the engine raises, or a hook, belongs to the recording
         failure = Failure(type(error).__name__, str(error), recorder.at_work)
     finally:
         for handle in handles:
             handle.remove()
-    return Recording(graph, saved, made, recorder.events(), failure)
+    return Recording(graph, saved, made, recorder.log(saved), failure)
 
 
 def _seeds(losses: Sequence[torch.Tensor], gradient: Any) -> list[Any]:
@@ -77,81 +74,16 @@ def _seeds(losses: Sequence[torch.Tensor], gradient: Any) -> list[Any]:
     ]
 
 
-NOTHING = -1  # the number of a gradient that is None
-
-
-class _Gradients:
-    """What is kept of gradients while the pass runs, by number. Norms are read after it: on a GPU, reading waits."""
-
-    def __init__(self) -> None:
-        self._facts: list[tuple[tuple[int, ...], torch.dtype, Any, torch.Tensor | None]] = []
-
-    def add(self, tensor: torch.Tensor | None) -> int:
-        """Keep shape, dtype, a few values and the norm of a tensor, and return its number."""
-        if tensor is None:
-            return NOTHING
-        values = norm = None
-        try:
-            if tensor.requires_grad:
-                tensor = tensor.detach()
-            if tensor.layout is torch.strided:
-                norm = torch.linalg.vector_norm(tensor)
-                if tensor.numel() <= WHOLE:
-                    values = tensor.tolist()
-            elif tensor.layout is torch.sparse_coo:
-                norm = torch.linalg.vector_norm(tensor.coalesce().values())
-        except (RuntimeError, NotImplementedError):  # a kind of tensor that has no numbers to read
-            pass
-        facts = self._facts
-        facts.append((shape_of(tensor), tensor.dtype, values, norm))
-        return len(facts) - 1
-
-    def read(self) -> list[Gradient]:
-        return [Gradient(shape, dtype_name(dtype), _number(norm), values) for shape, dtype, values, norm in self._facts]
-
-
-def _number(norm: torch.Tensor | None) -> float | None:
-    try:
-        return None if norm is None else float(norm.item())
-    except RuntimeError:  # a tensor without numbers
-        return None
-
-
-class _Arrival(msgspec.Struct, gc=False):
-    """A gradient on its way: from which input of which node, its number, and itself until it is received."""
-
-    node: int | None
-    input: int | None
-    number: int
-    tensor: torch.Tensor | None
-
-
-class _Turn(msgspec.Struct, gc=False):
-    """What one node did. Gradients are given by their numbers."""
-
-    node: int
-    arrived: list[list[_Arrival]]
-    received: list[int]
-    hooked: bool
-    sent: list[int]
-    before: int
-    after: int
-
-
 class _Recorder:
     """Collects the turns of a pass from two hooks on each node. What they do is paid at every node, so it is little."""
 
-    def __init__(self, nodes: list[LiveNode], graph: Graph, saved: Saved) -> None:
-        self._nodes, self._graph, self._saved = nodes, graph, saved
-        self._gradients = _Gradients()
+    def __init__(self, nodes: list[LiveNode], graph: Graph) -> None:
+        self._nodes, self._graph = nodes, graph
+        self._gradients = Gradients()
         self._started: dict[int, Any] = {}  # nodes at work
-        self._turns: list[_Turn] = []
-        self._on_the_way: dict[tuple[int, int], list[_Arrival]] = {}  # by node and output
-        self._to_free: dict[int, list[str]] = {}
-        self._freed: dict[int, tuple[str, ...]] = {}
-        for entry in saved:
-            if entry.state not in ("freed", "attribute"):
-                self._to_free.setdefault(entry.node, []).append(entry.name)
+        self._turns: list[Turn] = []
+        self._came: list[list[Arrival]] = [[] for _ in nodes]
+        self._on_the_way: dict[int, torch.Tensor] = {}  # gradients that wait to be received, by number
 
     @property
     def at_work(self) -> int | None:
@@ -163,101 +95,86 @@ class _Recorder:
             if isinstance(tensor, torch.Tensor):
                 self._send(tensor, edge, None, None)
 
-    def watch(self, index: int) -> Iterator[Any]:
-        """Put both hooks on a node and yield their handles."""
-        node, described = self._nodes[index], self._graph.nodes[index]
-        if described.is_leaf:
-            yield node.register_prehook(partial(self._leaf_starts, index, node))
-            yield node.register_hook(partial(self._leaf_ends, index, node))
-        else:
-            yield node.register_prehook(partial(setitem, self._started, index))
-            yield node.register_hook(partial(self._operation_ends, index, described.inputs))
+    def watch(self, handles: list[Any]) -> None:
+        """Put two hooks on each node, and add their handles to `handles`."""
+        for node, described in zip(self._nodes, self._graph.nodes, strict=True):
+            index = described.index
+            if described.shape is None:
+                before, after = partial(setitem, self._started, index), partial(self._ends, index, described.inputs)
+            else:
+                leaf = node.variable
+                before, after = partial(self._leaf_starts, index, leaf), partial(self._leaf_ends, index, leaf)
+            handles.append(node.register_prehook(before))
+            handles.append(node.register_hook(after))
 
-    def events(self) -> tuple[Event, ...]:
-        """Return what happened. To be called once, after the pass."""
-        self._look_for_freed()
-        gradients: list[Any] = [*self._gradients.read(), None]  # number -1, NOTHING, is the last
-        entries = {(entry.node, entry.name): entry for entry in self._saved if entry.storage is not None}
-        holders = Counter(entry.storage for entry in entries.values() if not entry.leaf)
-        kept_bytes = self._saved.bytes
-        events = []
-        for turn in self._turns:
-            freed = self._freed.get(turn.node, ())
-            for name in freed:
-                entry = entries.get((turn.node, name))
-                if entry is not None and not entry.leaf:
-                    holders[entry.storage] -= 1
-                    kept_bytes -= 0 if holders[entry.storage] else entry.bytes
-            arrived = tuple(
-                tuple([Contribution(arrival.node, arrival.input, gradients[arrival.number]) for arrival in arrivals])
-                for arrivals in turn.arrived
-            )
-            received = tuple([gradients[number] for number in turn.received])
-            sent = tuple([gradients[number] for number in turn.sent])
-            before, after = gradients[turn.before], gradients[turn.after]
-            events.append(Event(turn.node, arrived, received, sent, before, after, turn.hooked, freed, kept_bytes))
-        return tuple(events)
+    def log(self, saved: Saved) -> Log:
+        """Return what happened, given what the nodes had saved. To be called once, after the pass."""
+        to_free: dict[int, list[str]] = {}
+        for entry in saved:
+            if entry.state not in ("freed", "attribute"):
+                to_free.setdefault(entry.node, []).append(entry.name)
+        ran = {turn.node for turn in self._turns}
+        freed = {
+            node: tuple(names) for node, names in to_free.items() if node in ran and not still_holds(self._nodes[node])
+        }
+        return Log(self._turns, self._gradients.read(), freed)
 
-    def _leaf_starts(self, index: int, leaf: LiveNode, gradients: Tensors) -> None:
+    def _leaf_starts(self, index: int, leaf: torch.Tensor, gradients: Tensors) -> None:
         # The gradient is looked at now. While nothing else holds it, PyTorch may make it `.grad` without a copy.
-        self._started[index] = self._receive(index, gradients), self._gradients.add(leaf.variable.grad)
+        turn = Turn(index, *self._receive(index, gradients))
+        turn.before = self._gradients.add(leaf.grad)
+        self._started[index] = turn
 
-    def _leaf_ends(self, index: int, leaf: LiveNode, sent: Tensors, _: Tensors) -> None:
-        (arrived, received, hooked), before = self._started.pop(index)
-        after = self._gradients.add(leaf.variable.grad)
-        self._ends(_Turn(index, arrived, received, hooked, [], before, after))
+    def _leaf_ends(self, index: int, leaf: torch.Tensor, sent: Tensors, _: Tensors) -> None:
+        turn = self._started.pop(index)
+        turn.after = self._gradients.add(leaf.grad)
+        self._turns.append(turn)
 
-    def _operation_ends(self, index: int, edges: Sequence[Edge | None], sent: Tensors, gradients: Tensors) -> None:
+    def _ends(self, index: int, edges: Sequence[Edge | None], sent: Tensors, gradients: Tensors) -> None:
         del self._started[index]
-        arrived, received, hooked = self._receive(index, gradients)
+        came, received, hooked = self._receive(index, gradients)
         numbers = [
             self._send(tensor, edge, index, at) for at, (tensor, edge) in enumerate(zip(sent, edges, strict=False))
         ]
-        self._ends(_Turn(index, arrived, received, hooked, numbers, NOTHING, NOTHING))
+        self._turns.append(Turn(index, came, received, hooked, numbers))
 
-    def _ends(self, turn: _Turn) -> None:
-        self._look_for_freed()
-        self._turns.append(turn)
-
-    def _look_for_freed(self) -> None:
-        """Look what the last node gave up: it does so after its hooks, all at once, before the next node runs."""
-        if self._turns:
-            node = self._turns[-1].node
-            names = self._to_free.get(node)
-            if names and not still_holds(self._nodes[node]):
-                self._freed[node] = tuple(names)
-
-    def _receive(self, index: int, gradients: Tensors) -> tuple[list[list[_Arrival]], list[int], bool]:
-        arrived, received, hooked = [], [], False
+    def _receive(self, index: int, gradients: Tensors) -> tuple[Sequence[Arrival], Sequence[int] | None, bool]:
+        """Return what came to a node, what it received as `Turn` has it, and whether a hook changed it."""
+        came = self._came[index]
+        self._came[index] = []
+        waiting = self._on_the_way
+        if len(came) == 1 == len(gradients):
+            ((_, _, _, number),) = came
+            tensor = waiting.pop(number)
+            if tensor is gradients[0]:
+                return came, None, False
+            waiting[number] = tensor
+        numbers, hooked = [], False
         for output, gradient in enumerate(gradients):
-            arrivals = self._on_the_way.pop((index, output), [])
-            if len(arrivals) == 1 and arrivals[0].tensor is gradient:
-                received.append(arrivals[0].number)
-            else:
-                received.append(self._gradients.add(gradient))
-                hooked = hooked or not _is_sum(gradient, [arrival.tensor for arrival in arrivals])
-            for arrival in arrivals:
-                arrival.tensor = None
-            arrived.append(arrivals)
-        return arrived, received, hooked
+            parts = {arrival[3]: waiting.pop(arrival[3]) for arrival in came if arrival[0] == output}
+            known = [number for number, part in parts.items() if part is gradient] if len(parts) == 1 else []
+            if not known:
+                hooked = hooked or not _is_sum(gradient, list(parts.values()))
+            numbers += known or [self._gradients.add(gradient)]
+        return came, numbers, hooked
 
     def _send(self, tensor: torch.Tensor | None, edge: Edge | None, node: int | None, position: int | None) -> int:
         if tensor is None or edge is None:
             return NOTHING
         number = self._gradients.add(tensor)
-        self._on_the_way.setdefault((edge.node, edge.output), []).append(_Arrival(node, position, number, tensor))
+        self._on_the_way[number] = tensor
+        self._came[edge.node].append((edge.output, node, position, number))
         return number
 
 
-def _is_sum(received: torch.Tensor | None, parts: Sequence[torch.Tensor | None]) -> bool:
+def _is_sum(received: torch.Tensor | None, parts: Sequence[torch.Tensor]) -> bool:
     """Say whether `received` is what the engine makes of `parts`: it adds them in the order in which they come."""
-    known = [part for part in parts if part is not None]
-    if received is None or not known:
+    if received is None or not parts:
         return True  # nothing came, or nothing is known of it
     try:
         with torch.no_grad():
-            total = known[0]
-            for part in known[1:]:
+            total = parts[0]
+            for part in parts[1:]:
                 total = total + part
             return torch.equal(total, received) or bool(((total == received) | (received != received)).all())
     except RuntimeError:  # sparse and dense, or tensors without numbers

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from course_utils.graph import captions
 from course_utils.graph.events import Event, Failure
+from course_utils.graph.log import Log
 from course_utils.graph.saved import Saved
 from course_utils.graph.trace import Graph, shortened
 
 
-class Recording(msgspec.Struct, frozen=True):
+class Recording(msgspec.Struct, frozen=True, dict=True):
     """One backward pass over `graph`: an event for each node that ran, and the failure if the pass ended early.
 
-    `saved` is what the graph kept before the pass, `made` the names of results and leaves by node number. A
-    Recording holds numbers and names only; it keeps no tensor and no node alive.
+    `saved` is what the graph kept before the pass, `made` the names of results and leaves by node number, `log` what
+    was noted while it ran. A Recording holds numbers and names only; it keeps no tensor and no node alive.
     """
 
     graph: Graph
     saved: Saved
     made: Mapping[int, tuple[str, ...]]
-    events: tuple[Event, ...]
+    log: Log
     failure: Failure | None
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """What each node did, in the order in which they ran. Made of the log when first read."""
+        return self.log.events(self.saved)
 
     def captions(self) -> list[str]:
         """Return a sentence or two for each event, and one for the failure."""

@@ -142,6 +142,32 @@ def test_the_pass_keeps_no_gradient_alive_that_a_plain_one_would_not():
     assert w.grad.data_ptr() == seen[0]
 
 
+def test_events_read_later_tell_the_values_of_the_pass():
+    x = torch.full((5, 5), 2.0, requires_grad=True)
+    seen = []
+    h = x * 3
+    h.register_hook(seen.append)
+    recording = record_backward(h.neg().sum(), x=x)
+    x.grad.mul_(100)
+    seen.pop().mul_(0)
+    assert recording.events[-1].after.norm == pytest.approx(15.0)
+    assert called(recording, "NegBackward0").sent[0].norm == pytest.approx(5.0)
+    assert recording.events is recording.events
+
+
+def test_a_recording_keeps_no_tensor_and_no_node():
+    x = torch.rand(3, 7, requires_grad=True)
+    recording = record_backward((x.exp() * x).sum(), x=x)
+    reached, left = {}, [recording]
+    while left:
+        one = left.pop()
+        if id(one) not in reached and not isinstance(one, type):
+            reached[id(one)] = one
+            left += [getattr(one, name) for name in getattr(one, "__struct_fields__", ())] or gc.get_referents(one)
+    assert len(reached) > 50
+    assert not [one for one in reached.values() if isinstance(one, torch.Tensor | torch.autograd.graph.Node)]
+
+
 def test_what_was_freed_after_which_node_and_the_bytes_that_were_left():
     x = torch.rand(10, requires_grad=True)
     loss = x.exp().sin().sum()

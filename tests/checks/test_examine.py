@@ -150,13 +150,13 @@ exercise = exercises()[sys.argv[1]]
 observer = observer_for(exercise)
 answer = next(answer for answer in RIGHT[exercise.id] if sys.argv[2] in answer.__code__.co_names)
 before = "torch._dynamo" in sys.modules
-first, second = (examine(exercise, observer, answer, seconds=0.2) for _ in range(2))
+first, second = (examine(exercise, observer, answer, seconds=0.5) for _ in range(2))
 print(before, "torch._dynamo" in sys.modules, first.outcome, first == second)
 """
 
 
 @pytest.mark.parametrize(
-    ("exercise", "name", "loaded"), [("jacobian", "jacrev", "False True"), ("hvp", "jvp", "True True")]
+    ("exercise", "name", "loaded"), [("jacobian", "jacrev", "False True"), ("hvp", "jvp", "False True")]
 )
 def test_the_first_verdict_of_a_process_is_like_the_second(exercise, name, loaded):
     """PyTorch imports for seconds at the first jacrev (torch._dynamo), gradient with a seed (sympy) and so on."""

@@ -136,7 +136,7 @@ def _folders() -> tuple[tuple[str, ...], tuple[str, ...]]:
     libraries = {Path(sysconfig.get_path(name)) for name in names if sysconfig.get_path(name)}
     readable = sorted({path for path in (*libraries, course) if path.is_dir()})
     outer = [path for path in readable if not any(path != other and path.is_relative_to(other) for other in readable)]
-    return tuple(map(str, outer)), (str(course / "checks" / "lessons"), str(course / "grading"))
+    return tuple(map(str, outer)), (str(course / "checks" / "judges"), str(course / "grading"))
 
 
 def _packed(message: Any) -> bytes:

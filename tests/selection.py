@@ -13,10 +13,18 @@ ROOT = Path(__file__).parents[1]
 
 # What is large, and the share of it that guards a commit (`make test`). `make nightly` runs the whole.
 SHARES = {
-    "tests/checks/test_exercises.py": 0.4,
-    "notebooks/": 0.4,
-    "solutions/": 0.4,
+    "tests/checks/test_exercises.py": 0.35,
+    "tests/browser/test_lessons.py": 0.2,
+    "tests/explain/test_provoked.py": 0.35,
+    "tests/audit/": 0.5,
+    "tests/grading/test_killed.py": 0.25,
+    "tests/grading/controller/test_cluster.py": 0.25,
+    "tests/grading/sandbox/test_naive.py": 0.25,
+    "notebooks/": 0.3,
+    "solutions/": 0.3,
 }
+# Where the tests of a file share something dear, they are drawn together.
+_TOGETHER = ("test_cluster.py", "test_naive.py")
 _EXERCISE = re.compile(r"(?:course_utils/checks/(?:observers|scenes|judges)|tests/answers)/lesson_\w+/(\w+)\.py")
 
 
@@ -33,7 +41,7 @@ def sampled(tests: Iterable[str]) -> set[str]:
 def unit(test: str) -> str:
     """Return what is drawn as one: a notebook, all tests of an exercise, or a single test."""
     file, _, name = test.partition("::")
-    if file.endswith(".ipynb"):
+    if file.endswith((".ipynb", *_TOGETHER)):
         return file
     parameter = re.search(r"\[(?:\d+-)?(\w+?)(?:-.*)?\]$", name)
     return f"{file}[{parameter[1]}]" if parameter and file.endswith("test_exercises.py") else test

@@ -144,7 +144,7 @@ class Membership(Check):
         part = slot.name.removeprefix(f"{owner}.").rpartition(".")[0]
         parts = replaced_parts(made.file, part) if part else []
         after = [spot for spot in parts if spot.line > made.line]
-        return (after or parts or [None])[0]
+        return next(iter(after or parts), None)
 
     def _stray(self, slots: list[Slot], trainers: list[Trainer]) -> Found:
         trainer = self._nearest(slots, trainers)

@@ -28,14 +28,6 @@ class Spot(NamedTuple):
     line: int
 
 
-class Code(NamedTuple):
-    """The function that a line belongs to: its file, its name, and the line where it begins."""
-
-    file: str
-    name: str
-    first: int
-
-
 @cache
 def is_learners(file: str) -> bool:
     """Say whether a file is the learner's: not a library's, not Python's, not the course's."""

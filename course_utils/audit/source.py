@@ -32,11 +32,6 @@ def _parsed(source: str) -> ast.Module | None:
         return None
 
 
-def _covers(node: ast.AST, line: int) -> bool:
-    first, last = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
-    return first is not None and last is not None and first <= line <= last
-
-
 def around(spot: Spot) -> list[ast.AST]:
     """Return the statements, functions and blocks around a line, the outermost first."""
     tree = tree_of(spot.file)
@@ -206,15 +201,6 @@ def loop_around(spot: Spot) -> ast.For | ast.While | None:
             return node
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             return None
-    return None
-
-
-def receiver(spot: Spot, method: str) -> str | None:
-    """Return the text before `.method(` at a line: "optimizer" for `optimizer.step()`."""
-    found = statement(spot)
-    for node in ast.walk(found) if found else ():
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == method:
-            return ast.unparse(node.func.value)
     return None
 
 

@@ -79,7 +79,6 @@ def test_parts_that_are_replaced_or_made():
     assert source.replaced_parts(FILE, "2") == [at("model[2] =")]
     assert source.calls(FILE, r"\bSoftmax$") == [at("nn.Softmax")]
     assert source.assignments_to(FILE, ("require_grad",)) == [(at("p.require_grad"), "p")]
-    assert source.receiver(at("optimizer.step()"), "step") == "optimizer"
 
 
 def test_a_file_without_source():

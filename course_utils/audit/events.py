@@ -128,10 +128,8 @@ class Step:
 
     trainer: Trainer
     spot: Spot | None
-    number: int  # of this optimizer, from 1
     fresh: tuple[Slot, ...]
     stale: tuple[Slot, ...]
-    empty: tuple[Slot, ...]
     mixed: tuple[Slot, ...]
     in_pass: bool
     closure: bool

@@ -46,7 +46,7 @@ class Optimizers:
     def _evaluated(self, trainer: Trainer) -> None:
         """A closure has run: the optimizer uses the gradients that it left."""
         mixed = tuple(slot for slot in trainer.slots if slot.mixed is not None)
-        event = Step(trainer, trainer.spot, trainer.steps + 1, (), (), (), mixed, False, True)
+        event = Step(trainer, trainer.spot, (), (), mixed, False, True)
         self._recorder.tell("evaluated", event)
         for slot in trainer.slots:
             slot.used |= {trainer.key}
@@ -65,10 +65,8 @@ class Optimizers:
         event = Step(
             trainer=trainer,
             spot=here(),
-            number=trainer.steps + 1,
             fresh=tuple(slot for slot in having if trainer.key not in slot.used),
             stale=tuple(slot for slot in having if trainer.key in slot.used),
-            empty=tuple(slot for slot in trainer.slots if slot.known() is None),
             mixed=tuple(slot for slot in having if slot.mixed is not None),
             in_pass=self._recorder.running is not None,
             closure=any(map(callable, (*args[1:], *kwargs.values()))),
@@ -122,7 +120,7 @@ class Optimizers:
         fresh = tuple(slot for slot in moved if 0 not in slot.used)
         mixed = tuple(slot for slot in moved if slot.mixed is not None)
         stale = tuple(slot for slot in moved if 0 in slot.used)
-        self._step = Step(trainer, None, trainer.steps + 1, fresh, stale, (), mixed, False, False)
+        self._step = Step(trainer, None, fresh, stale, mixed, False, False)
         self._recorder.tell("step_begins", self._step)
         for slot in moved:
             slot.used |= {0}

@@ -33,12 +33,10 @@ _GAN = (
 _CREATE = '05_higher_order_gradients#Claim-H4:-"backward(create_graph=True)-is-a-harmless-way-to-get-there"'
 
 RULES: dict[str, Rule] = {
-    "no-zero-grad": Rule("error", "default", _CLEAR, ("wrong-loss", "leftover-window", "not-divided")),
+    "no-zero-grad": Rule("error", "default", _CLEAR, ("wrong-loss", "gan-detach", "leftover-window", "not-divided")),
     "zero-before-step": Rule("error", "default", _ORDER, ("leftover-window", "never-reached")),
     "step-first": Rule("error", "default", _ORDER, ("zero-before-step", "step-without-backward", "leftover-window")),
-    "step-without-backward": Rule(
-        "error", "default", _ORDER, ("never-reached", "leftover-window", "graph-in-validation")
-    ),
+    "step-without-backward": Rule("error", "default", _ORDER, ("leftover-window", "graph-in-validation")),
     "not-in-optimizer": Rule("likely", "default", _LIST, ("never-reached",)),
     "other-tensors": Rule(
         "error", "default", _LIST, ("step-without-backward", "not-in-optimizer", "never-reached", "leftover-window")
@@ -97,9 +95,9 @@ RULES: dict[str, Rule] = {
         "error",
         "default",
         _GAN,
-        ("step-without-backward", "never-reached", "wrong-loss", "no-zero-grad", "zero-before-step"),
+        ("step-without-backward", "never-reached", "wrong-loss", "zero-before-step"),
     ),
-    "wrong-loss": Rule("error", "default", "06_detach_vs_no_grad#Stop-gradient-patterns", ("no-zero-grad",)),
+    "wrong-loss": Rule("error", "default", "06_detach_vs_no_grad#Stop-gradient-patterns"),
     "silent-function": Rule(
         "error",
         "full",

@@ -181,6 +181,9 @@ def test_each_code_is_taught_where_it_says(code):
     assert heading in headings(FOLDER / f"{lesson}.ipynb")
     assert not set(RULES[code].hides) - set(RULES)
     assert code not in RULES[code].hides
+    assert not [other for other in RULES[code].hides if code in RULES[other].hides], (
+        "two that hide each other say nothing"
+    )
 
 
 def test_sarif_names_rule_level_and_line():

@@ -250,3 +250,18 @@ def part_and_whole():
         main.backward(retain_graph=True)
         total.backward()  # <- here
         optimizer.step()
+
+
+@fault("no-zero-grad")
+def only_the_generator_is_cleared():
+    generator, critic = mlp(2, 4), mlp(4, 1)
+    g = torch.optim.Adam(generator.parameters(), lr=0.01)
+    d = torch.optim.Adam(critic.parameters(), lr=0.01)
+    for _ in range(8):
+        fake = generator(torch.randn(8, 2))
+        loss = F.softplus(critic(fake.detach())).mean() + F.softplus(-critic(torch.randn(8, 4))).mean()
+        loss.backward()
+        d.step()
+        g.zero_grad()
+        F.softplus(-critic(fake)).mean().backward()  # <- here
+        g.step()

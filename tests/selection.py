@@ -13,10 +13,14 @@ ROOT = Path(__file__).parents[1]
 
 # What is large, and the share of it that guards a commit (`make test`). `make nightly` runs the whole.
 SHARES = {
-    "tests/checks/test_exercises.py": 0.35,
-    "tests/browser/test_lessons.py": 0.2,
-    "tests/explain/test_provoked.py": 0.35,
-    "tests/audit/": 0.5,
+    "tests/checks/test_exercises.py": 0.3,
+    "tests/browser/test_lessons.py": 0.15,
+    "tests/explain/test_provoked.py": 0.25,
+    "tests/audit/": 0.25,
+    "tests/grading/test_nbgrader.py": 0.35,
+    "tests/grading/test_gradescope.py": 0.35,
+    "tests/grading/outgoing/test_github.py": 0.35,
+    "tests/explain/test_script.py": 0.35,
     "tests/grading/test_killed.py": 0.25,
     "tests/grading/controller/test_cluster.py": 0.25,
     "tests/grading/sandbox/test_naive.py": 0.25,
@@ -24,7 +28,7 @@ SHARES = {
     "solutions/": 0.3,
 }
 # Where the tests of a file share something dear, they are drawn together.
-_TOGETHER = ("test_cluster.py", "test_naive.py")
+_TOGETHER = ("test_cluster.py", "test_naive.py", "test_nbgrader.py", "test_gradescope.py", "test_github.py")
 _EXERCISE = re.compile(r"(?:course_utils/checks/(?:observers|scenes|judges)|tests/answers)/lesson_\w+/(\w+)\.py")
 
 

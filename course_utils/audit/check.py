@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from course_utils.audit.desk import Desk
 from course_utils.audit.events import Call, Clip, Op, Pass, Step
 from course_utils.audit.finding import Finding, Level
 from course_utils.audit.lines import Spot
 from course_utils.audit.rules import RULES
-
-if TYPE_CHECKING:
-    from course_utils.audit.recorder import Recorder
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Check:
     codes: ClassVar[tuple[str, ...]]
     functions: ClassVar[frozenset[str]] = frozenset()  # names of the functions that `function` is told of
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Desk) -> None:
         self.book = recorder.book
         self.clock = recorder.clock
         self.recorder = recorder

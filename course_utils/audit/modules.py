@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
 
 from course_utils.audit.book import Model
+from course_utils.audit.desk import Desk
 from course_utils.audit.events import Call, number_of
 from course_utils.audit.lines import called_by_torch, here, spots
 from course_utils.audit.modes import dependents
 from course_utils.graph.alive import tensors_in
-
-if TYPE_CHECKING:
-    from course_utils.audit.recorder import Recorder
 
 # In evaluation these take another way, with other last digits, where functions are watched.
 _FAST = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
@@ -24,7 +22,7 @@ _FAST = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttentio
 class Modules:
     """Hears of calls by code that is not itself a module's."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Desk) -> None:
         self._recorder = recorder
         self._depth = 0
 

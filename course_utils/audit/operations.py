@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode, _get_current_function_mode, _pop_mode, _push_mode
 
+from course_utils.audit.desk import Desk
 from course_utils.audit.events import Op, sequence_now
 from course_utils.audit.lines import Spot, here
-
-if TYPE_CHECKING:
-    from course_utils.audit.recorder import Recorder
 
 # Lines are kept for so many operations.
 _MOST = 20_000
@@ -46,7 +44,7 @@ class Operations(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self.lines = Lines()
-        self._recorder: Recorder | None = None
+        self._recorder: Desk | None = None
         self._wanted: dict[str, list[Callable[[Op], None]]] = {}
         self._every: list[Callable[[Op], None]] = []
 
@@ -54,7 +52,7 @@ class Operations(TorchFunctionMode):
     def spots_of(operations: Operations | None) -> Lines:
         return Lines() if operations is None else operations.lines
 
-    def begin(self, recorder: Recorder) -> None:
+    def begin(self, recorder: Desk) -> None:
         self._recorder = recorder
         for check in recorder.checks:
             for name in check.functions:
@@ -104,7 +102,7 @@ class Operations(TorchFunctionMode):
         return out
 
 
-def _tell(recorder: Recorder, hear: Callable[[Op], None], event: Op) -> None:
+def _tell(recorder: Desk, hear: Callable[[Op], None], event: Op) -> None:
     check = type(hear.__self__)  # type: ignore[attr-defined]
     if check not in recorder.broken:
         try:

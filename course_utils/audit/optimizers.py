@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from course_utils.audit.book import Slot, Trainer
+from course_utils.audit.desk import Desk
 from course_utils.audit.events import Step, sequence_now
 from course_utils.audit.gradients import delivered, synchronize
 from course_utils.audit.lines import here
-
-if TYPE_CHECKING:
-    from course_utils.audit.recorder import Recorder
 
 
 class Optimizers:
     """Hears of every optimizer's steps."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Desk) -> None:
         self._recorder = recorder
 
     def step_pre(self, optimizer: Any, args: Any, kwargs: Any) -> tuple[Any, Any] | None:

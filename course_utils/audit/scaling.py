@@ -6,24 +6,22 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from course_utils.audit.book import Trainer
+from course_utils.audit.desk import Desk
 from course_utils.audit.events import Clip, Pass, number_of
 from course_utils.audit.gradients import same_after, synchronize
 from course_utils.audit.lines import here
 from course_utils.graph.alive import tensors_in
 
-if TYPE_CHECKING:
-    from course_utils.audit.recorder import Recorder
-
 
 class Scaling:
     """Hears of GradScaler and of clipping."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Desk) -> None:
         self._recorder = recorder
         self.passes: set[int] = set()  # numbers of passes that began at a scaled loss
         self._scaled: deque[int] = deque(maxlen=64)  # numbers of the nodes that scaled a loss

@@ -133,7 +133,7 @@ class Losses(Check):
 
     def _where(self, node: LiveNode, kind: str) -> Spot | None:
         """Return the line that calls the function; for a module inside another the line that makes it."""
-        spot = self.recorder.lines.of(number_of(node))
+        spot: Spot | None = self.recorder.lines.of(number_of(node))
         if spot is None or kind in text_at(spot).lower():
             return spot
         made = calls(spot.file, rf"\b{kind.capitalize()}$")

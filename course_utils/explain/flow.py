@@ -19,6 +19,7 @@ import torch
 
 from course_utils.explain.explanation import Place
 from course_utils.explain.naming import receiver
+from course_utils.explain.ownership import is_learners
 from course_utils.explain.reading import is_a
 from course_utils.explain.settings import (
     Setting,
@@ -30,7 +31,7 @@ from course_utils.explain.settings import (
     switched_off,
     switched_off_by,
 )
-from course_utils.explain.situation import Call, Situation, is_learners
+from course_utils.explain.situation import Call, Situation
 from course_utils.explain.source import called, written
 
 MAX_DEPTH = 40

@@ -13,8 +13,9 @@ import torch
 
 from course_utils.explain.explanation import Place
 from course_utils.explain.naming import argument, receiver
+from course_utils.explain.ownership import is_learners
 from course_utils.explain.reading import MISSING, is_a
-from course_utils.explain.situation import Call, is_learners
+from course_utils.explain.situation import Call
 from course_utils.explain.source import called, walk, written
 
 _OPERATORS = {

@@ -10,9 +10,10 @@ import torch
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.naming import argument, receiver
 from course_utils.explain.nodes import behind, operation_named, recorded_lines
+from course_utils.explain.ownership import is_learners
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
-from course_utils.explain.situation import Situation, is_learners
+from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, written
 from course_utils.graph.saved import kept
 

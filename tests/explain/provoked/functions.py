@@ -210,7 +210,7 @@ def hook_on_a_tensor_without_grad():
     x.register_hook(lambda g: g)  # needed here
 
 
-@case("hook-result", "(3,)")
+@case("hook-result", "another shape")
 def hook_that_changes_the_size():
     x = torch.ones(3, requires_grad=True)
     y = x * 2
@@ -268,7 +268,7 @@ def random_inside_vmap():
     return torch.func.vmap(lambda x: x + torch.randn(2))(torch.ones(3, 2))  # needed here
 
 
-@case("vmap-in-place", "x")
+@case("vmap-in-place", "`total`")
 def in_place_inside_vmap():
     total = torch.zeros(2)
 

@@ -203,7 +203,7 @@ def labels_numbered_one_and_two():
     return F.binary_cross_entropy(probabilities, labels)  # needed here
 
 
-@case("target-shape", "(2, 4)", "movedim")
+@case("target-shape", "(2, 3, 4)", "scores.movedim(-1, 1)")
 def classes_in_the_last_dimension():
     scores, tags = torch.randn(2, 3, 4), torch.zeros(2, 3, dtype=torch.long)
     return F.cross_entropy(scores, tags)  # needed here

@@ -132,7 +132,7 @@ class Situation:
         """The learner's innermost line."""
         return self.calls[-1] if self.calls else None
 
-    def needed(self, role: str = "needed here") -> tuple[Place, ...]:
+    def needed(self, role: str = "raised here") -> tuple[Place, ...]:
         """Return the learner's line at which PyTorch refused, or warned."""
         if self.here is not None:
             return (self.here.place(role),)
@@ -141,7 +141,7 @@ class Situation:
             return (Place(role, self.file, self.line, source.text(self.line) if source else ""),)
         return ()
 
-    def at_start(self, role: str = "needed here") -> tuple[Place, ...]:
+    def at_start(self, role: str = "raised here") -> tuple[Place, ...]:
         """Return the learner's line that began the backward pass."""
         return (self.started.place(role),) if self.started is not None else ()
 

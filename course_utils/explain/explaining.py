@@ -8,6 +8,7 @@ import torch
 
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.families import RULES
+from course_utils.explain.fixes import in_own_names
 from course_utils.explain.rerun import Writes
 from course_utils.explain.situation import Situation, situation_of
 
@@ -53,5 +54,5 @@ def by_rule(situation: Situation) -> Explanation | None:
     for rule in RULES:
         found = rule.applied(situation)
         if found is not None:
-            return found
+            return in_own_names(found, situation)
     return None

@@ -19,6 +19,7 @@ import torch
 
 from course_utils.explain.explanation import Place
 from course_utils.explain.naming import receiver
+from course_utils.explain.ownership import is_learners
 from course_utils.explain.reading import is_a
 from course_utils.explain.settings import (
     Setting,
@@ -30,7 +31,7 @@ from course_utils.explain.settings import (
     switched_off,
     switched_off_by,
 )
-from course_utils.explain.situation import Call, Situation, is_learners
+from course_utils.explain.situation import Call, Situation
 from course_utils.explain.source import called, written
 
 MAX_DEPTH = 40
@@ -49,6 +50,7 @@ _CUTS = {
 }  # fmt: skip
 _INTEGERS = ("long", "int", "int64", "int32", "int16", "int8", "uint8", "bool")
 _BUILDS_NEW = "no-graph-new-tensor"
+_PLAIN = (torch.Tensor, int, float, numpy.ndarray)
 
 
 @dataclass(frozen=True)
@@ -141,8 +143,7 @@ class Flow:
             return Found("bare", inputs=(node.id,))
         if found is not None and found.state == "attached" and is_a(value, torch.Tensor):
             return Found("unknown")  # it is seen to have no graph, so something was not understood
-        plain = any(is_a(value, kind) for kind in (torch.Tensor, int, float, numpy.ndarray))
-        return found or Found("bare" if plain else "unknown")
+        return found or Found("bare" if issubclass(type(value), _PLAIN) else "unknown")
 
     def _assigned(self, setting: Setting, name: str, depth: int) -> Found | None:
         """Return what the statements that gave a name its value say; None where there are none."""
@@ -274,7 +275,9 @@ class Flow:
 
     def _cut(self, setting: Setting, node: ast.AST, inner: Found, code: str) -> Found:
         """Say that a graph ends here, if there was one."""
-        if inner.state == "attached" or (code == "no-graph-numpy" and inner.code == "no-graph-detach"):
+        if code == "no-graph-numpy" and inner.code == "no-graph-detach":
+            return replace(inner, code=code)
+        if inner.state == "attached":
             return Found("cut", code, written(node, 60), _place(setting, node), inner.proved)
         if inner.state == "unknown" and code != _BUILDS_NEW:
             return Found("cut", code, written(node, 60), _place(setting, node), False)
@@ -288,10 +291,10 @@ def _joined(parts: list[Found]) -> Found:
     for state in ("attached", "cut", "unknown"):
         of_state = sorted((part for part in parts if part.state == state), key=lambda part: not part.proved)
         if of_state:
-            return replace(of_state[0], frozen=frozen, inputs=inputs)
+            proved = of_state[0].proved and not (frozen and state == "cut")  # what is frozen may be what was meant
+            return replace(of_state[0], frozen=frozen, inputs=inputs, proved=proved)
     return Found("bare", frozen=frozen, inputs=inputs)
 
 
 def _place(setting: Setting, node: ast.AST) -> Place:
-    line = getattr(node, "lineno", 1)
-    return Place("cut here", setting.source.file, line, setting.source.text(line))
+    return Place("cut here", setting.source.file, line := getattr(node, "lineno", 1), setting.source.text(line))

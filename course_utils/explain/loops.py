@@ -8,8 +8,9 @@ import types
 
 from course_utils.explain.explanation import Place
 from course_utils.explain.naming import argument, assigned, receiver, targets
+from course_utils.explain.ownership import is_learners
 from course_utils.explain.reading import MISSING, is_a
-from course_utils.explain.situation import Call, is_learners
+from course_utils.explain.situation import Call
 from course_utils.explain.source import Source, called, walk, written
 
 

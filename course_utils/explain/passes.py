@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from course_utils.explain.situation import is_learners
+from course_utils.explain.ownership import is_learners
 
 # A failing pass is told from so many passes before it.
 REMEMBERED = 256

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from course_utils.explain.situation import is_learners
+from course_utils.explain.ownership import is_learners
 from course_utils.graph.alive import tensors_in
 from course_utils.graph.memory import memory_of
 

@@ -10,41 +10,24 @@ import ast
 import dis
 import inspect
 import os
-import sysconfig
 import traceback
 import types
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from course_utils.explain.explanation import Place
+from course_utils.explain.ownership import BETWEEN, COURSE, TORCH, is_learners
 from course_utils.explain.reading import MISSING, is_a, value_of
+from course_utils.explain.rerun import Writes
 from course_utils.explain.source import Scope, Source, Sources
 
-if TYPE_CHECKING:
-    from course_utils.explain.rerun import Writes
-
-COURSE = str(Path(__file__).parents[1]) + os.sep
-# The course's own code that stands between a learner and PyTorch, and does nothing with tensors of its own.
-_BETWEEN = (f"{COURSE}explain{os.sep}", f"{COURSE}audit{os.sep}")
-TORCH = str(Path(torch.__file__).parent) + os.sep
-_LIBRARIES = tuple({str(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-
 MAX_TEXT = 4_000
-
-
-def is_learners(file: str) -> bool:
-    """Return whether the code in `file` is neither the course's nor PyTorch's, Python's or an installed package's."""
-    if file.startswith((COURSE, TORCH, *_LIBRARIES, "<frozen ", "<string>", "<__array_function__", "<eval_with_key>")):
-        return False
-    return not any(part in file for part in _INSTALLED)
 
 
 @dataclass(eq=False)
@@ -149,7 +132,7 @@ class Situation:
         """The learner's innermost line."""
         return self.calls[-1] if self.calls else None
 
-    def needed(self, role: str = "needed here") -> tuple[Place, ...]:
+    def needed(self, role: str = "raised here") -> tuple[Place, ...]:
         """Return the learner's line at which PyTorch refused, or warned."""
         if self.here is not None:
             return (self.here.place(role),)
@@ -158,7 +141,7 @@ class Situation:
             return (Place(role, self.file, self.line, source.text(self.line) if source else ""),)
         return ()
 
-    def at_start(self, role: str = "needed here") -> tuple[Place, ...]:
+    def at_start(self, role: str = "raised here") -> tuple[Place, ...]:
         """Return the learner's line that began the backward pass."""
         return (self.started.place(role),) if self.started is not None else ()
 
@@ -248,7 +231,7 @@ def _of_frames(
             frames.append(frame)
             if frame.f_code.co_name == "_engine_run_backward" and not in_pass:
                 in_pass = len(calls)
-        elif is_learners(file) or (file.startswith(COURSE) and not file.startswith(_BETWEEN)):
+        elif is_learners(file) or (file.startswith(COURSE) and not file.startswith(BETWEEN)):
             outer = file  # whoever called last into libraries
     if outer.startswith(COURSE):
         return None  # the course's own line, of which a learner knows nothing

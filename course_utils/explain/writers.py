@@ -13,8 +13,9 @@ import torch
 
 from course_utils.explain.explanation import Place
 from course_utils.explain.naming import argument, receiver
+from course_utils.explain.ownership import is_learners
 from course_utils.explain.reading import MISSING, is_a
-from course_utils.explain.situation import Call, is_learners
+from course_utils.explain.situation import Call
 from course_utils.explain.source import called, walk, written
 
 _OPERATORS = {
@@ -24,6 +25,7 @@ _OPERATORS = {
 _ALSO = {
     "@": ("matmul", "mm", "bmm", "linear"), "*": ("mul", "prod"), "**": ("pow", "square"), "/": ("div",),
     "threshold": ("relu",), "leaky_relu": ("leaky_relu",),
+    "linalg_vector_norm": ("norm", "vector_norm"),
 }  # fmt: skip
 
 
@@ -46,13 +48,13 @@ def writings(call: Call, name: str) -> Iterator[Writing]:
     and those of the learner's functions that it gave the tensor to."""
     for statement in _statements(call):
         sure = surely_ran(call, statement)
-        for part in _own_parts(statement):
-            if _writes(part, name):
+        for part in own_parts(statement):
+            if writes_into(part, name):
                 place = call.place("overwritten here", statement)
                 yield Writing(statement, place, statement.lineno, place.file, sure)
                 break
         else:
-            for part in _own_parts(statement):
+            for part in own_parts(statement):
                 if isinstance(part, ast.Call):
                     yield from _inside(call, part, name, sure)
 
@@ -73,7 +75,7 @@ def _inside(call: Call, node: ast.Call, name: str, sure: bool) -> Iterator[Writi
         if written(argument(node, position, parameter)) != name:
             continue
         for inner in walk(scope):
-            if isinstance(inner, ast.stmt) and any(_writes(part, parameter) for part in _own_parts(inner)):
+            if isinstance(inner, ast.stmt) and any(writes_into(part, parameter) for part in own_parts(inner)):
                 place = Place("overwritten here", source.file, inner.lineno, source.text(inner.lineno))
                 yield Writing(
                     inner, place, node.lineno, call.file, sure and any(it is inner for it in getattr(scope, "body", []))
@@ -83,22 +85,26 @@ def _inside(call: Call, node: ast.Call, name: str, sure: bool) -> Iterator[Writi
 def steps(call: Call, parameter: torch.Tensor) -> Iterator[ast.stmt]:
     """Yield the statements of a function that step an optimizer of a parameter."""
     for node in _statements(call):
-        for part in _own_parts(node):
+        for part in own_parts(node):
             if called(part) == "step" and _optimizes(call, receiver(part), part, parameter):
                 yield node
 
 
 def saves(call: Call, operation: str, names: list[str]) -> Iterator[ast.stmt]:
     """Yield the statements that run an operation on one of the named tensors, or to make one."""
+    yield from (node for node in _statements(call) if runs(node, operation, names))
+
+
+def runs(statement: ast.stmt, operation: str, names: list[str]) -> bool:
+    """Return whether a statement runs an operation, and mentions one of the names."""
     words = {operation, *_ALSO.get(operation, ())}
-    for node in _statements(call):
-        mentioned = {written(it) for it in ast.walk(node) if isinstance(it, ast.Name | ast.Attribute | ast.Subscript)}
-        if not mentioned & set(names):
-            continue
-        for part in _own_parts(node):
-            if called(part) in words or (isinstance(part, ast.BinOp) and _OPERATORS.get(type(part.op)) in words):
-                yield node
-                break
+    kinds = ast.Name | ast.Attribute | ast.Subscript
+    if not {written(it) for it in ast.walk(statement) if isinstance(it, kinds)} & set(names):
+        return False
+    return any(
+        called(part) in words or (isinstance(part, ast.BinOp) and _OPERATORS.get(type(part.op)) in words)
+        for part in own_parts(statement)
+    )
 
 
 def out_of_place(statement: ast.stmt) -> str:
@@ -157,7 +163,7 @@ def _statements(call: Call) -> Iterator[ast.stmt]:
                 yield node
 
 
-def _own_parts(statement: ast.stmt) -> Iterator[ast.AST]:
+def own_parts(statement: ast.stmt) -> Iterator[ast.AST]:
     """Yield the parts of a statement without those of statements inside it."""
     yield statement
     waiting = [it for it in ast.iter_child_nodes(statement) if not isinstance(it, ast.stmt)]
@@ -166,11 +172,12 @@ def _own_parts(statement: ast.stmt) -> Iterator[ast.AST]:
         waiting += [it for it in ast.iter_child_nodes(node) if not isinstance(it, ast.stmt)]
 
 
-def _writes(part: ast.AST, name: str) -> bool:
+def writes_into(part: ast.AST, name: str) -> bool:
+    """Return whether a part of a statement writes into the tensor called `name`."""
     if isinstance(part, ast.AugAssign):
-        return _base(part.target) == name
+        return base_of(part.target) == name
     if isinstance(part, ast.Assign):
-        return any(isinstance(it, ast.Subscript) and _base(it) == name for it in part.targets)
+        return any(isinstance(it, ast.Subscript) and base_of(it) == name for it in part.targets)
     if not isinstance(part, ast.Call):
         return False
     if any(it.arg == "out" and written(it.value) == name for it in part.keywords):
@@ -186,10 +193,10 @@ def _writes(part: ast.AST, name: str) -> bool:
     if not inplace:
         return False
     owner = receiver(part)
-    return (owner is not None and _base(owner) == name) or _base(argument(part, 0)) == name
+    return (owner is not None and base_of(owner) == name) or base_of(argument(part, 0)) == name
 
 
-def _base(node: ast.expr | None) -> str:
+def base_of(node: ast.expr | None) -> str:
     """Return the variable behind `x[0]`, `x.data`, `x.view(-1)`: "x", or "self.x"."""
     while True:
         if isinstance(node, ast.Subscript):

@@ -233,9 +233,8 @@ def test_the_card():
     assert str(explain(raised(run))).splitlines() == [
         "[no-graph-detach] `prediction.mean()` has no graph: it was cut at `model(x).detach()`",
         f"  test_explain.py:{line + 1} | prediction = model(x).detach()  <- cut here",
-        f"  test_explain.py:{line + 2} | prediction.mean().backward()    <- needed here",
-        "`model(x).detach()` gives the values without their graph, so nothing after it leads back to the",
-        "parameters.",
+        f"  test_explain.py:{line + 2} | prediction.mean().backward()    <- raised here",
+        "`model(x).detach()` gives the values without their graph, so nothing leads back through it.",
         "Fix (certain):",
         "    model(x)  # without .detach()",
         "Taught in lesson 06, 'Two kinds of cut'.",

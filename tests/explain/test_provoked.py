@@ -1,5 +1,6 @@
 """Every message that has a card, provoked for real: the card names the cause, at the right lines."""
 
+import ast
 import importlib
 import pkgutil
 import warnings
@@ -58,6 +59,7 @@ def test_the_card_names_the_cause(name):
     assert len(str(card).splitlines()) <= 14
     assert max(map(len, str(card).splitlines())) <= 130
     assert card.code in codes()
+    ast.parse(card.fix)
 
 
 def test_every_rule_has_a_message_that_it_was_tried_on():

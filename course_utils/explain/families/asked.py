@@ -31,7 +31,7 @@ def _not_used(s: Situation, m: re.Match[str]) -> Explanation | None:
             f"`{output}` is a gradient, and no recorded path leads from it to {which}. The gradient of a function that "
             f"is linear in {which} no longer contains it: the derivative is 0."
         )
-    fix = "torch.autograd.grad(..., allow_unused=True)  # gives None there; materialize_grads=True gives zeros"
+    fix = "# ask for the tensor that was used; or allow_unused=True, which gives None where there is no path"
     proved = tensor is not None
     if tensor is not None and tensor.is_leaf is False and code == "not-in-graph":
         why += " Or this is another tensor than the one that was used: a copy, or a view made later."
@@ -75,6 +75,12 @@ def _input_without_grad(s: Situation, m: re.Match[str]) -> Explanation | None:
 def _numpy(s: Situation, m: re.Match[str]) -> Explanation | None:
     owner = receiver(s.node) if called(s.node) == "numpy" else argument(s.node, 0)
     name = written(owner) or "the tensor"
+    value = s.here.value(owner) if s.here is not None else None
+    if type(value) in (list, tuple):
+        why = f"`{name}` holds tensors with a graph, and NumPy records nothing."
+        fix = f"[it.item() for it in {name}]  # numbers; or append .item() in the first place"
+        headline = f"`{name}` holds tensors that require a gradient, so it does not turn into an array by itself"
+        return card("numpy-of-graph", headline, why, fix, s.needed(), _any_with_grad(value))
     why = f"`{name}` is in a graph, and NumPy records nothing: PyTorch asks you to say that the graph may end here."
     fix = f"{name}.detach().cpu().numpy()" if owner is not None else "tensor.detach().cpu().numpy()"
     return card(
@@ -84,6 +90,10 @@ def _numpy(s: Situation, m: re.Match[str]) -> Explanation | None:
         fix,
         s.needed(),
     )
+
+
+def _any_with_grad(value: object) -> bool:
+    return isinstance(value, list | tuple) and any(is_a(it, torch.Tensor) and it.requires_grad for it in value)
 
 
 def _inference(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -96,7 +106,9 @@ def _inference(s: Situation, m: re.Match[str]) -> Explanation | None:
     own = name or "x"
     why = f"{shown} was made under torch.inference_mode(), which leaves out what autograd needs, for good."
     fix = f"{own} = {own}.clone()  # a normal tensor; or make it under torch.no_grad() instead"
-    headline = f"{shown} comes from inference_mode and cannot take part in a graph"
+    headline = f"{shown} comes from inference_mode and cannot be saved for a backward pass"
+    if "nplace" in s.text:
+        headline = f"{shown} comes from inference_mode and cannot be written into outside of it"
     return card("inference-tensor", headline, why, fix, s.needed(), bool(name))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import torch
@@ -12,7 +13,7 @@ from course_utils.explain.naming import argument, receiver
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import written
+from course_utils.explain.source import operand, written
 from course_utils.graph.memory import dtype_name
 
 _TYPES = {
@@ -36,10 +37,7 @@ def _dtypes(s: Situation, m: re.Match[str]) -> Explanation | None:
         if got == own:
             return None
         what = _argument_name(s) or "x"
-        why = (
-            f"`{name}` holds {own} and was given {got}. NumPy's floating point numbers are float64, whole "
-            f"numbers int64; PyTorch's layers are float32."
-        )
+        why = f"`{name}` holds {own} and was given {got}. PyTorch does not convert by itself."
         fix = f"{what} = {what}.to({name}.weight.dtype)" if own not in ("float32",) else f"{what} = {what}.float()"
         return card("dtype-mismatch", f"`{name}` is {own}, but its input is {got}", why, fix, s.needed())
     left, right, (a, b) = operands(s)
@@ -59,10 +57,11 @@ def _indices(s: Situation, m: re.Match[str]) -> Explanation | None:
     name, layer = layer_at_work(s)
     own = name or "embedding"
     given = layer_input(s)
-    what = _argument_name(s) or "its input"
+    what = _argument_name(s) or written(argument(s.node, 0)) or "its input"
+    shown = "its input" if what == "its input" else f"`{what}`"
     dtype = dtype_name(given.dtype) if given is not None else m[1]
-    why = f"`{own}` looks up rows by their numbers, so it takes integers; `{what}` is {dtype}."
-    fix = f"{what} = {what}.long()" if what != "its input" else "tokens = tokens.long()"
+    why = f"`{own}` looks up rows by their numbers, so it takes integers; {shown} is {dtype}."
+    fix = f"{operand(what)}.long()" if what != "its input" else "# .long() on what is looked up"
     return card("index-dtype", f"`{own}` was given {dtype} numbers to look up", why, fix, s.needed(), layer is not None)
 
 
@@ -82,6 +81,17 @@ def _index_range(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("index-range", f"`{name}` has {rows} rows, and was asked for row {bad}", why, fix, s.needed())
 
 
+def _put(s: Situation, m: re.Match[str]) -> Explanation | None:
+    own, given = (_TYPES.get(it.lower(), it.lower()) for it in (m[1], m[2]))
+    tree = s.line_tree
+    target = tree.targets[0] if isinstance(tree, ast.Assign) else None
+    name = written(target.value) if isinstance(target, ast.Subscript) else ""
+    value = written(tree.value) if isinstance(tree, ast.Assign) else ""
+    why = f"Writing by index does not convert: {f'`{name}`' if name else 'the tensor'} is {own}, they are {given}."
+    fix = f"{operand(value)}.to({name}.dtype)" if name and value else "# convert the values to the dtype of the tensor"
+    return card("dtype-mismatch", f"{given} was written into {own}", why, fix, s.needed())
+
+
 def _mean(s: Situation, m: re.Match[str]) -> Explanation | None:
     owner = written(receiver(s.node)) or "x"
     dtype = _TYPES.get(m[1].lower(), m[1].lower())
@@ -89,6 +99,15 @@ def _mean(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card(
         "dtype-mismatch", f"the mean of `{owner}`, which holds {dtype}", why, f"{owner}.float().mean()", s.needed()
     )
+
+
+def _one_hot(s: Situation, m: re.Match[str]) -> Explanation | None:
+    given = written(argument(s.node, 0)) or "labels"
+    count = written(argument(s.node, 1, "num_classes")) or "num_classes"
+    what = "a negative number" if "non-negative" in s.text else f"a number that is not below {count}"
+    why = f"Classes are numbered from 0 to one less than their count; `{given}` contains {what}."
+    fix = f"F.one_hot({given}, num_classes=int({given}.max()) + 1)"
+    return card("target-range", f"`{given}` contains {what}", why, fix, s.needed())
 
 
 RULES = (
@@ -103,6 +122,12 @@ RULES = (
         r"Expected tensor for argument #1 'indices' to have one of .* Long, Int; but got torch\.(\w+)Tensor",
         _indices,
     ),
+    Rule(
+        RuntimeError,
+        r"Index put requires the source and destination dtypes match, got (\w+) for the destination and (\w+) for",
+        _put,
+    ),
     Rule(IndexError, r"index out of range in self", _index_range),
     Rule(RuntimeError, r"mean\(\): could not infer output dtype\..* Got: (\w+)", _mean),
+    Rule(RuntimeError, r"Class values must be (?:smaller than num_classes|non-negative)", _one_hot),
 )

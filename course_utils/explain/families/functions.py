@@ -11,9 +11,10 @@ import torch
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.naming import argument
 from course_utils.explain.nodes import behind, operation_named
+from course_utils.explain.ownership import is_learners
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card, shape_in
-from course_utils.explain.situation import Situation, is_learners
+from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, walk, written
 
 
@@ -140,7 +141,7 @@ def _in_forward(s: Situation, name: str) -> tuple[ast.Call | None, tuple[Place, 
     scope = source.function(code) if source is not None and code is not None else None
     for node in walk(scope) if scope is not None else ():
         if isinstance(node, ast.Call) and called(node) == name and source is not None:
-            return node, (Place("needed here", source.file, node.lineno, source.text(node.lineno)),)
+            return node, (Place("raised here", source.file, node.lineno, source.text(node.lineno)),)
     return None, ()
 
 

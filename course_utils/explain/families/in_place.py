@@ -12,6 +12,7 @@ from course_utils.explain.naming import modules, tensors, variables
 from course_utils.explain.nodes import behind, modified, operation, operation_named, recorded_lines, same_memory
 from course_utils.explain.reading import is_a
 from course_utils.explain.rerun import Write
+from course_utils.explain.returned import shown, written_after
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Call, Situation
 from course_utils.explain.source import written
@@ -62,10 +63,13 @@ def _saved_was_written(s: Situation, m: re.Match[str]) -> Explanation | None:
     if layers:
         why += f" {', '.join(f'`{it}`' for it in layers[:3])} writes in place."
         fix = f"nn.ReLU()  # without inplace=True, for {layers[0]}"
+    elif len(late := written_after(s, op)) == 1 and parameter is None:
+        it = late[0]
+        why += f" In `{it.function}`, which has returned, `{shown(it)}` writes into `{it.name}` after `{op}` was run."
+        return card("in-place", headline, why, out_of_place(it.statement), [*it.where, *needed], False)
     else:
-        why += " No line of the functions at work writes into it by name."
-        own = names[0] if names else "x"
-        fix = f"{own} = {own}.clone()  # before it is written to\n# %%explain finds the line"
+        why += " The line that did may be in a function that has returned."
+        fix = "# look there for `+=`, `[...] =`, `_` methods, inplace=True\n# %%explain finds the line"
     return card("in-place", headline, why, fix, [*where, *needed], False)
 
 

@@ -12,7 +12,7 @@ from course_utils.explain.naming import argument, named
 from course_utils.explain.reading import MISSING, is_a
 from course_utils.explain.rules import Rule, card, shape_in
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import target_name, written
+from course_utils.explain.source import operand, target_name, written
 from course_utils.graph.memory import dtype_name
 
 
@@ -94,7 +94,7 @@ def _target_size(s: Situation, m: re.Match[str]) -> Explanation | None:
     own = target_name(true, "target")
     fix = f"{own} = {own}.view_as({pred})" if _same_count(target, given) else f"# bring {true} to shape {given}"
     if _same_count(target, given) and given.endswith(", 1)"):
-        fix += f"\n{pred} = {pred}.squeeze(-1)  # or this"
+        fix += f"\n{operand(pred)}.squeeze(-1)  # or this, for the predictions"
     return card("target-shape", f"`{true}` has shape {target}, `{pred}` has shape {given}", why, fix, s.needed())
 
 
@@ -113,7 +113,7 @@ def _target_dtype(s: Situation, m: re.Match[str]) -> Explanation | None:
         fix += f"\n# and one number for each sample: {true}.squeeze(-1)"
     return card(
         "target-dtype",
-        f"`{true}` holds {dtype} numbers, where the loss expects numbers of classes",
+        f"`{true}` holds {dtype} numbers, where the loss expects class numbers",
         why,
         fix,
         s.needed(),
@@ -182,6 +182,16 @@ def _out_of_bounds(s: Situation, m: re.Match[str]) -> Explanation | None:
 def _multi_target(s: Situation, m: re.Match[str]) -> Explanation | None:
     it = _Given(s)
     true, shape = it.names["target"], it.shape("target")
+    if it.function not in ("cross_entropy", "nll_loss", ""):
+        why = f"`{it.function}` takes one target for each sample, in one dimension; `{true}` has shape {shape}."
+        fix = f"{operand(true)}.squeeze(1)" if shape.endswith(", 1)") else f"# bring {true} to one dimension"
+        return card(
+            "target-shape",
+            f"`{true}` has shape {shape}, where one target for each sample is expected",
+            why,
+            fix,
+            s.needed(),
+        )
     why = f"Class numbers come one for each sample, in one dimension; `{true}` has shape {shape}."
     own = target_name(true, "target")
     fix = f"{own} = {own}.squeeze(1)" if shape.endswith(", 1)") else f"{own} = {own}.argmax(dim=1)  # if it is one-hot"
@@ -198,10 +208,7 @@ def _batch_sizes(s: Situation, m: re.Match[str]) -> Explanation | None:
     it = _Given(s)
     true, pred = it.names["target"], it.names["input"]
     why = f"`{pred}` has {m[1]} samples (shape {it.shape('input')}), `{true}` has {m[2]} (shape {it.shape('target')})."
-    fix = (
-        f"print({pred}.shape, {true}.shape)  # look where a batch dimension is lost: view(), reshape, a slice, "
-        f"drop_last"
-    )
+    fix = "# look where samples are lost or added: view(), reshape, a slice of one and not of the other"
     return card("target-shape", f"`{pred}` has {m[1]} samples, `{true}` has {m[2]}", why, fix, s.needed())
 
 
@@ -216,6 +223,13 @@ def _class_dimension(s: Situation, m: re.Match[str]) -> Explanation | None:
         f"{pred} = {pred}.movedim(-1, 1)  # if the classes are last\n{pred}.flatten(0, -2), {true}.flatten()  # or this"
     )
     headline = f"`{true}` has shape ({m[2]}), where `{pred}` asks for ({m[1]})"
+    if it.input is not None and it.target is not None and it.target.shape == it.input.shape[:-1]:
+        why = (
+            f"The classes are looked for in dimension 1 of `{pred}`, of shape {it.shape('input')}. By the shape of "
+            f"`{true}`, {it.shape('target')}, they are in the last one."
+        )
+        fix = f"{operand(pred)}.movedim(-1, 1)  # the classes to dimension 1"
+        headline = f"the classes of `{pred}` are not in dimension 1"
     return card("target-shape", headline, why, fix, s.needed())
 
 
@@ -258,21 +272,6 @@ def _unit_target(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("target-unit-range", f"`{true}` is not between 0 and 1", why, fix, s.needed())
 
 
-def _weight(s: Situation, m: re.Match[str]) -> Explanation | None:
-    why = f"Class weights come one for each class: there are {m[1]} classes, and the weight has shape {shape_in(m[2])}."
-    fix = f"weight = torch.ones({m[1]})  # then your own numbers"
-    return card("weight-shape", f"the class weight has shape {shape_in(m[2])} for {m[1]} classes", why, fix, s.needed())
-
-
-def _one_hot(s: Situation, m: re.Match[str]) -> Explanation | None:
-    given = written(argument(s.node, 0)) or "labels"
-    count = written(argument(s.node, 1, "num_classes")) or "num_classes"
-    what = "a negative number" if "non-negative" in s.text else f"a number that is not below {count}"
-    why = f"Classes are numbered from 0 to one less than their count; `{given}` contains {what}."
-    fix = f"F.one_hot({given}, num_classes=int({given}.max()) + 1)"
-    return card("target-range", f"`{given}` contains {what}", why, fix, s.needed())
-
-
 RULES = (
     Rule(
         Warning,
@@ -290,10 +289,4 @@ RULES = (
     Rule(ValueError, r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)", _batch_sizes),
     Rule(RuntimeError, r"all elements of input should be between 0 and 1", _unit_range),
     Rule(RuntimeError, r"all elements of target should be between 0 and 1", _unit_target),
-    Rule(
-        RuntimeError,
-        r"weight tensor should be defined either for all (\d+) classes or no classes .* shape: (\[.*?\])",
-        _weight,
-    ),
-    Rule(RuntimeError, r"Class values must be (?:smaller than num_classes|non-negative)", _one_hot),
 )

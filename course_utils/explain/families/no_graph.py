@@ -17,24 +17,24 @@ from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, written
 
 _WHY = {
-    "no-graph-detach": "{what} gives the values without their graph, so nothing after it leads back to the parameters.",
+    "no-graph-detach": "{what} gives the values without their graph, so nothing leads back through it.",
     "no-graph-item": "{what} gives a plain Python number. What is computed from it has no graph.",
-    "no-graph-numpy": "NumPy records nothing. What passes through {what} comes back without a graph.",
+    "no-graph-numpy": "NumPy records nothing. What passes through it has no graph, from {what} on.",
     "no-graph-argmax": "{what} picks or compares: its result jumps and has no derivative, so PyTorch records no graph.",
     "no-graph-integers": "{what} makes integers, which cannot change by a little and so have no gradient.",
     "no-graph-new-tensor": "{what} copies numbers into a new tensor. The graph of what they were stays behind.",
-    "no-graph-no-grad": "It was computed under {what}, where PyTorch records no graph.",
-    "no-graph-inference": "It was computed under {what}, where PyTorch records no graph, and never can later.",
+    "no-graph-no-grad": "What is computed under {what} has no graph: PyTorch records nothing there.",
+    "no-graph-inference": "What is computed under {what} has no graph, and its tensors cannot be saved for one later.",
 }
 _FIX = {
     "no-graph-detach": "{before}  # without {cut}",
     "no-graph-item": "{before}  # without {cut}: a tensor, in the loss; a number is for printing",
-    "no-graph-numpy": "# write this with torch functions: torch.square for np.square, and so on",
-    "no-graph-argmax": "F.cross_entropy(logits, labels)  # a smooth loss of the logits; argmax is for the accuracy",
+    "no-graph-numpy": "# do this part with torch functions, on the tensor that has a graph",
+    "no-graph-argmax": "{before}  # without {cut}: what picks or compares is for a metric, not for a loss",
     "no-graph-integers": "{before}  # without {cut}: a loss needs floating point predictions",
-    "no-graph-new-tensor": "torch.stack(losses).mean()  # joins tensors with their graphs; one tensor needs neither",
-    "no-graph-no-grad": "# move the forward pass and the loss out of {what}",
-    "no-graph-inference": "# move the forward pass and the loss out of {what}",
+    "no-graph-new-tensor": "# leave it out for one tensor; torch.stack joins several with their graphs",
+    "no-graph-no-grad": "# compute what is to learn outside of {what}",
+    "no-graph-inference": "# compute what is to learn outside of {what}",
 }
 
 
@@ -55,7 +55,7 @@ def _no_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
         before, cut = _parted(found.what)
         fix = _FIX[found.code].format(what=found.what, before=before, cut=cut)
         where = (*([found.where] if found.where else []), *s.needed())
-        headline = f"{name} has no graph: it was cut at {what}"
+        headline = f"{name} has no graph: {'it was' if found.proved else 'it may have been'} cut at {what}"
         return card(found.code, headline, why, fix, where, found.proved)
     if not torch.is_grad_enabled():
         why = "Gradients are switched off for the whole session (torch.set_grad_enabled(False)): no graph is recorded."
@@ -81,10 +81,7 @@ def _unknown(s: Situation, name: str) -> Explanation:
         "No parameter that requires a gradient is behind it. Most often the graph was cut by detach(), .item(), NumPy, "
         "torch.tensor(...), argmax or no_grad; or all parameters are frozen."
     )
-    fix = (
-        "print(loss.requires_grad)  # ask this of each tensor from the model's output to the loss: the first "
-        "False is it"
-    )
+    fix = "# print .requires_grad of each tensor from the model's output to the loss: the first False is it"
     return card("no-graph", f"{name} has no graph to go back through", why, fix, s.needed(), False)
 
 

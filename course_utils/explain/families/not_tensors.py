@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import types
 
 import torch
 
@@ -13,7 +14,7 @@ from course_utils.explain.naming import assigned, receiver
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import called, written
+from course_utils.explain.source import called, operand, written
 
 
 def _not_a_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -23,16 +24,16 @@ def _not_a_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
     value = getattr(s.error, "obj", None)
     needed = s.needed()
     if is_a(value, torch.nn.Module):
-        why = f"`{name}` is the module {kind}, not a loss: a module must be called with predictions and targets."
-        fix = f"loss = {name}(pred, target)\nloss.backward()"
+        why = f"`{name}` is the module {kind}, not a loss: what it returns is one, and has backward()."
+        fix = f"# call backward() on what {name}(...) returned"
         return card("not-a-tensor", f"`{name}` is the loss module {kind} itself, not a loss", why, fix, needed)
     if kind in ("float", "int"):
         found = Flow(s).cut(owner) if owner is not None else Found("unknown")
         cut = found.where if found.state == "cut" else None
         why = f"`{name}` is a plain Python number: " + (
-            f"`{found.what}` took it out of its tensor." if cut else "it has no graph and no backward()."
+            f"it comes from `{found.what}`, without a graph." if cut else "it has no graph and no backward()."
         )
-        fix = "loss = criterion(pred, target)  # a tensor\nloss.backward()\nprint(loss.item())  # a number, for the log"
+        fix = "# keep the tensor for backward(); .item() and float() are for the log"
         return card(
             "not-a-tensor", f"`{name}` is a {kind}, not a tensor", why, fix, (*([cut] if cut else ()), *needed), True
         )
@@ -44,7 +45,10 @@ def _not_a_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
             "dict": f"{name}['loss'].backward()  # or the sum of its values",
         }
         why = f"backward() belongs to a tensor; `{name}` is a {kind}."
-        fix = fixes.get(kind, f"sum({name}).backward()  # or only the part that is the loss, as in {name}[0]")
+        fix = fixes.get(
+            kind,
+            f"# call backward() on the one element of {name} that is the loss",
+        )
         if kind.endswith("Output"):
             fix = f"{name}.loss.backward()  # give the model labels, or it computes no loss"
         return card("not-a-tensor", f"`{name}` is a {kind}, not a tensor", why, fix, needed)
@@ -63,7 +67,10 @@ def _none(s: Situation, name: str, owner: ast.expr | None) -> Explanation:
         why = f"`{written(output)}` is None: models of this kind compute a loss only where they are given the labels."
         fix = "outputs = model(**inputs, labels=labels)  # or compute the loss from outputs.logits yourself"
     else:
-        why, fix = f"`{name}` is None, where a loss was expected.", f"print({name})  # find out who left it None"
+        why, fix = (
+            f"`{name}` is None, where a loss was expected.",
+            "# does its function return a result?",
+        )
     return card("not-a-tensor", f"`{name}` is None, not a loss", why, fix, s.needed(), False)
 
 
@@ -92,12 +99,16 @@ def _gave(s: Situation, owner: ast.expr | None) -> str:
 
 def _needs_floats(s: Situation, m: re.Match[str]) -> Explanation | None:
     why = "A gradient says what a small change does. Integers and booleans cannot change by a little."
-    owner = written(receiver(s.node)) if called(s.node) != "tensor" else ""
-    name = (
-        f"`{owner}` holds integers" if owner and owner != "torch" else "a tensor of integers was to require a gradient"
-    )
-    if owner and owner != "torch":
-        fix = f"{owner} = {owner}.float().requires_grad_()"
+    own = receiver(s.node) if called(s.node) != "tensor" else None
+    value = s.here.value(own) if s.here is not None and own is not None else None
+    owner = "" if own is None or is_a(value, types.ModuleType) else written(own)
+    name = f"`{owner}` holds integers" if owner else "a tensor of integers was to require a gradient"
+    if owner:
+        fix = (
+            f"{owner} = {owner}.float().requires_grad_()"
+            if owner.isidentifier()
+            else f"{operand(owner)}.float().requires_grad_()"
+        )
         headline = f"{name} (or booleans), which cannot require a gradient"
     else:
         fix = "torch.tensor([1.0, 2.0], requires_grad=True)  # with a decimal point, or dtype=torch.float32"

@@ -119,7 +119,7 @@ def _scalar(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 def _use_reentrant(s: Situation, m: re.Match[str]) -> Explanation | None:
     why = (
-        "checkpoint has two ways of working. The old one ignores keyword tensors and autograd.grad, and needs "
+        "checkpoint has two ways of working. The old one refuses keyword arguments and autograd.grad, and needs "
         "an input that requires a gradient."
     )
     fix = "checkpoint(function, x, use_reentrant=False)"
@@ -164,7 +164,7 @@ def _recomputed(s: Situation, m: re.Match[str]) -> Explanation | None:
     why = f"Checkpointing runs the function again in backward(), and it did something else than the first time.{what}"
     fix = (
         "# the function must depend on its inputs only: no counters, no random sizes, no train()/eval() "
-        "between\ncheckpoint(..., preserve_rng_state=True)"
+        "between\n# the random state is restored by default"
     )
     start = s.at_start()
     return card(
@@ -186,13 +186,13 @@ def _hook_silent(s: Situation, m: re.Match[str]) -> Explanation | None:
             break
     own = f"`{kind}`" if kind else "a module"
     why = (
-        f"A full backward hook runs when gradients pass through the inputs of its module, and no input of "
-        f"{own} requires one."
+        f"The hook of {own} runs, but no input of that module requires a gradient, so it gets None in grad_input. "
+        f"grad_output is there."
     )
-    fix = "layer.register_forward_hook(lambda m, i, out: out.register_hook(print))  # the gradient of the output"
+    fix = "# use grad_output; or call requires_grad_() on the input before the module gets it"
     return card(
         "hook-not-firing",
-        f"the full backward hook of {own} does not see gradients of its inputs",
+        f"the full backward hook of {own} gets no gradients of its inputs",
         why,
         fix,
         s.needed(),

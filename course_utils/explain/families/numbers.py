@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 
 import torch
@@ -10,9 +11,10 @@ import torch
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.naming import argument, receiver
 from course_utils.explain.nodes import behind, operation_named, recorded_lines
+from course_utils.explain.ownership import is_learners
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
-from course_utils.explain.situation import Situation, is_learners
+from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, written
 from course_utils.graph.saved import kept
 
@@ -33,8 +35,8 @@ _NAN = {
     "exp": ("exp overflowed to infinity, and infinity times 0 is NaN", "torch.logsumexp(x, dim=-1)"),
 }
 _ARRIVED = (
-    "the gradient that arrived was infinite, as sqrt, norm and division make it at 0, and infinity times 0 is NaN",
-    "torch.sqrt(x + 1e-8)  # further on, where the infinity is made",
+    "infinity times 0 is NaN: the gradient that arrived, or what this operation saved, may be infinite",
+    "# look for a log, root, norm or division at 0 beside this line, and keep its input away from 0",
 )
 _SHOWN_BY_ZEROS = ("sqrt", "log", "/", "**", "linalg_vector_norm", "norm")
 
@@ -49,6 +51,13 @@ def _nan(s: Situation, m: re.Match[str]) -> Explanation | None:
             where = where or _made(s, recorded_lines(node))
             exponent = getattr(node, "_saved_exponent", None)
             held += [tensor for _, _, tensor in kept(node) if tensor is not None and tensor.is_floating_point()]
+    own = _own_function(s, m[1])
+    if own:
+        why = f"The backward of your Function `{own}` gave NaN for input {m[2]}: look for what divides by 0 in it."
+        headline = f"the backward of `{own}` is the first that returned NaN"
+        return card(
+            "nan-in-backward", headline, why, "# print what its backward computes with", [*where, *s.at_start()], False
+        )
     reason, fix = _NAN.get(op, _ARRIVED)
     if op == "**" and not (isinstance(exponent, float) and exponent < 1):
         reason, fix, op = *_ARRIVED, "pow"
@@ -57,7 +66,7 @@ def _nan(s: Situation, m: re.Match[str]) -> Explanation | None:
     if any(bool(it.isnan().any()) for it in held):
         reason, certain = "it worked with NaN in the forward pass already", False
         fix = "print(x.isnan().any())  # of what goes in: find where the first NaN is made"
-    why = f"The backward step of `{op}` gave NaN for input {m[2]}{':' if certain else ', most often because'} {reason}."
+    why = f"The backward step of `{op}` gave NaN for input {m[2]}{':' if certain else '. It may be that'} {reason}."
     headline = f"the backward of `{op}` is the first that returned NaN"
     return card("nan-in-backward", headline, why, fix, [*where, *s.at_start()], certain)
 
@@ -91,26 +100,38 @@ def _made(s: Situation, stack: list[str]) -> list[Place]:
     return []
 
 
+def _own_function(s: Situation, name: str) -> str:
+    """Return the name of the learner's Function whose node has this name; "" for PyTorch's own operations."""
+    for node in behind(s.roots):
+        if type(node).__name__ == name and is_a(node, torch.autograd.function.FunctionCtx):
+            return name.removesuffix("Backward")
+    return ""
+
+
+def _positional(s: Situation, kind: str, name: str) -> str:
+    """Return what was given for a parameter of a distribution by its position."""
+    made = getattr(torch.distributions, kind, None)
+    names = list(inspect.signature(made).parameters) if made is not None else []
+    return written(argument(s.node, names.index(name))) if name in names else ""
+
+
 def _distribution(s: Situation, m: re.Match[str]) -> Explanation | None:
     name, kind, constraint = m[1], m[2], m[3].rstrip(",")
-    given = written(argument(s.node, 99, name)) or name
+    given = written(argument(s.node, 99, name)) or _positional(s, kind, name) or name
     value = s.given("distributions/distribution.py", "__init__", "value")
     nan = is_a(value, torch.Tensor) and bool(value.isnan().any())
     if nan or "nan" in s.text.rpartition("invalid values")[2]:
         why = (
-            f"`{name}` of {kind} contains NaN. The parameters or the loss overflowed before: a learning rate "
-            f"too high, a log or a root of 0."
+            f"`{name}` of {kind} contains NaN, which was made before: in the data (a division by 0), or in the "
+            f"parameters by a step that overflowed."
         )
-        fix = (
-            "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # after backward(); or a smaller "
-            "lr\ntorch.autograd.set_detect_anomaly(True)  # finds the first NaN"
-        )
+        fix = "# print .isnan().any() of the input, then of the parameters: the first True says which"
         return card("distribution-values", f"`{name}` of {kind} contains nan", why, fix, s.needed())
     positive = "GreaterThan" in constraint
     why = f"`{given}` contains values that {kind} cannot have: it must be {_in_words(constraint)}."
-    fix = f"F.softplus({given})  # positive, and smooth" if positive else f"{kind}(logits=scores)  # scores of any size"
+    fix = f"F.softplus({given})  # positive, and smooth" if positive else f"{kind}(logits=...)  # scores of any size"
     if (not positive and "logits" in name) or (kind not in ("Categorical", "Bernoulli") and not positive):
-        fix = f"print({given}.min(), {given}.max())"
+        fix = "# look at its least and greatest element"
     return card("distribution-values", f"`{name}` of {kind} is not {_in_words(constraint)}", why, fix, s.needed())
 
 
@@ -128,7 +149,7 @@ def _in_words(constraint: str) -> str:
 def _support(s: Situation, m: re.Match[str]) -> Explanation | None:
     given = written(argument(s.node, 0, "value")) or "the value"
     why = f"`{given}` lies outside of what {m[2]} can give ({m[1]}), so it has no probability there."
-    fix = f"print({given}.min(), {given}.max())  # and compare with the support: {m[1]}"
+    fix = "# compare its least and greatest element with what the distribution can give"
     return card("distribution-values", f"`{given}` is not a value of {m[2]}", why, fix, s.needed())
 
 
@@ -174,7 +195,12 @@ def _ambiguous(s: Situation, m: re.Match[str]) -> Explanation | None:
     why = f"`{shown or 'the condition'}` has one answer for each element, and a branch needs one."
     fix = f"({shown or 'x > 0'}).any()  # or .all(), or loss.mean() before the comparison"
     return card(
-        "not-one-number", f"`{shown or 'a condition'}` is a tensor of several truths", why, fix, s.needed(), bool(shown)
+        "not-one-number",
+        f"`{shown or 'a condition'}` is a tensor of several booleans",
+        why,
+        fix,
+        s.needed(),
+        bool(shown),
     )
 
 

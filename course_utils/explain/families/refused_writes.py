@@ -8,7 +8,7 @@ import re
 import torch
 
 from course_utils.explain.explanation import Explanation
-from course_utils.explain.naming import argument, receiver
+from course_utils.explain.naming import argument, named, receiver
 from course_utils.explain.nodes import operation_named
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
@@ -21,6 +21,9 @@ def _leaf(s: Situation, m: re.Match[str]) -> Explanation | None:
     view = s.text.startswith("a view of")
     target = _target(s)
     name = f"`{target}`" if target else "a leaf that requires a gradient"
+    base = _base_name(s, target) if view else ""
+    if base:
+        name = f"`{base}`"
     line = written(s.here.statement, 60) if s.here is not None else ""
     why = (
         f"{name} is where gradients arrive. Writing into it would make its old value, and the place of the "
@@ -33,6 +36,13 @@ def _leaf(s: Situation, m: re.Match[str]) -> Explanation | None:
     if view:
         headline = f"a part of {name}, a leaf that requires a gradient, was written into"
     return card("leaf-view-in-place" if view else "leaf-in-place", headline, why, fix, s.needed())
+
+
+def _base_name(s: Situation, target: str) -> str:
+    """Return the name of the leaf that the written name is a view of; "" where it is the leaf itself."""
+    value = s.here.look_up(target) if s.here is not None else None
+    leaf = value._base if is_a(value, torch.Tensor) else None
+    return "" if leaf is None else named(s, lambda other: other is leaf)
 
 
 def _updates(s: Situation) -> bool:
@@ -100,7 +110,7 @@ def _no_grad_view(s: Situation, m: re.Match[str]) -> Explanation | None:
     why = (
         f"{name} was made under torch.{mode}() and is written into outside. PyTorch cannot tell whether to record that."
     )
-    fix = f"with torch.{mode}():\n    {written(s.line_tree, 60) or '...'}  # or make the view outside, too"
+    fix = f"# make the view outside of {mode}; or, if the write is not to be learned, write inside it, too"
     return card(
         "view-from-no-grad-in-place",
         f"{name}, a view made under {mode}, is written into with recording on",

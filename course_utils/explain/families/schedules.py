@@ -75,7 +75,7 @@ def _no_checks(s: Situation, m: re.Match[str]) -> Explanation | None:
         "optimizer's parameters."
     )
     if "prior to update" in s.text:
-        why = "update() adapts the scale to what step() found, and no step() came before it."
+        why = "update() adapts the scale to what step() found, and no step() of the scaler came before it."
     fix = f"{owner}.scale(loss).backward()\n{owner}.step(optimizer)\n{owner}.update()"
     code = "scaler-stage" if "prior to update" in s.text else "scaler-without-gradients"
     headline = (

@@ -98,13 +98,13 @@ def _by_code(s: Situation, start: Call, nodes: list[LiveNode], loss: str) -> Exp
     if loop is not None and outside and len(outside) == len(assigned(start, loss)):
         return _same_loss(s, start, loss, start.place("computed here, once", outside[-1]), False)
     why = (
-        f"A part of the graph of `{loss}` was freed by an earlier backward(). Most often: a state carried over "
-        f"from the "
-        "step before, then two losses with a common part, then the same loss twice."
+        f"An earlier backward() or autograd.grad went through a part of the graph of `{loss}` and freed it. It may be "
+        "a state carried over from the step before, a tensor computed once before the loop or kept in a list, a part "
+        "shared with another loss, or the same loss again."
     )
     fix = (
-        "h = h.detach()  # a carried state, at the start of each step\n(first + second).backward()  # two "
-        "losses with a common part\nloss = ...  # the same loss: compute it again"
+        "# carried over or kept: .detach() it at the start of each step; made before the loop: compute it inside\n"
+        "# shared by two losses: one backward() of their sum; freed by autograd.grad: retain_graph=True there"
     )
     return card(
         "second-time",

@@ -232,6 +232,18 @@ def _norm(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("batch-norm-one-value", f"`{own}` got one value for each channel, while training", why, fix, s.needed())
 
 
+def _ctc_lengths(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = f"log_probs of ctc_loss has {m[1]} time steps (its first dimension), and input_lengths contains {m[2]}."
+    fix = f"# input_lengths: at most {m[1]} for each sample; time comes first in log_probs"
+    return card("target-shape", f"input_lengths contains {m[2]}, but there are {m[1]} steps", why, fix, s.needed())
+
+
+def _weight(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = f"Class weights come one for each class: there are {m[1]} classes, and the weight has shape {shape_in(m[2])}."
+    fix = f"weight = torch.ones({m[1]})  # then your own numbers"
+    return card("weight-shape", f"the class weight has shape {shape_in(m[2])} for {m[1]} classes", why, fix, s.needed())
+
+
 RULES = (
     Rule(RuntimeError, r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _matrices),
     Rule(
@@ -265,4 +277,10 @@ RULES = (
     Rule(RuntimeError, r"running_mean should contain (\d+) elements not (\d+)", _normalised),
     Rule(RuntimeError, r"Given normalized_shape=\[.*?\], expected input with shape", _normalised),
     Rule(ValueError, r"Expected more than 1 value per channel when training, got input size (.*)", _norm),
+    Rule(RuntimeError, r"Expected input_lengths to have value at most (\d+), but got value (\d+)", _ctc_lengths),
+    Rule(
+        RuntimeError,
+        r"weight tensor should be defined either for all (\d+) classes or no classes .* shape: (\[.*?\])",
+        _weight,
+    ),
 )

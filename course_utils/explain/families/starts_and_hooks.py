@@ -8,10 +8,9 @@ import re
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.families.no_graph import started_from
 from course_utils.explain.naming import argument, receiver
-from course_utils.explain.nodes import behind
 from course_utils.explain.rules import Rule, card, shape_in
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import operand, written
+from course_utils.explain.source import called, operand, written
 
 
 def _scalar(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -23,6 +22,12 @@ def _scalar(s: Situation, m: re.Match[str]) -> Explanation | None:
         f"a gradient of its own."
     )
     own = operand(name)
+    if called(s.node) == "grad":
+        why = f"A gradient starts from one number. `{name}` holds several{shape and ','}{shape}."
+        fix = f"# {own}.sum() in its place: one number; or grad_outputs=torch.ones_like({name})"
+        return card(
+            "seed-missing", f"`{name}`{shape} is not one number, and no grad_outputs was given", why, fix, s.needed()
+        )
     fix = (
         f"{own}.mean().backward()  # or .sum(): one number\n"
         f"{own}.backward(torch.ones_like({name}))  # the same as for the sum"
@@ -51,6 +56,8 @@ def _seed_shape(s: Situation, m: re.Match[str]) -> Explanation | None:
         f"each of them."
     )
     fix = f"{operand(name)}.backward(torch.ones_like({name}))"
+    if called(s.node) == "grad":
+        fix = f"# grad_outputs: a tensor of the shape of {name}, {output}"
     return card("seed-shape", f"the gradient has shape {seed}, `{name}` has shape {output}", why, fix, s.needed())
 
 
@@ -72,7 +79,7 @@ def _assigned_grad(s: Situation, m: re.Match[str]) -> Explanation | None:
     kind = re.search(r"but got grad of type (\w+)", s.text)
     if sizes:
         what = f"`{owner}.grad` was given shape {shape_in(sizes[1])}, but `{owner}` has shape {shape_in(sizes[2])}"
-        fix = f"{owner}.grad = {given}.expand_as({owner}).clone()  # or check which tensor this gradient belongs to"
+        fix = f"# {owner}.grad takes a tensor of shape {shape_in(sizes[2])}: whose gradient is this?"
     elif dtypes:
         names = {"double": "float64", "float": "float32", "half": "float16", "long": "int64"}
         got, own = (names.get(it.lower(), it.lower()) for it in (dtypes[1], dtypes[2]))
@@ -119,18 +126,13 @@ def _hook_result(s: Situation, m: re.Match[str]) -> Explanation | None:
             "What a hook returns replaces the gradient, so it must be a tensor like it; None leaves the "
             "gradient as it is."
         )
-        fix = "return grad * 2.0  # a new gradient\nreturn None  # or leave it as it is"
+        fix = "# return a tensor like the gradient, or nothing, to leave it as it is"
         return card("hook-result", f"a hook returned a {kind} instead of a gradient", why, fix, s.at_start())
-    roots = {tuple(node._input_metadata[0].shape) for node in behind(s.roots) if getattr(node, "_input_metadata", ())}
-    shape = f" such as {max(roots, key=len)}" if roots else ""
     why = (
-        f"What a hook returns replaces the gradient, and a gradient has the shape of its tensor{shape}. The "
+        f"What a hook returns replaces the gradient, and a gradient has the shape of its tensor. The "
         f"hook `{m[1]}` changed it."
     )
-    fix = (
-        "return grad * grad.sum()  # for example: a tensor of the same shape\nprint(grad.norm())  # to look "
-        "only: return nothing"
-    )
+    fix = "# return a tensor of the shape of the gradient; to look only, return nothing"
     return card("hook-result", f"the hook `{m[1]}` returned a gradient of another shape", why, fix, s.at_start())
 
 

@@ -13,7 +13,7 @@ from course_utils.explain.naming import argument, name_of, receiver
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import called, written
+from course_utils.explain.source import called, operand, written
 
 
 def _state_dict(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -28,14 +28,15 @@ def _state_dict(s: Situation, m: re.Match[str]) -> Explanation | None:
     )
     if sizes:
         name, saved, own = sizes[0]
+        names = tuple(it[0] for it in sizes[:4])
         more = f", and {len(sizes) - 1} more" if len(sizes) > 1 else ""
         why = (
-            f"`{name}` has shape ({saved}) in `{given}` and ({own}) in `{owner}`{more}: the model was built "
-            f"with other sizes."
+            f"`{name}` has shape ({saved}) in `{given}` and ({own}) in `{owner}`: the model was built "
+            f"with other sizes{more}."
         )
         fix = (
             f"# build {owner} with the sizes of the checkpoint, or leave this part out:\nstate = "
-            f"{{k: v for k, v in {given}.items() if k != '{name}'}}\n{owner}.load_state_dict(state, strict=False)"
+            f"{{k: v for k, v in {given}.items() if k not in {names}}}\n{owner}.load_state_dict(state, strict=False)"
         )
         return card(
             "state-shape", f"`{name}` is ({saved}) in the checkpoint and ({own}) in `{owner}`", why, fix, s.needed()
@@ -45,10 +46,10 @@ def _state_dict(s: Situation, m: re.Match[str]) -> Explanation | None:
     for prefix in ("module.", "_orig_mod.", "model."):
         shorter = {key.removeprefix(prefix) for key in unexpected if key.startswith(prefix)}
         if unexpected and len(shorter) == len(unexpected) and shorter >= set(missing):
-            by = {"module.": "DataParallel or its kin", "_orig_mod.": "torch.compile"}.get(
+            by = {"module.": "DataParallel or DistributedDataParallel", "_orig_mod.": "torch.compile"}.get(
                 prefix, "another module around it"
             )
-            why = f"All names in `{given}` begin with '{prefix}': it was saved from a model inside {by}."
+            why = f"All names in `{given}` begin with '{prefix}': as a model saves them that is inside {by}."
             fix = f"state = {{k.removeprefix('{prefix}'): v for k, v in {given}.items()}}"
             fix += f"\n{owner}.load_state_dict(state)"
             return card(
@@ -87,6 +88,21 @@ def _state_dict(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("state-keys", f"`{given}` does not belong to a model like `{owner}`", why, fix, s.needed(), False)
 
 
+def _not_a_state(s: Situation, m: re.Match[str]) -> Explanation | None:
+    given = written(argument(s.node, 0, "state_dict")) or "what was given"
+    value = s.here.value(argument(s.node, 0, "state_dict")) if s.here is not None else None
+    kind = m[1].rpartition(".")[2]
+    why = f"load_state_dict takes the dict that state_dict() gives. `{given}` is of type {kind}."
+    fix = f"{operand(given)}.state_dict()" if is_a(value, torch.nn.Module) else "# give the dict of a state_dict()"
+    return card("state-keys", f"`{given}` is not a state dict", why, fix, s.needed())
+
+
+def _lazy(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = "A lazy layer makes its parameters when it sees the first input. None has gone through this model yet."
+    fix = "# call the model once with an example input, before its parameters are used"
+    return card("module-before-init", "a parameter of a lazy layer was used before it was made", why, fix, s.needed())
+
+
 def _some(names: list[str]) -> str:
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(f"'{name}'" for name in names[:3]) + more
@@ -120,8 +136,8 @@ def _before_init(s: Situation, m: re.Match[str]) -> Explanation | None:
     if owner is not None and "_parameters" in vars(owner):
         return None
     why = (
-        f"`{kind}.__init__` does not call super().__init__(), or not first: that makes the places where "
-        f"parameters are kept."
+        f"`{kind}.__init__` must call super().__init__() before anything else: that call makes the dicts in "
+        f"which parameters are kept."
     )
     fix = "def __init__(self):\n    super().__init__()  # first"
     return card("module-before-init", f"`{kind}` is used before super().__init__()", why, fix, s.needed())
@@ -132,14 +148,12 @@ def _as_parameter(s: Situation, m: re.Match[str]) -> Explanation | None:
     given = s.given("nn/modules/module.py", "register_parameter", "param")
     given = given if is_a(given, torch.Tensor) else s.given("nn/modules/module.py", "__setattr__", "value")
     if is_a(given, torch.Tensor) and given.grad_fn is not None:
-        why = f"`{name}` was computed, so it is no leaf. A parameter is a leaf, which an optimizer may change."
-        fix = (
-            f"nn.Parameter({_value(s)}.detach())  # a leaf with these values\nnn.Parameter(torch.randn(2) * "
-            f"0.1)  # arithmetic inside, not outside"
-        )
+        shown = _value(s)
+        why = f"`{shown}` was computed, so it is no leaf. A parameter is a leaf, which an optimizer may change."
+        fix = f"nn.Parameter({operand(shown)}.detach().clone())  # a new leaf and a copy of these values"
         return card(
             "parameter-non-leaf",
-            f"`{name}` is the result of a computation, and cannot be a parameter",
+            f"`{shown}` is the result of a computation, and cannot be the parameter `{name}`",
             why,
             fix,
             s.needed(),
@@ -238,6 +252,12 @@ def _deepcopy(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 RULES = (
     Rule(RuntimeError, r"Error\(s\) in loading state_dict for", _state_dict),
+    Rule(TypeError, r"Expected state_dict to be dict-like, got <class '(.*?)'>", _not_a_state),
+    Rule(
+        ValueError,
+        r"Attempted to use an uninitialized parameter",
+        _lazy,
+    ),
     Rule(
         ValueError,
         r"loaded state dict (?:has a different number of|contains a) parameter group",

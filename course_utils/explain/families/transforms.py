@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 import re
 
+import torch
+
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.naming import argument
+from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, written
+from course_utils.explain.writers import out_of_place
 
 
 def _vmap_item(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -44,15 +48,15 @@ def _vmap_branch(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 def _vmap_random(s: Situation, m: re.Match[str]) -> Explanation | None:
     why = "Random numbers inside vmap may be the same for all samples or differ. PyTorch asks you to say which."
-    fix = "torch.func.vmap(f, randomness='different')  # or 'same'"
+    fix = "# randomness='different' in the call of vmap, or 'same'; a Dropout draws none in eval()"
     return card("vmap-random", "random numbers are drawn inside vmap, which was not told how", why, fix, s.needed())
 
 
 def _vmap_sizes(s: Situation, m: re.Match[str]) -> Explanation | None:
     sizes = ", ".join(re.findall(r"\d+", m[1]))
     why = f"vmap goes over one dimension of each input together, so these must be equally long; they are {sizes}."
-    fix = "torch.func.vmap(f, in_dims=(0, None))(xs, w)  # None for an input that is the same for all"
-    return card("vmap-sizes", f"the inputs of vmap have {sizes} samples", why, fix, s.needed())
+    fix = "# give as many samples of each; in_dims=(0, None) where an input is the same for all"
+    return card("vmap-sizes", f"the inputs of vmap have unequal numbers of samples: {sizes}", why, fix, s.needed())
 
 
 def _vmap_write(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -62,18 +66,52 @@ def _vmap_write(s: Situation, m: re.Match[str]) -> Explanation | None:
         name = written(s.node.func.value)
     elif isinstance(statement, ast.AugAssign):
         name = written(statement.target)
-    if not name:
+    elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
+        name = written(statement.targets[0].value)
+    value = s.here.look_up(name) if s.here is not None else None
+    if not is_a(value, torch.Tensor) or torch._C._functorch.is_batchedtensor(value):
         return None
     why = (
-        f"Inside vmap the values have one sample each, and `{name}`, from outside, has room for one only. It "
-        f"cannot take them all."
+        f"Inside vmap a value stands for one sample of many. `{name}` was made without the samples, so it has room "
+        f"for one, and cannot take them all."
     )
-    fix = f"{name} = torch.func.vmap(f)(xs).sum(0)  # f returns its value, and the sum is taken outside"
-    return card("vmap-in-place", f"`{name}` is from outside of vmap and was written into inside", why, fix, s.needed())
+    fix = out_of_place(statement) if isinstance(statement, ast.AugAssign) else "# return the value, and join outside"
+    return card(
+        "vmap-in-place", f"`{name}` has no samples of vmap, and was written into inside it", why, fix, s.needed()
+    )
+
+
+def _vmap_sized(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = "vmap runs all samples together, so each result has one shape. Here the values decide how many are taken."
+    fix = "# torch.where keeps the shape: the value where the mask holds, 0 elsewhere"
+    return card("vmap-branch", "the size of a result inside vmap depends on values", why, fix, s.needed())
+
+
+def _vmap_batch_norm(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = "A batch norm in training mode writes its running statistics, one set for all samples, and vmap cannot."
+    fix = "# torch.func.replace_all_batch_norm_modules_(model); or eval(); or track_running_stats=False"
+    return card("vmap-in-place", "a batch norm writes its statistics inside vmap", why, fix, s.needed())
+
+
+def _func_not_scalar(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = "torch.func.grad takes a function that returns one number (a tensor without dimensions). This one does not."
+    fix = "# return a .sum() or .mean(); or torch.func.jacrev for the derivative of each output"
+    return card("seed-missing", "the function in torch.func.grad does not return one number", why, fix, s.needed())
 
 
 def _gradcheck(s: Situation, m: re.Match[str]) -> Explanation | None:
-    what = written(argument(s.node, 0, "func")) or "the function"
+    what = (written(argument(s.node, 0, "func")) or "the function").removesuffix(".apply")
+    given = s.given("autograd/gradcheck.py", "gradcheck", "inputs")
+    given = given if isinstance(given, list | tuple) else [given]
+    if any(is_a(it, torch.Tensor) and it.is_floating_point() and it.dtype != torch.float64 for it in given):
+        why = (
+            "Finite differences subtract nearly equal numbers. Not all inputs are float64, and in float32 the rounding "
+            "alone can be larger than what gradcheck compares."
+        )
+        fix = f"# give gradcheck float64 inputs, and {what} float64 parameters: .double()"
+        return card(
+            "gradcheck-precision", f"gradcheck compared `{what}` in less than float64", why, fix, s.needed(), False
+        )
     why = (
         f"gradcheck compared what backward gives with finite differences, for output {m[1]} and input {m[2]}: "
         "numerical is what forward does, analytical is what backward says."
@@ -82,13 +120,15 @@ def _gradcheck(s: Situation, m: re.Match[str]) -> Explanation | None:
         "# derive the backward again from the forward, and compare the two matrices printed above\n# or: forward "
         "is not smooth there, or depends on something else than its inputs"
     )
-    return card("gradcheck-mismatch", f"backward of `{what}` does not fit its forward", why, fix, s.needed(), False)
+    return card(
+        "gradcheck-mismatch", f"backward and finite differences of `{what}` differ", why, fix, s.needed(), False
+    )
 
 
 def _gradcheck_inputs(s: Situation, m: re.Match[str]) -> Explanation | None:
     given = written(argument(s.node, 1, "inputs")) or "x"
     why = "gradcheck compares gradients of inputs, and none of the inputs requires one."
-    fix = "x = torch.rand(3, dtype=torch.float64, requires_grad=True)"
+    fix = "# requires_grad_() on the inputs whose gradient is to be checked"
     return card("gradcheck-inputs", f"no input of gradcheck requires a gradient (`{given}`)", why, fix, s.needed())
 
 
@@ -97,7 +137,7 @@ def _precision(s: Situation, m: re.Match[str]) -> Explanation | None:
         "Finite differences subtract nearly equal numbers. In float32 the rounding is larger than what "
         "gradcheck compares."
     )
-    fix = "x = torch.rand(3, dtype=torch.float64, requires_grad=True)"
+    fix = "# make the inputs float64, and the parameters: .double()"
     return card("gradcheck-precision", f"input {m[1]} of gradcheck is not float64", why, fix, s.needed())
 
 
@@ -148,6 +188,10 @@ RULES = (
         _vmap_sizes,
     ),
     Rule(RuntimeError, r"output with shape .* doesn't match the broadcast shape", _vmap_write, "_functorch/vmap.py"),
+    Rule(RuntimeError, r"vmap: inplace arithmetic\(self, \*extra_args\) is not possible", _vmap_write),
+    Rule(RuntimeError, r"vmap: We do not support batching operators that can support dynamic shape", _vmap_sized),
+    Rule(RuntimeError, r"grad_and_value\(f\)\(\*args\): Expected f\(\*args\) to return a scalar", _func_not_scalar),
+    Rule(RuntimeError, r"Batch norm got a batched tensor as input while the running_mean", _vmap_batch_norm),
     Rule(RuntimeError, r"Jacobian mismatch for output (\d+) with respect to input (\d+)", _gradcheck),
     Rule(ValueError, r"gradcheck expects at least one input tensor to require gradient", _gradcheck_inputs),
     Rule(Warning, r"Input #(\d+) requires gradient and is not a double precision", _precision),

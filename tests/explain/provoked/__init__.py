@@ -1,7 +1,7 @@
 """Code that makes PyTorch raise or warn, for real, each with the card that it must get.
 
 A function is a case, and so is a list of notebook cells. Comments at the end of its lines say which places a card
-must show, and no others: `# needed here`.
+must show, and no others: `# raised here`.
 """
 
 from __future__ import annotations

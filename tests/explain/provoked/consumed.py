@@ -50,7 +50,7 @@ def checkpoint_that_recomputes_something_else():
 
     x = torch.ones(3, requires_grad=True)
     y = checkpoint(block, x, use_reentrant=False).sum()
-    y.backward()  # needed here
+    y.backward()  # raised here
 
 
 @case("checkpoint-recomputed", certain=False)
@@ -62,7 +62,7 @@ def checkpoint_that_recomputes_other_shapes():
 
     x = torch.ones(5, requires_grad=True)
     y = checkpoint(block, x, use_reentrant=False)
-    y.backward()  # needed here
+    y.backward()  # raised here
 
 
 @case("checkpoint-reentrant", "use_reentrant", warns=True)
@@ -82,7 +82,7 @@ def checkpoint_and_autograd_grad():
     layer = nn.Linear(3, 3)
     x = torch.ones(2, 3, requires_grad=True)
     y = checkpoint(layer, x, use_reentrant=True).sum()
-    torch.autograd.grad(y, x)  # needed here
+    torch.autograd.grad(y, x)  # raised here
 
 
 @case("same-loss-twice", "y")
@@ -98,14 +98,14 @@ def checkpointed_graph_twice():
 def deepcopy_of_a_non_leaf():
     w = torch.ones(3, requires_grad=True)
     h = w * 2
-    return copy.deepcopy(h)  # needed here
+    return copy.deepcopy(h)  # raised here
 
 
 @case("deepcopy-non-leaf", "last_features", "model")
 def deepcopy_of_a_model_that_keeps_a_tensor():
     model = nn.Linear(3, 3)
     model.last_features = model(torch.ones(1, 3))
-    return copy.deepcopy(model)  # needed here
+    return copy.deepcopy(model)  # raised here
 
 
 @case("reference-cycle", "create_graph", warns=True)
@@ -150,33 +150,33 @@ def inplace_relu_on_a_sigmoid():
 def update_without_no_grad():
     w = torch.ones(3, requires_grad=True)
     w.pow(2).sum().backward()
-    w -= 0.1 * w.grad  # needed here
+    w -= 0.1 * w.grad  # raised here
 
 
 @case("leaf-view-in-place", "w", "no_grad")
 def element_of_a_leaf_written():
     w = torch.ones(3, requires_grad=True)
-    w[0] = 5.0  # needed here
+    w[0] = 5.0  # raised here
 
 
 @case("leaf-in-place", "x")
 def fill_of_a_leaf():
     x = torch.empty(3, requires_grad=True)
-    x.fill_(2.0)  # needed here
+    x.fill_(2.0)  # raised here
 
 
 @case("view-of-several-in-place", "a", "unbind")
 def one_of_several_views_written():
     x = torch.ones(2, 3, requires_grad=True)
     a, b = (x * 2).unbind(0)
-    a += b  # needed here
+    a += b  # raised here
 
 
 @case("view-of-several-in-place", "first")
 def one_of_split_views_written():
     x = torch.ones(4, requires_grad=True)
     first, _ = torch.split(x * 2, 2)
-    first.mul_(2)  # needed here
+    first.mul_(2)  # raised here
 
 
 class _Half(torch.autograd.Function):
@@ -193,7 +193,7 @@ class _Half(torch.autograd.Function):
 def view_made_by_a_function_written():
     x = torch.ones(3, requires_grad=True) * 1
     half = _Half.apply(x)
-    half += 1  # needed here
+    half += 1  # raised here
 
 
 @case("view-from-no-grad-in-place", "v", "no_grad")
@@ -201,7 +201,7 @@ def view_made_in_no_grad_written():
     x = torch.ones(3, requires_grad=True) * 1
     with torch.no_grad():
         v = x[:2]
-    v.mul_(torch.ones(2, requires_grad=True))  # needed here
+    v.mul_(torch.ones(2, requires_grad=True))  # raised here
 
 
 @case("hooked-module-in-place", "out = out + 1")
@@ -209,21 +209,21 @@ def module_with_a_full_backward_hook_written():
     layer = nn.Linear(3, 3)
     layer.register_full_backward_hook(lambda module, gin, gout: None)
     out = layer(torch.ones(2, 3))
-    out += 1  # needed here
+    out += 1  # raised here
 
 
 @case("expanded-in-place", "y", "clone")
 def expanded_tensor_written():
     x = torch.ones(3)
     y = x.expand(2, 3)
-    y.add_(1)  # needed here
+    y.add_(1)  # raised here
 
 
 @case("out-argument", "out=")
 def out_of_a_tensor_with_grad():
     w = torch.ones(3, requires_grad=True)
     result = torch.empty(3)
-    torch.mul(w, 2, out=result)  # needed here
+    torch.mul(w, 2, out=result)  # raised here
 
 
 @case("leaf-in-place", "a")
@@ -231,7 +231,7 @@ def leaf_moved_into_the_graph():
     a = torch.zeros(3, requires_grad=True)
     b = torch.ones(3, requires_grad=True)
     with torch.enable_grad():
-        a.copy_(b * 2)  # needed here
+        a.copy_(b * 2)  # raised here
 
 
 @case("in-place", "result")
@@ -251,7 +251,7 @@ def recursion_over_a_deep_graph():
         y = y + 1
 
     def count(node):
-        return 1 + sum(count(to) for to, _ in node.next_functions if to)  # needed here
+        return 1 + sum(count(to) for to, _ in node.next_functions if to)  # raised here
 
     count(y.grad_fn)
 
@@ -260,4 +260,4 @@ def recursion_over_a_deep_graph():
 def loss_without_reduction():
     model = nn.Linear(3, 1)
     loss = F.mse_loss(model(torch.ones(4, 3)), torch.zeros(4, 1), reduction="none")
-    loss.backward()  # needed here
+    loss.backward()  # raised here

@@ -16,7 +16,7 @@ def optimizer_of_an_empty_list():
             self.layers = [nn.Linear(2, 2)]
 
     model = Net()
-    return SGD(model.parameters(), lr=0.1)  # needed here
+    return SGD(model.parameters(), lr=0.1)  # raised here
 
 
 @case("optimizer-of-nothing", "generator", certain=False)
@@ -24,37 +24,37 @@ def optimizer_of_a_generator_used_up():
     model = nn.Linear(2, 2)
     parameters = model.parameters()  # made here
     sum(p.numel() for p in parameters)
-    return Adam(parameters)  # needed here
+    return Adam(parameters)  # raised here
 
 
 @case("optimizer-non-leaf", "w", "requires_grad_()")
 def optimizer_of_a_non_leaf():
     w = torch.randn(3, requires_grad=True) * 0.01  # made here
-    return SGD([w], lr=0.1)  # needed here
+    return SGD([w], lr=0.1)  # raised here
 
 
 @case("optimizer-of-no-tensors", "parameters()")
 def optimizer_of_a_model():
     model = nn.Linear(2, 2)
-    return SGD(model, lr=0.1)  # needed here
+    return SGD(model, lr=0.1)  # raised here
 
 
 @case("optimizer-of-no-tensors", "w")
 def optimizer_of_a_tensor():
     w = torch.randn(3, requires_grad=True)
-    return SGD(w, lr=0.1)  # needed here
+    return SGD(w, lr=0.1)  # raised here
 
 
 @case("optimizer-of-no-tensors", "named_parameters", certain=False)
 def optimizer_of_names():
     model = nn.Linear(2, 2)
-    return SGD([model.state_dict], lr=0.1)  # needed here
+    return SGD([model.state_dict], lr=0.1)  # raised here
 
 
 @case("parameters-twice", "model")
 def parameters_in_two_groups():
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
-    return SGD([{"params": model.parameters()}, {"params": model[0].parameters()}], lr=0.1)  # needed here
+    return SGD([{"params": model.parameters()}, {"params": model[0].parameters()}], lr=0.1)  # raised here
 
 
 @case("parameters-twice", warns=True)
@@ -65,34 +65,34 @@ def parameters_twice_in_a_list():
 
 @case("optimizer-setting", "-0.1")
 def negative_learning_rate():
-    return SGD(nn.Linear(2, 2).parameters(), lr=-0.1)  # needed here
+    return SGD(nn.Linear(2, 2).parameters(), lr=-0.1)  # raised here
 
 
 @case("scheduler-first", "optimizer.step()", certain=False, warns=True)
 def scheduler_before_optimizer():
     optimizer = SGD(nn.Linear(2, 2).parameters(), lr=0.1)
     scheduler = StepLR(optimizer, 1)
-    scheduler.step()  # needed here
+    scheduler.step()  # raised here
     optimizer.step()
 
 
 @case("closure-missing", "LBFGS", "closure")
 def lbfgs_without_closure():
     optimizer = torch.optim.LBFGS(nn.Linear(2, 2).parameters())
-    optimizer.step()  # needed here
+    optimizer.step()  # raised here
 
 
 @case("closure-missing", "closure")
 def sam_like_without_closure():
     optimizer = torch.optim.LBFGS(nn.Linear(2, 2).parameters())
-    optimizer.step(None)  # needed here
+    optimizer.step(None)  # raised here
 
 
 @case("metrics-missing", "scheduler", "loss")
 def plateau_without_metric():
     optimizer = SGD(nn.Linear(2, 2).parameters(), lr=0.1)
     scheduler = ReduceLROnPlateau(optimizer)
-    scheduler.step()  # needed here
+    scheduler.step()  # raised here
 
 
 @case("scheduler-too-long", "10")
@@ -101,13 +101,13 @@ def one_cycle_too_long():
     scheduler = OneCycleLR(optimizer, max_lr=0.1, total_steps=10)
     for _ in range(12):
         optimizer.step()
-        scheduler.step()  # needed here
+        scheduler.step()  # raised here
 
 
 @case("scheduler-initial-lr", "last_epoch")
 def scheduler_that_resumes_without_state():
     optimizer = SGD(nn.Linear(2, 2).parameters(), lr=0.1)
-    return CosineAnnealingLR(optimizer, 10, last_epoch=4)  # needed here
+    return CosineAnnealingLR(optimizer, 10, last_epoch=4)  # raised here
 
 
 @case("scaler-without-gradients", "backward", certain=False)
@@ -115,7 +115,7 @@ def scaler_step_without_backward():
     optimizer = SGD(nn.Linear(2, 2).parameters(), lr=0.1)
     scaler = torch.amp.GradScaler("cpu")
     scaler.scale(torch.ones(1))
-    scaler.step(optimizer)  # needed here
+    scaler.step(optimizer)  # raised here
 
 
 @case("scaler-unscaled-twice", "update")
@@ -125,7 +125,7 @@ def scaler_unscale_twice():
     scaler = torch.amp.GradScaler("cpu")
     scaler.scale(model(torch.ones(1, 2)).sum()).backward()
     scaler.unscale_(optimizer)
-    scaler.unscale_(optimizer)  # needed here
+    scaler.unscale_(optimizer)  # raised here
 
 
 @case("scaler-stage", "update")
@@ -135,7 +135,7 @@ def scaler_step_twice():
     scaler = torch.amp.GradScaler("cpu")
     scaler.scale(model(torch.ones(1, 2)).sum()).backward()
     scaler.step(optimizer)
-    scaler.step(optimizer)  # needed here
+    scaler.step(optimizer)  # raised here
 
 
 @case("scaler-stage", "unscale_")
@@ -145,54 +145,54 @@ def scaler_unscale_after_step():
     scaler = torch.amp.GradScaler("cpu")
     scaler.scale(model(torch.ones(1, 2)).sum()).backward()
     scaler.step(optimizer)
-    scaler.unscale_(optimizer)  # needed here
+    scaler.unscale_(optimizer)  # raised here
 
 
 @case("scaler-stage", "scale", certain=False)
 def scaler_update_first():
     optimizer = SGD(nn.Linear(2, 2).parameters(), lr=0.1)
     scaler = torch.amp.GradScaler("cpu")
-    scaler.step(optimizer)  # needed here
+    scaler.step(optimizer)  # raised here
 
 
 @case("scaler-stage", certain=False)
 def scaler_update_without_step():
     scaler = torch.amp.GradScaler("cpu")
     scaler.scale(torch.ones(1))
-    scaler.update()  # needed here
+    scaler.update()  # raised here
 
 
 @case("non-finite-norm", "weight")
 def clip_of_infinite_gradients():
     model = nn.Linear(2, 2)
     (model(torch.ones(1, 2)).sum() * float("inf")).backward()
-    nn.utils.clip_grad_norm_(model.parameters(), 1.0, error_if_nonfinite=True)  # needed here
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0, error_if_nonfinite=True)  # raised here
 
 
 @case("state-keys", "module.")
 def state_of_data_parallel():
     model = nn.Linear(2, 2)
     state = {f"module.{name}": value for name, value in model.state_dict().items()}
-    model.load_state_dict(state)  # needed here
+    model.load_state_dict(state)  # raised here
 
 
 @case("state-keys", "model", certain=False)
 def state_of_another_model():
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
-    model.load_state_dict(nn.Linear(2, 2).state_dict())  # needed here
+    model.load_state_dict(nn.Linear(2, 2).state_dict())  # raised here
 
 
 @case("state-shape", "weight", "(3, 2)", "(2, 2)")
 def state_of_another_shape():
     model = nn.Linear(2, 2)
-    model.load_state_dict(nn.Linear(2, 3).state_dict())  # needed here
+    model.load_state_dict(nn.Linear(2, 3).state_dict())  # raised here
 
 
 @case("state-keys", "checkpoint")
 def state_of_a_whole_checkpoint():
     model = nn.Linear(2, 2)
     checkpoint = {"model": model.state_dict(), "epoch": 3}
-    model.load_state_dict(checkpoint)  # needed here
+    model.load_state_dict(checkpoint)  # raised here
 
 
 @case("state-groups", "optimizer")
@@ -200,19 +200,19 @@ def optimizer_state_of_other_groups():
     a, b = nn.Linear(2, 2), nn.Linear(2, 2)
     saved = SGD([{"params": a.weight}, {"params": a.bias}], lr=0.1).state_dict()
     optimizer = SGD(b.parameters(), lr=0.1)
-    optimizer.load_state_dict(saved)  # needed here
+    optimizer.load_state_dict(saved)  # raised here
 
 
 @case("state-groups", "optimizer")
 def optimizer_state_of_another_size():
     saved = SGD([nn.Linear(2, 2).weight], lr=0.1).state_dict()
     optimizer = SGD(nn.Linear(2, 2).parameters(), lr=0.1)
-    optimizer.load_state_dict(saved)  # needed here
+    optimizer.load_state_dict(saved)  # raised here
 
 
 class Forgot(nn.Module):
     def __init__(self):
-        self.fc = nn.Linear(2, 2)  # needed here
+        self.fc = nn.Linear(2, 2)  # raised here
 
 
 @case("module-before-init", "super().__init__()", "Forgot")
@@ -222,7 +222,7 @@ def module_before_init():
 
 class ForgotParameter(nn.Module):
     def __init__(self):
-        self.w = nn.Parameter(torch.ones(2))  # needed here
+        self.w = nn.Parameter(torch.ones(2))  # raised here
 
 
 @case("module-before-init", "super().__init__()")
@@ -240,25 +240,25 @@ class ForgotAndCalled(nn.Module):
 
 @case("module-before-init", "super().__init__()", "ForgotAndCalled")
 def module_called_before_init():
-    return ForgotAndCalled()(torch.ones(2))  # needed here
+    return ForgotAndCalled()(torch.ones(2))  # raised here
 
 
 @case("parameter-not-tensor", "weight")
 def tensor_assigned_to_a_parameter():
     model = nn.Linear(2, 2)
-    model.weight = torch.zeros(2, 2)  # needed here
+    model.weight = torch.zeros(2, 2)  # raised here
 
 
 @case("parameter-non-leaf", "w")
 def non_leaf_registered_as_parameter():
     model = nn.Linear(2, 2)
     w = nn.Parameter(torch.ones(2)) * 2
-    model.register_parameter("w", w)  # needed here
+    model.register_parameter("w", w)  # raised here
 
 
 @case("not-a-module", "relu")
 def module_list_of_functions():
-    return nn.ModuleList([nn.Linear(2, 2), torch.relu])  # needed here
+    return nn.ModuleList([nn.Linear(2, 2), torch.relu])  # raised here
 
 
 @case("nan-in-backward", "sqrt")
@@ -266,30 +266,30 @@ def nan_from_sqrt():
     x = torch.zeros(3, requires_grad=True)
     with torch.autograd.detect_anomaly():
         y = torch.sqrt(x) * 0  # made here
-        y.sum().backward()  # needed here
+        y.sum().backward()  # raised here
 
 
 @case("distribution-values", "scale")
 def normal_of_negative_scale():
     scale = torch.tensor([-1.0])
-    return torch.distributions.Normal(torch.zeros(1), scale)  # needed here
+    return torch.distributions.Normal(torch.zeros(1), scale)  # raised here
 
 
 @case("distribution-values", "nan")
 def categorical_of_nan():
     logits = torch.tensor([float("nan"), 1.0])
-    return torch.distributions.Categorical(logits=logits)  # needed here
+    return torch.distributions.Categorical(logits=logits)  # raised here
 
 
 @case("distribution-values", "Bernoulli")
 def log_prob_out_of_support():
-    return torch.distributions.Bernoulli(0.5).log_prob(torch.tensor(2.0))  # needed here
+    return torch.distributions.Bernoulli(0.5).log_prob(torch.tensor(2.0))  # raised here
 
 
 @case("distribution-values", "nan")
 def multinomial_of_nan():
     probs = torch.tensor([float("nan"), 1.0])
-    return torch.multinomial(probs, 1)  # needed here
+    return torch.multinomial(probs, 1)  # raised here
 
 
 @case("module-without-forward", "forward")
@@ -301,13 +301,13 @@ def module_without_forward():
         def fordward(self, x):
             return x
 
-    return Net()(torch.ones(2))  # needed here
+    return Net()(torch.ones(2))  # raised here
 
 
 @case("not-one-number", "loss > 0.5")
 def branch_on_a_vector():
     loss = torch.ones(3)
-    if loss > 0.5:  # needed here
+    if loss > 0.5:  # raised here
         return loss
 
 
@@ -316,19 +316,19 @@ def scheduler_step_with_epoch():
     optimizer = SGD(nn.Linear(2, 2).parameters(), lr=0.1)
     scheduler = StepLR(optimizer, 1)
     optimizer.step()
-    scheduler.step(3)  # needed here
+    scheduler.step(3)  # raised here
 
 
 @case("not-one-number", "3")
 def item_of_a_vector():
-    return torch.ones(3).item()  # needed here
+    return torch.ones(3).item()  # raised here
 
 
 @case("parameters-twice", "model.weight")
 def add_param_group_twice():
     model = nn.Linear(2, 2)
     optimizer = SGD(model.parameters(), lr=0.1)
-    optimizer.add_param_group({"params": model.weight})  # needed here
+    optimizer.add_param_group({"params": model.weight})  # raised here
 
 
 @case("parameter-non-leaf", "w")
@@ -336,4 +336,4 @@ def parameter_that_became_part_of_a_graph():
     w = nn.Parameter(torch.ones(2), requires_grad=False)
     w.mul_(torch.ones(2, requires_grad=True))
     model = nn.Linear(2, 2)
-    model.register_parameter("w", w)  # needed here
+    model.register_parameter("w", w)  # raised here

@@ -31,7 +31,7 @@ def decorated_function():
         return model(x)
 
     loss = predict(torch.ones(2, 3)).mean()
-    loss.backward()  # needed here
+    loss.backward()  # raised here
 
 
 class Frozen(nn.Module):
@@ -50,7 +50,7 @@ def all_of_a_module_frozen():
     net = Frozen()
     criterion = nn.MSELoss()
     for batch in torch.randn(2, 5, 3):
-        criterion(net(batch), torch.zeros(5, 1)).backward()  # needed here
+        criterion(net(batch), torch.zeros(5, 1)).backward()  # raised here
 
 
 class Classifier(nn.Module):
@@ -66,14 +66,14 @@ class Classifier(nn.Module):
 def argmax_inside_forward():
     model = Classifier()
     loss = F.mse_loss(model(torch.randn(5, 3)), torch.zeros(5))
-    loss.backward()  # needed here
+    loss.backward()  # raised here
 
 
 @case("no-graph-argmax", "> 0.5")
 def threshold():
     model = nn.Linear(3, 1)
     hits = (torch.sigmoid(model(torch.randn(5, 3))) > 0.5).float()  # cut here
-    (1 - hits.mean()).backward()  # needed here
+    (1 - hits.mean()).backward()  # raised here
 
 
 @case("no-graph-item", "item()")
@@ -81,22 +81,22 @@ def sum_of_items_in_a_comprehension():
     model = nn.Linear(3, 1)
     losses = [model(x).pow(2).mean().item() for x in torch.randn(4, 2, 3)]  # cut here
     loss = torch.tensor(losses, requires_grad=False).mean()
-    loss.backward()  # needed here
+    loss.backward()  # raised here
 
 
 @case("no-graph-item", "math.exp")
 def python_math():
     w = torch.tensor(0.5, requires_grad=True)
     value = math.exp(w)  # cut here
-    torch.tensor(value).backward()  # needed here
+    torch.tensor(value).backward()  # raised here
 
 
-@case("no-graph-numpy", "numpy()")
+@case("no-graph-numpy", "p.detach()")
 def numpy_in_the_loss():
     model = nn.Linear(3, 1)
     p = torch.sigmoid(model(torch.randn(5, 3)))
     loss = -torch.from_numpy(np.log(p.detach().numpy())).mean()  # cut here
-    loss.backward()  # needed here
+    loss.backward()  # raised here
 
 
 @case("no-graph-new-tensor", "torch.tensor")
@@ -104,7 +104,7 @@ def loss_rebuilt():
     model = nn.Linear(3, 1)
     out = model(torch.randn(5, 3)).mean()
     loss = torch.tensor([out])  # cut here
-    loss.backward()  # needed here
+    loss.backward()  # raised here
 
 
 def mse(a, b):
@@ -115,11 +115,11 @@ def mse(a, b):
 def data_passed_to_a_function():
     model = nn.Linear(3, 1)
     pred = model(torch.randn(5, 3))
-    mse(pred.data, torch.zeros(5, 1)).backward()  # cut here, needed here
+    mse(pred.data, torch.zeros(5, 1)).backward()  # cut here, raised here
 
 
 def do_backward(objective):
-    objective.backward()  # needed here
+    objective.backward()  # raised here
 
 
 @case("no-graph-detach", "detach")
@@ -131,7 +131,7 @@ def backward_in_a_helper():
 
 class Accelerator:
     def backward(self, loss):
-        loss.backward()  # needed here
+        loss.backward()  # raised here
 
 
 @case("no-graph-no-grad", "no_grad")
@@ -150,7 +150,7 @@ def phases_of_a_tutorial():
         with torch.set_grad_enabled(phase == "train"):  # cut here
             loss = model(torch.randn(2, 3)).mean()
         if phase == "val":
-            loss.backward()  # needed here
+            loss.backward()  # raised here
 
 
 @case("not-a-tensor", "outputs.loss", "labels", certain=False)
@@ -161,40 +161,40 @@ def huggingface_without_labels():
     model = nn.Linear(3, 2)
     outputs = ModelOutput(loss=None, logits=model(torch.randn(2, 3)))
     loss = outputs.loss
-    loss.backward()  # needed here
+    loss.backward()  # raised here
 
 
 @case("not-a-tensor", "tuple")
 def loss_with_a_comma():
     model = nn.Linear(3, 1)
     loss = (model(torch.randn(2, 3)).mean(),)
-    loss.backward()  # needed here
+    loss.backward()  # raised here
 
 
 @case("not-a-tensor", "float")
 def sum_of_an_empty_list():
     loss = sum([], 0.0)
-    loss.backward()  # needed here
+    loss.backward()  # raised here
 
 
 @case("grad-is-none", "layer.weight.grad")
 def print_a_norm_too_early():
     layer = nn.Linear(2, 1)
     layer(torch.ones(1, 2)).sum()
-    print(f"{layer.weight.grad.norm():.3f}")  # needed here
+    print(f"{layer.weight.grad.norm():.3f}")  # raised here
 
 
 @case("grad-is-none", "p.grad")
 def norm_of_all_with_an_unused_one():
     model = nn.ModuleDict({"used": nn.Linear(2, 1), "unused": nn.Linear(2, 1)})
     model["used"](torch.ones(1, 2)).sum().backward()
-    return sum(p.grad.norm() ** 2 for p in model.parameters())  # needed here
+    return sum(p.grad.norm() ** 2 for p in model.parameters())  # raised here
 
 
 @case("numpy-of-graph", "model(x)")
 def plot_of_a_prediction():
     model, x = nn.Linear(1, 1), torch.ones(3, 1)
-    return model(x).numpy().ravel()  # needed here
+    return model(x).numpy().ravel()  # raised here
 
 
 @case("numpy-of-graph", "loss")
@@ -202,7 +202,7 @@ def append_of_an_array():
     w = torch.ones(1, requires_grad=True)
     history = []
     loss = (w * 3).sum()
-    history.append(np.asarray(loss))  # needed here
+    history.append(np.asarray(loss))  # raised here
 
 
 @case("grad-of-non-leaf", "x", warns=True)
@@ -216,7 +216,7 @@ def leaf_moved_to_a_dtype():
 def scaled_initialisation():
     w = torch.rand(2, 3, requires_grad=True) / 10  # made here
     b = torch.zeros(3, requires_grad=True)
-    return torch.optim.Adam([w, b], lr=1e-3)  # needed here
+    return torch.optim.Adam([w, b], lr=1e-3)  # raised here
 
 
 @case("optimizer-of-nothing", "layers")
@@ -227,13 +227,13 @@ def layers_in_a_dict():
             self.layers = {"a": nn.Linear(2, 2)}
 
     net = Net()
-    return torch.optim.AdamW(net.parameters(), lr=1e-3)  # needed here
+    return torch.optim.AdamW(net.parameters(), lr=1e-3)  # raised here
 
 
 @case("optimizer-of-nothing", certain=False)
 def filter_that_lets_none_through():
     net = nn.Linear(2, 2).requires_grad_(False)
-    return torch.optim.SGD(filter(lambda p: p.requires_grad, net.parameters()), lr=0.1)  # needed here
+    return torch.optim.SGD(filter(lambda p: p.requires_grad, net.parameters()), lr=0.1)  # raised here
 
 
 case("no-graph-detach", "detach", certain=True)(
@@ -242,7 +242,7 @@ case("no-graph-detach", "detach", certain=True)(
         "import torch\nfrom torch import nn\nmodel = nn.Linear(2, 1)\n",
         "features = model(torch.ones(3, 2)).detach()  # cut here\n",
         "loss = features.mean()\n",
-        "loss.backward()  # needed here\n",
+        "loss.backward()  # raised here\n",
     )
 )
 case("same-loss-twice", "loss", remembered=True)(
@@ -283,6 +283,6 @@ case("no-graph-no-grad", "switched off")(
     cells(
         "gradients_left_switched_off",
         "import torch\nmodel = torch.nn.Linear(2, 1)\n_before = torch.set_grad_enabled(False)\n",
-        "loss = model(torch.ones(1, 2)).sum()\nloss.backward()  # needed here\n",
+        "loss = model(torch.ones(1, 2)).sum()\nloss.backward()  # raised here\n",
     )
 )

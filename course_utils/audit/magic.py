@@ -15,7 +15,7 @@ def register(ipython: Any) -> None:
     @argument("--steps", type=int, default=20, help="optimizer steps to watch closely")  # type: ignore[untyped-decorator]
     def audit(line: str, cell: str) -> None:
         """Run a cell, watched for mistakes that raise no error, and print what was found below its output."""
-        from course_utils.audit.finding import AuditFailed
+        from course_utils.audit.report import AuditFailed
         from course_utils.audit.watch import audit as watching
 
         options = parse_argstring(audit, line)

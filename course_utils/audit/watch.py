@@ -13,10 +13,11 @@ import torch
 
 from course_utils.audit.book import COMPILED
 from course_utils.audit.checks import CHECKS
-from course_utils.audit.finding import LEVELS, AuditFailed, Report, Watched
+from course_utils.audit.finding import LEVELS
 from course_utils.audit.lines import name_of
 from course_utils.audit.patches import listening
 from course_utils.audit.recorder import Recorder
+from course_utils.audit.report import AuditFailed, Report, Watched
 from course_utils.audit.rules import RULES
 from course_utils.audit.verdict import unseen, without_consequences
 

@@ -8,7 +8,8 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils
-from course_utils.audit.finding import AuditFailed, Finding, Report
+from course_utils.audit.finding import Finding
+from course_utils.audit.report import AuditFailed, Report
 from course_utils.audit.rules import RULES
 from course_utils.audit.verdict import without_consequences
 from course_utils.audit.watch import audit

@@ -6,7 +6,7 @@ import warnings
 
 import torch
 
-from course_utils.audit.finding import Report
+from course_utils.audit.report import Report
 from course_utils.audit.watch import audit
 
 

@@ -75,11 +75,11 @@ def _no_checks(s: Situation, m: re.Match[str]) -> Explanation | None:
         "optimizer's parameters."
     )
     if "prior to update" in s.text:
-        why = "update() adapts the scale to what step() found, and no step() of the scaler came before it."
+        why = "update() adapts the scale to what step() or unscale_() found since the last update(): no gradient."
     fix = f"{owner}.scale(loss).backward()\n{owner}.step(optimizer)\n{owner}.update()"
     code = "scaler-stage" if "prior to update" in s.text else "scaler-without-gradients"
     headline = (
-        "`update()` came without a `step()`" if code == "scaler-stage" else "the scaler found no gradients to step with"
+        "`update()` has nothing to go by" if code == "scaler-stage" else "the scaler found no gradients to step with"
     )
     return card(code, headline, why, fix, s.needed(), False)
 

@@ -5,20 +5,14 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-import sysconfig
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-import torch
+from course_utils.explain import ownership
 
-_OURS = str(Path(__file__).parents[1]) + os.sep
-_TORCH = str(Path(torch.__file__).parent) + os.sep
-_STDLIB = sysconfig.get_path("stdlib") + os.sep
 _ASKING = frozenset({"autograd/__init__.py", "autograd/graph.py", "_tensor.py", "overrides.py"})
-_MADE = ("<frozen", "<string>", "<eval_with_key>", "<__array_function__", "<torch_package")
 
 
 class Spot(NamedTuple):
@@ -28,19 +22,13 @@ class Spot(NamedTuple):
     line: int
 
 
-@cache
-def is_learners(file: str) -> bool:
-    """Say whether a file is the learner's: not a library's, not Python's, not the course's."""
-    if file.startswith((*_MADE, _OURS, _TORCH)):
-        return False
-    parts = Path(file).parts
-    return "site-packages" not in parts and "dist-packages" not in parts and not file.startswith(_STDLIB)
+is_learners = cache(ownership.is_learners)  # asked for each frame of each event
 
 
 @cache
 def is_torch(file: str) -> bool:
     """Say whether a file is PyTorch's."""
-    return file.startswith(_TORCH)
+    return file.startswith(ownership.TORCH)
 
 
 def frames() -> Iterator[FrameType]:
@@ -83,7 +71,7 @@ def asked_directly() -> bool:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_learners(frame.f_code.co_filename):
         file = frame.f_code.co_filename
-        if is_torch(file) and file.removeprefix(_TORCH).replace(os.sep, "/") not in _ASKING:
+        if is_torch(file) and file.removeprefix(ownership.TORCH).replace(os.sep, "/") not in _ASKING:
             return False
         frame = frame.f_back
     return True

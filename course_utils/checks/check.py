@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from course_utils.checks import progress
+from course_utils.checks.data import encode, plain
 from course_utils.checks.examine import examine
+from course_utils.checks.exercise import Verdict
 from course_utils.checks.registry import exercise_called, observer_for
 from course_utils.checks.show import shown
+
+# A table of True and False would be solved by its second check, were the first to name the wrong entries.
+ANSWERS_BEFORE_NAMES = 3
+
+# The last verdict of this session for each exercise, from which `hint` starts.
+last: dict[str, Verdict] = {}
 
 
 class CheckFailed(AssertionError):
@@ -26,12 +36,21 @@ def check(exercise_id: str, answer: object) -> None:
     """
     exercise = exercise_called(exercise_id)
     verdict = examine(exercise, observer_for(exercise), answer)
-    progress.record(exercise.id, verdict.outcome)
-    show(shown(exercise, verdict))
+    last[exercise.id] = verdict
+    tried = progress.record(
+        exercise.id, verdict.outcome, _digest(answer) if exercise.call is None else "", verdict.share
+    )
+    left = max(ANSWERS_BEFORE_NAMES - tried, 0) if verdict.withheld else 0
+    show(shown(exercise, verdict, left))
     if verdict.outcome == "not attempted":
         raise CheckFailed(f"{exercise.id}: not attempted.")
     if verdict.outcome != "correct":
         raise CheckFailed(f"{exercise.id}: {verdict.outcome}. {verdict.messages[0].splitlines()[0]}")
+
+
+def _digest(answer: object) -> str:
+    """Return a text that tells different answers apart."""
+    return hashlib.sha256(encode(plain(answer))).hexdigest()[:16]
 
 
 def show(thing: object) -> None:

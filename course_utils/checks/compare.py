@@ -48,7 +48,11 @@ def close(received: Value, expected: torch.Tensor | float) -> bool:
 
 
 def right_entries(received: Value, expected: dict[str, Any], what: str) -> Iterable[Finding]:
-    """Find which entries of a predicted dict are right. Messages name the wrong entries, not what they should be."""
+    """Find which entries of a predicted dict are right.
+
+    The message counts: were it to name the wrong ones, a table of True and False would be solved by the next try.
+    The names are withheld, and what the entries should be is never said.
+    """
     if not isinstance(received, dict):
         message = f"{what} is {describe(received)}; expected a dict with the keys {listed(expected)}."
         yield Finding("type", False, message)
@@ -67,8 +71,10 @@ def right_entries(received: Value, expected: dict[str, Any], what: str) -> Itera
         return
     wrong = [key for key, value in expected.items() if not _same_entry(received[key], value)]
     right = len(expected) - len(wrong)
-    message = f"{right} of {len(expected)} entries are right. Look again at {listed(wrong)}." if wrong else ""
-    yield Finding("entries", not wrong, message)
+    verb = "is" if right == 1 else "are"
+    message = f"{right} of {len(expected)} entries {verb} right." if wrong else ""
+    withheld = f"Look again at {listed(wrong)}." if wrong else ""
+    yield Finding("entries", not wrong, message, withheld, right / len(expected))
 
 
 def right_floats(received: Value, expected: torch.Tensor, what: str) -> Finding:
@@ -141,14 +147,25 @@ def _difference(values: torch.Tensor, wanted: torch.Tensor) -> str | None:
     count = int((~near).sum())
     if not wanted.dim():
         return f"is wrong: {_first(values, wanted, ~near)}"
-    return f"differs in {count} of {near.numel()} numbers: {_first(values, wanted, ~near)}"
+    numbers = "number" if near.numel() == 1 else "numbers"
+    return f"differs in {count} of {near.numel()} {numbers}: {_first(values, wanted, ~near)}"
 
 
 def _first(values: torch.Tensor, wanted: torch.Tensor, where: torch.Tensor) -> str:
     index = tuple(int(i) for i in where.nonzero()[0])
     yours, right = values[index].item(), wanted[index].item()
     place = f"at {list(index)} yours" if index else "yours"
-    return f"{place} is {yours:.6g}, the right one is {right:.6g}."
+    mine, its = told_apart(yours, right)
+    return f"{place} is {mine}, the right one is {its}."
+
+
+def told_apart(one: float, other: float) -> tuple[str, str]:
+    """Write two numbers with as many digits as it takes to differ, at least six."""
+    for digits in range(6, 18):
+        texts = f"{one:.{digits}g}", f"{other:.{digits}g}"
+        if texts[0] != texts[1]:
+            break
+    return texts
 
 
 def _tensor(wanted: torch.Tensor) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import decimal
+import numbers
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -88,28 +90,54 @@ _KINDS: dict[int, type] = {1: Array, 2: Other, 3: Raised, 4: TimedOut}
 
 
 def plain(value: object, depth: int = 0) -> Value:
-    """Turn what a learner's code returned into plain data. Nothing of the learner's is called or changed.
+    """Turn what a learner's code returned into plain data. Nothing of the learner's is changed.
 
-    Exact types only: a subclass could carry code of its own, so it crosses as Other.
+    Any mapping with texts for keys crosses as a dict, any sequence as a list, any real number, NumPy's too, as an int
+    or a float. What a subclass of a built-in type holds is read by the built-in's own methods. Of tensors only exact
+    types cross, as a subclass answers every question with code of its own.
     """
     kind = type(value)
     if value is None or kind in (bool, float):
         return value  # type: ignore[return-value]
-    if kind is int:
-        return value if -(2**63) <= value < 2**64 else Other("int, too large to compare")  # type: ignore
-    if kind is str:
-        return printable(value) if len(value) <= MAX_TEXT else Other("text, too long to compare")  # type: ignore
+    if isinstance(value, int):
+        return int.__index__(value) if -(2**63) <= value < 2**64 else Other("int, too large to compare")
+    if isinstance(value, str):
+        return printable(str.__str__(value)) if str.__len__(value) <= MAX_TEXT else Other("text, too long to compare")
     if kind in (torch.Tensor, torch.nn.Parameter) and _storable(value):
         return Array.of(value)  # type: ignore[arg-type]
+    if isinstance(value, torch.Tensor):
+        return Other(_tensor_kind(value))
+    if isinstance(value, type):
+        return Other(type_name(value))
     numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(value, numpy.generic) and kind.__module__ == "numpy":
-        return plain(value.item(), depth + 1) if depth < MAX_DEPTH else Other(type_name(value))
+    if numpy is not None and isinstance(value, numpy.bool_):
+        return bool(value)
+    if isinstance(value, numbers.Integral):
+        return plain(int(value), depth)
+    if isinstance(value, numbers.Real | decimal.Decimal) or (numpy is not None and isinstance(value, numpy.floating)):
+        return float(value)
     if depth < MAX_DEPTH:
-        if kind in (list, tuple, torch.Size):
-            return [plain(item, depth + 1) for item in value]  # type: ignore[attr-defined]
-        if kind is dict and all(type(key) is str for key in value):  # type: ignore[attr-defined]
-            return {printable(key): plain(item, depth + 1) for key, item in value.items()}  # type: ignore[attr-defined]
-    return Other(_tensor_kind(value) if isinstance(value, torch.Tensor) else type_name(value))
+        items = _items(value)
+        if isinstance(items, dict) and all(isinstance(key, str) for key in items):
+            return {printable(str.__str__(key)): plain(item, depth + 1) for key, item in items.items()}
+        if isinstance(items, list):
+            return [plain(item, depth + 1) for item in items]
+    return Other(type_name(value))
+
+
+def _items(value: object) -> dict[Any, Any] | list[Any] | None:
+    """Return what a mapping or a sequence holds, None for anything else."""
+    if isinstance(value, dict):
+        return dict(dict.items(value))
+    if isinstance(value, list):
+        return [*list.__iter__(value)]
+    if isinstance(value, tuple):
+        return [*tuple.__iter__(value)]
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
+        return [value[number] for number in range(min(len(value), MAX_TEXT))]
+    return None
 
 
 def printable(text: str) -> str:

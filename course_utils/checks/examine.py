@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -80,6 +81,7 @@ def judge(exercise: Exercise, pairs: Iterable[tuple[Case, Seen]], warnings: tupl
     findings: list[Finding] = []
     failed: list[tuple[Case, Seen]] = []
     raised: Raised | None = None
+    pairs = list(pairs)
     for case, seen in pairs:
         if isinstance(seen, TimedOut):
             message = f"Your code was still running after {seen.seconds:g} seconds and was stopped."
@@ -91,10 +93,11 @@ def judge(exercise: Exercise, pairs: Iterable[tuple[Case, Seen]], warnings: tupl
             here = _judged(exercise, case, seen)
         if not all(finding.ok for finding in here):
             failed.append((case, seen))
-            here = [Finding(f.prop, f.ok, f.message if f.ok else _in_case(f.message, case)) for f in here]
+            here = [f if f.ok else replace(f, message=_in_case(f.message, case)) for f in here]
         findings += here
     if not failed:
-        return Verdict(exercise.id, "correct", exercise.points, (), tuple(findings), (), warnings)
+        told = _debrief(exercise, pairs)
+        return Verdict(exercise.id, "correct", exercise.points, (), tuple(findings), (), warnings, (), told)
     unjudged = any(finding.prop == "judged" for finding in findings)
     known = () if unjudged else exercise.misconceptions
     held = [wrong for wrong in known if all(_explains(wrong, case, seen) for case, seen in failed)]
@@ -105,7 +108,8 @@ def judge(exercise: Exercise, pairs: Iterable[tuple[Case, Seen]], warnings: tupl
     messages = (*(wrong.message for wrong in held), *first.values())
     names = tuple(wrong.name for wrong in held)
     outcome: Outcome = "error" if raised is not None and raised is failed[0][1] else "incorrect"
-    return Verdict(exercise.id, outcome, exercise.points, messages, tuple(findings), names, warnings)
+    withheld = tuple(dict.fromkeys(finding.withheld for finding in findings if finding.withheld and not finding.ok))
+    return Verdict(exercise.id, outcome, exercise.points, messages, tuple(findings), names, warnings, withheld)
 
 
 def _judged(exercise: Exercise, case: Case, seen: Observation) -> list[Finding]:
@@ -117,6 +121,13 @@ def _judged(exercise: Exercise, case: Case, seen: Observation) -> list[Finding]:
             "course, restart the kernel. Otherwise the check has a bug: please report it with your answer."
         )
         return [Finding("judged", False, message)]
+
+
+def _debrief(exercise: Exercise, pairs: Iterable[tuple[Case, Seen]]) -> tuple[str, ...]:
+    try:
+        return tuple(exercise.debrief([(case, seen) for case, seen in pairs if isinstance(seen, dict)]))
+    except Exception:  # forged data: the answer is judged, only there is nothing to tell of it
+        return ()
 
 
 def _explains(wrong: Misconception, case: Case, seen: Seen) -> bool:

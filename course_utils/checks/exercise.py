@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -15,11 +15,17 @@ Seen: TypeAlias = Observation | Raised | TimedOut
 
 @dataclass(frozen=True)
 class Finding:
-    """Whether one property of an answer holds, and the sentence for a learner where it does not."""
+    """Whether one property of an answer holds, and the sentence for a learner where it does not.
+
+    `withheld` is what would give an answer away: a learner reads it after three different answers, a teacher always.
+    `share` is how much holds, from 0 to 1, where the property has parts, such as the entries of a table.
+    """
 
     prop: str
     ok: bool
     message: str = ""
+    withheld: str = ""
+    share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -28,8 +34,9 @@ class Misconception:
 
     `seen` gets a case that failed and what was observed there. `ended` names exceptions ("RecursionError") or
     "TimedOut" by which such an answer may end instead, `ended_in` the cases where it may (all where it is empty).
-    A misconception is reported when it explains every case that failed. Its sample wrong answer stands in
-    tests/answers, out of the learner's way.
+    A misconception is reported when it explains every case that failed. `hint` is what `hint()` says first to who
+    holds it, where the exercise's own hints do not lead from there. Its sample wrong answer stands in tests/answers,
+    out of the learner's way.
     """
 
     name: str
@@ -37,6 +44,7 @@ class Misconception:
     seen: Callable[[Case, Observation], bool] = lambda case, seen: False
     ended: tuple[str, ...] = ()
     ended_in: tuple[str, ...] = ()
+    hint: str = ""
 
     def explains(self, case: Case, seen: Seen) -> bool:
         if isinstance(seen, TimedOut | Raised):
@@ -52,7 +60,8 @@ class Exercise:
     `call` is how a function answer is called ("walk(tensor)"); None for an answer that is a value.
     `cases` makes the situations from a seed and `judge` gives a finding for each property of what was seen
     in one; both are trusted and pure. The function that runs the learner's code stands
-    in `observers`, because in a grader it runs in another process.
+    in `observers`, because in a grader it runs in another process. `debrief` gives the sentences for a right answer:
+    what the check saw it do in the cases, and what another way would have cost.
     """
 
     id: str
@@ -66,11 +75,15 @@ class Exercise:
     judge: Callable[[Case, Observation], Iterable[Finding]]
     hints: tuple[str, str, str]
     misconceptions: tuple[Misconception, ...] = ()
+    debrief: Callable[[Sequence[tuple[Case, Observation]]], Iterable[str]] = lambda seen: ()
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a learner is told. `messages` are sentences, the most telling first."""
+    """What a learner is told. `messages` are sentences, the most telling first; `debrief` follows a right answer.
+
+    `withheld` is what only a third different answer brings to light.
+    """
 
     exercise: str
     outcome: Outcome
@@ -79,10 +92,17 @@ class Verdict:
     findings: tuple[Finding, ...] = ()
     misconceptions: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    withheld: tuple[str, ...] = ()
+    debrief: tuple[str, ...] = ()
 
     @property
     def score(self) -> int:
         return self.points if self.outcome == "correct" else 0
+
+    @property
+    def share(self) -> float:
+        """How much of the answer is right, from 0 to 1: between them only for tables."""
+        return 1.0 if self.outcome == "correct" else max((it.share for it in self.findings if not it.ok), default=0.0)
 
 
 def unusable(name: str, call: str | None, answer: object) -> str | None:

@@ -6,7 +6,8 @@ import json
 from html import escape
 from pathlib import Path
 
-from course_utils.checks.check import show
+from course_utils.checks.check import last, show
+from course_utils.checks.exercise import Exercise, Misconception
 from course_utils.checks.registry import exercise_called
 from course_utils.checks.show import Shown, box
 
@@ -16,20 +17,37 @@ ROOT = Path(__file__).parents[2]
 _COLOUR = "#0072B2"
 
 _given: dict[str, int] = {}
+_led: set[tuple[str, str]] = set()
 
 
 def hint(exercise_id: str) -> None:
     """Show the next hint for an exercise: first a nudge, then an approach, then an outline, then the outline again.
 
+    Where the last check of this session recognised an idea that has a hint of its own, that one comes first.
     Raises UnknownExercise for an unknown id.
     """
     exercise = exercise_called(exercise_id)
+    for idea in _recognised(exercise):
+        if idea.hint and (exercise.id, idea.name) not in _led:
+            _led.add((exercise.id, idea.name))
+            title = f"Hint for {exercise.id}, after what the last check found"
+            _show(title, idea.hint, exercise.id)
+            return
     tier = min(_given.get(exercise.id, 0), len(exercise.hints) - 1)
     _given[exercise.id] = tier + 1
     title = f"Hint {tier + 1} of {len(exercise.hints)} for {exercise.id}, {TIERS[tier]}"
-    after = (f'There is more: hint("{exercise.id}") again.',) if tier + 1 < len(exercise.hints) else ()
-    text = "\n".join([f"{title}:", exercise.hints[tier], *after])
-    show(Shown(text, box(_COLOUR, title, (exercise.hints[tier],), after)))
+    _show(title, exercise.hints[tier], exercise.id if tier + 1 < len(exercise.hints) else "")
+
+
+def _show(title: str, text: str, more_for: str) -> None:
+    after = (f'There is more: hint("{more_for}") again.',) if more_for else ()
+    show(Shown("\n".join([f"{title}:", text, *after]), box(_COLOUR, title, (text,), after)))
+
+
+def _recognised(exercise: Exercise) -> list[Misconception]:
+    verdict = last.get(exercise.id)
+    names = verdict.misconceptions if verdict else ()
+    return [idea for idea in exercise.misconceptions if idea.name in names]
 
 
 def solution(exercise_id: str) -> None:

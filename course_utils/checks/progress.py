@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
@@ -19,9 +20,22 @@ _SCHEMA = """
 create table if not exists attempts (
     exercise text not null,
     outcome text not null,
-    at text not null default current_timestamp
+    at text not null default current_timestamp,
+    answer text not null default '',
+    share real not null default 0
 )
 """
+# What an older version of the course did not keep.
+_ADDED = {"answer": "text not null default ''", "share": "real not null default 0"}
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What became of one exercise: the best outcome, how often it was checked, and how much of the first was right."""
+
+    outcome: Outcome
+    checks: int
+    first: float
 
 
 def path() -> Path:
@@ -30,30 +44,38 @@ def path() -> Path:
     return Path(chosen) if chosen else platformdirs.user_data_path("autograd-course") / "progress.sqlite"
 
 
-def record(exercise_id: str, outcome: Outcome) -> None:
-    """Keep one outcome. Where the file cannot be written nothing is kept, and the check goes on."""
+def record(exercise_id: str, outcome: Outcome, answer: str = "", share: float = 0.0) -> int:
+    """Keep one outcome, and return how many different answers to the exercise have been kept by now.
+
+    `answer` is any text that tells answers apart, `share` how much of this one is right, from 0 to 1.
+    Where the file cannot be written nothing is kept, the check goes on, and this counts as the first answer.
+    """
     if outcome == "not attempted":
-        return
+        return 0
     try:
         with _database() as database, database:
-            database.execute("insert into attempts (exercise, outcome) values (?, ?)", (exercise_id, outcome))
+            row = (exercise_id, outcome, answer, 1.0 if outcome == "correct" else share)
+            database.execute("insert into attempts (exercise, outcome, answer, share) values (?, ?, ?, ?)", row)
+            count = "select count(distinct answer) from attempts where exercise = ? and answer != ''"
+            return int(database.execute(count, (exercise_id,)).fetchone()[0])
     except (OSError, sqlite3.Error):
-        return
+        return 1
 
 
-def outcomes() -> dict[str, tuple[Outcome, int]]:
-    """Return for each tried exercise the best outcome and how often it was checked.
+def outcomes() -> dict[str, Tried]:
+    """Return what became of each exercise that was tried.
 
     Raises OSError or sqlite3.Error where the file cannot be read.
     """
     with _database() as database:
-        rows = database.execute("select exercise, outcome from attempts order by rowid").fetchall()
-    found: dict[str, tuple[Outcome, int]] = {}
-    for exercise, outcome in rows:
+        rows = database.execute("select exercise, outcome, share from attempts order by rowid").fetchall()
+    found: dict[str, Tried] = {}
+    for exercise, outcome, share in rows:
         if outcome not in MARKS:  # written by another version of the course
             continue
-        best, tries = found.get(exercise, (outcome, 0))
-        found[exercise] = ("correct" if "correct" in (best, outcome) else outcome, tries + 1)
+        before = found.get(exercise, Tried(outcome, 0, 1.0 if outcome == "correct" else share))
+        best: Outcome = "correct" if "correct" in (before.outcome, outcome) else outcome
+        found[exercise] = Tried(best, before.checks + 1, before.first)
     return found
 
 
@@ -66,11 +88,11 @@ def progress() -> Shown:
         done = {}
         note = f"Your progress could not be read from {path()}: {error}. Delete that file to start a new one."
     rows = [_row(exercise, done) for exercise in exercises().values()]
-    solved = [
-        exercise for exercise in exercises().values() if exercise.id in done and done[exercise.id][0] == "correct"
-    ]
+    solved = [it for it in exercises().values() if it.id in done and done[it.id].outcome == "correct"]
     reached, total = sum(e.points for e in solved), sum(e.points for e in exercises().values())
-    summary = f"{len(solved)} of {len(rows)} exercises solved, {reached} of {total} points."
+    at_once = sum(tried.first == 1 for tried in done.values())
+    first = f" {at_once} of the {len(done)} that you tried were right at the first check." if len(done) > 1 else ""
+    summary = f"{len(solved)} of {len(rows)} exercises solved, {reached} of {total} points.{first}"
     return Shown(_text(rows, summary, note), _html(rows, summary, note))
 
 
@@ -80,27 +102,33 @@ def _database() -> Iterator[sqlite3.Connection]:
     file.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(file, timeout=2)) as database:
         database.execute(_SCHEMA)
+        columns = {row[1] for row in database.execute("pragma table_info(attempts)")}
+        for name, kind in _ADDED.items():
+            if name not in columns:
+                database.execute(f"alter table attempts add column {name} {kind}")
         yield database
 
 
-def _row(exercise: Exercise, done: dict[str, tuple[Outcome, int]]) -> tuple[str, str, str, str, str]:
-    outcome, tries = done.get(exercise.id, ("not attempted", 0))
-    points = f"{exercise.points if outcome == 'correct' else 0}/{exercise.points}"
-    return exercise.lesson, exercise.id, f"{MARKS[outcome]} {outcome}", points, f"{tries}" if tries else ""
+def _row(exercise: Exercise, done: dict[str, Tried]) -> tuple[str, str, str, str, str, str]:
+    tried = done.get(exercise.id, Tried("not attempted", 0, 0.0))
+    points = f"{exercise.points if tried.outcome == 'correct' else 0}/{exercise.points}"
+    counts = (f"{tried.checks}", f"{tried.first:.0%}") if tried.checks else ("", "")
+    return exercise.lesson, exercise.id, f"{MARKS[tried.outcome]} {tried.outcome}", points, *counts
 
 
-def _text(rows: list[tuple[str, str, str, str, str]], summary: str, note: str) -> str:
+def _text(rows: list[tuple[str, str, str, str, str, str]], summary: str, note: str) -> str:
     lines = []
     width = max(len(row[1]) for row in rows)
     for lesson in LESSONS:
         lines.append(lesson)
         mine = [row for row in rows if row[0] == lesson]
-        lines += [f"  {name:<{width}}  {state:<15}  {points:>5}" for _, name, state, points, _ in mine]
+        lines += [f"  {name:<{width}}  {state:<15}  {points:>5}" for _, name, state, points, *_ in mine]
     return "\n".join([*lines, summary, *([note] if note else [])])
 
 
-def _html(rows: list[tuple[str, str, str, str, str]], summary: str, note: str) -> str:
-    head = "".join(f'<th scope="col">{title}</th>' for title in ("lesson", "exercise", "outcome", "points", "checks"))
+def _html(rows: list[tuple[str, str, str, str, str, str]], summary: str, note: str) -> str:
+    titles = ("lesson", "exercise", "outcome", "points", "checks", "right at the first")
+    head = "".join(f'<th scope="col">{title}</th>' for title in titles)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     table = f"<table><caption>{escape(summary)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return table + (f"<p>{escape(note)}</p>" if note else "")

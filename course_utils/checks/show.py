@@ -30,13 +30,19 @@ class Shown:
         return {"text/plain": self.text, "text/html": self.html}
 
 
-def shown(exercise: Exercise, verdict: Verdict) -> Shown:
-    """Lay out a verdict."""
+def shown(exercise: Exercise, verdict: Verdict, left: int = 0) -> Shown:
+    """Lay out a verdict. What it withholds is shown where no more different answers are `left` to be given first."""
     title = f"{exercise.id}: {verdict.outcome}"
+    told = (*verdict.messages, *(_ahead(left) if left else verdict.withheld))
     notes = _notes(exercise, verdict)
     lines = [f"{MARKS[verdict.outcome]} {title}"]
-    lines += [_indent(text) for text in (*verdict.messages, *notes)]
-    return Shown("\n".join(lines), box(_COLOURS[verdict.outcome], lines[0], verdict.messages, notes))
+    lines += [_indent(text) for text in (*told, *notes)]
+    return Shown("\n".join(lines), box(_COLOURS[verdict.outcome], lines[0], told, notes))
+
+
+def _ahead(left: int) -> tuple[str, ...]:
+    answers = "one more different answer" if left == 1 else f"{left} more different answers"
+    return (f"Which of them are wrong is said after {answers}. Find the doubtful ones by running them.",)
 
 
 def box(colour: str, title: str, messages: tuple[str, ...], notes: tuple[str, ...]) -> str:
@@ -52,7 +58,7 @@ def box(colour: str, title: str, messages: tuple[str, ...], notes: tuple[str, ..
 def _notes(exercise: Exercise, verdict: Verdict) -> tuple[str, ...]:
     notes = [f"Warning while your code ran: {text}" for text in verdict.warnings]
     if verdict.outcome == "correct":
-        notes.insert(0, f"{exercise.points} of {exercise.points} points.")
+        notes = [f"{exercise.points} of {exercise.points} points.", *verdict.debrief, *notes]
     elif verdict.outcome != "not attempted":
         notes.append(f'Stuck? hint("{exercise.id}") gives the next hint.')
     return tuple(notes)

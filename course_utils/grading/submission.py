@@ -37,7 +37,10 @@ def within(score: float, points: float) -> float:
 
 
 class ExerciseResult(msgspec.Struct, frozen=True):
-    """The verdict on one exercise. `score` and `points` are in points, `seconds` is wall time."""
+    """The verdict on one exercise. `score` and `points` are in points, `seconds` is wall time.
+
+    `withheld` is for teachers: it names the wrong entries of a table, which would give the others away.
+    """
 
     id: str
     outcome: str
@@ -46,6 +49,7 @@ class ExerciseResult(msgspec.Struct, frozen=True):
     misconceptions: tuple[str, ...]
     messages: tuple[str, ...]
     seconds: float
+    withheld: tuple[str, ...] = ()
 
 
 class Result(msgspec.Struct, frozen=True):

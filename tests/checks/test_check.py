@@ -3,20 +3,28 @@
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
 
 from course_utils import CheckFailed, check, hint, progress, solution
 from course_utils.checks import guidance
-from course_utils.checks.progress import outcomes, path, record
-from course_utils.checks.registry import UnknownExercise
+from course_utils.checks.check import last
+from course_utils.checks.examine import examine
+from course_utils.checks.exercise import Verdict
+from course_utils.checks.progress import Tried, outcomes, path, record
+from course_utils.checks.registry import UnknownExercise, exercise_called, observer_for
+from course_utils.checks.show import shown
+from tests.answers import RIGHT
 
 
 @pytest.fixture(autouse=True)
 def own_progress(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "deep" / "progress.sqlite"))
     monkeypatch.setattr(guidance, "_given", {})
+    monkeypatch.setattr(guidance, "_led", set())
+    last.clear()
 
 
 def test_a_right_answer_returns_none_and_shows_the_points(capsys):
@@ -55,10 +63,6 @@ def test_unknown_exercises():
 
 
 def test_html_is_escaped_and_has_the_same_words():
-    from course_utils.checks.examine import examine
-    from course_utils.checks.registry import exercise_called, observer_for
-    from course_utils.checks.show import shown
-
     def slope(x):
         raise ValueError("<script>alert(1)</script>")
 
@@ -108,7 +112,7 @@ def test_progress_counts_what_was_solved():
     for outcome in ("incorrect", "correct", "error"):
         record("slope", outcome)
     record("first_gradient", "not attempted")
-    assert outcomes() == {"slope": ("correct", 3)}
+    assert outcomes() == {"slope": Tried("correct", 3, 0.0)}
     text = str(progress())
     assert "slope" in text
     assert "✔ correct" in text
@@ -121,7 +125,7 @@ def test_checks_are_recorded():
     check("first_gradient", 8)
     with pytest.raises(CheckFailed):
         check("slope", lambda x: x)
-    assert outcomes() == {"first_gradient": ("correct", 1), "slope": ("incorrect", 1)}
+    assert outcomes() == {"first_gradient": Tried("correct", 1, 1.0), "slope": Tried("incorrect", 1, 0.0)}
 
 
 def test_a_damaged_progress_file_stops_nothing():
@@ -158,3 +162,68 @@ def test_in_ipython_a_failed_check_is_one_line():
     assert done.stderr == ""
     assert "Traceback" not in done.stdout
     assert "CheckFailed: first_gradient: incorrect. You gave y itself." in done.stdout
+
+
+def _switched(*wrong):
+    right = RIGHT["predict_switches"][0]
+    keys = [name for name, value in right.items() if isinstance(value, bool)]
+    return keys, {**right, **{keys[number]: not right[keys[number]] for number in wrong}}
+
+
+def test_a_table_names_its_wrong_entries_after_three_different_answers(capsys):
+    def told(*wrong):
+        with pytest.raises(CheckFailed):
+            check("predict_switches", _switched(*wrong)[1])
+        return capsys.readouterr().out
+
+    keys, _ = _switched()
+    first, again, second, third = told(0, 1), told(0, 1), told(0, 2), told(1, 2)
+    assert "said after 2 more different answers" in first
+    assert "said after 2 more different answers" in again
+    assert "said after one more different answer." in second
+    assert all("Look again at" not in text for text in (first, again, second))
+    assert f"Look again at {keys[1]} and {keys[2]}." in third
+
+
+def test_progress_keeps_how_much_of_the_first_table_was_right():
+    table = _switched(0)[1]
+    entries = len(table)
+    with pytest.raises(CheckFailed):
+        check("predict_switches", table)
+    check("predict_switches", _switched()[1])
+    check("first_gradient", 8)
+    assert outcomes()["predict_switches"] == Tried("correct", 2, (entries - 1) / entries)
+    assert "1 of the 2 that you tried were right at the first check." in str(progress())
+
+
+def test_a_progress_file_of_an_older_version_goes_on():
+    path().parent.mkdir(parents=True)
+    with sqlite3.connect(path()) as database:
+        database.execute("create table attempts (exercise text not null, outcome text not null, at text)")
+        database.execute("insert into attempts (exercise, outcome) values ('slope', 'correct')")
+    check("first_gradient", 8)
+    assert outcomes() == {"slope": Tried("correct", 1, 1.0), "first_gradient": Tried("correct", 1, 1.0)}
+
+
+def test_a_hint_starts_from_what_the_last_check_recognised(capsys, monkeypatch):
+    slope = exercise_called("slope")
+    named = replace(slope.misconceptions[0], hint="Look at the other end.")
+    monkeypatch.setattr(guidance, "exercise_called", lambda id: replace(slope, misconceptions=(named,)))
+    last["slope"] = Verdict("slope", "incorrect", 1, ("wrong",), (), (named.name,))
+    hint("slope")
+    assert capsys.readouterr().out.startswith(
+        "Hint for slope, after what the last check found:\nLook at the other end.\nThere is more"
+    )
+    hint("slope")
+    assert capsys.readouterr().out.startswith("Hint 1 of 3 for slope")
+
+
+def test_a_right_answer_is_told_what_the_check_saw_and_a_failing_debrief_costs_nothing():
+    slope = exercise_called("slope")
+    right = RIGHT["slope"][0]
+    told = replace(slope, debrief=lambda seen: [f"Seen in {len(seen)} cases."])
+    verdict = examine(told, observer_for(slope), right)
+    assert verdict.debrief == (f"Seen in {len(list(slope.cases(1)))} cases.",)
+    assert verdict.debrief[0] in str(shown(told, verdict))
+    forged = replace(slope, debrief=lambda seen: [seen[0][1]["never observed"]])
+    assert examine(forged, observer_for(slope), right).outcome == "correct"

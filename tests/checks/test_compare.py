@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from course_utils.checks.compare import close, describe, listed, right_entries, right_value
+from course_utils.checks.compare import close, describe, listed, right_entries, right_value, told_apart
 from course_utils.checks.data import Array, Other
 
 WANTED = torch.tensor([[1.5, -2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -96,12 +96,27 @@ def test_right_entries():
         ({"a": True}, "Your dict has no entry for b and c."),
         ({"a": 1, "b": 1, "c": 1, "d": 1}, "Your dict has entries that nobody asked for: d."),
         ({"a": True, "b": Other("..."), "c": "Mul"}, "Your dict still holds `...` for b."),
-        ({"a": 1, "b": 2.5, "c": "Mul"}, "2 of 3 entries are right. Look again at a."),
-        ({"a": False, "b": None, "c": Array.of(WANTED)}, "0 of 3 entries are right. Look again at a, b and c."),
+        ({"a": 1, "b": 2.5, "c": "Mul"}, "2 of 3 entries are right."),
+        ({"a": False, "b": None, "c": Array.of(WANTED)}, "0 of 3 entries are right."),
     ],
 )
 def test_wrong_entries(received, expected):
     assert entries(received) == [expected]
+
+
+def test_the_wrong_entries_are_withheld_and_the_share_is_told():
+    (finding,) = right_entries({"a": False, "b": 2.5, "c": "Sub"}, {"a": True, "b": 2.5, "c": "Mul"}, "Your dict")
+    assert finding.message == "1 of 3 entries is right."
+    assert finding.withheld == "Look again at a and c."
+    assert finding.share == pytest.approx(1 / 3)
+
+
+def test_numbers_are_written_until_they_differ():
+    assert told_apart(3.0, 6.0) == ("3", "6")
+    assert told_apart(7.27312, 7.273124) == ("7.27312", "7.273124")
+    assert told_apart(1.0, float("nan")) == ("1", "nan")
+    near = torch.tensor(7.27312, dtype=torch.float64)
+    assert "yours is 7.27312, the right one is 7.273124." in message(Array.of(near), near + 4e-6)
 
 
 def test_words():

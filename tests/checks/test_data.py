@@ -1,5 +1,11 @@
 """Plain data across the boundary between learner code and judges."""
 
+from collections import ChainMap, Counter, OrderedDict, UserDict, UserList, defaultdict, deque, namedtuple
+from decimal import Decimal
+from enum import IntEnum
+from fractions import Fraction
+from types import MappingProxyType
+
 import msgspec
 import numpy as np
 import pytest
@@ -69,11 +75,56 @@ def test_subclasses_do_not_cross():
         def __torch_function__(cls, func, types, args=(), kwargs=None):
             raise AssertionError("learner code ran")
 
-    class Number(float):
-        pass
-
     assert plain(torch.ones(2).as_subclass(Sly)) == Other("Sly")
-    assert plain(Number(3)) == Other("Number")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (OrderedDict(a=1), {"a": 1}),
+        (defaultdict(list, a=[2]), {"a": [2]}),
+        (Counter("ab"), {"a": 1, "b": 1}),
+        (MappingProxyType({"a": 1}), {"a": 1}),
+        (ChainMap({"a": 1}, {"b": 2}), {"a": 1, "b": 2}),
+        (UserDict(a=1), {"a": 1}),
+        (namedtuple("Pair", "x y")(1, 2), [1, 2]),
+        (UserList([1, 2]), [1, 2]),
+        (deque([1, 2]), [1, 2]),
+        (range(3), [0, 1, 2]),
+        (Fraction(1, 2), 0.5),
+        (Decimal("0.5"), 0.5),
+        (np.float32(0.5), 0.5),
+        (np.int64(3), 3),
+        (np.bool_(True), True),
+        (IntEnum("Colour", "RED").RED, 1),
+    ],
+)
+def test_any_mapping_sequence_and_real_number_crosses(value, expected):
+    crossed = plain(value)
+    assert crossed == expected
+    assert type(crossed) is type(expected)
+    assert decode(encode(crossed)) == expected
+
+
+def test_what_a_subclass_holds_is_read_without_its_code():
+    class Sly(dict):
+        def items(self):
+            raise AssertionError("learner code ran")
+
+        keys = __iter__ = __getitem__ = items
+
+    class SlyList(list):
+        def __iter__(self):
+            raise AssertionError("learner code ran")
+
+        __len__ = __getitem__ = __iter__
+
+    class SlyText(str):
+        def __str__(self):
+            raise AssertionError("learner code ran")
+
+    assert plain(Sly(a=SlyList([1]))) == {"a": [1]}
+    assert type(plain(SlyText("a"))) is str
 
 
 def test_deep_and_cyclic_values_end():

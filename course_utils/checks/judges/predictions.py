@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -21,9 +21,13 @@ def one_case(seed: int) -> list[Case]:
 
 @dataclass(frozen=True)
 class Table:
-    """A table to predict. `run` makes the right one, once in a process; it may draw random numbers."""
+    """A table to predict. `run` makes the right one, once in a process; it may draw random numbers.
+
+    `reasons` says of each entry why it is so. Who has the table right reads them.
+    """
 
     run: Callable[[], dict[str, Any]]
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def _right(self) -> dict[str, Any]:
@@ -37,6 +41,12 @@ class Table:
     def judge(self, case: Case, seen: Observation) -> Iterator[Finding]:
         """Find which entries are right."""
         yield from right_entries(seen["value"], self.right(), "Your prediction")
+
+    def debrief(self, seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+        """Give each entry with its reason."""
+        for name, value in self._right.items():
+            if name in self.reasons:
+                yield f"`{name}`: {value}. {self.reasons[name]}"
 
     def but(self, **changed: Any) -> Callable[[Case, Observation], bool]:
         """Tell a prediction that is right but for these entries."""

@@ -48,6 +48,7 @@ def _judged(item: Posed, answer: Answered | None, reason: str) -> ExerciseResult
         verdict.misconceptions,
         tuple(message[:MAX_MESSAGE] for message in verdict.messages),
         round(answer.seconds if answer else 0.0, 4),
+        tuple(text[:MAX_MESSAGE] for text in verdict.withheld),
     )
 
 

@@ -190,7 +190,7 @@ def _students(results: Iterable[Result]) -> str:
 
 
 def _exercise_row(exercise: ExerciseResult) -> list[str]:
-    said = "".join(f'<p class="said">{marked(text)}</p>' for text in exercise.messages)
+    said = "".join(f'<p class="said">{marked(text)}</p>' for text in (*exercise.messages, *exercise.withheld))
     ideas = "; ".join(escape(name) for name in exercise.misconceptions)
     if ideas:
         said += f'<p class="small">Recognised: {ideas}.</p>'

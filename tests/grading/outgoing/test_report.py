@@ -76,6 +76,11 @@ def test_everything_a_student_wrote_is_escaped():
         assert "<script>alert(1)" in page.text
 
 
+def test_a_teacher_reads_which_entries_of_a_table_are_wrong():
+    table = ExerciseResult("predict_switches", "incorrect", 0.0, 2.0, (), ("1 of 3 entries is right.",), 0.1, ("b, c",))
+    assert "b, c" in Page(student_page("ada", [result(exercises=(table,))])).text
+
+
 def test_pages_need_no_network():
     for text in (class_page([result()]), student_page("ada", [result()])):
         assert "default-src 'none'" in text

@@ -45,7 +45,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield Finding("type", False, f"`hook_order` is {describe(received)}; expected a list of texts.")
         return
     if sorted(received) != sorted(right):
-        missing = [name for name in right if name not in received]
+        missing = sorted(set(right) - set(received))  # sorted: in their own order they would be the answer
         text = f" Missing: {listed(map(repr, missing))}." if missing else ""
         yield Finding("names", False, f"Expected each of the {len(right)} names once.{text}")
         return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 
 from course_utils.checks.data import Answer, Case, Observation
@@ -19,7 +21,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     watch.batches([(images, targets)])
     Images.runs = 0
     returned = answer(model, images, targets, case.given["max_norm"])
-    parts = returned.values() if type(returned) is dict else ()
+    parts = returned.values() if isinstance(returned, Mapping) else ()
     attached = any(isinstance(part, torch.Tensor) and part.requires_grad for part in parts)
     seen = watch.seen(returned)
     return {**seen, "runs": max(len(runs), Images.runs), "attached": attached}

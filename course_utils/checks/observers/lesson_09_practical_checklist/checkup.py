@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from course_utils.checks.data import Answer, Case, Observation, plain, type_name
@@ -31,7 +32,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         returned = answer(model, optimizer, counted)
     except Broken:
         raised = True
-    if type(returned) is dict:
+    if isinstance(returned, Mapping):
         returned = {key: _names(value) if isinstance(key, str) else value for key, value in returned.items()}
     return {
         "returned": plain(returned),

@@ -26,7 +26,5 @@ def observe(answer: Answer, case: Case) -> Observation:
     own = {tensor.untyped_storage().data_ptr() for tensor in model.state_dict().values()}
     state = kept[0][0] if isinstance(kept[0], tuple | list) and kept[0] else None
     tensors = [it for it in state.values() if isinstance(it, torch.Tensor)] if isinstance(state, dict) else []
-    # An OrderedDict is a good answer as well, and only a plain dict crosses.
-    plain_state = plain({str(key): value for key, value in state.items()}) if isinstance(state, dict) else plain(state)
     shared = any(tensor.untyped_storage().data_ptr() in own for tensor in tensors if type(tensor) is torch.Tensor)
-    return {**seen, "state": plain_state, "shared": shared}
+    return {**seen, "state": plain(state), "shared": shared}

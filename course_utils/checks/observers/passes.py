@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch.autograd.graph import get_gradient_edge
+from torch.autograd.variable import Variable
 
 from course_utils.graph.trace import LiveNode
 
@@ -31,3 +34,37 @@ def engine_passes(*watched: torch.Tensor | LiveNode) -> Iterator[set[int]]:
     finally:
         for handle in handles:
             handle.remove()
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A run of the engine: whether it kept the graph, recorded its own operations, and wrote into `.grad`."""
+
+    kept: bool
+    recorded: bool
+    accumulated: bool
+
+
+@contextmanager
+def every_pass() -> Iterator[list[Pass]]:
+    """Collect the runs of the engine while the body runs, also those that raise.
+
+    Here all ways come together: `backward`, `grad`, `torch.func` and reentrant checkpoints, in whatever thread. One
+    of several gradients at once (`is_grads_batched`, `vmap`) is one run.
+    """
+    engine, passes = Variable._execution_engine, []
+
+    class Counting:
+        def run_backward(self, *given: Any, **named: Any) -> Any:
+            # In order: tensors, gradients, keep_graph, create_graph, inputs, allow_unreachable, accumulate_grad.
+            passes.append(Pass(bool(given[2]), bool(given[3]), bool(named.get("accumulate_grad", False))))
+            return engine.run_backward(*given, **named)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(engine, name)
+
+    Variable._execution_engine = Counting()  # type: ignore[assignment]
+    try:
+        yield passes
+    finally:
+        Variable._execution_engine = engine

@@ -1,0 +1,51 @@
+"""Counting runs of the engine."""
+
+import threading
+
+import pytest
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from course_utils.checks.observers.passes import Pass, every_pass
+
+
+def cube(x):
+    return (x**3).sum()
+
+
+def by_thread(x):
+    thread = threading.Thread(target=lambda: cube(x).backward())
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        (lambda x: cube(x), []),
+        (lambda x: cube(x).backward(), [Pass(False, False, True)]),
+        (lambda x: cube(x).backward(retain_graph=True), [Pass(True, False, True)]),
+        (lambda x: torch.autograd.grad(cube(x), x, create_graph=True), [Pass(True, True, False)]),
+        (lambda x: torch.func.grad(cube)(x.detach()), [Pass(False, True, False)]),
+        (by_thread, [Pass(False, False, True)]),
+        (lambda x: checkpoint(cube, x, use_reentrant=True).backward(), [Pass(False, False, True)] * 2),
+        (lambda x: checkpoint(cube, x, use_reentrant=False).backward(), [Pass(False, False, True)]),
+        (lambda x: [cube(x).backward() for _ in range(3)], [Pass(False, False, True)] * 3),
+    ],
+)
+def test_every_way_to_start_a_pass_is_seen(run, expected):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with every_pass() as passes:
+        run(x)
+    assert passes == expected
+
+
+def test_a_pass_that_raises_is_seen_and_the_engine_is_back():
+    x = torch.tensor([1.0], requires_grad=True)
+    loss = cube(x)
+    loss.backward()
+    with every_pass() as passes, pytest.raises(RuntimeError, match="second time"):
+        loss.backward()
+    assert len(passes) == 1
+    cube(x).backward()
+    assert len(passes) == 1

@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 from course_utils.checks.registry import exercises
+from tests.answers.said import Said
 
 _modules = {
     exercise.id: import_module(f"tests.answers.lesson_{exercise.lesson}.{exercise.id}")
@@ -17,7 +18,15 @@ MISCONCEIVED = {
     for name, module in _modules.items()
     for wrong, answer in getattr(module, "MISCONCEIVED", {}).items()
 }
-WRONG = {name: module.WRONG for name, module in _modules.items()}
+WRONG = {
+    name: [wrong.answer if isinstance(wrong, Said) else wrong for wrong in module.WRONG]
+    for name, module in _modules.items()
+}
+# The misconceptions whose sentences are true of a wrong answer, in the order of WRONG. Of most there is none.
+MAY_SAY = {
+    name: [wrong.ideas if isinstance(wrong, Said) else () for wrong in module.WRONG]
+    for name, module in _modules.items()
+}
 # Generic changes that leave an answer right, such as another order where order is free.
 STILL_RIGHT = {(name, change) for name, module in _modules.items() for change in getattr(module, "STILL_RIGHT", ())}
 

@@ -9,7 +9,7 @@ from course_utils.checks.examine import examine
 from course_utils.checks.exercise import Verdict
 from course_utils.checks.registry import exercises, observer_for
 from course_utils.skeleton import to_do
-from tests.answers import MISCONCEIVED, RIGHT, STILL_RIGHT, WRONG
+from tests.answers import MAY_SAY, MISCONCEIVED, RIGHT, STILL_RIGHT, WRONG
 from tests.checks.mutants import mutants
 
 ROOT = Path(__file__).parents[2]
@@ -66,7 +66,8 @@ def test_misconception_gets_its_own_message(name: str, misconception: str) -> No
 
 @pytest.mark.parametrize("name", EXERCISES)
 def test_wrong_answers_fail(name: str, record_property: pytest.FixtureRequest) -> None:
-    survivors = [f"answer {number}" for number, wrong in enumerate(WRONG[name]) if _survives(name, wrong)]
+    answers = enumerate(zip(WRONG[name], MAY_SAY[name], strict=True))
+    survivors = [f"answer {number}" for number, (wrong, true) in answers if _survives(name, wrong, true)]
     tried = len(WRONG[name])
     for mutant in mutants(EXERCISES[name], RIGHT[name][0]):
         verdict = verdict_on(name, mutant.answer)
@@ -85,10 +86,11 @@ def test_wrong_answers_fail(name: str, record_property: pytest.FixtureRequest) -
     assert not survivors
 
 
-def _survives(name: str, wrong: object) -> bool:
+def _survives(name: str, wrong: object, true: tuple[str, ...]) -> bool:
     verdict = verdict_on(name, wrong)
     if verdict.outcome != "correct":
         assert_helpful(verdict)
+        assert verdict.misconceptions == true, "another sentence is said of this answer than those that are true of it"
     return verdict.outcome == "correct"
 
 

@@ -5,6 +5,8 @@ import copy
 import torch
 from torch import nn
 
+from tests.answers.said import said
+
 
 def loss_repaired(model, x, target):
     x = x - x.mean(dim=1, keepdim=True)
@@ -90,13 +92,15 @@ MISCONCEIVED = {
 WRONG = [
     loss_variant(gate=True),
     loss_variant(item=True),
-    loss_variant(double=True),
-    loss_variant(clone=False, gate=True, wrap=True, item=True, copy=True),
-    loss_with_touch,
+    said(loss_variant(double=True), "one path still cut"),
+    said(
+        loss_variant(clone=False, gate=True, wrap=True, item=True, copy=True), "a flag on a copy", "input overwritten"
+    ),
+    said(loss_with_touch, "one path still cut"),
     loss_and_backward,
     loss_resetting,
     loss_after_zero_grad,
-    loss_of_a_copy,
+    said(loss_of_a_copy, "a leaf made on the way"),
     loss_tracking_x,
     loss_tracking_target,
     lambda model, x, target: loss_repaired(model, x, target).requires_grad_().reshape(1),

@@ -3,6 +3,7 @@
 import torch
 
 from tests.answers.lesson_01_graph_structure.walking import walk_a_growing_list, walk_every_path, walk_recursive
+from tests.answers.said import said
 
 
 def leaves_by_walking(tensor):
@@ -68,11 +69,11 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    leaf_per_edge,
+    said(leaf_per_edge, "once per path"),
     leaves_by_backward,
     leaves_changed,
-    lambda tensor: [leaf.clone() for leaf in leaves_by_walking(tensor)],
-    lambda tensor: [leaf.data for leaf in leaves_by_walking(tensor)],
+    said(lambda tensor: [leaf.clone() for leaf in leaves_by_walking(tensor)], "copies"),
+    said(lambda tensor: [leaf.data for leaf in leaves_by_walking(tensor)], "copies"),
     lambda tensor: leaves_by_walking(tensor)[:1],
     lambda tensor: [] if tensor.is_leaf else leaves_by_walking(tensor),
     lambda tensor: {id(leaf): leaf for leaf in leaves_by_walking(tensor)},

@@ -9,6 +9,7 @@ from tests.answers.lesson_01_graph_structure.walking import (
     walk_recursive,
     walk_start,
 )
+from tests.answers.said import said
 
 
 def walk_depth_first(tensor):
@@ -146,7 +147,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    walk_every_path_in_calls,
+    said(walk_every_path_in_calls, "every path"),
     walk_after_backward,
     walk_first_inputs,
     walk_by_name,

@@ -4,6 +4,7 @@ import torch
 
 from tests.answers.lesson_01_graph_structure.leaves_of import leaves_by_stack, leaves_by_walking
 from tests.answers.lesson_01_graph_structure.walking import walk_recursive
+from tests.answers.said import said
 
 
 def names_by_leaves(model, loss):
@@ -128,7 +129,7 @@ MISCONCEIVED = {
 
 WRONG = [
     names_by_shape,
-    names_by_different_modules,
+    said(names_by_different_modules, "second name left out"),
     names_after_zero_grad,
     names_by_layers,
     names_unsorted,

@@ -7,6 +7,7 @@ import torch
 from torch.autograd.graph import get_gradient_edge
 
 from tests.answers.lesson_02_how_backward_works.nodes import edge_counts, nodes_behind
+from tests.answers.said import said
 
 
 def ran(node, gradients):
@@ -269,18 +270,18 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    taught_engine(as_dict=True),
-    taught_engine(as_dict=True, count_edges=False),
-    taught_engine(lower_edges=False),
-    taught_engine(count_edges=False),
-    taught_engine("first", count_edges=False),
-    taught_engine("last", count_edges=False),
-    taught_engine(in_place=True),
-    taught_engine("first", in_place=True),
-    taught_engine("last", in_place=True),
-    faulty_engine(add=False),
+    said(taught_engine(as_dict=True), "one edge for two"),
+    said(taught_engine(as_dict=True, count_edges=False), "one edge for two"),
+    said(taught_engine(lower_edges=False), "one edge for two"),
+    said(taught_engine(count_edges=False), "one edge for two", "not all contributions"),
+    said(taught_engine("first", count_edges=False), "one edge for two", "not all contributions"),
+    said(taught_engine("last", count_edges=False), "one edge for two", "not all contributions"),
+    said(taught_engine(in_place=True), "changed in place"),
+    said(taught_engine("first", in_place=True), "changed in place"),
+    said(taught_engine("last", in_place=True), "changed in place"),
+    said(faulty_engine(add=False), "not all contributions"),
     faulty_engine(recorded=True),
-    engine_by_torch_from_behind,
+    said(engine_by_torch_from_behind, "PyTorch's engine"),
     lambda loss: list(engine(loss).items()),
     lambda loss: {id(leaf): gradient for leaf, gradient in engine(loss).items()},
     lambda loss: dict(list(engine(loss).items())[:-1]),

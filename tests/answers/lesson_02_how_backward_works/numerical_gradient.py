@@ -3,6 +3,7 @@
 import torch
 
 from tests.answers.lesson_02_how_backward_works.spoiled import spoiled
+from tests.answers.said import said
 
 
 def central(step):
@@ -132,11 +133,11 @@ MISCONCEIVED = {
 WRONG = [
     central(1e-1),
     central(1e-12),
-    *(one_sided_and_more(step) for step in (1e-6, 1e-7, 1e-8, 1e-9)),
-    moving_a_flat_copy,
+    *(said(one_sided_and_more(step), "one-sided differences") for step in (1e-6, 1e-7, 1e-8, 1e-9)),
+    said(moving_a_flat_copy, "a copy is moved"),
     by_vmap,
     by_complex_step,
     spoiled(central(1e-5), lambda f, x: x.requires_grad_()),
-    lambda f, x: torch.func.grad(f)(x.double()),
+    said(lambda f, x: torch.func.grad(f)(x.double()), "autograd is asked"),
     lambda f, x: central(1e-5)(f, x).float(),
 ]

@@ -5,6 +5,7 @@ from collections import defaultdict
 import torch
 
 from tests.answers.lesson_02_how_backward_works.spoiled import spoiled
+from tests.answers.said import said
 
 
 def parameters_by_grad(loss, model):
@@ -94,7 +95,7 @@ WRONG = [
     spoiled(parameters_by_grad, lambda loss, model: model.requires_grad_(False)),
     spoiled(parameters_by_grad, lambda loss, model: model.eval()),
     spoiled(parameters_by_grad, move_parameters),
-    with_options(create_graph=True),
+    said(with_options(create_graph=True), "the graph is kept"),
     with_options(materialize_grads=True),
     lambda loss, model: list(parameters_by_grad(loss, model).values()),
 ]

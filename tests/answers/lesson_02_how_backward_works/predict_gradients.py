@@ -2,6 +2,8 @@
 
 import torch
 
+from tests.answers.said import said
+
 PREDICTED = {
     "fan_out": 20,
     "two_passes": 17,
@@ -33,7 +35,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    predicted(fan_out=14),
+    said(predicted(fan_out=14), "one branch only"),
     predicted(broadcast=2),
     predicted(left_out="None"),
     predicted(vector_seed=[4, 60, 1000]),

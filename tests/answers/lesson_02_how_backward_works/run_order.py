@@ -5,6 +5,7 @@ from collections import Counter
 from torch.autograd.graph import get_gradient_edge
 
 from tests.answers.lesson_02_how_backward_works.nodes import edge_counts, nodes_behind
+from tests.answers.said import said
 
 
 def order_by_counting(tensor):
@@ -114,7 +115,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    order_by_distinct(count_edges=False, lower_edges=True),
+    said(order_by_distinct(count_edges=False, lower_edges=True), "one edge for two"),
     order_first_come,
     order_depth_first,
     order_by_running,

@@ -4,6 +4,7 @@ import torch
 
 from course_utils import saved, trace
 from tests.answers.lesson_03_graph_freeing.saved_tensors import all_nodes, freed_by_message, tensors_of
+from tests.answers.said import said
 
 
 def storage_of(tensor):
@@ -130,13 +131,13 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    count_by_identity,
+    said(count_by_identity, "leaves included"),
     count_without_tuples,
     count_after_a_pass,
     count_unless_freed,
-    count_owned,
-    lambda loss, besides: count_owned(loss, besides, leaves=False),
-    count_and_empty,
+    said(count_owned, "leaves included"),
+    said(lambda loss, besides: count_owned(loss, besides, leaves=False), "leaves included"),
+    said(count_and_empty, "a view's own size"),
     count_numbers,
     lambda loss, besides: saved(loss, besides=besides).bytes,
     lambda loss, besides: len(trace(loss).nodes),

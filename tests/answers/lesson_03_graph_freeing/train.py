@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 
+from tests.answers.said import said
+
 
 def train_with_floats(model, optimizer, batches):
     losses, samples, total = [], [], 0.0
@@ -131,7 +133,7 @@ MISCONCEIVED = {
 WRONG = [
     train_nothing,
     train_in_two_passes,
-    train_and_remember,
+    said(train_and_remember, "a total with a graph"),
     train_and_copy_rows_at_the_end,
     train_and_stay_in_eval_mode,
     train_and_switch_off,

@@ -7,6 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_04_retain_graph.side_effects import frozen, hooked, in_evaluation, reseeded
+from tests.answers.said import said
 
 
 def fit_inside(model, log_scale, optimizer, batches):
@@ -148,6 +149,6 @@ WRONG = [
     fit_and_keep,
     fitter(once=True),
     fitter(lambda log_scale: log_scale),
-    fitter(lambda log_scale: log_scale.exp().detach().requires_grad_()),
+    said(fitter(lambda log_scale: log_scale.exp().detach().requires_grad_()), "the scale made a constant"),
     lambda model, log_scale, optimizer, batches: [0.0 for _ in batches],
 ]

@@ -3,6 +3,7 @@
 import torch
 
 from tests.answers.leaving import gradients_off, leaving
+from tests.answers.said import said
 
 
 def gradients_by_grad(losses, parameters):
@@ -134,7 +135,7 @@ WRONG = [
     gradients_recorded_but_the_last,
     gradients_never_retained,
     gradients_of_the_sum,
-    gradients_through_all,
+    said(gradients_through_all, "traces in .grad"),
     gradients_by_a_spare_pass,
     lambda losses, parameters: gradients_by_grad(losses, parameters)[::-1],
     lambda losses, parameters: list(zip(*gradients_by_grad(losses, parameters), strict=True)),

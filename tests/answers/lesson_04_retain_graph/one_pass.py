@@ -4,6 +4,7 @@ import torch
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_04_retain_graph.side_effects import reseeded
+from tests.answers.said import said
 
 
 def one_pass_of_the_sum(losses, weights):
@@ -87,7 +88,7 @@ WRONG = [
     leaving(one_pass_of_the_sum, reseeded),
     leaving(one_pass_of_the_sum, lambda losses, weights: losses[0].register_hook(lambda gradient: None)),
     one_pass_and_an_empty_list,
-    one_pass_recorded,
+    said(one_pass_recorded, "retained for nothing"),
     one_pass_for_each_only_once,
     one_pass_and_one_to_free,
     lambda losses, weights: torch.stack(losses).mean().backward(),

@@ -1,5 +1,7 @@
 """Right and wrong answers to `predict_kept_bytes`."""
 
+from tests.answers.said import said
+
 BYTES = {
     "nothing": 1200,
     "a_frees": 400,
@@ -20,4 +22,8 @@ MISCONCEIVED = {
     "h survives": {**BYTES, "a_frees": 800, "b_retains_a_frees": 800},
 }
 
-WRONG = [dict.fromkeys(BYTES, 0), dict.fromkeys(BYTES, 1200), {**BYTES, "without_a": 1200}]
+WRONG = [
+    said(dict.fromkeys(BYTES, 0), "the last pass clears all"),
+    dict.fromkeys(BYTES, 1200),
+    {**BYTES, "without_a": 1200},
+]

@@ -2,6 +2,8 @@
 
 import torch
 
+from tests.answers.said import said
+
 SECOND = {
     "separate": True,
     "first_retains": False,
@@ -26,4 +28,8 @@ MISCONCEIVED = {
     "any write": {**SECOND, "written_exp": True},
 }
 
-WRONG = [dict.fromkeys(SECOND, True), dict.fromkeys(SECOND, False), list(SECOND.values())]
+WRONG = [
+    said(dict.fromkeys(SECOND, True), "every pass frees all", "any write"),
+    said(dict.fromkeys(SECOND, False), "retained for good"),
+    list(SECOND.values()),
+]

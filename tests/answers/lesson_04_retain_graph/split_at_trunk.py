@@ -4,6 +4,7 @@ import torch
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_04_retain_graph.side_effects import frozen, hooked, in_evaluation
+from tests.answers.said import said
 
 
 def split_by_a_leaf(trunk, heads, inputs):
@@ -170,11 +171,11 @@ WRONG = [
     leaving(split_by_a_leaf, lambda trunk, heads, inputs: heads.reverse()),
     split_after_zeroing,
     split_replacing,
-    split_late,
+    said(split_late, "all heads at once"),
     split_keeping_one,
-    split_with_checkpoints,
+    said(split_with_checkpoints, "all heads at once"),
     split_twice_forward,
-    splitter(retain_graph=True),
+    said(splitter(retain_graph=True), "all heads at once"),
     lambda trunk, heads, inputs: (split_by_a_leaf(trunk, heads, inputs), trunk)[0][:-1],
     lambda trunk, heads, inputs: [torch.tensor(loss) for loss in split_by_a_leaf(trunk, heads, inputs)],
     lambda trunk, heads, inputs: split_by_a_leaf(trunk, heads, inputs.detach()),

@@ -5,6 +5,7 @@ from torch.nn.functional import mse_loss
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_04_retain_graph.side_effects import frozen, hooked, in_evaluation
+from tests.answers.said import said
 
 
 def chunks_detached_after(lstm, readout, optimizer, chunks, state):
@@ -192,7 +193,7 @@ WRONG = [
     chunker(lambda state, first: state, retain_graph=True),
     chunker(lambda state, first: (state[0].detach(), state[1]), retain_graph=True),
     chunker(lambda state, first: (state[0].detach(), state[1])),
-    chunker(lambda state, first: (state[0].detach(), first[1])),
+    said(chunker(lambda state, first: (state[0].detach(), first[1])), "the first state again"),
     chunker(detach_both, finish=lambda state: state[0]),
-    chunker(lambda state, first: tuple(torch.zeros_like(part) for part in state)),
+    said(chunker(lambda state, first: tuple(torch.zeros_like(part) for part in state)), "the state thrown away"),
 ]

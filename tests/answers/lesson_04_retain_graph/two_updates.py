@@ -7,6 +7,7 @@ from torch.nn.functional import mse_loss
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_04_retain_graph.side_effects import frozen, hooked, in_evaluation
+from tests.answers.said import said
 
 
 def updates_by_grad(trunk, heads, optimizers, inputs, targets):
@@ -222,7 +223,7 @@ WRONG = [
     *(leaving(updates_by_grad, change) for change in (gradients_off, in_evaluation, frozen, hooked)),
     updates_without_zeroing,
     updates_with_a_spare_pass,
-    updates_of_the_sum,
+    said(updates_of_the_sum, "gradients mixed"),
     updates_broken,
     updates_two_forwards,
     updates_on_a_copy,

@@ -4,6 +4,7 @@ import torch
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on
+from tests.answers.said import said
 
 
 def hvp_by_seed(f, x, v):
@@ -112,7 +113,7 @@ MISCONCEIVED = {
 
 WRONG = [
     hvp_rows,
-    hvp_into_parameters,
+    said(hvp_into_parameters, "row sums times v"),
     hvp_measured_at_once,
     leaving(hvp_by_seed, gradients_off),
     leaving(hvp_by_seed, lambda f, x, v: hook_on(x)),

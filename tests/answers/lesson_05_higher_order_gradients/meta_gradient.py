@@ -8,6 +8,7 @@ from torch.nn.functional import mse_loss
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on
+from tests.answers.said import said
 
 
 def meta_by_hand(model, support, query, lr, steps):
@@ -222,7 +223,7 @@ WRONG = [
     leaving(meta_by_hand, lambda model, *given: model.first.eval()),
     leaving(meta_by_hand, lambda model, *given: model.shift.zero_()),
     leaving(meta_by_hand, lambda model, *given: hook_on(model.last.weight)),
-    meta_on_a_copy,
+    said(meta_on_a_copy, "first order only"),
     meta_last_step_recorded,
     meta_into_grad,
     meta_recorded,

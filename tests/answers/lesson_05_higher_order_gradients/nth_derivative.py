@@ -4,6 +4,7 @@ import torch
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on
+from tests.answers.said import said
 
 
 def nth_by_passes(f, x, n):
@@ -173,7 +174,7 @@ MISCONCEIVED = {
 WRONG = [
     nth_unguarded,
     nth_without_zeros,
-    nth_into_parameters,
+    said(nth_into_parameters, "one pass too many", "retained, not recorded"),
     leaving(nth_by_passes, gradients_off),
     leaving(nth_by_passes, lambda f, x, n: hook_on(x)),
     lambda f, x, n: nth_by_passes(f, x.double(), n),
@@ -183,7 +184,7 @@ WRONG = [
     nth_forward_each_time,
     nth_after_clearing,
     lambda f, x, n: torch.func.grad(lambda t: f(t).sum())(x.detach()) ** n,
-    lambda f, x, n: nth_by_passes(f, x.clone(), min(n, 4)) * (n < 5),
+    said(lambda f, x, n: nth_by_passes(f, x.clone(), min(n, 4)) * (n < 5), "retained, not recorded"),
     lambda f, x, n: nth_by_passes(f, x.flatten(), n),
     lambda f, x, n: nth_by_passes(f, x, n).sum(),
     lambda f, x, n: [[None], "x", {}],

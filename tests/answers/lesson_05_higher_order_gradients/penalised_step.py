@@ -5,6 +5,7 @@ from torch.nn.functional import mse_loss
 
 from tests.answers.leaving import leaving
 from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on
+from tests.answers.said import said
 
 
 def step_by_grad(model, optimizer, inputs, targets, weight):
@@ -136,7 +137,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    step_cleared_after,
+    said(step_cleared_after, "the loss counted twice"),
     leaving(step_by_grad, lambda model, *given: model.eval()),
     leaving(step_by_grad, lambda model, *given: hook_on(model[0].weight)),
     leaving(step_by_grad, lambda model, *given: model.append(torch.nn.Linear(2, 2).double())),
@@ -146,7 +147,10 @@ WRONG = [
     step_recorded_twice,
     step_two_forwards,
     lambda model, optimizer, inputs, targets, weight: 1.0,
-    lambda model, optimizer, inputs, targets, weight: step_by_grad(model, optimizer, inputs, targets, 0.0),
+    said(
+        lambda model, optimizer, inputs, targets, weight: step_by_grad(model, optimizer, inputs, targets, 0.0),
+        "a penalty that is a constant",
+    ),
     lambda model, optimizer, inputs, targets, weight: step_by_grad(model, optimizer, inputs, targets, 2 * weight),
 ]
 

@@ -2,6 +2,8 @@
 
 import torch
 
+from tests.answers.said import said
+
 SECOND = {
     "recorded": 27.0,
     "retained": "error",
@@ -26,7 +28,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    {**SECOND, "retained": 27.0},
+    said({**SECOND, "retained": 27.0}, "retaining records"),
     {**SECOND, "relu": "error"},
     {**SECOND, "same_pass_twice": "error"},
     dict.fromkeys(SECOND, "error"),

@@ -6,6 +6,7 @@ from torch.func import functional_call
 
 from tests.answers.lesson_06_detach_vs_no_grad.games import goal
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_on_module
+from tests.answers.said import said
 
 
 def discriminator_under_no_grad(generator, discriminator, optimizer, real, noise):
@@ -120,6 +121,6 @@ WRONG = [
     discriminator_with(give=lambda loss: loss),
     discriminator_with(give=lambda loss: loss.detach()),
     discriminator_with(retain_graph=True),
-    discriminator_with(cut=lambda fake: fake.requires_grad_(), clear=False),
+    said(discriminator_with(cut=lambda fake: fake.requires_grad_(), clear=False), "old gradients"),
     lambda generator, discriminator, optimizer, real, noise: 0.7,
 ]

@@ -5,6 +5,7 @@ import copy
 import torch
 
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_on_module
+from tests.answers.said import said
 
 
 @torch.no_grad()
@@ -135,7 +136,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    ema(written_by_numpy),
+    said(ema(written_by_numpy), "behind the counter's back"),
     ema(new_memory),
     ema_all_averaged,
     ema_recorded,

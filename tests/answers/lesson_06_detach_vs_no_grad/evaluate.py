@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_on_module
+from tests.answers.said import said
 
 
 def evaluate_noting_modes(model, loss_function, batches):
@@ -168,18 +169,18 @@ MISCONCEIVED = {
 
 WRONG = [
     evaluate_gradients_off,
-    evaluate_parameters_frozen,
+    said(evaluate_parameters_frozen, "recorded"),
     evaluate_own_mode_only,
     evaluate_recording_stuck,
     evaluate_as_one_batch,
     evaluate_a_copy,
     evaluate_seeding,
-    evaluator(before=eval_if_training),
+    said(evaluator(before=eval_if_training), "not evaluating"),
     evaluator(before=lambda model: hook_on_module(model.eval())),
     evaluator(hide=True),
-    evaluator(after=nn.Module.train, secure=False),
+    said(evaluator(after=nn.Module.train, secure=False), "all to training"),
     evaluator(torch.enable_grad, before=lambda model: None),
-    evaluator(torch.enable_grad, cut=lambda loss: loss.detach()),
+    said(evaluator(torch.enable_grad, cut=lambda loss: loss.detach()), "recorded"),
     evaluator(cut=lambda loss: loss),
     lambda model, loss_function, batches: sum(len(targets) for _, targets in batches),
 ]

@@ -5,6 +5,7 @@ from torch import nn
 
 from tests.answers.lesson_06_detach_vs_no_grad.games import goal
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_left
+from tests.answers.said import said
 
 
 def generator_by_inputs(generator, discriminator, optimizer, noise):
@@ -149,14 +150,14 @@ MISCONCEIVED = {
 
 WRONG = [
     generator_no_grad,
-    generator_broken,
-    generator_thaws,
-    generator_clears_both,
+    said(generator_broken, "cut at the points"),
+    said(generator_thaws, "frozen for good"),
+    said(generator_clears_both, "gradients left behind"),
     generator_evaluating,
     generator_retains,
     generator_with_hooks,
     generator_with(clear=False),
     generator_with(give=lambda loss: loss),
-    generator_with(lambda fake: fake.detach().requires_grad_()),
-    lambda generator, discriminator, optimizer, noise: 0.7,
+    said(generator_with(lambda fake: fake.detach().requires_grad_()), "cut at the points"),
+    said(lambda generator, discriminator, optimizer, noise: 0.7, "cut at the points"),
 ]

@@ -3,6 +3,7 @@
 import torch
 
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_left, keeps_gradient
+from tests.answers.said import said
 
 
 def straight_by_detach(x):
@@ -66,9 +67,9 @@ WRONG = [
     straight_with(torch.Tensor.requires_grad_),
     straight_with(lambda x: torch.set_grad_enabled(False)),
     lambda x: straight_by_detach(x if x.requires_grad else x.clone().requires_grad_()),
-    lambda x: x,
+    said(lambda x: x, "the other part"),
     lambda x: x.detach().round(),
-    lambda x: x.floor() + (x - x.floor()),
+    said(lambda x: x.floor() + (x - x.floor()), "the other part"),
     lambda x: x + (x.floor() - x).detach(),
     lambda x: x * (x.round() / x).detach(),
     lambda x: x.clone().requires_grad_() if x.is_leaf else x.round() + 0 * x,

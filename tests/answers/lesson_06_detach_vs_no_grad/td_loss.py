@@ -5,6 +5,7 @@ from torch import nn
 from torch.nn.functional import mse_loss
 
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_on_module
+from tests.answers.said import said
 
 
 def td_under_no_grad(network, target_network, batch, discount):
@@ -112,9 +113,12 @@ WRONG = [
     lambda network, target_network, batch, discount: td_under_no_grad(network, target_network.eval(), batch, discount),
     td_runs_back,
     td_column,
-    td_with(torch.enable_grad, live=True),
+    said(td_with(torch.enable_grad, live=True), "its own judge"),
     td_with(chosen=torch.Tensor.detach),
     td_with(masked=False, live=True),
-    lambda network, target_network, batch, discount: td_under_no_grad(target_network, network, batch, discount),
+    said(
+        lambda network, target_network, batch, discount: td_under_no_grad(target_network, network, batch, discount),
+        "cut on the wrong side",
+    ),
     lambda network, target_network, batch, discount: td_under_no_grad(network, target_network, batch, discount).item(),
 ]

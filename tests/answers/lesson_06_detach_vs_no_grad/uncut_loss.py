@@ -4,6 +4,7 @@ import numpy as np
 import torch
 
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_left, keeps_gradient
+from tests.answers.said import said
 
 
 def uncut_by_norm(points, scale, weights):
@@ -93,7 +94,7 @@ WRONG = [
     loss_and(keeps_gradient),
     loss_and(lambda points: torch.set_grad_enabled(False)),
     cut_loss(lengths="cut"),
-    cut_loss(shares="cut"),
+    said(cut_loss(shares="cut"), "only the weights"),
     cut_loss(last="cut"),
     lambda points, scale, weights: uncut_by_norm(points, scale, weights).item(),
     lambda points, scale, weights: uncut_by_norm(points, scale, weights).detach(),

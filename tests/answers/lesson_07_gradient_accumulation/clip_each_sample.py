@@ -8,6 +8,8 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_
 
+from tests.answers.said import said
+
 
 def samples_by_vmap(model, images, targets):
     parameters = {name: p.detach() for name, p in model.named_parameters()}
@@ -161,11 +163,11 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    sampler(samples_by_retained_passes),
-    sampler(samples_by_backward),
-    sampler(samples_by_copy),
+    said(sampler(samples_by_retained_passes), "one after the other"),
+    said(sampler(samples_by_backward), "one after the other"),
+    said(sampler(samples_by_copy), "one after the other"),
     sampler(samples_with_graph),
-    sampler(samples_by_new_model),
+    said(sampler(samples_by_new_model), "one after the other"),
     sampler(before=lambda model, images, targets: torch.manual_seed(0)),
     lambda model, images, targets, max_norm: (sampler()(model, images, targets, max_norm), targets.zero_())[0],
     sampler(clip=clip_numbers),
@@ -174,7 +176,7 @@ WRONG = [
     sampler(change=lambda name, part, count: part.abs()),
     sampler(before=lambda model, images, targets: model.eval()),
     sampler(before=lambda model, images, targets: images.mul_(1.0).add_(0.1)),
-    sampler(before=lambda model, images, targets: model(images)),
+    said(sampler(before=lambda model, images, targets: model(images)), "one after the other"),
     lambda model, images, targets, max_norm: list(sampler()(model, images, targets, max_norm).values()),
     lambda model, images, targets, max_norm: dict.fromkeys(dict(model.named_parameters()), 0.0),
 ]

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from tests.answers.lesson_07_gradient_accumulation.side_effects import seeded
+from tests.answers.said import said
 
 
 def step_by_hook(model, lr):
@@ -164,8 +165,8 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    hooked(move_and_zero),
-    hooked(move_by_arrival, register="register_hook"),
+    said(hooked(move_and_zero), "gradients left"),
+    said(hooked(move_by_arrival, register="register_hook"), "gradients left"),
     hooked(lambda p, lr, arrived: move_and_free(p, -lr, arrived)),
     step_at_the_end,
     step_keeping_gradients,
@@ -174,7 +175,7 @@ WRONG = [
     step_for_ever,
     step_without_handles,
     step_by_new_parameters,
-    lambda model, lr: [None, 3, "x"],
+    said(lambda model, lr: [None, 3, "x"], "nothing moves"),
     lambda model, lr: step_by_hook(model, lr) + [model.register_forward_hook(lambda *given: None)][:0],
     lambda model, lr: step_by_hook(model.requires_grad_(True), lr),
     lambda model, lr: step_by_hook(model, lr)[:-1],

@@ -5,6 +5,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_, get_total_norm
 
 from tests.answers.lesson_07_gradient_accumulation.side_effects import seeded
+from tests.answers.said import said
 
 
 def clipped_once(model, optimizer, scheduler, windows, max_norm):
@@ -103,7 +104,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    clipper(),
+    said(clipper(), "not clipped at the step"),
     clipper(before=clip_grad_value_),
     clipper(before=clip_grad_norm_, weight=False),
     clipper(before=clip_grad_norm_, retain_graph=True),

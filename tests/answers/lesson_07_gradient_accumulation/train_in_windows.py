@@ -4,6 +4,7 @@ from torch.nn.functional import cross_entropy
 
 from tests.answers.lesson_07_gradient_accumulation.side_effects import seeded
 from tests.answers.lesson_07_gradient_accumulation.windows import windows_as_one_batch
+from tests.answers.said import said
 
 
 def windows_cleared_after_the_step(model, optimizer, micro_batches, every):
@@ -142,8 +143,10 @@ WRONG = [
     seeded(windows_cleared_after_the_step),
     windows_on_inputs_that_require,
     windows_that_change_inputs,
-    window_loop(clear=lambda number, every: False),
-    window_loop(clear=lambda number, every: (number + 1) % every == 0),  # between backward and step
+    said(window_loop(clear=lambda number, every: False), "old gradients"),
+    said(
+        window_loop(clear=lambda number, every: (number + 1) % every == 0), "cleared within the window"
+    ),  # between backward and step
     window_loop(step=lambda number, every: number % every == 0),
     lambda model, optimizer, micro_batches, every: [0.5, 0.5],
     lambda model, optimizer, micro_batches, every: [[1.0], None, "x"],

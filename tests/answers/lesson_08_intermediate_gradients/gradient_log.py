@@ -8,6 +8,7 @@ from torch import nn
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_08_intermediate_gradients.models import parameters_of
+from tests.answers.said import said
 
 
 def linears(model):
@@ -128,7 +129,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    broken_gradient_log,
+    said(broken_gradient_log, "gradients left behind"),
     log_with(finish=False),
     log_with(keep=True),
     leaving(log_by_results, gradients_off),

@@ -9,6 +9,7 @@ from torch.autograd.graph import get_gradient_edge
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_08_intermediate_gradients.models import parameters_of
+from tests.answers.said import said
 
 
 def gradients_by_hooks(model, names, x, loss_fn):
@@ -190,13 +191,13 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    gradients_with(always=False),
+    said(gradients_with(always=False), "hooks stay"),
     gradients_with(backward=True),
     gradients_with(backward=True, clean=True),
     gradients_on_a_copy,
     gradients_swallowing,
     gradients_one_by_one,
-    gradients_clearing_all_hooks,
+    said(gradients_clearing_all_hooks, "hooks stay"),
     gradients_of_inputs,
     gradients_without_writes,
     leaving(gradients_by_hooks, gradients_off),

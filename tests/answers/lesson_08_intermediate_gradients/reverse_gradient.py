@@ -5,6 +5,7 @@ import torch
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_08_intermediate_gradients.passing import for_one_dtype, hooked, hooked_on_x, retain
 from tests.answers.lesson_08_intermediate_gradients.side_effects import switch_on
+from tests.answers.said import said
 
 
 class Reversal(torch.autograd.Function):
@@ -49,7 +50,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    reverse_in_place,
+    said(reverse_in_place, "a hook on x"),
     hooked(lambda gradient, strength: gradient.mul_(-strength)),
     hooked(lambda gradient, strength: None),
     lambda x, strength: x,

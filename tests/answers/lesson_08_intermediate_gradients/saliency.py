@@ -8,6 +8,7 @@ from torch import nn
 
 from tests.answers.leaving import leaving
 from tests.answers.lesson_08_intermediate_gradients.side_effects import switch_on
+from tests.answers.said import said
 
 
 def maps_of(model, images, labels, score=None, strongest=lambda gradient: gradient.abs().amax(1), evaluating=True):
@@ -128,7 +129,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    saliency_and_zero_grad,
+    said(saliency_and_zero_grad, "parameters got gradients"),
     saliency_and_train,
     saliency_and_eval,
     saliency_freezing,

@@ -3,6 +3,7 @@
 import torch
 
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
+from tests.answers.said import said
 
 
 def checkup(model, optimizer, step):
@@ -178,14 +179,16 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    checkup_leaving_hooks_after_an_error,
+    said(checkup_leaving_hooks_after_an_error, "hooks left behind"),
     checkup_swallowing,
     checkup_by_numbers,
     checkup_of_values,
     checkup_of_one_group,
     checkup_of_frozen_too,
     checkup_zeros_are_none,
-    *(leaving(checkup, mess) for mess in MESSES),
+    *(leaving(checkup, mess) for mess in MESSES[:4]),
+    said(leaving(checkup, MESSES[4]), "hooks left behind"),
+    *(leaving(checkup, mess) for mess in MESSES[5:]),
     leaving(checkup, lambda model: model.eval()),
     changed(checkup, before=lambda model, optimizer: optimizer.zero_grad()),
     changed(checkup_by_looking, before=lambda model, optimizer: model.zero_grad()),

@@ -8,6 +8,7 @@ from torch.nn.functional import cross_entropy
 
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
 from tests.answers.lesson_09_practical_checklist.training import step
+from tests.answers.said import said
 
 
 def tuned(evaluate=True, clear=True, record=False, everything=False, thaw=False, cut=False):
@@ -120,7 +121,7 @@ MISCONCEIVED = {
 
 WRONG = [
     tuned_and_put_back,
-    tuned_zeros,
+    said(tuned_zeros, "old gradients"),
     tuned_with_fewer_parameters,
     tuned_with_another_optimizer,
     tuned_with_batch_norm_alone,
@@ -129,6 +130,6 @@ WRONG = [
     ),
     *(leaving(tuned(), mess) for mess in (*MESSES[:3], *MESSES[4:])),
     tuned(evaluate=False, clear=False),
-    tuned(record=True, thaw=True),
+    said(tuned(record=True, thaw=True), "old gradients"),
     lambda backbone, head, optimizer, batches: [],
 ]

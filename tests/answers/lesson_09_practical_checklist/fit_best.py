@@ -7,6 +7,7 @@ from torch.nn.functional import mse_loss
 
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
 from tests.answers.lesson_09_practical_checklist.training import step
+from tests.answers.said import said
 
 
 def best(
@@ -70,7 +71,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    best(state=lambda model: dict(model.state_dict())),
+    said(best(state=lambda model: dict(model.state_dict())), "the model's own tensors"),
     best(state=lambda model: None),
     best(keep=lambda loss: loss),
     best(keep=lambda loss: loss.detach()),

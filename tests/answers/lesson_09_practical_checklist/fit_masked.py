@@ -5,6 +5,7 @@ from torch.nn.functional import mse_loss
 
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
 from tests.answers.lesson_09_practical_checklist.training import step
+from tests.answers.said import said
 
 
 def by_product(hidden, mask):
@@ -85,7 +86,10 @@ WRONG = [
     masked_loop(by_data),
     masked_loop(by_data, "before"),
     masked_loop(by_product, "before"),
-    masked_loop(by_product, "before", how=lambda w, limit: w.detach().clamp_(-limit, limit)),
+    said(
+        masked_loop(by_product, "before", how=lambda w, limit: w.detach().clamp_(-limit, limit)),
+        "caught by the counter",
+    ),
     masked_bias_too,
     masked_at_the_end,
     *(leaving(masked_loop(by_product), mess) for mess in MESSES),

@@ -4,6 +4,7 @@ from torch.nn.functional import mse_loss
 
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
 from tests.answers.lesson_09_practical_checklist.training import step
+from tests.answers.said import said
 
 
 def scheduled_and_put_back(model, optimizer, scheduler, batches, epochs):
@@ -67,8 +68,8 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    scheduled(before=True, by_batch=True),
-    scheduled(before=True, rate_after=True),
+    said(scheduled(before=True, by_batch=True), "every batch"),
+    said(scheduled(before=True, rate_after=True), "scheduler first"),
     scheduled_never_turning_last,
     scheduled_and_put_back,
     *(leaving(scheduled(), mess) for mess in MESSES),

@@ -5,6 +5,8 @@ from itertools import pairwise
 import torch
 from torch import nn
 
+from tests.answers.said import said
+
 
 class Net(nn.Module):
     def __init__(self, sizes, mean):
@@ -154,12 +156,14 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    lambda sizes, mean: BufferScale(sizes, mean),
+    said(lambda sizes, mean: BufferScale(sizes, mean), "the scale is no parameter"),
     lambda sizes, mean: PassingMean(sizes, mean),
     lambda sizes, mean: ReluLast(sizes, mean),
     lambda sizes, mean: Net(sizes, mean).requires_grad_(False),
     lambda sizes, mean: Net(sizes, torch.zeros_like(mean)),
-    lambda sizes, mean: nn.Sequential(*(nn.Linear(a, b) for a, b in pairwise(sizes))),
+    said(
+        lambda sizes, mean: nn.Sequential(*(nn.Linear(a, b) for a, b in pairwise(sizes))), "the scale is no parameter"
+    ),
     lambda sizes, mean: nn.Linear(sizes[0], sizes[-1]),
     lambda sizes, mean: Net(sizes, mean).double(),
     lambda sizes, mean: ConstantStart(sizes, mean),

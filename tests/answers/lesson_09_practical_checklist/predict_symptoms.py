@@ -2,6 +2,8 @@
 
 import torch
 
+from tests.answers.said import said
+
 SYMPTOMS = {
     "zero_between": "stands still",
     "rewrapped": "stands still",
@@ -27,7 +29,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    dict.fromkeys(SYMPTOMS, "raises"),
+    said(dict.fromkeys(SYMPTOMS, "raises"), "eval() is no_grad", "no gradient is an error"),
     dict.fromkeys(SYMPTOMS, True),
     {**SYMPTOMS, "twice": "Raises"},
     {**SYMPTOMS, "twice": torch.ones(3)},

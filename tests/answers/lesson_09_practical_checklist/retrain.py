@@ -7,6 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
 from tests.answers.lesson_09_practical_checklist.training import step
+from tests.answers.said import said
 
 
 def retrain_with(parameters, place=lambda head: head):
@@ -67,8 +68,8 @@ MISCONCEIVED = {
 
 WRONG = [
     retrain_by_copying_numbers,
-    retrain_with(lambda model: model.body.parameters()),
+    said(retrain_with(lambda model: model.body.parameters()), "an optimizer from before"),
     retrain_with(lambda model: model.parameters(), lambda head: head.eval()),
-    lambda model, head, batches: [],
+    said(lambda model, head, batches: [], "a copy of the head"),
     *(leaving(retrain_with(lambda model: model.parameters()), mess) for mess in MESSES),
 ]

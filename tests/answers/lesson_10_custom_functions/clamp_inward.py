@@ -4,6 +4,7 @@ import torch
 from torch.autograd import Function
 
 from tests.answers.lesson_10_custom_functions.functions import function
+from tests.answers.said import said
 
 
 class ClampInward(Function):
@@ -114,8 +115,8 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    lambda x, low, high: x.clamp(low, high),
-    lambda x, low, high: x + (x.clamp(low, high) - x).detach(),
+    said(lambda x, low, high: x.clamp(low, high), "the clamp's own gradient"),
+    said(lambda x, low, high: x + (x.clamp(low, high) - x).detach(), "everything passes"),
     clamper(inward, nones=1),
     lambda x, low, high: ClampInward.apply(x, -1.25, 2.5),
     clamper(lambda x, g, low, high: ((x > low) & (x < high)) | inward(x, g, low + 1e-9, high - 1e-9)),

@@ -4,6 +4,8 @@ import torch
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from tests.answers.said import said
+
 
 class LogCosh(Function):
     @staticmethod
@@ -132,12 +134,12 @@ MISCONCEIVED = {
 
 WRONG = [
     lambda x: x.cosh().log(),
-    lambda x: LogCoshOnce.apply(x),
+    said(lambda x: LogCoshOnce.apply(x), "an intermediate is saved"),
     lambda x: LogCosh.apply(x) + 0,
     lambda x: Tanh.apply(x),
     lambda x: LogCosh.apply(x.detach()),
     lambda x: LogCoshByDifferences.apply(x),
-    lambda x: LogCoshOfACopy.apply(x),
+    said(lambda x: LogCoshOfACopy.apply(x), "an intermediate is saved"),
     LogCoshOnCtx.apply,
     LogCoshInPlace.apply,
 ]

@@ -6,6 +6,7 @@ from torch.autograd import Function
 from torch.utils.checkpoint import checkpoint
 
 from tests.answers.lesson_10_custom_functions.functions import function
+from tests.answers.said import said
 
 
 def mask_of(shape, p, seed):
@@ -162,21 +163,30 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    lambda x, p, seed: nn.functional.dropout(x, p),
-    lambda x, p, seed: x * mask_of(x.shape, p, seed) / (1 - p),
+    said(lambda x, p, seed: nn.functional.dropout(x, p), "the mask is kept", "the global generator"),
+    said(lambda x, p, seed: x * mask_of(x.shape, p, seed) / (1 - p), "the mask is kept"),
     lambda x, p, seed: SeededDropout.apply(x, 1 - p, seed),
     lambda x, p, seed: SeededDropout.apply(x, p, 7),
-    dropout(lambda ctx, mask: setattr(ctx, "mask", mask), lambda ctx, g: ctx.mask),
-    dropout(lambda ctx, mask: setattr(ctx, "mask", mask.numpy()), lambda ctx, g: torch.from_numpy(ctx.mask)),
-    dropout(lambda ctx, mask: setattr(ctx, "mask", mask.tolist()), lambda ctx, g: torch.tensor(ctx.mask)),
-    dropout(
-        lambda ctx, mask: setattr(ctx, "mask", mask.numpy().tobytes()),
-        lambda ctx, g: torch.frombuffer(bytearray(ctx.mask), dtype=torch.bool).reshape(g.shape),
+    said(dropout(lambda ctx, mask: setattr(ctx, "mask", mask), lambda ctx, g: ctx.mask), "the mask is kept"),
+    said(
+        dropout(lambda ctx, mask: setattr(ctx, "mask", mask.numpy()), lambda ctx, g: torch.from_numpy(ctx.mask)),
+        "the mask is kept",
     ),
-    lambda x, p, seed: ResultDropout.apply(x, p, seed),
-    dropout(keep_state, mask_from_state),
+    said(
+        dropout(lambda ctx, mask: setattr(ctx, "mask", mask.tolist()), lambda ctx, g: torch.tensor(ctx.mask)),
+        "the mask is kept",
+    ),
+    said(
+        dropout(
+            lambda ctx, mask: setattr(ctx, "mask", mask.numpy().tobytes()),
+            lambda ctx, g: torch.frombuffer(bytearray(ctx.mask), dtype=torch.bool).reshape(g.shape),
+        ),
+        "the mask is kept",
+    ),
+    said(lambda x, p, seed: ResultDropout.apply(x, p, seed), "the mask is kept"),
+    said(dropout(keep_state, mask_from_state), "the mask is kept"),
     dropout(keep_elsewhere, lambda ctx, g: MASKS["last"]),
-    dropout(keep_as_one_number, mask_from_number),
+    said(dropout(keep_as_one_number, mask_from_number), "the mask is kept"),
     DropoutInPlace.apply,
     DropoutBySeed.apply,
     dropout_of(lambda shape, p, seed: mask_of(shape[-1:], p, seed) / (1 - p)),
@@ -184,5 +194,8 @@ WRONG = [
     dropout_of(lambda shape, p, seed: mask_of(shape, p, seed % 2) / (1 - p)),
     dropout_of(lambda shape, p, seed: mask_of(shape, p, seed).float() / (1 - p)),
     dropout(keep_generator, lambda ctx, g: torch.rand(g.shape, generator=ctx.generator) >= ctx.p),
-    lambda x, p, seed: checkpoint(lambda t: t * mask_of(t.shape, p, seed) / (1 - p), x, use_reentrant=False),
+    said(
+        lambda x, p, seed: checkpoint(lambda t: t * mask_of(t.shape, p, seed) / (1 - p), x, use_reentrant=False),
+        "the mask is kept",
+    ),
 ]

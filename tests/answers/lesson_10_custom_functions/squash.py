@@ -7,6 +7,7 @@ from torch.utils.checkpoint import checkpoint
 
 from tests.answers.lesson_10_custom_functions.functions import function
 from tests.answers.lesson_10_custom_functions.side_effects import gradients_off_after, hooked
+from tests.answers.said import said
 
 
 class Squash(Function):
@@ -102,8 +103,8 @@ MISCONCEIVED = {
 
 WRONG = [
     lambda x: x / (1 + x**2).sqrt(),
-    squasher(save_copy, from_y),
-    squasher(save_slope, lambda ctx, g: g * ctx.saved_tensors[0]),
+    said(squasher(save_copy, from_y), "the input is kept"),
+    said(squasher(save_slope, lambda ctx, g: g * ctx.saved_tensors[0]), "the input is kept"),
     squasher(save_y, lambda ctx, g: g * (1 - ctx.saved_tensors[0] ** 2)),
     squasher(save_y, once_differentiable(from_y)),
     lambda x: checkpoint(lambda t: t / (1 + t**2).sqrt(), x, use_reentrant=True),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from course_utils.checks.exercise import Exercise, Verdict
+from course_utils.inline import marked
 
 MARKS = {"correct": "✔", "incorrect": "✘", "error": "✘", "not attempted": "○"}
 # Each outcome has a mark and a word, so colour is never the only sign. Only borders are coloured, for any theme.
@@ -62,11 +62,6 @@ def _notes(exercise: Exercise, verdict: Verdict) -> tuple[str, ...]:
     elif verdict.outcome != "not attempted":
         notes.append(f'Stuck? hint("{exercise.id}") gives the next hint.')
     return tuple(notes)
-
-
-def marked(text: str) -> str:
-    """Return a message as HTML: escaped, with what stands between backticks as code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _indent(text: str) -> str:

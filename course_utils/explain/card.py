@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from course_utils.explain.explanation import MAX_PLACES, Explanation, located
 from course_utils.explain.sections import readable
+from course_utils.inline import marked
 
 # Only the border is coloured, for any theme; what matters is said in words.
 _COLOUR = "#0072B2"
@@ -43,7 +43,7 @@ class Card:
 
 def html(it: Explanation, short: bool = False) -> str:
     """Return a card as HTML. Everything is escaped: names and lines are the learner's text."""
-    parts = [f"<strong>{_marked(it.headline)}</strong> <small>[{escape(it.code)}]</small>"]
+    parts = [f"<strong>{marked(it.headline)}</strong> <small>[{escape(it.code)}]</small>"]
     if it.where and not short:
         rows = "\n".join(
             f"<tr><td>{escape(located(place))}</td><td><code>{escape(place.text)}</code></td><td>{escape(place.role)}</td></tr>"
@@ -51,7 +51,7 @@ def html(it: Explanation, short: bool = False) -> str:
         )
         parts.append(f'<table style="margin:0.3em 0"><caption hidden>Your lines</caption>{rows}</table>')
     if not short:
-        parts.append(f'<p style="margin:0.3em 0">{_marked(it.why)}</p>')
+        parts.append(f'<p style="margin:0.3em 0">{marked(it.why)}</p>')
     fix = it.fix.partition("\n")[0] if short else it.fix
     parts.append(
         f'<p style="margin:0.3em 0 0">Fix ({it.sureness}):</p><pre style="margin:0.2em 0 0.3em 1em">{escape(fix)}</pre>'
@@ -59,7 +59,3 @@ def html(it: Explanation, short: bool = False) -> str:
     parts.append(f'<p style="margin:0.3em 0"><small>Taught in {escape(readable(it.section))}. {_MORE}</small></p>')
     style = f"border-left:0.4em solid {_COLOUR};padding:0.2em 0.8em;margin:0.3em 0"
     return f'<div role="note" aria-label="Explanation of the error above" style="{style}">{"".join(parts)}</div>'
-
-
-def _marked(text: str) -> str:
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))

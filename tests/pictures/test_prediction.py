@@ -39,6 +39,17 @@ def test_what_is_printed_is_kept_for_the_end(capsys):
     assert "<pre>half way</pre>" in shown._repr_mimebundle_()["text/html"]
 
 
+def test_each_choice_may_have_its_reason():
+    shown = predict("What is 2 + 2?", lambda: 4, {"22": "Texts join so: `'2' + '2'`.", "4": "Numbers add."})
+    assert shown.result == "4"
+    lines = ["  - 22", "      Texts join so: `'2' + '2'`.", "  - 4", "      Numbers add."]
+    assert str(shown).splitlines()[1:5] == lines
+    html = shown._repr_mimebundle_()["text/html"]
+    assert html.index("<details>") < html.index("<dt>22</dt><dd>Texts join so: <code>") < html.index("</details>")
+    with pytest.raises(ValueError, match="at least two choices, all different; got '4'"):
+        predict("?", lambda: 4, {"4": "alone"})
+
+
 def test_text_cannot_inject_markup():
     html = predict("<b>?", lambda: "<i>", "<i>", "<u>")._repr_mimebundle_()["text/html"]
     assert "<b>" not in html

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from course_utils.checks.exercise import Exercise
 from course_utils.checks.registry import exercises
-from course_utils.checks.show import MARKS, marked
+from course_utils.checks.show import MARKS
 from course_utils.grading.errors import GradingError
 from course_utils.grading.outgoing.export import replace_file
 from course_utils.grading.outgoing.summary import AssignmentSummary, MisconceptionSummary, summarise
 from course_utils.grading.submission import ExerciseResult, Result
+from course_utils.inline import marked
 
 OUTCOMES = ("correct", "incorrect", "error", "not attempted")
 NAMED = 8  # students that are shown without unfolding

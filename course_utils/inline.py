@@ -1,0 +1,11 @@
+"""Sentences as HTML."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+
+def marked(text: str) -> str:
+    """Return a sentence as HTML: escaped, with what stands between backticks as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))

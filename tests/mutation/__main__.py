@@ -41,7 +41,8 @@ def main(
         write_undecided(survivors)
     score = 100 * total["killed"] / max(total["made"] - total["equivalent"], 1)
     click.echo(
-        f"\n{len(names)} exercises, {total['made']} mutants: {total['killed']} killed, {total['equivalent']} equivalent, "
+        f"\n{len(names)} exercises, {total['made']} mutants: "
+        f"{total['killed']} killed, {total['equivalent']} equivalent, "
         f"{total['open']} undecided, {total['new']} new survivors. Mutation score {score:.2f} %"
     )
 

@@ -10,7 +10,7 @@ _FLAGS = (bool, str, type(None))
 
 
 def specialised(factory: ast.FunctionDef, call: ast.Call) -> ast.FunctionDef:
-    """Return the factory as this call uses it: flags (truth values, texts, None) put in and branches on them decided."""
+    """Return the factory as this call uses it: with flags (truth values, texts, None) put in, and branches decided."""
     result = copy.deepcopy(factory)
     given, flags, extras = _bound(result, call)
     assigned = {node.id for node in ast.walk(result) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}

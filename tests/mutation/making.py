@@ -1,7 +1,6 @@
 """Every mutant of an exercise's right answers, each with a name that stays."""
 
 import ast
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from tests.mutation.statements import of_statement, swaps
 from tests.mutation.words import of_words
 
 # A changed expression is named by what is around it where it is shorter than this, and cut where it is longer.
-SHORTEST, LONGEST = 14, 90
+SHORTEST, LONGEST = 14, 60
 _UNTOUCHED = ("annotation", "returns", "decorator_list", "bases")
 
 
@@ -64,7 +63,7 @@ def mutants(exercise: str) -> list[Mutant]:
 
 
 def _parts(program: Program) -> Iterator[ast.stmt]:
-    """Yield the parts of a program that are changed: functions, classes, values, and an answer that is more than a name."""
+    """Yield the parts of a program that are changed: functions, classes, values; an answer if more than a name."""
     for part in program.tree.body:
         named = isinstance(part, ast.Assign) and isinstance(part.value, ast.Name)
         if not isinstance(part, ast.Import | ast.ImportFrom) and not named:
@@ -182,13 +181,20 @@ def _text(node: ast.AST | str) -> str:
 
 def _cut(old: str, new: str) -> tuple[str, str]:
     """Return two texts without what they share at their ends, where they are long."""
-    if max(len(old), len(new)) <= LONGEST or new.startswith("("):
+    if new.startswith("("):
         return old if len(old) <= 2 * LONGEST else f"{old[: 2 * LONGEST]}...", new
-    start = len(os.path.commonprefix([old, new]))
-    end = min(len(os.path.commonprefix([old[::-1], new[::-1]])), len(old) - start, len(new) - start)
+    if max(len(old), len(new)) <= LONGEST:
+        return old, new
+    start = _shared(old, new)
+    end = min(_shared(old[::-1], new[::-1]), len(old) - start, len(new) - start)
     first, last = max(start - LONGEST // 3, 0), max(end - LONGEST // 3, 0)
-    ends = "..." if first else "", "..." if last else ""
-    return tuple(f"{ends[0]}{text[first : len(text) - last]}{ends[1]}" for text in (old, new))
+    before, after = "..." if first else "", "..." if last else ""
+    return tuple(f"{before}{text[first : len(text) - last]}{after}" for text in (old, new))
+
+
+def _shared(one: str, other: str) -> int:
+    """Return how many characters two texts begin with alike."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _compiles(source: str) -> bool:

@@ -25,7 +25,7 @@ MOST_CPU_SECONDS, MOST_WALL_SECONDS, MOST_BYTES = 30, 120, 4 * 2**30
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a mutant: "correct" is a survivor. `by` are the misconceptions, or else the findings that failed."""
+    """What became of a mutant: "correct" is a survivor. `by`: the misconceptions, or else the findings that failed."""
 
     mutant: Mutant
     outcome: str

@@ -1,14 +1,18 @@
 """Trying mutants, each in a forked process: one that leaves PyTorch changed, or eats memory, harms no other."""
 
+import contextlib
 import gc
 import json
 import os
 import resource
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 
@@ -20,7 +24,8 @@ from tests.mutation.making import Mutant
 from tests.mutation.sources import ANSWER
 
 SECONDS, SEED = 0.5, 7  # as in tests/checks/test_exercises.py
-MOST_CPU_SECONDS, MOST_WALL_SECONDS, MOST_BYTES = 30, 120, 4 * 2**30
+MOST_CPU_SECONDS, MOST_WALL_SECONDS, MOST_BYTES = 60, 240, 4 * 2**30
+Label = TypeVar("Label")
 
 
 @dataclass(frozen=True)
@@ -55,61 +60,79 @@ def warm(names: Iterable[str]) -> None:
 
 def results(mutants: Iterable[Mutant], seed: int = SEED, jobs: int = 2) -> Iterator[Result]:
     """Yield what became of each mutant, as they end. This process should be warm."""
-    waiting: dict[Connection, tuple[Mutant, int, float]] = {}
-    for mutant in mutants:
+    for mutant, told in forked(((it, partial(_verdict, it, seed)) for it in mutants), jobs):
+        yield Result(mutant, *told) if told else Result(mutant, "error", ("the process ended",))
+
+
+def verdicts(
+    exercise: str, answers: dict[str, object], seeds: Iterable[int], jobs: int = 2
+) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
+    """Yield for each answer, by its label, the outcome and the misconceptions with each seed, as they end."""
+    tasks = ((label, partial(_outcomes, exercise, answer, tuple(seeds))) for label, answer in answers.items())
+    for label, told in forked(tasks, jobs):
+        yield label, [tuple(it) for it in told or [("the process ended",)] * len(tuple(seeds))]
+
+
+def forked(tasks: Iterable[tuple[Label, Callable[[], Any]]], jobs: int) -> Iterator[tuple[Label, Any]]:
+    """Run each task in a process of its own and yield what it returned, as JSON holds it; None where it did not end."""
+    waiting: dict[Connection, tuple[Label, int, float]] = {}
+    for label, task in tasks:
         while len(waiting) >= jobs:
             yield from _ended(waiting)
         reader, writer = Pipe(duplex=False)
         child = os.fork()
         if child == 0:
-            _try(mutant, seed, writer)
+            _do(task, writer)
         writer.close()
-        waiting[reader] = (mutant, child, time.monotonic())
+        waiting[reader] = (label, child, time.monotonic())
     while waiting:
         yield from _ended(waiting)
 
 
-def _ended(waiting: dict[Connection, tuple[Mutant, int, float]]) -> Iterator[Result]:
+def _ended(waiting: dict[Connection, tuple[Label, int, float]]) -> Iterator[tuple[Label, Any]]:
     """Yield the results that are there. A process that hangs outside of Python's reach is killed."""
     ready = wait(list(waiting), timeout=1)
-    for reader, (mutant, child, begun) in list(waiting.items()):
+    for reader, (label, child, begun) in list(waiting.items()):
+        told = None
         if reader in ready:
-            try:
+            with contextlib.suppress(EOFError):
                 told = json.loads(reader.recv_bytes())
-            except EOFError:
-                told = {"outcome": "error", "by": ["the process ended"], "message": ""}
         elif time.monotonic() - begun > MOST_WALL_SECONDS:
             os.kill(child, signal.SIGKILL)
-            told = {"outcome": "error", "by": ["the process hung"], "message": ""}
         else:
             continue
         del waiting[reader]
         reader.close()
         os.waitpid(child, 0)
-        yield Result(mutant, told["outcome"], tuple(told["by"]), told["message"])
+        yield label, told
 
 
-def _try(mutant: Mutant, seed: int, writer: Connection) -> None:
-    """Try a mutant and end this process."""
+def _do(task: Callable[[], Any], writer: Connection) -> None:
+    """Do a task and end this process."""
     try:
         resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_SECONDS, MOST_CPU_SECONDS))
-        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()  # noqa: PTH123, SIM115
-        resource.setrlimit(resource.RLIMIT_AS, (used + MOST_BYTES, used + MOST_BYTES))
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        most = pages * resource.getpagesize() + MOST_BYTES
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)
-        writer.send_bytes(json.dumps(_verdict(mutant, seed)).encode())
+        writer.send_bytes(json.dumps(task()).encode())
     finally:
         os._exit(0)
 
 
-def _verdict(mutant: Mutant, seed: int) -> dict[str, object]:
+def _verdict(mutant: Mutant, seed: int) -> tuple[str, tuple[str, ...], str]:
     program: dict[str, object] = {"__name__": "answer"}
     try:
         exec(compile(mutant.source, "<mutant>", "exec"), program)
     except Exception as error:  # then there is no answer to try
-        return {"outcome": "error", "by": ["loads"], "message": f"{type(error).__name__}: {error}"}
+        return "error", ("loads",), f"{type(error).__name__}: {error}"
     verdict = verdict_on(mutant.exercise, program[ANSWER], seed)
     failed = dict.fromkeys(finding.prop for finding in verdict.findings if not finding.ok)
-    by = verdict.misconceptions or tuple(failed)
-    return {"outcome": verdict.outcome, "by": list(by), "message": (verdict.messages or ("",))[0]}
+    return verdict.outcome, verdict.misconceptions or tuple(failed), (verdict.messages or ("",))[0]
+
+
+def _outcomes(exercise: str, answer: object, seeds: tuple[int, ...]) -> list[tuple[str, ...]]:
+    verdicts = [verdict_on(exercise, answer, seed) for seed in seeds]
+    return [(verdict.outcome, *verdict.misconceptions) for verdict in verdicts]

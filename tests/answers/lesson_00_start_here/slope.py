@@ -26,3 +26,10 @@ MISCONCEIVED = {
 WRONG = [lambda x: 3 * x**2 + 1e-2, lambda x: (3 * x**2).sum(), lambda x: (3 * x**2).double(), slope_in_place]
 
 STILL_RIGHT = {"keeps every graph"}
+
+EQUIVALENT = {
+    "slope_by_backward: (x ** 3).sum().backward() -> (x ** 3).sum().backward(retain_graph=True)": 'The result is "a tensor of the same shape and dtype": whether it can be differentiated again is open.',
+    "slope_by_backward: (x ** 3).sum().backward() -> (x ** 3).sum().backward(create_graph=True)": 'The result is "a tensor of the same shape and dtype": whether it can be differentiated again is open.',
+    "slope_by_formula: x.detach() ** 2 -> x ** 2": 'The result is "a tensor of the same shape and dtype": whether it can be differentiated again is open.',
+    "slope_by_formula: x.detach() ** 2 -> x.clone() ** 2": 'The result is "a tensor of the same shape and dtype": whether it can be differentiated again is open.',
+}

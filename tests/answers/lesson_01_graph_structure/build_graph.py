@@ -79,3 +79,17 @@ WRONG = [
     lambda a, b: a + b,
     lambda a, b: [build_by_operators(a, b)],
 ]
+
+EQUIVALENT = {
+    "build_by_operators: return e * 2 + e -> return e * 3 + e": '"The numbers in the result do not matter."',
+    "build_by_operators: return e * 2 + e -> return e * 0 + e": '"The numbers in the result do not matter."',
+    "build_by_operators: return e * 2 + e -> return e * -2 + e": '"The numbers in the result do not matter."',
+    "build_by_unpacking: e.numel() == 3 -> False": '"The numbers in the result do not matter."',
+    "build_by_unpacking: e.numel() == 3 -> e.numel() == 4": '"The numbers in the result do not matter."',
+    "build_by_unpacking: e.numel() == 3 -> e.numel() == 0": '"The numbers in the result do not matter."',
+    "build_by_unpacking: e.numel() == 3 -> e.numel() == -3": '"The numbers in the result do not matter."',
+    "build_by_unpacking: torch.ones(3) if e.numel() == 3 else 0.5 -> torch.zeros(3) if e.numel() == 3 else 0.5": '"The numbers in the result do not matter."',
+    "build_by_unpacking: torch.ones(3) if e.numel() == 3 else 0.5 -> torch.ones(3) if e.numel() == 3 else 1.5": '"The numbers in the result do not matter."',
+    "build_by_unpacking: torch.ones(3) if e.numel() == 3 else 0.5 -> torch.ones(3) if e.numel() == 3 else 0.0": '"The numbers in the result do not matter."',
+    "build_by_unpacking: torch.ones(3) if e.numel() == 3 else 0.5 -> torch.ones(3) if e.numel() == 3 else -0.5": '"The numbers in the result do not matter."',
+}

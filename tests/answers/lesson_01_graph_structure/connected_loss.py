@@ -102,3 +102,9 @@ WRONG = [
     lambda model, x, target: loss_repaired(model, x, target).requires_grad_().reshape(1),
     lambda model, x, target: loss_repaired(model, x, target).float(),
 ]
+
+EQUIVALENT = {
+    "loss_repaired: x.mean(dim=1, keepdim=True) -> x.mean(dim=-1, keepdim=True)": "x has two dimensions, samples and five features for the stem: dim 1 is the last one.",
+    "loss_in_functions: x -= x.mean(1, keepdim=True) -> x = x - x.mean(1, keepdim=True)": "x is the function's own clone, so writing into it and replacing it are the same.",
+    "loss_in_functions: x.mean(1, keepdim=True) -> x.mean(-1, keepdim=True)": "x has two dimensions, samples and five features for the stem: dim 1 is the last one.",
+}

@@ -80,3 +80,12 @@ WRONG = [
 ]
 
 STILL_RIGHT = {"reversed list"}
+
+EQUIVALENT = {
+    "walk_a_growing_list: to is not None -> to": "A node has no truth value of its own: it is always true.",
+    "walk_a_growing_list: return nodes -> return seen": '"in any order".',
+    "leaves_by_stack: node is None or node in seen -> not node or node in seen": "A node has no truth value of its own: it is always true.",
+    "leaves_by_stack: seen.add(node) | if node.name().endswith('AccumulateGrad'): ... -> (swapped)": "The two statements use different containers, and a node is never an input of itself.",
+    "leaves_by_stack: if node.name().endswith('AccumulateGrad'): ... | stack.extend((to for to, _ in node.next_functions)) -> (swapped)": "The two statements use different containers, and a node is never an input of itself.",
+    "leaves_by_stack: if tensor.is_leaf: ... | stack, seen, leaves = ([tensor.grad_fn], set(), {}) -> (swapped)": "For a leaf, both are done before it returns, and a list of None hurts nobody.",
+}

@@ -21,3 +21,7 @@ WRONG = [
     list(LEAVES),
     {**LEAVES, "late": "True"},
 ]
+
+EQUIVALENT = {
+    "RIGHT[1]: reversed(LEAVES.items()) -> LEAVES.items()": '"Give for each name": a dict has no order to get right.',
+}

@@ -129,3 +129,18 @@ WRONG = [
     lambda tensor, node: [bool(output) for output in outputs_by_edges(tensor, node)],
     lambda tensor, node: len(outputs_by_edges(tensor, node)),
 ]
+
+EQUIVALENT = {
+    "walk_a_growing_list: if not tensor.requires_grad: ... -> (dropped)": "outputs_by_edges has returned already where the tensor has no graph.",
+    "walk_a_growing_list: return [] -> return tensor": "outputs_by_edges has returned already where the tensor has no graph.",
+    "walk_a_growing_list: return [] -> return nodes": "outputs_by_edges has returned already where the tensor has no graph.",
+    "walk_a_growing_list: return [] -> return seen": "outputs_by_edges has returned already where the tensor has no graph.",
+    "walk_a_growing_list: return [] -> return node": "outputs_by_edges has returned already where the tensor has no graph.",
+    "walk_a_growing_list: return [] -> return to": "outputs_by_edges has returned already where the tensor has no graph.",
+    "walk_a_growing_list: to is not None -> to": "A node has no truth value of its own: it is always true.",
+    "walk_a_growing_list: return nodes -> return seen": "The nodes are asked for their edges in any order, and the result is sorted.",
+    "walk_a_growing_list: if not tensor.requires_grad: ... | nodes = [get_gradient_edge(tensor).node] -> (swapped)": "outputs_by_edges has returned already where the tensor has no graph.",
+    "outputs_by_edges: {output for to, output in edges if to is node} -> {output for to, output in edges if to == node}": "Nodes have no equality of their own: == is identity.",
+    "outputs_by_stack: to is None or to in seen -> not to or to in seen": "A node has no truth value of its own: it is always true.",
+    "outputs_by_stack: seen.add(to) | stack.extend(to.next_functions) -> (swapped)": "A node is never an input of itself, so it does not matter when it is noted.",
+}

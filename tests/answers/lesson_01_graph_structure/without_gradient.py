@@ -137,3 +137,17 @@ WRONG = [
     lambda model, loss: {name: True for name in names_by_leaves(model, loss)},
     lambda model, loss: names_by_leaves(model, loss) or None,
 ]
+
+EQUIVALENT = {
+    "walk_a_growing_list: to is not None -> to": "A node has no truth value of its own: it is always true.",
+    "walk_a_growing_list: return nodes -> return seen": "The leaves are put into a set.",
+    "names_by_leaves: reached = {id(leaf) for leaf in leaves_by_walking(loss) if leaf.requires_grad} | named = model.named_parameters(remove_d... -> (swapped)": "Neither statement changes what the other reads.",
+    "leaves_by_stack: if tensor.is_leaf: ... -> (dropped)": '"the loss of one batch" is made by operations: it is no leaf that requires a gradient, and without a graph there is nothing to walk.',
+    "leaves_by_stack: tensor.requires_grad -> not tensor.requires_grad": '"the loss of one batch" is made by operations: it is no leaf that requires a gradient, and without a graph there is nothing to walk.',
+    "leaves_by_stack: tensor.requires_grad -> True": "A loss that requires no gradient is then taken for a leaf, and no parameter that learns is that tensor.",
+    "leaves_by_stack: tensor.requires_grad -> False": '"the loss of one batch" is made by operations: it is no leaf that requires a gradient, and without a graph there is nothing to walk.',
+    "leaves_by_stack: node is None or node in seen -> not node or node in seen": "A node has no truth value of its own: it is always true.",
+    "leaves_by_stack: seen.add(node) | if node.name().endswith('AccumulateGrad'): ... -> (swapped)": "The two statements use different containers.",
+    "leaves_by_stack: if node.name().endswith('AccumulateGrad'): ... | stack.extend((to for to, _ in node.next_functions)) -> (swapped)": "The two statements use different containers.",
+    "leaves_by_stack: if tensor.is_leaf: ... | stack, seen, leaves = ([tensor.grad_fn], set(), {}) -> (swapped)": "For a leaf, both are done before it returns, and a list of None hurts nobody.",
+}

@@ -48,9 +48,13 @@ class _Place:
 
 def mutants(exercise: str) -> list[Mutant]:
     """Return the mutants of all right answers to an exercise. What several answers share is changed once."""
+    return mutants_of(programs(exercise))
+
+
+def mutants_of(right: list[Program]) -> list[Mutant]:
+    """Return the mutants of right answers to one exercise."""
     found: list[Mutant] = []
     numbers: Counter[str] = Counter()
-    right = programs(exercise)
     seen = {"\n".join(map(ast.unparse, program.tree.body)) for program in right}
     shared: set[str] = set()
     for program in right:

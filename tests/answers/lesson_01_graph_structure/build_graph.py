@@ -93,3 +93,9 @@ EQUIVALENT = {
     "build_by_unpacking: torch.ones(3) if e.numel() == 3 else 0.5 -> torch.ones(3) if e.numel() == 3 else 0.0": '"The numbers in the result do not matter."',
     "build_by_unpacking: torch.ones(3) if e.numel() == 3 else 0.5 -> torch.ones(3) if e.numel() == 3 else -0.5": '"The numbers in the result do not matter."',
 }
+
+GUARDS = {
+    "returns a tensor whose `trace` is this": {"graph": build_minus, "type": WRONG[-1]},
+    "so do the order of the nodes and of each node's inputs": {"graph": build_other_order},
+    "Their numbers and their `.grad` stay as they are.": {"numbers": build_in_place, "grad": build_and_backward},
+}

@@ -41,7 +41,6 @@ class _Place:
     """Where a walk through a program is."""
 
     where: tuple[str, ...] = ()
-    statement: ast.stmt | None = None
     shown: ast.AST | None = None
     names: tuple[str, ...] = ()
 
@@ -104,7 +103,7 @@ def _around(tree: ast.Module, part: ast.stmt) -> tuple[str, str]:
 def _changes(node: ast.AST, place: _Place) -> Iterator[_Change]:
     """Yield all changes below a node."""
     if isinstance(node, ast.FunctionDef | ast.Lambda):
-        place = _Place(place.where, place.statement, place.shown, _locals(node))
+        place = _Place(place.where, place.shown, _locals(node))
     for field, held in ast.iter_fields(node):
         if field in _UNTOUCHED:
             continue
@@ -121,18 +120,17 @@ def _changes(node: ast.AST, place: _Place) -> Iterator[_Change]:
 
 
 def _inside(place: _Place, node: ast.AST, field: str, index: int, child: ast.AST) -> _Place:
-    where, statement = place.where, place.statement
+    where = place.where
     if isinstance(child, ast.stmt):
-        statement = child
         if isinstance(child, ast.FunctionDef | ast.ClassDef):
             where = (*where, child.name)
         elif not where and isinstance(child, ast.Assign):
             where = (ast.unparse(child.targets[0]),)
-        return _Place(where, statement, statement, place.names)
+        return _Place(where, child, place.names)
     if isinstance(node, ast.Dict) and field == "values" and node.keys[index] is not None:
-        return _Place(where, statement, ast.Dict([node.keys[index]], [child]), place.names)
+        return _Place(where, ast.Dict([node.keys[index]], [child]), place.names)
     tells = isinstance(child, ast.expr) and not isinstance(child, ast.Starred) and len(ast.unparse(child)) >= SHORTEST
-    return _Place(where, statement, child if tells else place.shown, place.names)
+    return _Place(where, child if tells else place.shown, place.names)
 
 
 def _of_child(node: ast.AST, field: str, index: int, child: ast.AST, place: _Place) -> Iterator[_Change]:

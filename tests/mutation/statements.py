@@ -40,9 +40,8 @@ def of_statement(node: ast.stmt, parent: ast.AST, field: str) -> Iterator[Instea
 def swaps(body: list[ast.stmt]) -> Iterator[int]:
     """Yield the places in a body whose statement can change places with the next one, and make another program."""
     for index, (first, second) in enumerate(pairwise(body)):
-        if isinstance(second, _ENDS) or _is_text(
-            first
-        ):  # then the first one would never run: it is dropped by another rule
+        # Behind an end the first one would never run: that is to drop it, another rule's.
+        if isinstance(second, _ENDS) or _is_text(first):
             continue
         if not isinstance(first, _DEFINES) and not isinstance(second, _DEFINES) and not _commute(first, second):
             yield index

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -84,15 +85,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Print what was sampled, and the mutation score of the checks."""
     if _SAMPLE in config.stash:
         terminalreporter.write_line(config.stash[_SAMPLE])
-    tried = survived = 0
+    numbers: Counter[str] = Counter()
     for reports in terminalreporter.stats.values():
         for report in reports:
             if getattr(report, "when", None) == "call":
-                properties = dict(report.user_properties)
-                tried += properties.get("mutants", 0)
-                survived += properties.get("survivors", 0)
-    if tried:
-        terminalreporter.write_line(
-            f"mutation score of the checks: {100 * (tried - survived) / tried:.1f} % "
-            f"({tried - survived} of {tried} wrong answers caught)"
-        )
+                numbers.update({name: it for name, it in report.user_properties if isinstance(it, int)})
+    for mutants, survivors, what in (
+        ("mutants", "survivors", "wrong answers"),
+        ("rule-made mutants", "rule-made survivors", "mutants made by rule"),
+    ):
+        if tried := numbers[mutants]:
+            caught = tried - numbers[survivors]
+            terminalreporter.write_line(
+                f"mutation score of the checks: {100 * caught / tried:.1f} % ({caught} of {tried} {what} caught)"
+            )

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 # What is large, and the share of it that guards a commit (`make test`). `make nightly` runs the whole.
 SHARES = {
     "tests/checks/test_exercises.py": 0.3,
+    "tests/mutation/test_mutation.py": 0.04,
     "tests/browser/test_lessons.py": 0.15,
     "tests/explain/test_provoked.py": 0.25,
     "tests/audit/": 0.25,
@@ -67,6 +68,8 @@ def concerns(test: str, files: frozenset[str]) -> bool:
         if exercise:
             if unit(test) == f"tests/checks/test_exercises.py[{exercise[1]}]":
                 return True
+            if file == "tests/mutation/test_mutation.py" and test.endswith(f"[{exercise[1]}]"):
+                return True
         elif file == mirror(changed_file):
             return True
     return False
@@ -87,7 +90,10 @@ def homes(files: Iterable[str]) -> list[str]:
     """Return the test files and notebooks that hold the tests of these files."""
     found = set()
     for file in files:
-        found.add("tests/checks/test_exercises.py" if _EXERCISE.fullmatch(file) else mirror(file))
+        if _EXERCISE.fullmatch(file):
+            found |= {"tests/checks/test_exercises.py", "tests/mutation/test_mutation.py"}
+        else:
+            found.add(mirror(file))
         if re.fullmatch(r"tests/.*test_\w+\.py|(notebooks|solutions)/.*\.ipynb", file):
             found.add(file)
     return sorted(file for file in found if (ROOT / file).exists())

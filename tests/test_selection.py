@@ -55,10 +55,18 @@ def test_a_sample_leaves_out_nothing_that_is_small_or_that_the_commit_changed(mo
     ],
 )
 def test_what_changed_leads_to_its_tests(file: str, home: str) -> None:
-    assert selection.homes([file]) == [home]
+    mutants = ["tests/mutation/test_mutation.py"] if home.endswith("test_exercises.py") else []
+    assert selection.homes([file]) == [home, *mutants]
     test = f"{home}::test_wrong_answers_fail[walk]" if home.endswith("test_exercises.py") else f"{home}::test"
     assert selection.concerns(test, frozenset({file}))
     assert not selection.concerns("tests/test_cli.py::test_help", frozenset({file}))
+
+
+def test_a_changed_exercise_leads_to_its_mutants() -> None:
+    changed = frozenset({"course_utils/checks/scenes/lesson_01_graph_structure/walk.py"})
+    test = "tests/mutation/test_mutation.py::test_mutants_are_killed_or_decided"
+    assert selection.concerns(f"{test}[walk]", changed)
+    assert not selection.concerns(f"{test}[slope]", changed)
 
 
 def test_what_no_test_mirrors_leads_nowhere() -> None:

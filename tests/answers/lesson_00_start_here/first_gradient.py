@@ -10,3 +10,5 @@ MISCONCEIVED = {
 }
 
 WRONG = [9, "8", [8], -8]
+
+GUARDS = {"What number is in `x.grad` now?": {"value": WRONG[0], "type": WRONG[1]}}

@@ -81,3 +81,23 @@ WRONG = [
     lambda a, b: a + b,
     lambda a, b: [build_by_operators(a, b)],
 ]
+
+EQUIVALENT = {
+    "build_by_operators: return e * 2 + e -> return e * 3 + e": '"The numbers in the result do not matter."',
+    "build_by_operators: return e * 2 + e -> return e * 0 + e": '"The numbers in the result do not matter."',
+    "build_by_operators: return e * 2 + e -> return e * -2 + e": '"The numbers in the result do not matter."',
+    "build_by_unpacking: e.numel() == 3 -> False": '"The numbers in the result do not matter."',
+    "build_by_unpacking: e.numel() == 3 -> e.numel() == 4": '"The numbers in the result do not matter."',
+    "build_by_unpacking: e.numel() == 3 -> e.numel() == 0": '"The numbers in the result do not matter."',
+    "build_by_unpacking: e.numel() == 3 -> e.numel() == -3": '"The numbers in the result do not matter."',
+    "build_by_unpacking: torch.ones(3) if e.numel() == 3 else 0.5 -> torch.zeros(3) if e.numel() == 3 else 0.5": '"The numbers in the result do not matter."',
+    "build_by_unpacking: torch.ones(3) if e.numel() == 3 else 0.5 -> torch.ones(3) if e.numel() == 3 else 1.5": '"The numbers in the result do not matter."',
+    "build_by_unpacking: torch.ones(3) if e.numel() == 3 else 0.5 -> torch.ones(3) if e.numel() == 3 else 0.0": '"The numbers in the result do not matter."',
+    "build_by_unpacking: torch.ones(3) if e.numel() == 3 else 0.5 -> torch.ones(3) if e.numel() == 3 else -0.5": '"The numbers in the result do not matter."',
+}
+
+GUARDS = {
+    "returns a tensor whose `trace` is this": {"graph": build_minus, "type": WRONG[-1]},
+    "so do the order of the nodes and of each node's inputs": {"graph": build_other_order},
+    "Their numbers and their `.grad` stay as they are.": {"numbers": build_in_place, "grad": build_and_backward},
+}

@@ -80,6 +80,23 @@ def loss_resetting(model, x, target):
     return loss
 
 
+def loss_moving_the_scale(model, x, target):
+    """What exp() saved is its result, so the gradients stay right."""
+    loss = loss_repaired(model, x, target)
+    model.log_scale.data.add_(1.0)
+    return loss
+
+
+def loss_that_refuses_backward(model, x, target):
+    """The gate is written to after the product has saved it."""
+    x = x - x.mean(dim=1, keepdim=True)
+    hidden = torch.tanh(model["stem"](x))
+    gate = torch.sigmoid(model["gate"](hidden))
+    output = model["head"](hidden * gate) * model.log_scale.exp()
+    gate.mul_(1.0)
+    return ((output - target) ** 2).mean()
+
+
 RIGHT = [loss_repaired, loss_in_functions]
 
 MISCONCEIVED = {
@@ -103,6 +120,34 @@ WRONG = [
     said(loss_of_a_copy, "a leaf made on the way"),
     loss_tracking_x,
     loss_tracking_target,
+    loss_moving_the_scale,
+    loss_that_refuses_backward,
+    lambda model, x, target: 2 * loss_repaired(model, x, target),
     lambda model, x, target: loss_repaired(model, x, target).requires_grad_().reshape(1),
     lambda model, x, target: loss_repaired(model, x, target).float(),
 ]
+
+EQUIVALENT = {
+    "loss_repaired: x.mean(dim=1, keepdim=True) -> x.mean(dim=-1, keepdim=True)": "x has two dimensions, samples and five features for the stem: dim 1 is the last one.",
+    "loss_in_functions: x -= x.mean(1, keepdim=True) -> x = x - x.mean(1, keepdim=True)": "x is the function's own clone, so writing into it and replacing it are the same.",
+    "loss_in_functions: x.mean(1, keepdim=True) -> x.mean(-1, keepdim=True)": "x has two dimensions, samples and five features for the stem: dim 1 is the last one.",
+}
+
+GUARDS = {
+    "It returns the same value as `broken_loss`, as a tensor": {"value": WRONG[-3], "shape": WRONG[-2]},
+    "The graph of the loss reaches every parameter": {
+        "reached": WRONG[1],
+        "graph": MISCONCEIVED["a flag on a copy"],
+    },
+    "its leaves are parameters of the model only": {"own leaves": loss_tracking_x},
+    "The gradients are the slopes of the loss.": {
+        "gradient": MISCONCEIVED["one path still cut"],
+        "backward": loss_that_refuses_backward,
+    },
+    "`x`, `target` and the parameters are as before": {
+        "inputs": MISCONCEIVED["input overwritten"],
+        "parameters": loss_moving_the_scale,
+    },
+    "your function runs no backward pass": {"grad": loss_and_backward},
+    "create new tensors with the dtype of `x`": {"dtype": WRONG[-1]},
+}

@@ -57,6 +57,29 @@ def leaves_changed(tensor):
     return leaves
 
 
+def leaves_and_what_is_saved(tensor):
+    """Constants that an operation saved are taken for leaves behind the result."""
+    saved = (getattr(node, "_saved_other", None) for node in walk_a_growing_list(tensor))
+    rows = [it for it in saved if isinstance(it, torch.Tensor) and it.dim() == 1]  # numbers are saved as well
+    constants = [it for it in rows if it.is_leaf and not it.requires_grad]
+    return list({id(leaf): leaf for leaf in [*leaves_by_walking(tensor), *constants]}.values())
+
+
+def leaves_and_a_pass(tensor):
+    leaves = leaves_by_walking(tensor)
+    asked = [leaf for leaf in leaves if leaf.requires_grad]
+    if asked:
+        torch.autograd.grad(tensor.sum(), asked, retain_graph=True)
+    return leaves
+
+
+def leaves_with_zeros(tensor):
+    leaves = leaves_by_walking(tensor)
+    for leaf in leaves:
+        leaf.grad = torch.zeros_like(leaf)
+    return leaves
+
+
 RIGHT = [leaves_by_walking, leaves_by_stack]
 
 MISCONCEIVED = {
@@ -72,6 +95,11 @@ WRONG = [
     said(leaf_per_edge, "once per path"),
     leaves_by_backward,
     leaves_changed,
+    leaves_and_what_is_saved,
+    leaves_and_a_pass,
+    leaves_with_zeros,
+    lambda tensor: [*leaves_by_walking(tensor), *(leaf.detach() for leaf in leaves_by_walking(tensor))],
+    lambda tensor: [*leaves_by_walking(tensor), tensor.grad_fn],
     said(lambda tensor: [leaf.clone() for leaf in leaves_by_walking(tensor)], "copies"),
     said(lambda tensor: [leaf.data for leaf in leaves_by_walking(tensor)], "copies"),
     lambda tensor: leaves_by_walking(tensor)[:1],
@@ -81,3 +109,29 @@ WRONG = [
 ]
 
 STILL_RIGHT = {"reversed list"}
+
+EQUIVALENT = {
+    "walk_a_growing_list: to is not None -> to": "A node has no truth value of its own: it is always true.",
+    "walk_a_growing_list: return nodes -> return seen": '"in any order".',
+    "leaves_by_stack: node is None or node in seen -> not node or node in seen": "A node has no truth value of its own: it is always true.",
+    "leaves_by_stack: seen.add(node) | if node.name().endswith('AccumulateGrad'): ... -> (swapped)": "The two statements use different containers, and a node is never an input of itself.",
+    "leaves_by_stack: if node.name().endswith('AccumulateGrad'): ... | stack.extend((to for to, _ in node.next_functions)) -> (swapped)": "The two statements use different containers, and a node is never an input of itself.",
+    "leaves_by_stack: if tensor.is_leaf: ... | stack, seen, leaves = ([tensor.grad_fn], set(), {}) -> (swapped)": "For a leaf, both are done before it returns, and a list of None hurts nobody.",
+}
+
+GUARDS = {
+    "It returns a list of the leaf tensors": {"type": WRONG[-2], "leaves only": WRONG[7]},
+    "that the graph of `tensor` ends in": {"all": WRONG[-3], "dependence": leaves_and_what_is_saved},
+    "each once": {"once": leaf_per_edge},
+    "The list holds the leaves themselves and no copies": {"the leaves themselves": WRONG[6]},
+    "A tensor that requires no gradient has no leaves behind it.": {
+        "not itself": MISCONCEIVED["a leaf without a graph"]
+    },
+    "A leaf that was frozen after the forward pass is still in the graph": {"all": MISCONCEIVED["frozen later"]},
+    "Your function runs no backward pass.": {
+        "passes": leaves_and_a_pass,
+        "grad": leaves_with_zeros,
+        "numbers": leaves_changed,
+    },
+    "The chain of 3,500 operations is among the cases here, too.": {"runs": leaves_recursive},
+}

@@ -24,3 +24,9 @@ WRONG = [
     {**FACTS, "grad_fn": "<SumBackward0>"},
     8,
 ]
+
+GUARDS = {
+    "Predict six facts about the graph of `y`": {"entries": WRONG[0], "type": WRONG[7]},
+    'as a text such as `"ExpBackward0"`': {"kind of grad_fn": WRONG[5]},
+    "how many nodes `trace(y)` lists": {"kind of nodes": WRONG[4]},
+}

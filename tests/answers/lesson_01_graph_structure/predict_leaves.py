@@ -21,3 +21,12 @@ WRONG = [
     list(LEAVES),
     {**LEAVES, "late": "True"},
 ]
+
+EQUIVALENT = {
+    "RIGHT[1]: reversed(LEAVES.items()) -> LEAVES.items()": '"Give for each name": a dict has no order to get right.',
+}
+
+GUARDS = {
+    "Which of them are leaves?": {"entries": MISCONCEIVED["only the first"]},
+    "Give for each name, as True or False": {"complete": WRONG[2], "flags": WRONG[1], "type": WRONG[3]},
+}

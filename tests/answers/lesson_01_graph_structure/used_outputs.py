@@ -105,6 +105,12 @@ def outputs_with_own(tensor, node):
     return sorted({*outputs_by_edges(tensor, node), tensor.output_nr})
 
 
+def outputs_and_a_pass(tensor, node):
+    if tensor.requires_grad:
+        tensor.sum().backward(retain_graph=True)
+    return outputs_by_edges(tensor, node)
+
+
 RIGHT = [outputs_by_edges, outputs_by_stack]
 
 MISCONCEIVED = {
@@ -124,8 +130,36 @@ WRONG = [
     outputs_of_the_tensor,
     outputs_refused_without_a_graph,
     outputs_remembering,
+    outputs_and_a_pass,
     lambda tensor, node: set(outputs_by_edges(tensor, node)),
     lambda tensor, node: [float(output) for output in outputs_by_edges(tensor, node)],
     lambda tensor, node: [bool(output) for output in outputs_by_edges(tensor, node)],
     lambda tensor, node: len(outputs_by_edges(tensor, node)),
 ]
+
+EQUIVALENT = {
+    "walk_a_growing_list: if not tensor.requires_grad: ... -> (dropped)": "outputs_by_edges has returned already where the tensor has no graph.",
+    "walk_a_growing_list: return [] -> return tensor": "outputs_by_edges has returned already where the tensor has no graph.",
+    "walk_a_growing_list: return [] -> return nodes": "outputs_by_edges has returned already where the tensor has no graph.",
+    "walk_a_growing_list: return [] -> return seen": "outputs_by_edges has returned already where the tensor has no graph.",
+    "walk_a_growing_list: return [] -> return node": "outputs_by_edges has returned already where the tensor has no graph.",
+    "walk_a_growing_list: return [] -> return to": "outputs_by_edges has returned already where the tensor has no graph.",
+    "walk_a_growing_list: to is not None -> to": "A node has no truth value of its own: it is always true.",
+    "walk_a_growing_list: return nodes -> return seen": "The nodes are asked for their edges in any order, and the result is sorted.",
+    "walk_a_growing_list: if not tensor.requires_grad: ... | nodes = [get_gradient_edge(tensor).node] -> (swapped)": "outputs_by_edges has returned already where the tensor has no graph.",
+    "outputs_by_edges: {output for to, output in edges if to is node} -> {output for to, output in edges if to == node}": "Nodes have no equality of their own: == is identity.",
+    "outputs_by_stack: to is None or to in seen -> not to or to in seen": "A node has no truth value of its own: it is always true.",
+    "outputs_by_stack: seen.add(to) | stack.extend(to.next_functions) -> (swapped)": "A node is never an input of itself, so it does not matter when it is noted.",
+}
+
+GUARDS = {
+    "the indices of those outputs of `node` at which the graph of `tensor` arrives": {"outputs": outputs_all},
+    "as whole numbers": {"type": WRONG[-3]},
+    "each once": {"once": outputs_per_edge},
+    "in rising order": {"sorted": outputs_unsorted},
+    "or if `tensor` has no graph": {"runs": outputs_refused_without_a_graph},
+    "a tensor that is itself one of the outputs": {"outputs": outputs_between_nodes},
+    "a chain of 3,500 operations": {"runs": outputs_recursive},
+    "nothing may be left over from an earlier call": {"calls": outputs_remembering},
+    "Your function runs no backward pass.": {"passes": outputs_and_a_pass},
+}

@@ -160,3 +160,15 @@ WRONG = [
 ]
 
 STILL_RIGHT = {"reversed list"}
+
+EQUIVALENT = {
+    "walk_a_growing_list: to is not None -> to": "A node has no truth value of its own: it is always true.",
+    "walk_a_growing_list: return nodes -> return seen": '"in any order": a set of the nodes is taken, as walk_as_a_set shows.',
+    "walk_depth_first: tensor.grad_fn is not None -> False": "The node that a view leads to is the tensor's own.",
+    "walk_depth_first: tensor.grad_fn is not None -> tensor.grad_fn": "A node has no truth value of its own: it is always true.",
+    "walk_depth_first: found[node] = True -> found[node] = False": "The dict is used for its keys alone.",
+    "walk_depth_first: stack += [to for to, _ in no... -> stack = stack + [to for to, _ in no...": "No one else holds the list.",
+    "walk_depth_first: to is not None -> to": "A node has no truth value of its own: it is always true.",
+    "walk_depth_first: found[node] = True | stack += [to for to, _ in node.next_functions if to is not None] -> (swapped)": "A node is never an input of itself, so it does not matter when it is noted.",
+    "walk_as_a_set: set(walk_depth_first(tensor)) -> walk_depth_first(tensor)": '"in any order", and a tuple is taken as well as a set.',
+}

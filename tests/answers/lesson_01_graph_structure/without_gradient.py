@@ -112,6 +112,16 @@ def names_and_freeze(model, loss):
     return names
 
 
+def names_and_all_zeros(model, loss):
+    """Whatever has a gradient of zeros is listed as well."""
+    names = names_by_leaves(model, loss)
+    return sorted({*names, *(["extra.weight", "extra.bias"] if "extra.weight" in model.state_dict() else [])})
+
+
+def names_twice(model, loss):
+    return sorted(names_by_leaves(model, loss) * 2)
+
+
 RIGHT = [names_by_leaves, names_by_modules]
 
 MISCONCEIVED = {
@@ -134,7 +144,36 @@ WRONG = [
     names_by_layers,
     names_unsorted,
     names_and_freeze,
+    names_and_all_zeros,
+    names_twice,
     lambda model, loss: set(names_by_leaves(model, loss)),
     lambda model, loss: {name: True for name in names_by_leaves(model, loss)},
     lambda model, loss: names_by_leaves(model, loss) or None,
 ]
+
+EQUIVALENT = {
+    "walk_a_growing_list: to is not None -> to": "A node has no truth value of its own: it is always true.",
+    "walk_a_growing_list: return nodes -> return seen": "The leaves are put into a set.",
+    "names_by_leaves: reached = {id(leaf) for leaf in leaves_by_walking(loss) if leaf.requires_grad} | named = model.named_parameters(remove_d... -> (swapped)": "Neither statement changes what the other reads.",
+    "leaves_by_stack: if tensor.is_leaf: ... -> (dropped)": '"the loss of one batch" is made by operations: it is no leaf that requires a gradient, and without a graph there is nothing to walk.',
+    "leaves_by_stack: tensor.requires_grad -> not tensor.requires_grad": '"the loss of one batch" is made by operations: it is no leaf that requires a gradient, and without a graph there is nothing to walk.',
+    "leaves_by_stack: tensor.requires_grad -> True": "A loss that requires no gradient is then taken for a leaf, and no parameter that learns is that tensor.",
+    "leaves_by_stack: tensor.requires_grad -> False": '"the loss of one batch" is made by operations: it is no leaf that requires a gradient, and without a graph there is nothing to walk.',
+    "leaves_by_stack: node is None or node in seen -> not node or node in seen": "A node has no truth value of its own: it is always true.",
+    "leaves_by_stack: seen.add(node) | if node.name().endswith('AccumulateGrad'): ... -> (swapped)": "The two statements use different containers.",
+    "leaves_by_stack: if node.name().endswith('AccumulateGrad'): ... | stack.extend((to for to, _ in node.next_functions)) -> (swapped)": "The two statements use different containers.",
+    "leaves_by_stack: if tensor.is_leaf: ... | stack, seen, leaves = ([tensor.grad_fn], set(), {}) -> (swapped)": "For a leaf, both are done before it returns, and a list of None hurts nobody.",
+}
+
+GUARDS = {
+    "It returns their names, sorted.": {"sorted": names_unsorted, "once": names_twice, "type": WRONG[-3]},
+    "which parameters `loss.backward()` will leave without a gradient": {"missing": names_frozen},
+    "A parameter that two layers share has a name in each, and both count.": {"missing": names_once},
+    "without running a backward pass": {"passes": names_by_grad},
+    "`.grad` may hold numbers from an earlier pass": {"grad": names_after_zero_grad},
+    "A parameter may have been frozen or unfrozen after the forward pass.": {"missing": names_by_graph_alone},
+    "Find out from the graph and the parameters": {"flags": names_and_freeze},
+    "A parameter whose gradient happens to be all zeros does get one: do not list it.": {"extra": names_and_all_zeros},
+    "Buffers are not asked about.": {"parameters": names_of_the_state},
+    "a chain of 3,500 operations": {"runs": names_recursive},
+}

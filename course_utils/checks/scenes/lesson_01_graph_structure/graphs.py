@@ -44,7 +44,7 @@ def _leaf() -> tuple[torch.Tensor, Named]:
 
 def _no_graph() -> tuple[torch.Tensor, Named]:
     c = torch.ones(3)
-    return c * 2, {"c": c}
+    return (c * 2).sum(), {"c": c}  # of no dimension: nothing can be taken for a list of no nodes
 
 
 def _constants() -> tuple[torch.Tensor, Named]:

@@ -41,6 +41,7 @@ def _frozen_middle() -> tuple[nn.Module, Forward]:
 def _cut_and_unused() -> tuple[nn.Module, Forward]:
     names = {"stem": (3, 4), "body": (4, 4), "head": (4, 2), "spare": (4, 2)}
     model = nn.ModuleDict({name: nn.Linear(*sizes) for name, sizes in names.items()})
+    model.register_parameter("scale", nn.Parameter(torch.ones(())))  # the model's own: no dot in its name
 
     def forward(x: torch.Tensor) -> torch.Tensor:
         hidden = torch.tanh(model["stem"](x)).detach()

@@ -16,7 +16,7 @@ from course_utils.checks.registry import LESSONS, exercises
 from course_utils.notebooks import NotebookError, plots
 
 ROOT = Path(__file__).parents[1]
-COMMITTED = sorted(path for folder in ("notebooks", "solutions") for path in (ROOT / folder).glob("*.ipynb"))
+COMMITTED = notebooks.sources(ROOT)
 MASTERS = [path for path in COMMITTED if path.parent.name == "solutions"]
 
 ANSWER = "first_gradient = ...\n\n### BEGIN SOLUTION\nfirst_gradient = 8\n### END SOLUTION"

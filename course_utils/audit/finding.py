@@ -46,7 +46,8 @@ class Finding:
         if text:
             rows.append(f"   |  {text}")
         rows.append(f"  why: {self.why}")
-        rows.append(f"  fix{'' if self.certain else ' (probable)'}: {self.fix}")
+        fix = self.fix.replace("\n", "\n       ")
+        rows.append(f"  fix{'' if self.certain else ' (probable)'}: {fix}")
         rows.append(
             f"  seen {self.times} times; taught in {self.section}" if self.times > 1 else f"  taught in {self.section}"
         )

@@ -51,6 +51,11 @@ def test_a_line_of_a_cell_is_named_by_its_number():
     assert "--> train.py:6\n" in str(replace(finding, file="/home/train.py"))
 
 
+def test_a_fix_of_several_lines_stays_together():
+    finding = Finding("no-zero-grad", "error", "", 0, "", "", "first()\nsecond()", True, "", 1)
+    assert "  fix: first()\n       second()\n" in str(finding)
+
+
 def test_strict_raises(shell, capsys):
     cell = "%%audit --strict\n" + CELL.format(clear="optimizer.zero_grad()", retain="retain_graph=True")
     done = shell.run_cell(cell)

@@ -1,14 +1,18 @@
 """The page that leads from a question or an error message to the section that answers it."""
 
+import ast
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
 from course_utils import notebooks
+from course_utils.audit.rules import RULES
 from course_utils.checks.registry import LESSONS, exercises
+from course_utils.explain.sections import codes, section
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 INDEX = (FOLDER / "README.md").read_text(encoding="utf-8")
@@ -16,13 +20,13 @@ LINKS = re.findall(r"\[([^\]]+)\]\(([^)#]+\.ipynb)(?:#([^)]+))?\)", INDEX)
 ROWS = [row.split(" | ", 1) for row in re.findall(r"^\| (.+) \|$", INDEX, re.MULTILINE) if ".ipynb#" in row]
 
 
-def headings(path: Path) -> set[str]:
+@cache
+def headings(path: Path) -> frozenset[str]:
     """Return the headings of a notebook as Jupyter makes anchors of them: without markup, spaces as dashes."""
     text = "\n".join(cell.source for cell in notebooks.read(path).cells if cell.cell_type == "markdown")
     text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
-    return {
-        heading.replace("`", "").strip().replace(" ", "-") for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    }
+    found = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return frozenset(heading.replace("`", "").strip().replace(" ", "-") for heading in found)
 
 
 def everything(path: Path) -> str:
@@ -41,7 +45,9 @@ def test_every_link_lands_on_a_heading(text, name, anchor):
 def test_the_index_is_long_enough_to_be_one():
     assert len(ROWS) >= 60
     assert {name for _, name, anchor in LINKS if anchor} == {
-        path.name for path in FOLDER.glob("*.ipynb") if not path.name.startswith("00")
+        path.relative_to(FOLDER).as_posix()
+        for path in notebooks.lessons(FOLDER.parent)
+        if not path.name.startswith("00")
     }
 
 
@@ -54,6 +60,47 @@ def test_every_message_stands_in_each_lesson_that_explains_it(message, target):
         text = everything(FOLDER / name)
         for part in message.strip("`").split(" ... "):
             assert part in text, f"{name} does not have {part!r}"
+
+
+# Codes of audits and of cards. Each row has an anchor, "audit-CODE" or "explain-CODE", and leads to the code's section.
+
+FAMILIES = FOLDER.parent / "course_utils" / "explain" / "families"
+
+
+def said_by(family: Path) -> set[str]:
+    """Return the codes of cards that a family's module names."""
+    tree = ast.parse(family.read_text(encoding="utf-8"))
+    return {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value in codes()}
+
+
+def families() -> dict[str, set[str]]:
+    """Return the families of cards, and the codes of each."""
+    return {path.stem: said_by(path) for path in sorted(FAMILIES.glob("*.py")) if path.stem != "__init__"}
+
+
+SECTIONS = {f"audit-{code}": rule.section for code, rule in RULES.items()}
+SECTIONS |= {f"explain-{code}": section(code) for code in sorted(set().union(*families().values()))}
+
+
+def test_there_are_codes_to_look_for():
+    assert len(RULES) >= 40
+    assert len(families()) >= 17
+    assert all(families().values())
+    assert len(SECTIONS) >= 150
+
+
+@pytest.mark.parametrize("anchor", SECTIONS)
+def test_every_code_is_in_the_index_and_leads_to_its_section(anchor):
+    notebook, _, heading = SECTIONS[anchor].partition("#")
+    assert heading in headings(FOLDER / f"{notebook}.ipynb"), "its section is no heading of the course"
+    (row,) = re.findall(rf'<a id="{anchor}"></a>(.*?)(?:<br>|\n)', INDEX) or ["no row has this anchor"]
+    targets = re.findall(r"\]\(([^)]+)\)", row)
+    assert [unquote(target) for target in targets] == [f"{notebook}.ipynb#{heading}"], row
+
+
+def test_the_index_has_no_code_that_nobody_says():
+    anchors = re.findall(r'<a id="([^"]+)"></a>', INDEX)
+    assert sorted(anchors) == sorted([*SECTIONS, *(f"explain-{family}" for family in families())])
 
 
 def test_the_readme_lists_every_lesson_with_its_exercises():

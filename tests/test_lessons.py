@@ -9,8 +9,9 @@ from course_utils import notebooks
 
 ROOT = Path(__file__).parents[1]
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+DEEPER = sorted((ROOT / "notebooks" / "deeper").glob("*.ipynb"))
 TEACHING = [path for path in LESSONS if not path.stem.startswith("00")]
-PAGES = [*LESSONS, *sorted((ROOT / "solutions").glob("*.ipynb"))]
+PAGES = notebooks.sources(ROOT)
 
 # Popular claims about autograd, each examined in one lesson by a cell that carries the tag "claim-ID".
 CLAIMS = {
@@ -89,16 +90,33 @@ def test_each_claim_is_examined_once(path):
     assert sorted(tags) == sorted(CLAIMS[path.stem[:2]])
 
 
-@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*LESSONS, *DEEPER], ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_the_opening_and_the_end(path):
     cells = [cell for cell in notebooks.read(path).cells if cell.cell_type == "markdown"]
     opening = "\n".join(cell.source for cell in cells[:2])
     for part in ("**The question.**", "**You need**", "**Afterwards you can**", "**Time:**"):
         assert part in opening
     end = cells[-1].source
-    assert f"](../exercises/{path.name})" in end
+    if path in LESSONS:
+        assert f"](../exercises/{path.name})" in end
     headings = re.findall(r"^## (.+)$", "\n".join(cell.source for cell in cells), re.MULTILINE)
     assert headings[-1] == "Summary"
+
+
+@pytest.mark.parametrize("path", DEEPER, ids=lambda path: path.stem)
+def test_what_goes_deeper_belongs_to_a_lesson_and_each_leads_to_the_other(path):
+    (lesson,) = (lesson for lesson in LESSONS if lesson.stem[:3] == path.stem[:3])
+    assert f"](../{lesson.name}" in prose(path)
+    assert f"](deeper/{path.name}" in prose(lesson)
+
+
+@pytest.mark.parametrize("path", DEEPER, ids=lambda path: path.stem)
+def test_what_goes_deeper_is_short(path):
+    cells = notebooks.read(path).cells
+    assert len(cells) <= 45
+    assert len(prose(path).split()) <= 2200
+    long = [cell.id for cell in cells if cell.cell_type == "code" and len(cell.source.splitlines()) > 20]
+    assert not long
 
 
 @pytest.mark.parametrize("path", TEACHING, ids=lambda path: path.stem)

@@ -4,7 +4,9 @@ import base64
 import io
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 import nbformat
 import pytest
@@ -14,9 +16,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from course_utils import notebooks
 from course_utils.checks.registry import LESSONS, exercises
 from course_utils.notebooks import NotebookError, plots
+from tests.test_index import headings
 
 ROOT = Path(__file__).parents[1]
-COMMITTED = sorted(path for folder in ("notebooks", "solutions") for path in (ROOT / folder).glob("*.ipynb"))
+COMMITTED = notebooks.sources(ROOT)
 MASTERS = [path for path in COMMITTED if path.parent.name == "solutions"]
 
 ANSWER = "first_gradient = ...\n\n### BEGIN SOLUTION\nfirst_gradient = 8\n### END SOLUTION"
@@ -35,6 +38,7 @@ def write(path: Path, *cells) -> Path:
 def small_course(root: Path) -> Path:
     """Make a small course: a lesson and a master."""
     write(root / "notebooks" / "00_a.ipynb", ("# A title",), "x = 3", "print(x)\nx", ("## More",), "", "x + 1")
+    write(root / "notebooks" / "deeper" / "00_b.ipynb", ("# Deeper",), "print(4)")
     write(root / "solutions" / "00_a.ipynb", "from course_utils import check", ("## 1. One",), ANSWER, CHECK)
     return root
 
@@ -54,7 +58,7 @@ def built(tmp_path_factory) -> dict[Path, bytes]:
 
 
 def folder_of(built: dict[Path, bytes]) -> Path:
-    return next(iter(built)).parents[1]
+    return next(path for path in built if path.parent.name == "exercises").parents[1]
 
 
 def contents(root: Path) -> dict[str, bytes]:
@@ -66,6 +70,7 @@ def test_build_executes_normalises_and_releases(built):
     assert sorted(str(path.relative_to(course)) for path in built) == [
         "exercises/00_a.ipynb",
         "notebooks/00_a.ipynb",
+        "notebooks/deeper/00_b.ipynb",
         "solutions/00_a.ipynb",
     ]
     lesson = notebooks.read(course / "notebooks" / "00_a.ipynb")
@@ -352,9 +357,27 @@ def test_the_text_of_an_exercise_gives_its_facts(name):
     assert re.search(rf"^## \d+\. {re.escape(exercise.title)}$", text, re.MULTILINE)
 
 
-def test_links_between_notebooks_lead_somewhere():
-    for path in [*COMMITTED, *(ROOT / "exercises").glob("*.ipynb")]:
-        for cell in notebooks.read(path).cells:
-            if cell.cell_type == "markdown":
-                for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", cell.source):
-                    assert (path.parent / target).exists(), f"{path}, cell {cell.id}: {target}"
+PAGES = [*COMMITTED, *sorted((ROOT / "exercises").glob("*.ipynb"))]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_links_between_notebooks_lead_somewhere(path):
+    for place, target, anchor in links(path):
+        assert (path.parent / target).exists(), f"{place}: {target}"
+        if anchor and target.endswith(".ipynb"):
+            assert unquote(anchor) in headings(path.parent / target), f"{place}: {target} has no heading {anchor}"
+
+
+def links(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield the links of a notebook's text to other files: where they stand, the file, and the anchor or ""."""
+    for cell in notebooks.read(path).cells:
+        if cell.cell_type == "markdown":
+            for target, anchor in re.findall(r"\]\(([^)#:]+)(?:#([^)]*))?\)", cell.source):
+                yield f"{path}, cell {cell.id}", target, anchor
+
+
+def test_links_lead_from_a_lesson_deeper_and_back():
+    """Links of both kinds are followed, and not skipped."""
+    seen = {(path.parent.name, target) for path in PAGES for _, target, anchor in links(path) if anchor}
+    assert ("deeper", "../04_retain_graph.ipynb") in seen or ("deeper", "../03_graph_freeing.ipynb") in seen
+    assert any(target.startswith("deeper/") for path in PAGES for _, target, _ in links(path))

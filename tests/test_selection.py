@@ -52,6 +52,7 @@ def test_a_sample_leaves_out_nothing_that_is_small_or_that_the_commit_changed(mo
         ("tests/answers/lesson_01_graph_structure/walk.py", "tests/checks/test_exercises.py"),
         ("tests/graph/test_trace.py", "tests/graph/test_trace.py"),
         ("solutions/00_start_here.ipynb", "solutions/00_start_here.ipynb"),
+        ("notebooks/deeper/09_your_own_code.ipynb", "notebooks/deeper/09_your_own_code.ipynb"),
     ],
 )
 def test_what_changed_leads_to_its_tests(file: str, home: str) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import linecache
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
+
+from course_utils.explain.explanation import Place, located
 
 # error: an effect was seen, and it is wrong. likely: it happened throughout, and is a mistake unless it was meant.
 # note: worth knowing.
@@ -39,13 +40,14 @@ class Finding:
         return {name: value for name, value in asdict(self).items() if name != "names"}
 
     def __str__(self) -> str:
-        where = f"{Path(self.file).name}:{self.line}" if self.file else "no single line"
+        where = located(Place("", self.file, self.line, "")) if self.file else "no single line"
         text = linecache.getline(self.file, self.line).strip()
         rows = [f"{self.level}[{self.code}] {self.headline}", f"  --> {where}"]
         if text:
             rows.append(f"   |  {text}")
         rows.append(f"  why: {self.why}")
-        rows.append(f"  fix{'' if self.certain else ' (probable)'}: {self.fix}")
+        fix = self.fix.replace("\n", "\n       ")
+        rows.append(f"  fix{'' if self.certain else ' (probable)'}: {fix}")
         rows.append(
             f"  seen {self.times} times; taught in {self.section}" if self.times > 1 else f"  taught in {self.section}"
         )

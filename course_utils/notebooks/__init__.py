@@ -18,11 +18,13 @@ from course_utils.notebooks.running import run
 __all__ = [
     "BEGIN",
     "END",
+    "FOLDERS",
     "STUB",
     "NotebookError",
     "build",
     "differing",
     "keep_stored",
+    "lessons",
     "mark_exercises",
     "name_cells",
     "normalise",
@@ -35,13 +37,16 @@ __all__ = [
     "write",
 ]
 
+# Where the notebooks stand that a build executes: lessons, what goes deeper than they, and masters.
+FOLDERS = ("notebooks", "notebooks/deeper", "solutions")
+
 
 def build(root: Path, names: Iterable[str] = ()) -> dict[Path, bytes]:
     """Return what every built notebook under `root` should hold, by path; nothing is written.
 
-    Lessons (notebooks/) and masters (solutions/) are executed in fresh kernels and normalised; exercises/ is
-    released from the masters. A plot that looks like the stored one keeps its bytes. `names` limits this to notebooks
-    whose file name begins with one of them.
+    The notebooks of `FOLDERS` are executed in fresh kernels and normalised; exercises/ is released from the masters.
+    A plot that looks like the stored one keeps its bytes. `names` limits this to notebooks whose file name begins with
+    one of them.
 
     Raises NotebookError for the first notebook that cannot be built.
     """
@@ -57,14 +62,14 @@ def build(root: Path, names: Iterable[str] = ()) -> dict[Path, bytes]:
 
 
 def sources(root: Path, names: Iterable[str] = ()) -> list[Path]:
-    """Return the lessons and masters under `root`, or those whose file name begins with one of `names`.
+    """Return the notebooks of `FOLDERS` under `root`, or those whose file name begins with one of `names`.
 
     Raises NotebookError where there are none.
     """
     chosen = tuple(names)
     found = [
         path
-        for folder in ("notebooks", "solutions")
+        for folder in FOLDERS
         for path in sorted((root / folder).glob("*.ipynb"))
         if not chosen or path.name.startswith(chosen)
     ]
@@ -72,6 +77,11 @@ def sources(root: Path, names: Iterable[str] = ()) -> list[Path]:
         wanted = f" that begin with {' or '.join(chosen)}" if chosen else ""
         raise NotebookError(f"no notebooks{wanted} in {root / 'notebooks'} or {root / 'solutions'}")
     return found
+
+
+def lessons(root: Path) -> list[Path]:
+    """Return the notebooks under `root` that are read: the lessons, then what goes deeper."""
+    return [path for path in sources(root) if path.parent.name != "solutions"]
 
 
 def write(built: dict[Path, bytes]) -> list[Path]:

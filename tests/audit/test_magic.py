@@ -1,9 +1,12 @@
 """`%%audit` in a notebook."""
 
+from dataclasses import replace
+
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from course_utils.audit import magic
+from course_utils.audit.finding import Finding
 
 CELL = """\
 import torch
@@ -32,6 +35,25 @@ def test_a_cell_is_run_and_reported_on(shell, capsys):
     assert "error[no-zero-grad] 4 of 5 steps of optimizer" in out
     assert "model(torch.ones(3, 2)).mean().backward()" in out
     assert "model" in shell.user_ns
+
+
+def test_the_extension_brings_it_and_takes_it_away():
+    shell = InteractiveShell()
+    for command, there in (("load_ext", True), ("unload_ext", False)):
+        shell.run_line_magic(command, "course_utils")
+        assert ("audit" in shell.magics_manager.magics["cell"]) is there
+    InteractiveShell.clear_instance()
+
+
+def test_a_line_of_a_cell_is_named_by_its_number():
+    finding = Finding("no-zero-grad", "error", "/tmp/ipykernel_12/345.py", 6, "", "", "", True, "", 1)
+    assert "--> line 6\n" in str(finding)
+    assert "--> train.py:6\n" in str(replace(finding, file="/home/train.py"))
+
+
+def test_a_fix_of_several_lines_stays_together():
+    finding = Finding("no-zero-grad", "error", "", 0, "", "", "first()\nsecond()", True, "", 1)
+    assert "  fix: first()\n       second()\n" in str(finding)
 
 
 def test_strict_raises(shell, capsys):

@@ -10,7 +10,7 @@ from course_utils import notebooks
 from tests.browser.conftest import Lab, fresh_page, no_errors, run_all, wait_for_notebook
 
 ROOT = Path(__file__).parents[2]
-LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+LESSONS = notebooks.lessons(ROOT)
 ERRORS = """() => jupyterapp.shell.currentWidget.content.widgets
   .filter((cell) => cell.model.type === 'code' && !(cell.model.getMetadata('tags') || []).includes('raises-exception'))
   .flatMap((cell) => cell.model.outputs.toJSON())
@@ -31,7 +31,7 @@ def desk(browser: Browser, lab: Lab) -> Iterator[Page]:
         yield page
 
 
-@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_lesson_runs(desk: Page, path: Path) -> None:
     said: list[str] = []
 
@@ -39,7 +39,9 @@ def test_a_lesson_runs(desk: Page, path: Path) -> None:
         said.extend([message.text] * (message.type == "error"))
 
     desk.evaluate(CLOSE)
-    desk.evaluate("path => void jupyterapp.commands.execute('docmanager:open', { path })", f"notebooks/{path.name}")
+    desk.evaluate(
+        "path => void jupyterapp.commands.execute('docmanager:open', { path })", path.relative_to(ROOT).as_posix()
+    )
     wait_for_notebook(desk)
     desk.on("console", note)  # only now: opening, JupyterLab says things of itself
     with no_errors(desk):

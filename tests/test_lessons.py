@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 
 from course_utils import notebooks
+from course_utils.notebooks.minutes import minutes
 
 ROOT = Path(__file__).parents[1]
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 DEEPER = sorted((ROOT / "notebooks" / "deeper").glob("*.ipynb"))
+# Core lessons in units, each from a failure to its repair. The others still have the form of a reference.
+ANEW = [path for path in LESSONS if path.stem[:2] in ("00",)]
 TEACHING = [path for path in LESSONS if not path.stem.startswith("00")]
 PAGES = notebooks.sources(ROOT)
 
@@ -90,7 +93,41 @@ def test_each_claim_is_examined_once(path):
     assert sorted(tags) == sorted(CLAIMS[path.stem[:2]])
 
 
-@pytest.mark.parametrize("path", [*LESSONS, *DEEPER], ids=lambda path: f"{path.parent.name}/{path.stem}")
+@pytest.mark.parametrize("path", ANEW, ids=lambda path: path.stem)
+def test_a_lesson_taught_anew_is_short_and_says_how_long_it_takes(path):
+    notebook = notebooks.read(path)
+    assert len(notebook.cells) <= 60
+    assert len(prose(path).split()) <= 2200
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    long = [
+        cell.id
+        for cell in code
+        if len(cell.source.splitlines()) > 20 and "predict" not in cell.metadata.get("tags", [])
+    ]
+    assert not long
+    asked = [cell for cell in code if "predict(" in cell.source]
+    assert 3 <= len(asked) <= 5
+    assert all(cell.metadata.get("tags") == ["predict"] for cell in asked), (
+        "the reasons would be read before the choice"
+    )
+    assert minutes(notebook) <= 40
+    assert f"**Time:** about {minutes(notebook)} minutes" in prose(path)
+
+
+@pytest.mark.parametrize("path", ANEW, ids=lambda path: path.stem)
+def test_a_lesson_taught_anew_opens_with_its_failure_and_ends_with_a_turn(path):
+    cells = [cell for cell in notebooks.read(path).cells if cell.cell_type == "markdown"]
+    assert "**The question.**" not in cells[0].source
+    assert "**You need**" in cells[0].source
+    end = cells[-1].source
+    assert "**Your turn**" in end
+    assert f"](../exercises/{path.name})" in end
+    assert re.search(r"^\| .+ \|$", end, re.MULTILINE), "a summary in one table"
+
+
+@pytest.mark.parametrize(
+    "path", [*sorted({*LESSONS} - {*ANEW}), *DEEPER], ids=lambda path: f"{path.parent.name}/{path.stem}"
+)
 def test_the_opening_and_the_end(path):
     cells = [cell for cell in notebooks.read(path).cells if cell.cell_type == "markdown"]
     opening = "\n".join(cell.source for cell in cells[:2])
@@ -119,7 +156,7 @@ def test_what_goes_deeper_is_short(path):
     assert not long
 
 
-@pytest.mark.parametrize("path", TEACHING, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted({*TEACHING} - {*ANEW}), ids=lambda path: path.stem)
 def test_the_learner_predicts(path):
     assert prose(path).count("**Predict") >= 8
 

@@ -47,6 +47,8 @@ def normalise(notebook: Any, path: Path) -> Any:
     cells = []
     for cell in notebook.cells:
         metadata = {key: cell.metadata[key] for key in ("nbgrader", "tags") if cell.metadata.get(key)}
+        if "predict" in metadata.get("tags", ()):  # its source holds the reasons, which come after the choice
+            metadata["jupyter"] = {"source_hidden": True}
         kept = {"cell_type": cell.cell_type, "id": cell.id, "metadata": metadata, "source": cell.source.strip("\n")}
         if cell.get("attachments"):  # pictures pasted into the text
             kept["attachments"] = cell.attachments

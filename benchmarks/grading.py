@@ -60,7 +60,6 @@ def rows() -> Iterator[Row]:
         yield _against_a_bare_fork(submissions[0])
         yield from map(_master, LESSONS)
         yield from (_cold(folder, lesson) for lesson in LESSONS)
-        yield _first_sign(folder)
         yield from _soak()
 
 
@@ -199,31 +198,32 @@ def _against_a_bare_fork(submission: Submission) -> Row:
 
 def _cold(folder: Path, lesson: str) -> Row:
     """Time the whole command on one notebook, in a new process, in turn with a process that imports PyTorch alone."""
-    times: dict[str, list[float]] = {"grade": [], "import": []}
+    seen: list[tuple[float, ...]] = []
+    imports = []
     for _ in range(3):
-        for name, command in (("grade", _grade(folder, lesson)), ("import", [sys.executable, "-c", "import torch"])):
-            start = time.perf_counter()
-            subprocess.run(command, cwd=folder, capture_output=True, check=True)
-            times[name].append(time.perf_counter() - start)
-    taken, alone = (statistics.median(times[name]) for name in ("grade", "import"))
-    result = f"{taken:.1f} s, {taken / alone:.1f} times `import torch` ({alone:.1f} s)"
-    return Row(f"`course grade` on the master of {lesson}, cold", result, f"under {COLD:g} s", taken < COLD)
-
-
-def _first_sign(folder: Path) -> Row:
-    """Time how long a terminal shows nothing after the command was typed."""
-    times = []
-    for _ in range(3):
-        ours, theirs = os.openpty()
+        seen.append(_lines(folder, lesson))
         start = time.perf_counter()
-        with subprocess.Popen(_grade(folder, LESSON), cwd=folder, stdout=subprocess.DEVNULL, stderr=theirs) as command:
-            os.read(ours, 1)
-            times.append(time.perf_counter() - start)
-            command.kill()
-        os.close(ours)
-        os.close(theirs)
-    taken = statistics.median(times)
-    return Row("`course grade`: the first sign of progress, cold", f"{taken:.1f} s", f"under {SIGN:g} s", taken < SIGN)
+        subprocess.run([sys.executable, "-c", "import torch"], check=True)
+        imports.append(time.perf_counter() - start)
+    first, verdict, whole = (statistics.median(times) for times in zip(*seen, strict=True))
+    alone = statistics.median(imports)
+    times = f"first line after {first:.1f} s, first verdict {verdict:.1f}, whole {whole:.1f}"
+    result = f"{times}: {whole / alone:.1f} times `import torch` ({alone:.1f} s)"
+    limit = f"first line under {SIGN:g} s, whole under {COLD:g} s"
+    return Row(f"`course grade` on the master of {lesson}, cold", result, limit, first < SIGN and whole < COLD)
+
+
+def _lines(folder: Path, lesson: str) -> tuple[float, float, float]:
+    """Return the seconds after which a pipe from the command held a line, the first verdict, and all."""
+    start = time.perf_counter()
+    with subprocess.Popen(
+        _grade(folder, lesson), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as command:
+        assert command.stdout is not None
+        came = [(time.perf_counter() - start, line) for line in command.stdout]
+    whole = time.perf_counter() - start
+    verdict = next(when for when, line in came if line.startswith(f"{exercises_of(lesson)[0].id}: "))
+    return came[0][0], verdict, whole
 
 
 def _grade(folder: Path, lesson: str) -> list[str]:

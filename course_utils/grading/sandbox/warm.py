@@ -8,8 +8,6 @@ import pkgutil
 from importlib import import_module
 from pathlib import Path
 
-from course_utils.checks.observers import lookup
-
 # Everything that notebooks import, so that a child finds it loaded.
 IMPORTS = (
     *("bisect", "cmath", "collections", "contextlib", "copy", "dataclasses", "decimal", "enum", "fractions"),
@@ -33,12 +31,10 @@ class Warmth:
         gc.disable()  # nothing is to be collected while modules load, and looking takes a fifth of the time
         import torch
 
-        from course_utils.checks import examine
         from course_utils.grading.sandbox import learner
 
         torch.set_num_threads(1)
         learner.disarm()
-        examine.warm_up()
         self.shell = learner.make_shell()
         self.shell.run_cell("import torch\n1 + 1", silent=True)
         self._whole = False
@@ -46,6 +42,8 @@ class Warmth:
 
     def lesson(self, lesson: str) -> None:
         """Load what observes the exercises of a lesson. Of a lesson that is none, nothing is loaded."""
+        from course_utils.checks.observers import lookup
+
         gc.disable()
         if lookup.load(lesson):
             self._settle()

@@ -212,7 +212,8 @@ def test_the_trusted_side_loads_nothing_that_lives_beside_learner_code(folder):
 
 def test_what_was_handed_in_is_found_and_read_before_pytorch_is_there():
     code = "from pathlib import Path\nfrom course_utils.grading import gradebook, commands\n"
-    code += "from course_utils.grading.intake import classroom, finding\n(found,) = finding.find([Path('exercises/00_start_here.ipynb')])\n"
+    code += "from course_utils.grading.intake import classroom, finding\n"
+    code += "(found,) = finding.find([Path('exercises/00_start_here.ipynb')])\n"
     code += "assert found.assignment == '00_start_here'\nassert 'torch' not in sys.modules"
     printed_by(code)
 

@@ -47,6 +47,7 @@ from tests.grading.nbgrader_course import make_course
 
 ROOT = Path(__file__).parents[1]
 LESSON = LESSONS[5]
+JOBS = 2
 PEERS = 4  # submissions that each peer grades
 CLASS, SOAK = 60, 10_000
 NBGRADER, OTTER, BARE, COLD, SIGN, MASTER = 30, 45, 1.5, 3.0, 1.0, 0.1
@@ -100,13 +101,24 @@ def _ours(submissions: list[Submission]) -> tuple[float, list[float]]:
 
 
 def _master(lesson: str) -> Row:
-    """Time a class that handed in the master of a lesson, which answers everything."""
+    """Measure the CPU time that a class takes which handed in the master of a lesson. It answers everything."""
     (master,) = find([ROOT / "solutions" / f"{lesson}.ipynb"])
-    each, _ = _ours([msgspec.structs.replace(master, student=f"s{number}") for number in range(24)])
-    need = _need(lesson)
-    result = f"{each * 1e3:.0f} ms for each; its cases need {need * 1e3:.0f} ms of CPU in one process"
+    handed_in = [msgspec.structs.replace(master, student=f"s{number}") for number in range(24)]
+    used = [_cpu_seconds() for _ in grade_all(handed_in, jobs=JOBS)]
+    warm = len(used) // 3
+    each = (used[-1] - used[warm]) / (len(used) - 1 - warm) / JOBS
+    result = f"{each * 1e3:.0f} ms for each; its cases need {_need(lesson) * 1e3:.0f} ms in one process, unconfined"
     limit = f"at most {MASTER * 1e3:.0f} ms"
-    return Row(f"`course grade`: masters of {lesson}, 2 jobs", result, limit, each <= MASTER)
+    what = f"`course grade`: masters of {lesson}, CPU time over {JOBS} jobs"
+    return Row(what, result, limit, each <= MASTER)
+
+
+def _cpu_seconds() -> float:
+    """Return the CPU time of this process, of its warm parents, and of what these have run."""
+    this = psutil.Process()
+    own = this.cpu_times()
+    parents = [child for child in this.children() if RUNNER in child.cmdline()]
+    return sum((own.user, own.system, *(seconds for parent in parents for seconds in parent.cpu_times()[:4])))
 
 
 def _need(lesson: str) -> float:

@@ -99,11 +99,11 @@ MISCONCEIVED = {
     "TODO: its name": lambda x: x.mean().detach(),
 }
 
-# TODO: every other plausible wrong answer that you can think of.
+# TODO: every other plausible wrong answer. Mutants that are right, if any: STILL_RIGHT = {"keeps every graph"}, say.
 WRONG = [lambda x: x.prod().detach()]
 ''',
 }
-_TASK = """## TODO: its title
+_TASK = """## TODO: its number in the lesson, a dot, and its title as in the judge's file
 
 TODO: the task, with every condition that the check judges.
 
@@ -150,7 +150,7 @@ def write(root: Path, lesson: str, name: str) -> list[Path]:
     for cell, part in zip(cells, ("task", "answer", "check"), strict=True):
         cell.id = f"{name.replace('_', '-')}-{part}"
     notebook.cells += cells
-    master.write_text(nbformat.writes(notebook), encoding="utf-8")
+    master.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
     return [*files, master]
 
 

@@ -48,7 +48,7 @@ ALLOWED = {
     "course_utils.grading.submission": (),
     "course_utils.grading.wire": (),
     "course_utils.grading.gradebook": PLAIN,
-    "course_utils.grading.intake": (*PLAIN, "course_utils.checks.data", "course_utils.checks.registry"),
+    "course_utils.grading.intake": (*PLAIN, "course_utils.checks.registry"),
     "course_utils.grading.controller": (*PLAIN, WIRE, "course_utils.checks"),
     "course_utils.grading.sandbox": (WIRE, *OBSERVING),
     "course_utils.grading.outgoing": (*PLAIN, "course_utils.grading.intake", "course_utils.checks"),
@@ -209,6 +209,14 @@ def test_the_trusted_side_loads_nothing_that_lives_beside_learner_code(folder):
     loaded = printed_by(code)[-1].split()
     assert f"course_utils.grading.{folder}" in loaded
     assert not [name for name in loaded if name.startswith("course_utils.grading.sandbox")]
+
+
+def test_what_was_handed_in_is_found_and_read_before_pytorch_is_there():
+    code = "from pathlib import Path\nfrom course_utils.grading import gradebook, commands\n"
+    code += "from course_utils.grading.intake import classroom, finding\n"
+    code += "(found,) = finding.find([Path('exercises/00_start_here.ipynb')])\n"
+    code += "assert found.assignment == '00_start_here'\nassert 'torch' not in sys.modules"
+    printed_by(code)
 
 
 def test_public_names():

@@ -347,7 +347,9 @@ def test_masters_and_checks_have_the_same_exercises():
 def test_the_text_of_an_exercise_gives_its_facts(name):
     exercise = exercises()[name]
     cells = notebooks.read(ROOT / "solutions" / f"{exercise.lesson}.ipynb").cells
-    at = next(index for index, cell in enumerate(cells) if cell.metadata.get("nbgrader", {}).get("grade_id") == name)
+    marked = [index for index, cell in enumerate(cells) if cell.metadata.get("nbgrader", {}).get("grade_id") == name]
+    assert marked, f"no cell is marked as the answer to {name}: run `course build {exercise.lesson[:2]}`"
+    at = marked[0]
     text = next(cell.source for cell in reversed(cells[:at]) if "Difficulty" in cell.source)
     plural = "" if exercise.points == 1 else "s"
     assert (

@@ -5,9 +5,11 @@ from __future__ import annotations
 import difflib
 from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from course_utils.checks.exercise import Exercise
-from course_utils.checks.observers.lookup import Observer, observer_of
+if TYPE_CHECKING:
+    from course_utils.checks.exercise import Exercise
+    from course_utils.checks.observers.lookup import Observer
 
 # In the order of the course. Each has a folder of its name in observers/, scenes/ and judges/.
 LESSONS = (
@@ -26,21 +28,27 @@ LESSONS = (
 
 
 @cache
-def exercises() -> dict[str, Exercise]:
-    """Return every exercise, in the order of the course."""
-    found: dict[str, Exercise] = {}
+def lessons_by_exercise() -> dict[str, str]:
+    """Return the lesson of every exercise, by its id, in the order of the course. This needs no PyTorch."""
+    found: dict[str, str] = {}
     for lesson in LESSONS:
-        home = f"course_utils.checks.judges.lesson_{lesson}"
-        for name in import_module(home).ORDER:
+        for name in import_module(_home_of(lesson)).ORDER:
             if name in found:
                 raise ValueError(f"two exercises are called {name!r}")
-            found[name] = import_module(f"{home}.{name}").EXERCISE
+            found[name] = lesson
     return found
 
 
+@cache
+def exercises() -> dict[str, Exercise]:
+    """Return every exercise, in the order of the course."""
+    return {exercise.id: exercise for lesson in LESSONS for exercise in exercises_of(lesson)}
+
+
 def exercises_of(lesson: str) -> list[Exercise]:
-    """Return the exercises of a lesson, in order: none where it is no lesson."""
-    return [exercise for exercise in exercises().values() if exercise.lesson == lesson]
+    """Return the exercises of a lesson, in order: none where it is no lesson. Those of other lessons are not loaded."""
+    names = [name for name, home in lessons_by_exercise().items() if home == lesson]
+    return [import_module(f"{_home_of(lesson)}.{name}").EXERCISE for name in names]
 
 
 def exercise_called(name: str) -> Exercise:
@@ -58,7 +66,13 @@ def exercise_called(name: str) -> Exercise:
 
 def observer_for(exercise: Exercise) -> Observer:
     """Return the function that runs the learner's code for this exercise."""
+    from course_utils.checks.observers.lookup import observer_of
+
     return observer_of(exercise.lesson, exercise.id)
+
+
+def _home_of(lesson: str) -> str:
+    return f"course_utils.checks.judges.lesson_{lesson}"
 
 
 class UnknownExercise(LookupError):

@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
-from rich.live import Live
 from rich.markup import escape
 from rich.progress import track
-from rich.spinner import Spinner
 from rich.table import Table
 
 from course_utils.grading.errors import GradingError
 
 if TYPE_CHECKING:
     from course_utils.grading.outgoing.fill import Filled
-    from course_utils.grading.submission import Result, Submission
+    from course_utils.grading.submission import ExerciseResult, Result, Submission
 
 ROOT = Path(__file__).parents[2]
 _LINUX = (
@@ -84,30 +82,30 @@ def grade(
     if not paths and course_dir is None:
         raise click.UsageError("Name what to grade: notebooks, folders or zips, or an nbgrader course by --nbgrader.")
     began = time.time()
-    progress = Console(stderr=True)
+    click.echo("loading PyTorch, reading what was handed in", err=True)
     with _told(), ExitStack() as after:
-        # Unlike console.status, Live shows itself before it returns.
-        with Live(Spinner("dots", "loading PyTorch, reading what was handed in"), console=progress, transient=True):
-            grader = _here(after, jobs) if scheduler is None else _on_a_cluster(scheduler)
-            with _without_collecting():
-                from course_utils.grading import gradebook
-                from course_utils.grading.intake import classroom
-                from course_utils.grading.intake.finding import SubmissionError, find
-                from course_utils.grading.outgoing import export, posting
+        grader = _here(after, jobs) if scheduler is None else _on_a_cluster(scheduler)
+        # None of these needs PyTorch: a mistake in what was named is told at once.
+        from course_utils.grading import gradebook
+        from course_utils.grading.intake import classroom
+        from course_utils.grading.intake.finding import SubmissionError, find
+        from course_utils.grading.outgoing import export
 
-            room, handed = None, []
-            try:
-                if course_dir is not None:
-                    room = classroom.open_classroom(course_dir)
-                    handed = classroom.handed_in(room, paths)
-                submissions = [one.submission for one in handed] if room else find(paths)
-            except (SubmissionError, classroom.ClassroomError) as error:
-                raise click.UsageError(str(error)) from error
+        room, handed = None, []
+        try:
+            if course_dir is not None:
+                room = classroom.open_classroom(course_dir)
+                handed = classroom.handed_in(room, paths)
+            submissions = [one.submission for one in handed] if room else find(paths)
+        except (SubmissionError, classroom.ClassroomError) as error:
+            raise click.UsageError(str(error)) from error
         of = {(one.student, one.assignment): one for one in submissions}
         with gradebook.Gradebook(db) as book:
             waiting = book.to_grade(submissions)
             graded = grader(waiting, timeout, memory * 1_000_000, unsafe) if waiting else ()
-            for result in track(graded, "grading", total=len(waiting), console=progress):
+            if len(waiting) > 1:  # of a single one, each verdict is told as it comes
+                graded = track(graded, "grading", total=len(waiting), console=Console(stderr=True))
+            for result in graded:
                 book.add(of[result.student, result.assignment], result)
             results = [one for one in book.results() if (one.student, one.assignment) in of]
         run = {"seconds": round(time.time() - began, 3), "graded": len(waiting), "known": len(of) - len(waiting)}
@@ -115,10 +113,13 @@ def grade(
             export.write_json(json_file, results, run)
         if csv_file is not None:
             export.write_csv(csv_file, results)
-        posted = posting.post(room, handed, {(one.student, one.assignment): one for one in results}) if room else None
+        if room:
+            from course_utils.grading.outgoing import posting
+
+            posted = posting.post(room, handed, {(one.student, one.assignment): one for one in results})
     _show(results)
     click.echo(f"{len(waiting)} graded, {len(of) - len(waiting)} known from before; kept in {db}")
-    if posted is not None:
+    if room:
         click.echo(f"nbgrader: {posted.written} written, {posted.unchanged} there from before")
         for line in posted.left:
             click.echo(f"not written, as it has no score: {line}")
@@ -135,7 +136,7 @@ def _without_collecting() -> Iterator[None]:
         gc.enable()
 
 
-_Grade = Callable[[Iterable["Submission"], float, int, bool], Iterable["Result"]]
+_Grade = Callable[[Sequence["Submission"], float, int, bool], Iterable["Result"]]
 
 
 def _here(after: ExitStack, jobs: int) -> _Grade:
@@ -147,19 +148,26 @@ def _here(after: ExitStack, jobs: int) -> _Grade:
     parent = WarmParent()
     after.callback(parent.close)
 
-    def graded(submissions: Iterable[Submission], timeout: float, memory: int, unsafe: bool) -> Iterable[Result]:
-        from course_utils.grading.controller.pool import grade_all
+    def graded(submissions: Sequence[Submission], timeout: float, memory: int, unsafe: bool) -> Iterable[Result]:
+        with _without_collecting():
+            from course_utils.grading.controller.pool import grade_all
 
-        return grade_all(submissions, jobs, timeout, memory, unsafe, parent)
+        told = _tell if len(submissions) == 1 else None
+        return grade_all(submissions, jobs, timeout, memory, unsafe, parent, told)
 
     return graded
+
+
+def _tell(row: ExerciseResult) -> None:
+    """Print the verdict on one exercise, as soon as it is there."""
+    click.echo(f"{row.id}: {row.outcome}, {row.score:g} of {row.points:g}")
 
 
 def _on_a_cluster(address: str) -> _Grade:
     """Return what grades on the workers of a scheduler."""
     from course_utils.grading.controller.cluster import grade_on_cluster
 
-    def graded(submissions: Iterable[Submission], timeout: float, memory: int, unsafe: bool) -> Iterable[Result]:
+    def graded(submissions: Sequence[Submission], timeout: float, memory: int, unsafe: bool) -> Iterable[Result]:
         return grade_on_cluster(submissions, address, timeout, memory, unsafe)
 
     return graded

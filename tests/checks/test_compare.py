@@ -72,6 +72,17 @@ def test_tolerance_follows_the_dtype():
     assert message(Array.of(WANTED * (1 + 1e-3))) != ""
 
 
+def test_a_rounding_residue_where_the_exact_number_is_zero_does_not_decide():
+    """Found in backward_engine: a key's bias has the gradient 0, beside others of 0.07 to 0.2."""
+    gradient = torch.tensor([0.18532, 2.18861e-08, 5.804e-06])
+    other = torch.tensor([0.18532, -1.95112e-07, 5.2e-06])
+    assert message(Array.of(other), gradient) == ""
+    assert message(Array.of(gradient + torch.tensor([0.0, 1e-4, 0.0])), gradient) != ""
+    small = gradient / 1e3  # it is the size of the others that counts
+    assert message(Array.of(other / 1e3), small) == ""
+    assert message(Array.of(small + torch.tensor([0.0, 1e-6, 0.0])), small) != ""
+
+
 def test_close_needs_shape_and_numbers():
     assert close(Array.of(WANTED), WANTED)
     assert close(3, torch.tensor(3.0))

@@ -52,22 +52,40 @@ def test_a_class_is_graded_reported_and_not_graded_twice(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is graded")
-def test_a_terminal_shows_progress_before_pytorch_is_there(tmp_path):
-    (tmp_path / "empty").mkdir()
-    ours, theirs = os.openpty()
+@pytest.mark.parametrize("make", [os.openpty, os.pipe], ids=["a terminal", "a pipe"])
+def test_progress_is_shown_before_pytorch_is_there(make, tmp_path):
+    shutil.copy(ROOT / "exercises" / "00_start_here.ipynb", tmp_path)
+    ours, theirs = make()
     # A torch that says when it is imported, and fails.
     (tmp_path / "torch.py").write_text("import sys\nprint('IMPORTED', file=sys.stderr, flush=True)\n1 / 0\n")
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}", "TERM": "xterm", "COLUMNS": "200"}
-    command = [sys.executable, "-m", "course_utils", "grade", str(tmp_path / "empty")]
+    command = [sys.executable, "-m", "course_utils", "grade", str(tmp_path / "00_start_here.ipynb")]
     with subprocess.Popen(command, stdout=theirs, stderr=theirs, cwd=tmp_path, env=environment):
         os.close(theirs)
         shown = b""
-        with contextlib.suppress(OSError), os.fdopen(ours, "rb", buffering=0) as terminal:  # it ends with an error
-            while part := terminal.read(4096):
+        with (
+            contextlib.suppress(OSError),
+            os.fdopen(ours, "rb", buffering=0) as stream,
+        ):  # a terminal ends with an error
+            while part := stream.read(4096):
                 shown += part
     before, imported, _ = shown.decode().partition("IMPORTED")
     assert "loading PyTorch, reading what was handed in" in before
     assert imported
+
+
+def test_of_one_notebook_each_verdict_is_told_before_the_table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run("grade", str(ROOT / "solutions" / "00_start_here.ipynb"))
+    if "no sandbox" in result.output.lower():
+        pytest.skip("this machine forbids every kind of sandbox that the grader knows")
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
+    assert lines[:3] == [
+        "loading PyTorch, reading what was handed in",
+        "first_gradient: correct, 1 of 1",
+        "slope: correct, 1 of 1",
+    ]
 
 
 def test_what_cannot_be_graded_is_misuse(tmp_path):

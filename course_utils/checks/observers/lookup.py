@@ -39,15 +39,11 @@ def load(lesson: str) -> bool:
     return not known.issuperset(names)
 
 
-def loaded() -> dict[tuple[str, str], Observer]:
-    """Return the observers that are imported already, by lesson and exercise."""
-    prefix = f"{__package__}.lesson_"
-    found = {}
-    for name, module in sys.modules.items():
-        lesson, _, exercise = name.removeprefix(prefix).partition(".")
-        if name.startswith(prefix) and exercise and hasattr(module, "observe"):
-            found[lesson, exercise] = module.observe
-    return found
+def loaded(lesson: str) -> dict[str, Observer]:
+    """Return the observers of a lesson that are imported already, by exercise."""
+    prefix = f"{home_of(lesson)}."
+    found = {name.removeprefix(prefix): module for name, module in sys.modules.items() if name.startswith(prefix)}
+    return {name: module.observe for name, module in found.items() if hasattr(module, "observe")}
 
 
 def home_of(lesson: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -60,8 +60,17 @@ class Seconds:
     end: float
 
 
-def converse(line: socket.socket, sources: tuple[str, ...], posed: Sequence[Posed], seconds: Seconds) -> Said:
-    """Have the cells run and the exercises observed, until the child is gone or all is done. Raises nothing."""
+def converse(
+    line: socket.socket,
+    sources: tuple[str, ...],
+    posed: Sequence[Posed],
+    seconds: Seconds,
+    heard: Callable[[Posed, Answered], None],
+) -> Said:
+    """Have the cells run and the exercises observed, until the child is gone or all is done. Raises nothing.
+
+    `heard` is called with each complete answer as it comes. Nothing that comes later changes it.
+    """
     talk = _Talk(line, seconds)
     ran: wire.Ran | None = None
     answers: dict[str, Answered] = {}
@@ -70,10 +79,11 @@ def converse(line: socket.socket, sources: tuple[str, ...], posed: Sequence[Pose
         for item in posed:
             began = time.monotonic()
             try:
-                answers[item.exercise.id] = _answered(talk, item, began)
+                answers[item.exercise.id] = answer = _answered(talk, item, began)
             except wire.WireError:
                 answers[item.exercise.id] = Answered(max(talk.heard - began, 0.0))
                 raise
+            heard(item, answer)
     except wire.Closed:
         return Said(ran, answers)
     except wire.WireError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from course_utils.checks.data import Case, decode
 from course_utils.checks.examine import judge
@@ -21,9 +21,14 @@ _CHANGED = "Your code changed {} while it was being checked. Answers are observe
 _UNREACHED = "This exercise could not be checked: {}"
 
 
-def judged(submission: Submission, posed: Sequence[Posed], attempt: Attempt) -> Result:
-    """Judge what was observed and return the result. An exercise that was not observed to its end scores nothing."""
-    rows = tuple(_judged(item, attempt.answers.get(item.exercise.id), attempt.reason) for item in posed)
+def result_of(
+    submission: Submission, posed: Sequence[Posed], attempt: Attempt, judged: Mapping[str, ExerciseResult]
+) -> Result:
+    """Return the result of a submission, from what was `judged` as it came. The rest was not observed to its end."""
+    rows = tuple(
+        judged.get(item.exercise.id) or judge_one(item, attempt.answers.get(item.exercise.id), attempt.reason)
+        for item in posed
+    )
     return Result(
         student=submission.student,
         assignment=submission.assignment,
@@ -37,7 +42,8 @@ def judged(submission: Submission, posed: Sequence[Posed], attempt: Attempt) -> 
     )
 
 
-def _judged(item: Posed, answer: Answered | None, reason: str) -> ExerciseResult:
+def judge_one(item: Posed, answer: Answered | None, reason: str = "") -> ExerciseResult:
+    """Judge what was observed of one exercise. What was not observed to its end scores nothing, for this `reason`."""
     exercise = item.exercise
     verdict = _verdict(item, answer, reason)
     return ExerciseResult(

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import cache
 
 import torch
 
-from course_utils.checks.examine import warm_up
-from course_utils.grading.controller.judging import judged
+from course_utils.grading.controller.conversation import Answered
+from course_utils.grading.controller.judging import judge_one, result_of
 from course_utils.grading.controller.machine import choose
 from course_utils.grading.controller.parent import Parents, WarmParent
 from course_utils.grading.controller.posing import Posed, pose
 from course_utils.grading.controller.running import run
-from course_utils.grading.submission import Result, Submission
+from course_utils.grading.submission import ExerciseResult, Result, Submission
 from course_utils.grading.wire import Limits
 
 TIMEOUT = 60.0
@@ -29,12 +29,14 @@ def grade_all(
     memory: int = MEMORY,
     unsafe: bool = False,
     parent: WarmParent | None = None,
+    told: Callable[[ExerciseResult], None] | None = None,
 ) -> Iterator[Result]:
     """Grade submissions, `jobs` at a time, and yield each result as it is there, in no particular order.
 
     `timeout` is wall seconds and `memory` bytes, of one submission. Whatever a submission does, it has a result, and
     the next is graded. The cases are new and secret in each call, and the same for all submissions of it. A `parent`
-    that was started before is used, and closed.
+    that was started before is used, and closed. `told` is called with the verdict on each exercise as soon as it is
+    there, in another thread; those that a submission's end leaves unjudged are in its result alone.
 
     Raises NoSandbox where this machine has none and `unsafe` is False, and ValueError for limits that are none.
     """
@@ -49,7 +51,7 @@ def grade_all(
             try:
                 while True:
                     while len(running) < 2 * jobs and (submission := next(waiting, None)) is not None:
-                        running.add(threads.submit(grader.grade, submission, limits))
+                        running.add(threads.submit(grader.grade, submission, limits, told))
                     if not running:
                         return
                     done, running = wait(running, return_when=FIRST_COMPLETED)
@@ -77,16 +79,18 @@ class Grader:
         self._parents = Parents(parent)
         self._pose = cache(pose)
         self._alone = threading.Lock()  # cases and judges share torch's random numbers
+        # Beside the threads that wait for children: what a judge imports, and computes, holds up no observation.
+        self._judges = ThreadPoolExecutor(1, thread_name_prefix="judging")
         # As in the children: with more threads sums are rounded otherwise, and right answers differ from the judge's.
         torch.set_num_threads(1)
-        warm_up()  # judges would do it, later, while somebody waits; now a parent is still starting
 
     def stop(self) -> None:
         """End what still runs, where the caller wants no more results."""
         self._parents.stop()
 
     def close(self) -> None:
-        """Let go of the warm parents."""
+        """Let go of the warm parents, and of the thread that judges."""
+        self._judges.shutdown()
         self._parents.close()
 
     def posed(self, lesson: str) -> tuple[Posed, ...]:
@@ -94,9 +98,23 @@ class Grader:
         with self._alone:
             return self._pose(lesson)
 
-    def grade(self, submission: Submission, limits: Limits) -> Result:
-        """Run a submission and judge what was observed. Raises nothing, whatever the submission does."""
+    def grade(
+        self, submission: Submission, limits: Limits, told: Callable[[ExerciseResult], None] | None = None
+    ) -> Result:
+        """Run a submission, and judge each exercise while the next is observed. Raises nothing but what `told` does."""
         posed = self.posed(submission.assignment)
-        attempt = run(submission, posed, limits, self._parents)
+        judged: dict[str, Future[ExerciseResult]] = {}
+
+        def heard(item: Posed, answer: Answered) -> None:
+            judged[item.exercise.id] = self._judges.submit(self._judge, item, answer, told)
+
+        attempt = run(submission, posed, limits, self._parents, heard)
+        rows = {name: future.result() for name, future in judged.items()}
+        return result_of(submission, posed, attempt, rows)
+
+    def _judge(self, item: Posed, answer: Answered, told: Callable[[ExerciseResult], None] | None) -> ExerciseResult:
         with self._alone:
-            return judged(submission, posed, attempt)
+            row = judge_one(item, answer)
+        if told is not None:
+            told(row)
+        return row

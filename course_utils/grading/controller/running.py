@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 
 from course_utils.grading import wire
 from course_utils.grading.controller.conversation import Answered, Seconds, converse
@@ -31,8 +30,14 @@ class Attempt:
     seconds: float = 0.0
 
 
-def run(submission: Submission, posed: Sequence[Posed], limits: wire.Limits, parents: Parents) -> Attempt:
-    """Run a submission, whatever it does. Raises nothing.
+def run(
+    submission: Submission,
+    posed: Sequence[Posed],
+    limits: wire.Limits,
+    parents: Parents,
+    heard: Callable[[Posed, Answered], None],
+) -> Attempt:
+    """Run a submission, whatever it does. Raises nothing. `heard` is called with each complete answer as it comes.
 
     A child that dies is followed by one more, which leaves the deadly exercise to the end.
     """
@@ -44,7 +49,7 @@ def run(submission: Submission, posed: Sequence[Posed], limits: wire.Limits, par
     left = list(posed)
     for _ in range(2):
         try:
-            child = _in_a_child(submission, left, limits, parents)
+            child = _in_a_child(submission, left, limits, parents, heard)
         except ParentFailed as error:
             reason = f"The grader's own process failed: {error}."
             return Attempt("crashed", reason, seconds=time.monotonic() - began)
@@ -58,23 +63,26 @@ def run(submission: Submission, posed: Sequence[Posed], limits: wire.Limits, par
     return Attempt(status, reason, answers, time.monotonic() - began)
 
 
-def _in_a_child(submission: Submission, posed: Sequence[Posed], limits: wire.Limits, parents: Parents) -> Child:
+def _in_a_child(
+    submission: Submission,
+    posed: Sequence[Posed],
+    limits: wire.Limits,
+    parents: Parents,
+    heard: Callable[[Posed, Answered], None],
+) -> Child:
     """Run a submission in a new child. Raises ParentFailed where two warm parents failed, or none can be started."""
     tries = 2  # a parent may have been ended from outside, which is not the learner's fault
     while True:
         tries -= 1
         try:
             with parents.one() as parent, parent.begin(submission.assignment, limits) as line:
-                # Judges that use an optimizer or torch.func would import it, for a second, when all was observed.
-                # Here a cold start loses nothing: the warm parent is still loading.
-                import_module("torch._dynamo")
                 parent.started()
                 seconds = Seconds(
                     cell=min(CELL_SECONDS, limits.seconds / 3),
                     case=min(CASE_SECONDS, limits.seconds / 3),
                     end=time.monotonic() + limits.seconds + GRACE_SECONDS,
                 )
-                said = converse(line, tuple(cell.source for cell in submission.cells), posed, seconds)
+                said = converse(line, tuple(cell.source for cell in submission.cells), posed, seconds, heard)
                 if said.whole:
                     parent.stop()
                     return Child(said, wire.Ended("stopped"), died=False)

@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from course_utils.checks.data import printable
-from course_utils.checks.registry import LESSONS, exercises
+from course_utils.checks.registry import LESSONS, lessons_by_exercise
 
 _MOODLE = re.compile(r"(?P<name>.+_\d+)_assignsubmission_file_(?P<rest>.*)")
 _CANVAS = re.compile(r"(?P<name>[^\W_]+)_(?:LATE_)?(?P<id>\d{2,})_\d{2,}_(?P<rest>.+)")
@@ -109,7 +108,8 @@ def assignment_of(place: Place, named: Iterable[str]) -> str | None:
     The exercises that its cells name decide, most of them; then a lesson's name in the file's name or in that of
     the nearest folder; then a file's name that begins with a lesson's number.
     """
-    votes = Counter(exercises()[name].lesson for name in named if name in exercises())
+    lessons = lessons_by_exercise()
+    votes = Counter(lessons[name] for name in named if name in lessons)
     if votes:
         most = max(votes.values())
         best = [lesson for lesson in LESSONS if votes[lesson] == most]
@@ -125,7 +125,7 @@ def assignment_named(place: Place) -> str:
 
 def shown(text: str) -> str:
     """Return a path or name in one normal form, printable, so that it can be kept and compared."""
-    return printable(unicodedata.normalize("NFC", text))
+    return unicodedata.normalize("NFC", text).encode("utf-8", "backslashreplace").decode()
 
 
 def _lesson_by_name(place: Place) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from course_utils.checks.registry import exercises
+from course_utils.checks.registry import lessons_by_exercise
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -101,7 +101,8 @@ def released_notebooks(engine: Engine) -> dict[str, tuple[CourseNotebook, ...]]:
 
 def _lesson(cells: Iterable[str]) -> str:
     checked = (name.removeprefix(CHECK) for name in cells if name.startswith(CHECK))
-    votes = Counter(exercises()[name].lesson for name in checked if name in exercises())
+    lessons = lessons_by_exercise()
+    votes = Counter(lessons[name] for name in checked if name in lessons)
     return votes.most_common(1)[0][0] if votes else ""
 
 

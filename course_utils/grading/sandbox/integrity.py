@@ -14,7 +14,8 @@ import torch
 from torch.utils._device import DeviceContext
 from torch.utils.hooks import RemovableHandle
 
-# What observers call, apart from the course's own modules and classes. Each name more costs time in every child.
+# What observers call, apart from the course's own modules and classes. Each name more costs time in every child: to
+# look at a thing is to count a reference to it, and so to copy the page that the child shared with its parent.
 WATCHED = (
     *("torch", "torch.autograd", "torch.autograd.function", "torch.autograd.graph", "torch.autograd.forward_ad"),
     *("torch.autograd.grad_mode", "torch.nn.functional", "torch.func", "torch._tensor", "torch.utils.hooks"),
@@ -32,12 +33,32 @@ _CHANGING = {"Storage", "manual_seed"}
 _NOT_CODE = (int, float, str, bytes, bool, list, dict, set, tuple, type(None))
 
 
+def used_by(names: Iterable[str]) -> list[str]:
+    """Return the modules of the course that these use, themselves among them, told by what their names stand for.
+
+    Two things are not seen: what a module imports only inside a function, and one of which it has plain data alone, as
+    a dict of functions. A test holds that nothing which observes needs such a thing unseen.
+    """
+    used: dict[str, None] = {}
+    waiting = [name for name in names if name in sys.modules]
+    while waiting:
+        name = waiting.pop()
+        if name in used:
+            continue
+        used[name] = None
+        for value in vars(sys.modules[name]).values():
+            home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+            if isinstance(home, str) and home.partition(".")[0] == "course_utils" and home in sys.modules:
+                waiting.append(home)
+    return list(used)
+
+
 class Original:
     """What the watched modules and classes held when this was made, to compare and to restore."""
 
-    def __init__(self, names: Iterable[str] = ()) -> None:
-        chosen = [*WATCHED, *names, *(name for name in sys.modules if name.partition(".")[0] == "course_utils")]
-        modules = [module for name in dict.fromkeys(chosen) if (module := sys.modules.get(name)) is not None]
+    def __init__(self, names: Iterable[str]) -> None:
+        """Watch PyTorch, Python and these modules of the course, as far as they are loaded, and their classes."""
+        modules = [module for name in dict.fromkeys((*WATCHED, *names)) if (module := sys.modules.get(name))]
         classes = dict.fromkeys(CLASSES) | dict.fromkeys(
             thing
             for module in modules

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from types import FunctionType
@@ -63,14 +64,18 @@ def _nothing(*arguments: object, **named: object) -> None:
     """Do nothing: this notebook is being graded."""
 
 
-def serve(line: socket.socket, shell: InteractiveShell, original: Original) -> None:
-    """Answer the controller's requests until it hangs up. What this needs is bound before learner code runs."""
+def serve(
+    line: socket.socket, shell: InteractiveShell, original: Original, observers: Mapping[str, lookup.Observer]
+) -> None:
+    """Answer the controller's requests until it hangs up. What this needs is bound before learner code runs.
+
+    `observers` holds the lesson's by exercise. An answer without one is a value.
+    """
     observe, usable, raised = examine.observe, exercise.unusable, raised_by_learner
     decode, encode = data.decode, data.encode
     Case, Raised, value = data.Case, data.Raised, lookup.value
     send, receive = wire.send, wire.receive
     Tried, Seen, tried = wire.Tried, wire.Seen, examine.tried
-    observers = lookup.loaded()
     sys.stdout = sys.stderr = _Nowhere()
     function, vars_of = FunctionType, vars
     answer: object = ...
@@ -85,7 +90,7 @@ def serve(line: socket.socket, shell: InteractiveShell, original: Original) -> N
             send(line, ran)
         elif isinstance(request, wire.Try):
             answer = dict.get(shell.user_ns, request.exercise, ...)
-            observer = observers.get((request.lesson, request.exercise), value)
+            observer = observers.get(request.exercise, value)
             problem: Any = None
             if answer is not ...:
                 problem = tried(partial(usable, request.exercise, request.call, answer), request.seconds)
@@ -154,8 +159,9 @@ def reseed() -> None:
 
 
 def warm_up() -> None:
-    """Do once what imports more of PyTorch when it is first done."""
+    """Do once what imports more of PyTorch, or fills matplotlib's caches, when it is first done."""
     import torch
+    from matplotlib import pyplot
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils.checkpoint import checkpoint
 
@@ -178,3 +184,9 @@ def warm_up() -> None:
     torch.autograd.gradcheck(lambda t: t * t, (x,))
     torch.autograd.functional.hessian(lambda t: (t**3).sum(), x.detach())
     repr(x)
+    figure, axes = pyplot.subplots()
+    axes.semilogy([1, 10], label="fonts, and the powers of ten along an axis")
+    axes.legend()
+    figure.tight_layout()
+    figure.canvas.draw()
+    pyplot.close(figure)

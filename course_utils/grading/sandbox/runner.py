@@ -105,7 +105,7 @@ def _child(control: socket.socket, descriptor: int, limits: wire.Limits, warmth:
         except BaseException:
             os._exit(77)
         learner.reseed()
-        learner.serve(socket.socket(fileno=descriptor), warmth.shell, warmth.original)
+        learner.serve(socket.socket(fileno=descriptor), warmth.shell, warmth.original, warmth.observers)
     finally:
         os._exit(0)
 

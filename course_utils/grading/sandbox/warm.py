@@ -5,10 +5,15 @@ from __future__ import annotations
 import gc
 import os
 import pkgutil
+import sys
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from course_utils.checks.observers import lookup
+if TYPE_CHECKING:
+    from course_utils.checks.observers.lookup import Observer
+    from course_utils.grading.sandbox.integrity import Original
 
 # Everything that notebooks import, so that a child finds it loaded.
 IMPORTS = (
@@ -26,30 +31,41 @@ class Threads(Exception):
 
 
 class Warmth:
-    """The shell that a child runs cells in, and what the watched modules held. Both change as more is loaded."""
+    """The shell that a child runs cells in, and for a lesson: its `observers`, and the `original` of what they use."""
+
+    original: Original
+    observers: Mapping[str, Observer]
 
     def __init__(self) -> None:
         os.environ["MPLBACKEND"] = "Agg"
         gc.disable()  # nothing is to be collected while modules load, and looking takes a fifth of the time
         import torch
 
-        from course_utils.checks import examine
         from course_utils.grading.sandbox import learner
 
         torch.set_num_threads(1)
         learner.disarm()
-        examine.warm_up()
         self.shell = learner.make_shell()
         self.shell.run_cell("import torch\n1 + 1", silent=True)
         self._whole = False
-        self._settle()
+        self._lessons: dict[str, tuple[Original, Mapping[str, Observer]]] = {}
+        _settle()
 
     def lesson(self, lesson: str) -> None:
-        """Load what observes the exercises of a lesson. Of a lesson that is none, nothing is loaded."""
+        """Load what observes the exercises of a lesson, and watch that. Of a lesson that is none, nothing is loaded."""
+        from course_utils.checks.observers import lookup
+        from course_utils.grading.sandbox import learner
+        from course_utils.grading.sandbox.integrity import Original, used_by
+
         gc.disable()
         if lookup.load(lesson):
-            self._settle()
+            self._lessons.clear()
+        if lesson not in self._lessons:
+            own = [learner.__name__, *(name for name in sys.modules if _may_observe(name, lesson))]
+            self._lessons[lesson] = Original(used_by(own)), lookup.loaded(lesson)
+            _settle()
         gc.enable()
+        self.original, self.observers = self._lessons[lesson]
 
     def whole(self) -> None:
         """Load all that notebooks and observers may need, and do once what imports more when it is first done."""
@@ -66,16 +82,21 @@ class Warmth:
                 import_module(module.name)
         learner.warm_up()
         self._whole = True
+        self._lessons.clear()
         gc.collect()
-        self._settle()
+        _settle()
 
-    def _settle(self) -> None:
-        """Remember what is loaded now, and take it out of the garbage collector's sight: forks then share it."""
-        from course_utils.grading.sandbox.integrity import Original
 
-        self.original = Original()
-        gc.freeze()
-        gc.enable()
-        threads = len(list(Path("/proc/self/task").iterdir()))
-        if threads != 1:
-            raise Threads(f"the warm parent has {threads} threads; a fork is safe with 1 only")
+def _may_observe(name: str, lesson: str) -> bool:
+    """Say whether a module is an observer or a scene, and of no other lesson."""
+    trying = name.startswith(("course_utils.checks.observers.", "course_utils.checks.scenes."))
+    return trying and (".lesson_" not in name or f".lesson_{lesson}." in name)
+
+
+def _settle() -> None:
+    """Take what is loaded now out of the garbage collector's sight: forks then share it."""
+    gc.freeze()
+    gc.enable()
+    threads = len(list(Path("/proc/self/task").iterdir()))
+    if threads != 1:
+        raise Threads(f"the warm parent has {threads} threads; a fork is safe with 1 only")

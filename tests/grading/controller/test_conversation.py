@@ -11,7 +11,7 @@ import pytest
 from course_utils.checks.data import Raised, TimedOut, encode
 from course_utils.grading import wire
 from course_utils.grading.controller import conversation
-from course_utils.grading.controller.conversation import Said, Seconds, converse
+from course_utils.grading.controller.conversation import Answered, Said, Seconds, converse
 from course_utils.grading.controller.posing import pose
 
 POSED = pose("00_start_here", lambda below: 7)
@@ -44,8 +44,16 @@ def said(answer: Answer, seconds: float = 5.0) -> Said:
     thread = threading.Thread(target=serve)
     thread.start()
     with here:
-        found = converse(here, ("x = 1",), POSED, Seconds(1.0, 1.0, time.monotonic() + seconds))
+        heard: dict[str, Answered] = {}
+        found = converse(
+            here,
+            ("x = 1",),
+            POSED,
+            Seconds(1.0, 1.0, time.monotonic() + seconds),
+            lambda item, answer: heard.update({item.exercise.id: answer}),
+        )
     thread.join()
+    assert heard == {name: answer for name, answer in found.answers.items() if answer.complete}
     return found
 
 

@@ -13,7 +13,7 @@ import torch
 from course_utils.checks.registry import LESSONS, exercises, exercises_of
 from course_utils.grading.controller import machine, parent, pool
 from course_utils.grading.controller.pool import grade_all
-from course_utils.grading.submission import Result, Submission
+from course_utils.grading.submission import ExerciseResult, Result, Submission
 from tests.answers import MISCONCEIVED, source_of
 from tests.grading.submissions import RIGHT, needs_a_sandbox, submission
 
@@ -36,6 +36,24 @@ def test_a_caller_that_wants_no_more_results_need_not_wait() -> None:
     before = time.monotonic()
     results.close()
     assert time.monotonic() - before < 8
+
+
+def test_each_verdict_is_told_while_the_rest_is_observed() -> None:
+    told: list[tuple[float, ExerciseResult]] = []
+    slow = RIGHT + "\ndef slope(x):\n    import time\n    time.sleep(1)\n    return 3 * x.detach() ** 2\n"
+    (result,) = grade_all([submission("a", slow)], told=lambda row: told.append((time.monotonic(), row)))
+    end = time.monotonic()
+    assert tuple(row for _, row in told) == result.exercises
+    assert end - told[0][0] > 1
+
+
+def test_an_exercise_that_ends_its_process_is_not_told_before_that_is_known() -> None:
+    told: list[ExerciseResult] = []
+    deadly = "import os\nfirst_gradient = 8\ndef slope(x): os._exit(1)"
+    (result,) = grade_all([submission("a", deadly)], told=told.append)
+    assert [row.id for row in told] == ["first_gradient"]
+    assert result.exercises[0] == told[0]
+    assert result.exercises[1].outcome == "error"
 
 
 def test_a_warm_parent_that_is_killed_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

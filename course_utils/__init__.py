@@ -72,13 +72,15 @@ sys.modules[__name__].__class__ = _Face
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Explain errors and warnings of PyTorch's below the cells that meet them: `%load_ext course_utils`."""
+    """Explain errors and warnings of PyTorch's below the cells that meet them, and bring `%%audit`."""
     import_module("course_utils.explain.extension").load(shell)
+    import_module("course_utils.audit.magic").register(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Show none any more."""
+    """Show none any more, and take `%%audit` away."""
     import_module("course_utils.explain.extension").unload(shell)
+    import_module("course_utils.audit.magic").unregister(shell)
 
 
 def __dir__() -> list[str]:

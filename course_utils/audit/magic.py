@@ -26,3 +26,8 @@ def register(ipython: Any) -> None:
             raise AuditFailed(report)
 
     ipython.register_magic_function(audit, "cell", "audit")
+
+
+def unregister(ipython: Any) -> None:
+    """Take `%%audit` away."""
+    ipython.magics_manager.magics["cell"].pop("audit", None)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import linecache
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from types import FunctionType
 
 from course_utils.audit.lines import Spot
 
@@ -89,10 +89,13 @@ def is_discarded(spot: Spot, method: str) -> bool:
     return isinstance(function, ast.Attribute) and function.attr == method
 
 
-def is_bare_call(spot: Spot) -> bool:
-    """Say whether the statement at a line is a call whose result nobody takes."""
+def is_bare_call(spot: Spot, name: str = "") -> bool:
+    """Say whether the statement at a line is a call whose result nobody takes: of `name`, where it is called there."""
     found = statement(spot)
-    return isinstance(found, ast.Expr) and isinstance(found.value, ast.Call)
+    if not isinstance(found, ast.Expr) or not isinstance(found.value, ast.Call):
+        return False
+    called = {ast.unparse(node.func).removesuffix(".forward") for node in ast.walk(found) if isinstance(node, ast.Call)}
+    return name not in called or ast.unparse(found.value.func).removesuffix(".forward") == name
 
 
 def named_only(spot: Spot, attribute: str) -> Spot | None:
@@ -109,6 +112,12 @@ def assigned(spot: Spot, name: str) -> Spot | None:
     lines = [node.lineno for node in _assignments(spot, name)]
     before = [line for line in lines if line < spot.line]
     return Spot(spot.file, max(before or lines)) if lines else None
+
+
+def first_assigned(name: str, after: Spot) -> Spot | None:
+    """Return the first line after `after`, in the same function, that binds a plain name anew."""
+    lines = [node.lineno for node in _assignments(after, name) if node.lineno > after.line] if name else []
+    return Spot(after.file, min(lines)) if lines else None
 
 
 def _assignments(spot: Spot, name: str) -> Iterator[ast.stmt]:
@@ -232,12 +241,22 @@ def assigned_from_itself(kind: type, name: str) -> Spot | None:
 
 
 def _in_class(kind: type, pattern: re.Pattern[str]) -> Spot | None:
-    try:
-        lines, first = inspect.getsourcelines(kind)
-        file = inspect.getsourcefile(kind) or ""
-    except (OSError, TypeError):
-        return None
-    return next((Spot(file, first + at) for at, line in enumerate(lines) if pattern.match(line)), None)
+    node, file = class_source(kind)
+    for line in range(node.lineno, (node.end_lineno or node.lineno) + 1) if node is not None else ():
+        if pattern.match(linecache.getline(file, line)):
+            return Spot(file, line)
+    return None
+
+
+def class_source(kind: type) -> tuple[ast.ClassDef | None, str]:
+    """Return the definition of a learner's class and its file, as its methods tell: a script that ended has no module."""
+    own = (getattr(value, "__func__", value) for value in vars(kind).values())
+    codes = [function.__code__ for function in own if isinstance(function, FunctionType)]
+    for code in codes:
+        for node in around(Spot(code.co_filename, code.co_firstlineno)):
+            if isinstance(node, ast.ClassDef) and node.name == kind.__name__:
+                return node, code.co_filename
+    return None, ""
 
 
 def assignments_to(file: str, attributes: tuple[str, ...]) -> list[tuple[Spot, str]]:

@@ -11,6 +11,7 @@ import torch
 from course_utils.audit.book import Slot, Trainer, listed
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Op, Step
+from course_utils.audit.finding import Level
 from course_utils.audit.lines import Spot, here
 from course_utils.audit.modes import is_normalization
 from course_utils.audit.source import assignments_to, nearest
@@ -27,6 +28,7 @@ class Freezing(Check):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._frozen_at: dict[int, Spot | None] = {}
+        self._again: set[int] = set()  # leaves that were told to freeze while they were frozen
         self._wanted: dict[int, int] = {}  # steps in which an optimizer found a leaf wanting a gradient
         self._still: dict[int, int] = {}  # steps since then in which it did not
         self._versions: dict[int, int] = {}
@@ -36,7 +38,10 @@ class Freezing(Check):
     def function(self, event: Op) -> None:
         tensor = event.args[0] if event.args else None
         if isinstance(tensor, torch.Tensor) and tensor.is_leaf and not tensor.requires_grad:
-            self._frozen_at[self.book.slot(tensor).key] = here()
+            slot = self.book.slot(tensor)
+            if self._wanted.get(slot.key) and self._still.get(slot.key):
+                self._again.add(slot.key)
+            self._frozen_at[slot.key] = here()
 
     def step_begins(self, event: Step) -> None:
         for slot in event.trainer.slots:
@@ -102,7 +107,7 @@ class Freezing(Check):
                 if before
                 else f"None of what {name} holds asks for a gradient, so its steps move nothing.",
                 "p.requires_grad_(True)  # when they are to be trained again",
-                level="error" if every else "likely",
+                level=self._gravity(chosen, before, every),
                 certain=every,
                 times=max(self._still[slot.key] for slot in chosen),
                 about={slot.key for slot in chosen} | {trainer.key},
@@ -121,6 +126,13 @@ class Freezing(Check):
                 about={slot.key for slot in since},
                 names=[slot.name for slot in since],
             )
+
+    def _gravity(self, chosen: list[Slot], before: list[Slot], every: bool) -> Level:
+        """Return how grave it is. What is frozen once, on the way, is a schedule as often as a slip."""
+        alone = len(self.book.trainers) == 1
+        if before and not (every and alone) and not any(slot.key in self._again for slot in before):
+            return "note"
+        return "error" if every else "likely"
 
     def _line(self, slots: list[Slot]) -> Spot | None:
         """Return where they were frozen: seen in the full tier, else as the source says."""

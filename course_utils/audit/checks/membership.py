@@ -11,7 +11,7 @@ from course_utils.audit.book import Model, Slot, Trainer, listed
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Pass, Step
 from course_utils.audit.lines import Spot, name_of
-from course_utils.audit.source import assigned_anywhere, replaced_parts
+from course_utils.audit.source import assigned_anywhere, first_assigned, replaced_parts
 
 # So many passes must have delivered a gradient before its loss says anything.
 _PASSES = 3
@@ -57,7 +57,8 @@ class Membership(Check):
         idle = [slot for slot in still if slot.is_parameter]
         others = [trainer for trainer in trainers if self._of_others(trainer)]
         for trainer in others:
-            yield from self._other_tensors(trainer, idle)
+            bare = not any(slot.is_parameter for slot in trainer.slots)
+            yield from self._other_tensors(trainer, idle or ([slot for slot in still if slot.name] if bare else []))
         if len(others) == len(trainers):
             return
         partly = {slot.owner for trainer in trainers for slot in trainer.slots if slot.received}
@@ -88,9 +89,10 @@ class Membership(Check):
         if not idle:
             return
         name = trainer.name or "optimizer"
+        made = trainer.made
         yield self.say(
             "other-tensors",
-            trainer.made or trainer.spot,
+            (made and first_assigned(idle[0].name, made)) or made or trainer.spot,
             f"{name} holds tensors that no pass reaches; what the passes reach it does not hold",
             f"Gradients went to {listed(idle)}. {name} holds {len(trainer.slots)} other tensors: those of another "
             "model, or copies made before the model was changed. Nothing that is trained ever moved.",
@@ -141,8 +143,9 @@ class Membership(Check):
 
     def _replacement(self, slot: Slot, made: Spot, owner: str) -> Spot | None:
         """Return the line that replaced a part of the model: the first after the optimizer's, or the only one."""
-        part = slot.name.removeprefix(f"{owner}.").rpartition(".")[0]
-        parts = replaced_parts(made.file, part) if part else []
+        whole = slot.name.removeprefix(f"{owner}.")
+        part = whole.rpartition(".")[0]
+        parts = (replaced_parts(made.file, part) if part else []) or replaced_parts(made.file, whole)
         after = [spot for spot in parts if spot.line > made.line]
         return next(iter(after or parts), None)
 

@@ -119,7 +119,7 @@ class Modes(Check):
             module = site.model.ref()
             if module is None or not self.book.trained(module) or not site.spots:
                 continue
-            nothing = site.used == 0 and not is_bare_call(site.spots[0])
+            nothing = site.used == 0 and not is_bare_call(site.spots[0], site.model.name)
             if not nothing or (not site.in_training and not site.unused) or feeds_a_pass(site.spots):
                 continue
             if site.parts and site.training and site.draws * 2 <= site.in_training:

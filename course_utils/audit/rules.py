@@ -41,8 +41,9 @@ RULES: dict[str, Rule] = {
     "other-tensors": Rule(
         "error", "default", _LIST, ("step-without-backward", "not-in-optimizer", "never-reached", "leftover-window")
     ),
-    "never-reached": Rule("error", "full", _LIST, ("step-without-backward",)),
+    "never-reached": Rule("error", "full", _LIST, ("step-without-backward", "constant-term")),
     "zero-gradient": Rule("error", "full", _CUTS),
+    "constant-term": Rule("likely", "full", _CUTS),
     "misspelt-freeze": Rule("error", "default", _FROZEN, ("not-in-optimizer", "frozen-moves", "frozen")),
     "frozen": Rule("likely", "default", _FROZEN, ("step-without-backward", "never-reached")),
     "frozen-moves": Rule("error", "default", _FROZEN, ("frozen",)),

@@ -17,6 +17,7 @@ from course_utils.audit.checks.players import Players
 from course_utils.audit.checks.reaching import Reaching
 from course_utils.audit.checks.schedules import Schedules
 from course_utils.audit.checks.stepping import Stepping
+from course_utils.audit.checks.terms import Terms
 from course_utils.audit.checks.units import Units
 from course_utils.audit.checks.windows import Windows
 from course_utils.audit.checks.wrapping import Wrapping
@@ -27,6 +28,7 @@ CHECKS: tuple[type[Check], ...] = (
     Stepping,
     Membership,
     Reaching,
+    Terms,
     Freezing,
     Modes,
     Passes,

@@ -46,7 +46,7 @@ class Slot:
         self.touched = False  # it was changed in place since it was cleared, as by dividing it
         self.changed = False  # its gradient was changed in place since the last look
         self._grad: tuple[int, int] | None = None  # the gradient's id and version when last looked at
-        self._first: torch.Tensor | None = None
+        self.first: torch.Tensor | None = None  # a sample of the value, when it was first looked at
         self._mark: torch.Tensor | None = None
 
     @property
@@ -85,12 +85,12 @@ class Slot:
     def remember(self) -> None:
         """Keep a sample of the value, to tell later whether it moved."""
         tensor = self.ref()
-        if self._first is None and tensor is not None:
-            self._first = _sample(tensor)
+        if self.first is None and tensor is not None:
+            self.first = _sample(tensor)
 
     def remember_now(self) -> None:
         """Forget what was remembered, and keep the present value."""
-        self._first = None
+        self.first = None
         self.remember()
 
     def mark(self) -> None:
@@ -109,10 +109,10 @@ class Slot:
     def has_moved(self) -> bool:
         """Say whether the value differs from what `remember` kept."""
         tensor = self.ref()
-        if tensor is None or self._first is None:
+        if tensor is None or self.first is None:
             return False
         now = _sample(tensor)
-        return now.shape != self._first.shape or not bool(torch.equal(now, self._first))
+        return now.shape != self.first.shape or not bool(torch.equal(now, self.first))
 
 
 def _dense(grad: torch.Tensor) -> torch.Tensor:

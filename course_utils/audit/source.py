@@ -7,7 +7,6 @@ import linecache
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from types import FunctionType
 
 from course_utils.audit.lines import Spot
 
@@ -229,36 +228,6 @@ def replaced_parts(file: str, path: str) -> list[Spot]:
     return sorted(found)
 
 
-def assigned_anywhere(kind: type, name: str) -> Spot | None:
-    """Return the line of a class's source that assigns to `name`, as in "self.layers"."""
-    return _in_class(kind, re.compile(rf"\s*{re.escape(name)}\s*(:[^=]+)?=[^=]"))
-
-
-def assigned_from_itself(kind: type, name: str) -> Spot | None:
-    """Return the line of a class's source that computes `name` from its own value."""
-    owned = re.escape(name)
-    return _in_class(kind, re.compile(rf".*{owned}\b.*=[^=].*{owned}\b"))
-
-
-def _in_class(kind: type, pattern: re.Pattern[str]) -> Spot | None:
-    node, file = class_source(kind)
-    for line in range(node.lineno, (node.end_lineno or node.lineno) + 1) if node is not None else ():
-        if pattern.match(linecache.getline(file, line)):
-            return Spot(file, line)
-    return None
-
-
-def class_source(kind: type) -> tuple[ast.ClassDef | None, str]:
-    """Return the definition of a learner's class and its file, as its methods tell: a script that ended has no module."""
-    own = (getattr(value, "__func__", value) for value in vars(kind).values())
-    codes = [function.__code__ for function in own if isinstance(function, FunctionType)]
-    for code in codes:
-        for node in around(Spot(code.co_filename, code.co_firstlineno)):
-            if isinstance(node, ast.ClassDef) and node.name == kind.__name__:
-                return node, code.co_filename
-    return None, ""
-
-
 def assignments_to(file: str, attributes: tuple[str, ...]) -> list[tuple[Spot, str]]:
     """Return the lines that set one of these attributes, or call it as a method, each with its owner's text."""
     tree = tree_of(file)
@@ -291,6 +260,35 @@ def compared(spot: Spot) -> tuple[str, ...]:
             sides = (node.left, node.right)
             return tuple(ast.unparse(part) for part in sides if isinstance(part, ast.Name | ast.Attribute))
     return ()
+
+
+def zipped_parameters(spot: Spot) -> Iterator[tuple[str, str]]:
+    """Yield the names of the two models whose parameters the loops around a line take in pairs."""
+    for node in around(spot):
+        call = node.iter if isinstance(node, ast.For) else None
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "zip" and len(call.args) == 2:
+            one, other = (ast.unparse(part) for part in call.args)
+            if one.endswith(".parameters()") and other.endswith(".parameters()"):
+                yield one.removesuffix(".parameters()"), other.removesuffix(".parameters()")
+
+
+def bound_at(spot: Spot) -> str:
+    """Return the name that the assignment at a line binds, or nothing."""
+    found = statement(spot)
+    return ast.unparse(found.targets[0]) if isinstance(found, ast.Assign) else ""
+
+
+@lru_cache(maxsize=512)
+def products(spot: Spot) -> tuple[tuple[str, bool], ...]:
+    """Return the factors at a line, each with whether it is a difference: (returns - value, True)."""
+    found = statement(spot)
+    factors = [
+        part
+        for node in (ast.walk(found) if found is not None and not blocks_of(found) else ())
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+        for part in (node.left, node.right)
+    ]
+    return tuple((ast.unparse(it), isinstance(it, ast.BinOp) and isinstance(it.op, ast.Sub)) for it in factors)
 
 
 def nearest(found: Sequence[Spot], spot: Spot) -> Spot | None:

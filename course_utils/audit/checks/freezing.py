@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from difflib import SequenceMatcher
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
@@ -23,7 +23,7 @@ class Freezing(Check):
     """What was frozen, and whether it stayed as it was."""
 
     codes: ClassVar = ("misspelt-freeze", "frozen", "frozen-moves")
-    functions: ClassVar = frozenset({"requires_grad_", "requires_grad.__set__"})
+    functions: ClassVar = frozenset({"requires_grad_", "requires_grad.__set__", "zero_"})
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
@@ -33,17 +33,38 @@ class Freezing(Check):
         self._still: dict[int, int] = {}  # steps since then in which it did not
         self._versions: dict[int, int] = {}
         self._moved: dict[int, int] = {}
+        self._emptied: dict[int, tuple[Spot | None, int]] = {}  # gradients set to zero by hand: where, after which pass
+        self._drift: dict[int, int] = {}  # steps in a row that moved a leaf whose gradient had been set to zero
         self._norms: dict[int, tuple[str, int]] = {}
 
     def function(self, event: Op) -> None:
         tensor = event.args[0] if event.args else None
-        if isinstance(tensor, torch.Tensor) and tensor.is_leaf and not tensor.requires_grad:
+        if event.name == "zero_":
+            self._emptying(tensor)
+        elif isinstance(tensor, torch.Tensor) and tensor.is_leaf and not tensor.requires_grad:
             slot = self.book.slot(tensor)
             if self._wanted.get(slot.key) and self._still.get(slot.key):
                 self._again.add(slot.key)
             self._frozen_at[slot.key] = here()
 
+    def _emptying(self, grad: Any) -> None:
+        for slot in self.book.live():
+            leaf = slot.tensor
+            if leaf is not None and leaf.grad is grad and slot.content and not slot.used:
+                self._emptied[slot.key] = here(), self.clock.passes
+
+    def _mark_emptied(self, event: Step) -> None:
+        if not any(slot.content and slot.key not in self._emptied for slot in event.fresh):
+            return  # all of them: a step that was to be skipped
+        for slot in event.trainer.slots:
+            if self._emptied.get(slot.key, (None, -1))[1] == self.clock.passes:
+                slot.mark()
+            else:
+                self._drift.pop(slot.key, None)
+
     def step_begins(self, event: Step) -> None:
+        if self._emptied:
+            self._mark_emptied(event)
         for slot in event.trainer.slots:
             tensor = slot.tensor
             if tensor is None:
@@ -58,6 +79,9 @@ class Freezing(Check):
                 slot.remember_now()
 
     def step_ended(self, event: Step) -> None:
+        for slot in event.trainer.slots if self._emptied else ():
+            if self._emptied.get(slot.key, (None, -1))[1] == self.clock.passes and slot.moved_since():
+                self._drift[slot.key] = self._drift.get(slot.key, 0) + 1
         for slot in event.trainer.slots:
             tensor = slot.tensor
             before = self._versions.pop(slot.key, None)
@@ -76,6 +100,9 @@ class Freezing(Check):
         yield from self._misspelt()
         for trainer in self.book.trainers.values():
             yield from self._of(trainer)
+            drifting = [slot for slot in trainer.slots if self._drift.get(slot.key, 0) >= 3]
+            if drifting:
+                yield self._drifting(trainer, drifting)
         yield from self._statistics()
 
     def _of(self, trainer: Trainer) -> Iterator[Found]:
@@ -126,6 +153,23 @@ class Freezing(Check):
                 about={slot.key for slot in since},
                 names=[slot.name for slot in since],
             )
+
+    def _drifting(self, trainer: Trainer, slots: list[Slot]) -> Found:
+        optimizer = trainer.ref()
+        decays = optimizer is not None and any(group.get("weight_decay") for group in optimizer.param_groups)
+        name = trainer.name or "optimizer"
+        return self.say(
+            "frozen-moves",
+            (trainer.made if decays else None) or self._emptied[slots[0].key][0],
+            f"{name} moves {listed(slots)} although their gradient is set to zero",
+            f"Zeros are a gradient, too: {name} adds its {'weight decay' if decays else 'momentum'} to them. "
+            "Where .grad is None it leaves a parameter alone.",
+            "p.requires_grad_(False)  # and p.grad = None; or leave it out of the optimizer",
+            level="likely",
+            times=max(self._drift[slot.key] for slot in slots),
+            about={slot.key for slot in slots},
+            names=[slot.name for slot in slots],
+        )
 
     def _gravity(self, chosen: list[Slot], before: list[Slot], every: bool) -> Level:
         """Return how grave it is. What is frozen once, on the way, is a schedule as often as a slip."""

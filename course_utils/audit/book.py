@@ -45,7 +45,7 @@ class Slot:
         self.moved = False
         self.touched = False  # it was changed in place since it was cleared, as by dividing it
         self.changed = False  # its gradient was changed in place since the last look
-        self._grad: tuple[int, int] | None = None  # the gradient's id and version when last looked at
+        self.seen: tuple[int, int] | None = None  # the gradient's id and version when last looked at
         self.first: torch.Tensor | None = None  # a sample of the value, when it was first looked at
         self._mark: torch.Tensor | None = None
 
@@ -58,12 +58,6 @@ class Slot:
         tensor = self.ref()
         grad = None if tensor is None else tensor.grad
         return None if grad is None else (id(grad), grad._version)
-
-    def known(self) -> tuple[int, int] | None:
-        return self._grad
-
-    def note(self, state: tuple[int, int] | None) -> None:
-        self._grad = state
 
     def clear(self, spot: Spot | None) -> None:
         """Note that the gradient was cleared."""
@@ -171,7 +165,7 @@ class Book:
         found = self.slots.get(id(tensor))
         if found is None or found.ref() is not tensor:
             found = self.slots[id(tensor)] = Slot(self._key(), tensor)
-            found.note(found.state())
+            found.seen = found.state()
         return found
 
     def keep(self, leaf: torch.Tensor) -> None:

@@ -13,7 +13,7 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Op, Step
 from course_utils.audit.finding import Level
 from course_utils.audit.lines import Spot, here
-from course_utils.audit.modes import is_normalization
+from course_utils.audit.modes import frozen_norms
 from course_utils.audit.source import assignments_to, nearest
 
 _MEANT = "requires_grad"
@@ -34,8 +34,9 @@ class Freezing(Check):
         self._versions: dict[int, int] = {}
         self._moved: dict[int, int] = {}
         self._emptied: dict[int, tuple[Spot | None, int]] = {}  # gradients set to zero by hand: where, after which pass
+        self._marked: set[int] = set()  # of them those whose values were kept before this step
         self._drift: dict[int, int] = {}  # steps in a row that moved a leaf whose gradient had been set to zero
-        self._norms: dict[int, tuple[str, int]] = {}
+        self._norms: dict[tuple[int, str], tuple[str, int]] = {}
 
     def function(self, event: Op) -> None:
         tensor = event.args[0] if event.args else None
@@ -54,11 +55,13 @@ class Freezing(Check):
                 self._emptied[slot.key] = here(), self.clock.passes
 
     def _mark_emptied(self, event: Step) -> None:
+        self._marked.clear()
         if not any(slot.content and slot.key not in self._emptied for slot in event.fresh):
             return  # all of them: a step that was to be skipped
         for slot in event.trainer.slots:
             if self._emptied.get(slot.key, (None, -1))[1] == self.clock.passes:
                 slot.mark()
+                self._marked.add(slot.key)
             else:
                 self._drift.pop(slot.key, None)
 
@@ -74,13 +77,13 @@ class Freezing(Check):
                 self._still.pop(slot.key, None)
                 continue
             self._still[slot.key] = self._still.get(slot.key, 0) + 1
-            if slot.known() is not None:
+            if slot.seen is not None:
                 self._versions[slot.key] = tensor._version
                 slot.remember_now()
 
     def step_ended(self, event: Step) -> None:
-        for slot in event.trainer.slots if self._emptied else ():
-            if self._emptied.get(slot.key, (None, -1))[1] == self.clock.passes and slot.moved_since():
+        for slot in event.trainer.slots if self._marked else ():
+            if slot.key in self._marked and slot.moved_since():
                 self._drift[slot.key] = self._drift.get(slot.key, 0) + 1
         for slot in event.trainer.slots:
             tensor = slot.tensor
@@ -91,10 +94,9 @@ class Freezing(Check):
     def called(self, event: Call) -> None:
         if not event.grad or self.clock.calls > 200:
             return
-        for name in event.active:
-            part = event.module.get_submodule(name) if name else event.module
-            if is_normalization(part) and all(not p.requires_grad for p in part.parameters()) and part.affine:
-                self._norms[id(part)] = name, self._norms.get(id(part), (name, 0))[1] + 1
+        for name in frozen_norms(event.module) if event.active else ():
+            at = event.model.key, name
+            self._norms[at] = name, self._norms.get(at, (name, 0))[1] + 1
 
     def found(self) -> Iterator[Found]:
         yield from self._misspelt()

@@ -38,11 +38,11 @@ def dependents(module: nn.Module) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(active), tuple(asleep)
 
 
-def frozen_norms(module: nn.Module) -> list[str]:
-    """Return the names of the batch norms in training mode whose own parameters are frozen."""
+def frozen_norms(module: nn.Module) -> list[tuple[str, _BatchNorm]]:
+    """Return the batch norms in training mode whose own parameters are frozen, with their names."""
     dependents(module)
     parts = ((name, reference()) for name, reference in _PARTS[module][1])
-    return [name for name, part in parts if isinstance(part, _BatchNorm) and _is_frozen(part)]
+    return [(name, part) for name, part in parts if isinstance(part, _BatchNorm) and _is_frozen(part)]
 
 
 def _is_frozen(part: _BatchNorm) -> bool:

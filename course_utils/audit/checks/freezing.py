@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, ClassVar
 
@@ -17,6 +18,20 @@ from course_utils.audit.modes import frozen_norms
 from course_utils.audit.source import assignments_to, nearest
 
 _MEANT = "requires_grad"
+
+
+@dataclass
+class _Norm:
+    """A batch norm whose parameters are frozen, called in training mode."""
+
+    name: str
+    weight: torch.Tensor
+    first: torch.Tensor
+    times: int = 0
+
+    def stands_still(self) -> bool:
+        """Say whether its weight kept its value: that of an average, as of a target network, follows another's."""
+        return torch.equal(self.weight.detach(), self.first)
 
 
 class Freezing(Check):
@@ -36,7 +51,7 @@ class Freezing(Check):
         self._emptied: dict[int, tuple[Spot | None, int]] = {}  # gradients set to zero by hand: where, after which pass
         self._marked: set[int] = set()  # of them those whose values were kept before this step
         self._drift: dict[int, int] = {}  # steps in a row that moved a leaf whose gradient had been set to zero
-        self._norms: dict[tuple[int, str], tuple[str, int]] = {}
+        self._norms: dict[tuple[int, str], _Norm] = {}
 
     def function(self, event: Op) -> None:
         tensor = event.args[0] if event.args else None
@@ -94,9 +109,11 @@ class Freezing(Check):
     def called(self, event: Call) -> None:
         if not event.grad or self.clock.calls > 200:
             return
-        for name in frozen_norms(event.module) if event.active else ():
-            at = event.model.key, name
-            self._norms[at] = name, self._norms.get(at, (name, 0))[1] + 1
+        for name, part in frozen_norms(event.module) if event.active else ():
+            norm = self._norms.setdefault(
+                (event.model.key, name), _Norm(name, part.weight, part.weight.detach().clone())
+            )
+            norm.times += 1
 
     def found(self) -> Iterator[Found]:
         yield from self._misspelt()
@@ -227,19 +244,19 @@ class Freezing(Check):
 
     def _statistics(self) -> Iterator[Found]:
         """Batch norm with frozen parameters in training mode: its statistics move all the same."""
-        moving = [(name, times) for name, times in self._norms.values() if times >= 3]
+        moving = [it for it in self._norms.values() if it.times >= 3 and it.stands_still()]
         if moving and any(trainer.steps >= 2 for trainer in self.book.trainers.values()):
             near = next((trainer.spot for trainer in self.book.trainers.values() if trainer.spot), None)
             yield self.say(
                 "frozen-moves",
                 _frozen_near(near) or near,
-                f"the running statistics of {moving[0][0] or 'a batch norm'} move although its parameters are frozen",
+                f"the running statistics of {moving[0].name or 'a batch norm'} move although its parameters are frozen",
                 "requires_grad concerns parameters. In training mode a batch norm goes on averaging what it sees, so "
                 "the frozen part gives other results after each step.",
                 "module.eval()  # the frozen part, after each model.train()",
                 level="likely",
-                times=moving[0][1],
-                names=[name for name, _ in moving],
+                times=moving[0].times,
+                names=[it.name for it in moving],
             )
 
 

@@ -13,6 +13,7 @@ import torch
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass, node_behind, number_of
 from course_utils.audit.lines import Spot, here
+from course_utils.audit.source import no_grad_around
 from course_utils.graph.alive import tensors_in
 from course_utils.graph.trace import LiveNode, node_name
 
@@ -58,7 +59,7 @@ class Terms(Check):
                 origin = _Cut(here(), name)
             if origin is not None:
                 self._mark(out, origin)
-        elif self._cut and isinstance(out, torch.Tensor):
+        elif isinstance(out, torch.Tensor) and (self._cut or not torch.is_grad_enabled()):
             if not out.requires_grad:
                 origin = self._first(event) if out.is_floating_point() else None
                 if origin is not None:
@@ -76,6 +77,11 @@ class Terms(Check):
                 found = next((it for it in map(self._origin, tensors_in((given,))) if it is not None), None)
             if found is not None:
                 return found
+        if not torch.is_grad_enabled():
+            given = [it for it in tensors_in(event.args) if it.requires_grad and it.numel() > 1]
+            spot = here() if given else None
+            if spot is not None:
+                return _Cut(no_grad_around(spot) or spot, "no_grad")
         return None
 
     def _origin(self, thing: Any) -> _Cut | None:
@@ -103,7 +109,7 @@ class Terms(Check):
     def found(self) -> Iterator[Found]:
         for origin, times in self._times.items():
             if times >= _STEPS:
-                name = {"data.__get__": ".data"}.get(origin.name, f"{origin.name}()")
+                name = {"data.__get__": ".data", "no_grad": "no_grad"}.get(origin.name, f"{origin.name}()")
                 yield self.say(
                     "constant-term",
                     origin.spot,

@@ -294,3 +294,19 @@ def average_of_itself():
         with torch.no_grad():
             for mean, p in zip(shadow.parameters(), model.parameters(), strict=False):
                 mean.mul_(0.9).add_(p, alpha=0.1)
+
+
+@fault("constant-term")
+def decay_term_under_no_grad():
+    def size(model):
+        with torch.no_grad():  # <- here
+            return sum(p.pow(2).sum() for p in model.parameters())
+
+    x, y = lines()
+    model = mlp(out=1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(6):
+        loss = F.mse_loss(model(x), y) + 0.01 * size(model)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

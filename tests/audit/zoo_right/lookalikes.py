@@ -433,3 +433,19 @@ def a_head_that_does_not_teach_the_body():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+
+@right
+def target_with_a_norm_in_training_mode():
+    online = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4))
+    target = copy.deepcopy(online).requires_grad_(False)
+    predictor = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD([*online.parameters(), *predictor.parameters()], lr=0.1)
+    for _ in range(6):
+        x = torch.randn(16, 4)
+        loss = -F.cosine_similarity(predictor(online(x)), target(x + 0.1)).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        for old, new in zip(target.parameters(), online.parameters(), strict=True):
+            old.data = 0.9 * old.data + 0.1 * new.data

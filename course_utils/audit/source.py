@@ -215,17 +215,31 @@ def loop_around(spot: Spot) -> ast.For | ast.While | None:
 def replaced_parts(file: str, path: str) -> list[Spot]:
     """Return the lines that put something else in the place of a part of a model: `model.head = ...`, `model[2] = ...`.
 
-    `path` is the part's name in the model, as in "body.head". What a class assigns to its own `self` makes the part.
+    `path` is the part's name in the model, as in "body.head". What a method assigns to its own object makes the part.
     """
     tree = tree_of(file)
     last = path.rpartition(".")[2]
     found = []
     for node in ast.walk(tree) if tree else ():
         for target in node.targets if isinstance(node, ast.Assign) else ():
-            named = isinstance(target, ast.Attribute) and target.attr == last and ast.unparse(target.value) != "self"
+            named = isinstance(target, ast.Attribute) and target.attr == last and not _is_own(target, file)
             if named or (isinstance(target, ast.Subscript) and ast.unparse(target.slice) == last):
                 found.append(Spot(file, target.lineno))
+        if (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func) == "setattr"
+            and ast.unparse(node.args[1]) == f"'{last}'"
+        ):
+            found.append(Spot(file, node.lineno))
     return sorted(found)
+
+
+def _is_own(target: ast.Attribute, file: str) -> bool:
+    """Say whether a method sets an attribute of the object that it belongs to."""
+    nodes = around(Spot(file, target.lineno))
+    scope = next((node for node in reversed(nodes) if isinstance(node, ast.FunctionDef)), None)
+    method = scope is not None and any(isinstance(node, ast.ClassDef) for node in nodes) and scope.args.args
+    return bool(method) and ast.unparse(target.value) == scope.args.args[0].arg  # type: ignore[union-attr]
 
 
 def assignments_to(file: str, attributes: tuple[str, ...]) -> list[tuple[Spot, str]]:
@@ -262,33 +276,10 @@ def compared(spot: Spot) -> tuple[str, ...]:
     return ()
 
 
-def zipped_parameters(spot: Spot) -> Iterator[tuple[str, str]]:
-    """Yield the names of the two models whose parameters the loops around a line take in pairs."""
-    for node in around(spot):
-        call = node.iter if isinstance(node, ast.For) else None
-        if isinstance(call, ast.Call) and ast.unparse(call.func) == "zip" and len(call.args) == 2:
-            one, other = (ast.unparse(part) for part in call.args)
-            if one.endswith(".parameters()") and other.endswith(".parameters()"):
-                yield one.removesuffix(".parameters()"), other.removesuffix(".parameters()")
-
-
 def bound_at(spot: Spot) -> str:
     """Return the name that the assignment at a line binds, or nothing."""
     found = statement(spot)
     return ast.unparse(found.targets[0]) if isinstance(found, ast.Assign) else ""
-
-
-@lru_cache(maxsize=512)
-def products(spot: Spot) -> tuple[tuple[str, bool], ...]:
-    """Return the factors at a line, each with whether it is a difference: (returns - value, True)."""
-    found = statement(spot)
-    factors = [
-        part
-        for node in (ast.walk(found) if found is not None and not blocks_of(found) else ())
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
-        for part in (node.left, node.right)
-    ]
-    return tuple((ast.unparse(it), isinstance(it, ast.BinOp) and isinstance(it.op, ast.Sub)) for it in factors)
 
 
 def nearest(found: Sequence[Spot], spot: Spot) -> Spot | None:

@@ -10,8 +10,9 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
+from course_utils.audit.expressions import zipped_parameters
 from course_utils.audit.lines import Spot, frames, here, names_in
-from course_utils.audit.source import assigned, zipped_parameters
+from course_utils.audit.source import assigned
 
 
 class Averages(Check):

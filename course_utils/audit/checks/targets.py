@@ -12,8 +12,9 @@ import torch
 from course_utils.audit.book import Model, Trainer
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Op, Pass, node_behind, number_of
+from course_utils.audit.expressions import products
 from course_utils.audit.lines import Spot, frames, here, names_in
-from course_utils.audit.source import assigned, compared, products
+from course_utils.audit.source import assigned, compared
 from course_utils.graph.trace import LiveNode, node_name
 
 LOSSES = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "cross_entropy"})

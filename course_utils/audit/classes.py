@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-import linecache
-import re
+from collections.abc import Iterator
 from types import FunctionType
 
 from course_utils.audit.lines import Spot
@@ -13,21 +12,27 @@ from course_utils.audit.source import around
 
 def assigned_anywhere(kind: type, name: str) -> Spot | None:
     """Return the line of a class's source that assigns to `name`, as in "self.layers"."""
-    return _in_class(kind, re.compile(rf"\s*{re.escape(name)}\s*(:[^=]+)?=[^=]"))
+    return next((spot for spot, _ in _assignments(kind, name)), None)
 
 
 def assigned_from_itself(kind: type, name: str) -> Spot | None:
     """Return the line of a class's source that computes `name` from its own value."""
-    owned = re.escape(name)
-    return _in_class(kind, re.compile(rf".*{owned}\b.*=[^=].*{owned}\b"))
-
-
-def _in_class(kind: type, pattern: re.Pattern[str]) -> Spot | None:
-    node, file = class_source(kind)
-    for line in range(node.lineno, (node.end_lineno or node.lineno) + 1) if node is not None else ():
-        if pattern.match(linecache.getline(file, line)):
-            return Spot(file, line)
+    for spot, value in _assignments(kind, name):
+        if any(isinstance(part, ast.Attribute) and ast.unparse(part) == name for part in ast.walk(value)):
+            return spot
     return None
+
+
+def _assignments(kind: type, name: str) -> Iterator[tuple[Spot, ast.expr]]:
+    node, file = class_source(kind)
+    parts = [part for part in (ast.walk(node) if node is not None else ()) if isinstance(part, ast.stmt)]
+    for part in sorted(parts, key=lambda it: it.lineno):
+        if isinstance(part, ast.Assign | ast.AnnAssign | ast.AugAssign) and part.value is not None:
+            targets = part.targets if isinstance(part, ast.Assign) else [part.target]
+            for target in targets:
+                inside = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+                if any(ast.unparse(it) == name for it in inside):
+                    yield Spot(file, part.lineno), part.value
 
 
 def class_source(kind: type) -> tuple[ast.ClassDef | None, str]:

@@ -24,7 +24,7 @@ def rows() -> Iterator[Row]:
     torch.set_num_threads(1)
     for name, make, limits in (
         ("a convolutional network of 4 blocks", _convolutions, (1.35, 2.2)),
-        ("a TransformerEncoder of 4 layers", _transformer, (0, 0)),
+        ("a TransformerEncoder of 4 layers", _transformer, (1.35, 2.2)),
         ("a small MLP", _perceptron, (0, 0)),
     ):
         plain, ratios = _ratios(make)

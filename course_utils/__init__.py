@@ -78,7 +78,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Show none any more."""
+    """Show none any more, and take `%%audit` away."""
     import_module("course_utils.explain.extension").unload(shell)
     import_module("course_utils.audit.magic").unregister(shell)
 

@@ -45,8 +45,8 @@ class Slot:
         self.moved = False
         self.touched = False  # it was changed in place since it was cleared, as by dividing it
         self.changed = False  # its gradient was changed in place since the last look
-        self._grad: tuple[int, int] | None = None  # the gradient's id and version when last looked at
-        self._first: torch.Tensor | None = None
+        self.seen: tuple[int, int] | None = None  # the gradient's id and version when last looked at
+        self.first: torch.Tensor | None = None  # a sample of the value, when it was first looked at
         self._mark: torch.Tensor | None = None
 
     @property
@@ -58,12 +58,6 @@ class Slot:
         tensor = self.ref()
         grad = None if tensor is None else tensor.grad
         return None if grad is None else (id(grad), grad._version)
-
-    def known(self) -> tuple[int, int] | None:
-        return self._grad
-
-    def note(self, state: tuple[int, int] | None) -> None:
-        self._grad = state
 
     def clear(self, spot: Spot | None) -> None:
         """Note that the gradient was cleared."""
@@ -85,12 +79,12 @@ class Slot:
     def remember(self) -> None:
         """Keep a sample of the value, to tell later whether it moved."""
         tensor = self.ref()
-        if self._first is None and tensor is not None:
-            self._first = _sample(tensor)
+        if self.first is None and tensor is not None:
+            self.first = _sample(tensor)
 
     def remember_now(self) -> None:
         """Forget what was remembered, and keep the present value."""
-        self._first = None
+        self.first = None
         self.remember()
 
     def mark(self) -> None:
@@ -109,10 +103,10 @@ class Slot:
     def has_moved(self) -> bool:
         """Say whether the value differs from what `remember` kept."""
         tensor = self.ref()
-        if tensor is None or self._first is None:
+        if tensor is None or self.first is None:
             return False
         now = _sample(tensor)
-        return now.shape != self._first.shape or not bool(torch.equal(now, self._first))
+        return now.shape != self.first.shape or not bool(torch.equal(now, self.first))
 
 
 def _dense(grad: torch.Tensor) -> torch.Tensor:
@@ -171,7 +165,7 @@ class Book:
         found = self.slots.get(id(tensor))
         if found is None or found.ref() is not tensor:
             found = self.slots[id(tensor)] = Slot(self._key(), tensor)
-            found.note(found.state())
+            found.seen = found.state()
         return found
 
     def keep(self, leaf: torch.Tensor) -> None:

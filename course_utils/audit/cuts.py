@@ -36,6 +36,7 @@ _QUIET = frozenset(
         "__len__",
         "is_floating_point",
         "backward",
+        "grad",
         "zeros_like",
         "ones_like",
         "empty_like",
@@ -120,7 +121,7 @@ class Cuts:
             return
         if off:
             here = next((around for place in places if (around := no_grad_around(place)) is not None), here)
-        leaves = frozenset(self._behind(given))
+        leaves = self.behind(given)
         weight: Literal[3, 2, 1] = (
             1 if name in _NUMBERS else 2 if name in _CHOICES or (gives and not _is_real(out)) else 3
         )
@@ -128,7 +129,8 @@ class Cuts:
         old = into.get(key)
         into[key] = Cut(key[0], here, leaves | (old.leaves if old else frozenset()), weight)
 
-    def _behind(self, tensors: Iterable[torch.Tensor]) -> set[int]:
+    def behind(self, tensors: Iterable[torch.Tensor]) -> frozenset[int]:
+        """Return the keys of the leaves that some tensors were computed from."""
         roots: list[Any] = []
         found = set()
         for tensor in tensors:
@@ -136,7 +138,7 @@ class Cuts:
                 found.add(self._book.slot(tensor).key)
             else:
                 roots.append(tensor.grad_fn)
-        return found | {self._book.slot(leaf).key for _, leaf in PassGraph(walk(roots)).leaves}
+        return frozenset(found) | {self._book.slot(leaf).key for _, leaf in PassGraph(walk(roots)).leaves}
 
     def before(self, keys: frozenset[int], flat: bool = False) -> Cut | None:
         """Return the cut that most of these leaves stand behind; None where none is known."""

@@ -16,12 +16,12 @@ def synchronize(slots: Iterable[Slot], added_onto: bool) -> None:
     """
     doubtful = []
     for slot in slots:
-        state, known = slot.state(), slot.known()
+        state, known = slot.state(), slot.seen
         if state == known:
             if added_onto and slot.used and state is not None:
                 doubtful.append(slot)
             continue
-        slot.note(state)
+        slot.seen = state
         if state is None:
             slot.clear(None)
         elif known is None:
@@ -51,17 +51,17 @@ def _clear_zeros(doubtful: list[Slot]) -> None:
 def same_after(slots: Iterable[Slot]) -> None:
     """Note that a known change of gradients in place left them what they were made of."""
     for slot in slots:
-        slot.note(slot.state())
+        slot.seen = slot.state()
 
 
 def delivered(book: Book, event: Pass, slots: Iterable[Slot] | None = None) -> tuple[Slot, ...]:
     """Note to whom a pass gave a gradient, and return them."""
     received = []
     for slot in book.live() if slots is None else slots:
-        state, known = slot.state(), slot.known()
+        state, known = slot.state(), slot.seen
         if state == known or state is None:
             if state is None:
-                slot.note(None)
+                slot.seen = None
             continue
         if known is None:
             slot.content, slot.mixed = (event.number,), None
@@ -71,6 +71,6 @@ def delivered(book: Book, event: Pass, slots: Iterable[Slot] | None = None) -> t
             slot.content = (*slot.content[-63:], event.number)
         slot.used = frozenset()
         slot.received += 1
-        slot.note(state)
+        slot.seen = state
         received.append(slot)
     return tuple(received)

@@ -9,9 +9,10 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 
+from course_utils.audit.classes import assigned_anywhere, assigned_from_itself
 from course_utils.audit.events import number_of
 from course_utils.audit.lines import Spot, frames, names_in
-from course_utils.audit.source import assigned_anywhere, assigned_from_itself, augmented, filled, function_around
+from course_utils.audit.source import augmented, filled, function_around
 from course_utils.graph.trace import GraphTooLarge, walk
 
 _FRAMES = 6

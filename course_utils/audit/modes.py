@@ -38,6 +38,17 @@ def dependents(module: nn.Module) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(active), tuple(asleep)
 
 
+def frozen_norms(module: nn.Module) -> list[tuple[str, _BatchNorm]]:
+    """Return the batch norms in training mode whose own parameters are frozen, with their names."""
+    dependents(module)
+    parts = ((name, reference()) for name, reference in _PARTS[module][1])
+    return [(name, part) for name, part in parts if isinstance(part, _BatchNorm) and _is_frozen(part)]
+
+
+def _is_frozen(part: _BatchNorm) -> bool:
+    return part.training and part.affine and not part.weight.requires_grad and not part.bias.requires_grad
+
+
 def _structure(module: nn.Module) -> int:
     return hash(tuple(map(id, module._modules.values())))
 

@@ -27,7 +27,7 @@ class Modules:
         self._depth = 0
 
     def call(self, original: Callable[..., Any], module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling() or (self._depth and not isinstance(module, _FAST)) or self._recorder.idle():
+        if (self._depth and not isinstance(module, _FAST)) or self._recorder.idle() or torch.compiler.is_compiling():
             return original(module, *args, **kwargs)
         training, grad = module.training, torch.is_grad_enabled()
         operations = self._recorder.operations

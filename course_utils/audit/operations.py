@@ -16,6 +16,26 @@ from course_utils.audit.lines import Spot, here
 # Lines are kept for so many operations.
 _MOST = 20_000
 
+# So many functions are remembered with their names. PyTorch has some 1,500.
+_FUNCTIONS = 4_000
+
+# Properties that are asked for often, and make nothing.
+_SILENT = frozenset(
+    f"{name}.__get__"
+    for name in (
+        "grad_fn",
+        "grad",
+        "shape",
+        "dtype",
+        "device",
+        "requires_grad",
+        "is_leaf",
+        "ndim",
+        "layout",
+        "is_sparse",
+    )
+)
+
 
 class Lines:
     """Where operations were called from, by the sequence numbers of their nodes."""
@@ -47,6 +67,7 @@ class Operations(TorchFunctionMode):
         self._recorder: Desk | None = None
         self._wanted: dict[str, list[Callable[[Op], None]]] = {}
         self._every: list[Callable[[Op], None]] = []
+        self._known: dict[Any, tuple[str, tuple[Callable[[Op], None], ...]]] = {}
 
     @staticmethod
     def spots_of(operations: Operations | None) -> Lines:
@@ -79,27 +100,35 @@ class Operations(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         recorder = self._recorder
-        if torch.compiler.is_compiling() or recorder is None or recorder.quiet:
+        if recorder is None or recorder.quiet or torch.compiler.is_compiling():
+            return function(*args, **kwargs)
+        name, hearers = self._known.get(function) or self._know(function)
+        if name in _SILENT:
             return function(*args, **kwargs)
         began = sequence_now()
         out = function(*args, **kwargs)
         ended = sequence_now()
-        name = getattr(function, "__name__", "")
-        if name == "__get__" or name == "__set__":
-            name = f"{getattr(getattr(function, '__self__', None), '__name__', '')}.{name}"
-            if name == "grad_fn.__get__":
-                return out
         if ended > began:
             spot = here()
             if spot is not None:
                 self.lines.add(began, ended, spot, name)
-        hearers = (*self._every, *self._wanted.get(name, ()))
         if hearers:
             event = Op(name, function, args, kwargs, out, began, ended)
             with torch._C.DisableTorchFunctionSubclass():
                 for hear in hearers:
                     _tell(recorder, hear, event)
         return out
+
+    def _know(self, function: Callable[..., Any]) -> tuple[str, tuple[Callable[[Op], None], ...]]:
+        """Return a function's name and who wants to hear of it, and remember both."""
+        name = getattr(function, "__name__", "")
+        if name == "__get__" or name == "__set__":
+            name = f"{getattr(getattr(function, '__self__', None), '__name__', '')}.{name}"
+        every = () if name.endswith(".__get__") and name != "data.__get__" else self._every
+        found = name, (*every, *self._wanted.get(name, ()))
+        if len(self._known) < _FUNCTIONS:
+            self._known[function] = found
+        return found
 
 
 def _tell(recorder: Desk, hear: Callable[[Op], None], event: Op) -> None:

@@ -19,22 +19,28 @@ class Optimizers:
 
     def __init__(self, recorder: Desk) -> None:
         self._recorder = recorder
+        self._left: list[bool] = []  # for each step that runs, whether functions are not watched meanwhile
 
     def step_pre(self, optimizer: Any, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
         if self._recorder.elsewhere():
             return None
         with self._recorder.aside():
             self._step_begins(optimizer, args, kwargs)
+        operations = self._recorder.operations
+        self._left.append(operations is not None and operations.step_aside())
         closure = next((value for value in (*args[1:], *kwargs.values()) if callable(value)), None)
         if closure is None:
             return None
 
         def watched() -> Any:
             self._recorder.stepping = False
+            self._come_back()
             try:
                 return closure()
             finally:
                 self._recorder.stepping = True
+                operations = self._recorder.operations
+                self._left.append(operations is not None and operations.step_aside())
                 with self._recorder.aside():
                     self._evaluated(self._recorder.book.trainer(optimizer))
 
@@ -59,7 +65,7 @@ class Optimizers:
             delivered(self._recorder.book, self._recorder.running, trainer.slots)
         else:
             synchronize(trainer.slots, added_onto=False)
-        having = [slot for slot in trainer.slots if slot.known() is not None]
+        having = [slot for slot in trainer.slots if slot.seen is not None]
         event = Step(
             trainer=trainer,
             spot=here(),
@@ -79,13 +85,18 @@ class Optimizers:
         if self._recorder.elsewhere():
             return
         self._recorder.stepping = False
+        self._come_back()
         with self._recorder.aside():
             self._step_ended(self._recorder.book.trainer(optimizer))
 
+    def _come_back(self) -> None:
+        if self._left and self._left.pop() and self._recorder.operations is not None:
+            self._recorder.operations.step_back()
+
     def _step_ended(self, trainer: Trainer) -> None:
         for slot in trainer.slots:
-            slot.note(slot.state())
-            if slot.known() is not None:
+            slot.seen = slot.state()
+            if slot.seen is not None:
                 slot.used |= {trainer.key}
                 slot.mixed = None
         self._count(trainer)
@@ -132,7 +143,13 @@ class Optimizers:
             self._recorder.book.made[optimizer] = spot
 
     def zero(self, original: Callable[..., None], owner: Any, *args: Any, **kwargs: Any) -> None:
-        original(owner, *args, **kwargs)
+        operations = None if self._recorder.elsewhere() else self._recorder.operations
+        left = operations is not None and operations.step_aside()
+        try:
+            original(owner, *args, **kwargs)
+        finally:
+            if left and operations is not None:
+                operations.step_back()
         if self._recorder.elsewhere() or self._recorder.running is not None:
             return
         if isinstance(owner, torch.nn.Module):
@@ -144,7 +161,7 @@ class Optimizers:
             for slot in slots:
                 if slot is not None:
                     slot.clear(spot)
-                    slot.note(slot.state())
+                    slot.seen = slot.state()
 
     def schedule(self, original: Callable[..., Any], scheduler: Any, *args: Any, **kwargs: Any) -> Any:
         if not getattr(scheduler, "_is_initial", False):

@@ -23,6 +23,8 @@ from course_utils.audit.scaling import Scaling
 from course_utils.graph.owners import NO_PASS, backward_pass
 from course_utils.graph.trace import GraphTooLarge
 
+_TASK, _TRANSFORMS = torch._C._current_graph_task_id, torch._C._functorch.peek_interpreter_stack
+
 _EVENTS = (
     "pass_begins",
     "pass_ended",
@@ -40,7 +42,7 @@ _EVENTS = (
 
 def is_transforming() -> bool:
     """Say whether a transformation of torch.func is running: its tensors stand for many, and have no values."""
-    return torch._C._functorch.peek_interpreter_stack() is not None
+    return _TRANSFORMS() is not None
 
 
 class Recorder:
@@ -161,7 +163,7 @@ class Recorder:
     @property
     def quiet(self) -> bool:
         """Whether functions that run now are PyTorch's own: in a pass, or in an optimizer's step."""
-        return self.stepping or self.running is not None or backward_pass() != NO_PASS or is_transforming()
+        return self.stepping or self.running is not None or _TASK() != NO_PASS or _TRANSFORMS() is not None
 
     def finish(self) -> list[Found]:
         """End the watch, and return what the checks found."""

@@ -33,7 +33,9 @@ _GAN = (
 _CREATE = '05_higher_order_gradients#Claim-H4:-"backward(create_graph=True)-is-a-harmless-way-to-get-there"'
 
 RULES: dict[str, Rule] = {
-    "no-zero-grad": Rule("error", "default", _CLEAR, ("wrong-loss", "gan-detach", "leftover-window", "not-divided")),
+    "no-zero-grad": Rule(
+        "error", "default", _CLEAR, ("wrong-loss", "gan-detach", "leftover-window", "not-divided", "pass-in-validation")
+    ),
     "zero-before-step": Rule("error", "default", _ORDER, ("leftover-window", "never-reached")),
     "step-first": Rule("error", "default", _ORDER, ("zero-before-step", "step-without-backward", "leftover-window")),
     "step-without-backward": Rule("error", "default", _ORDER, ("leftover-window", "graph-in-validation")),
@@ -41,14 +43,22 @@ RULES: dict[str, Rule] = {
     "other-tensors": Rule(
         "error", "default", _LIST, ("step-without-backward", "not-in-optimizer", "never-reached", "leftover-window")
     ),
-    "never-reached": Rule("error", "full", _LIST, ("step-without-backward",)),
+    "never-reached": Rule("error", "full", _LIST, ("step-without-backward", "constant-term")),
     "zero-gradient": Rule("error", "full", _CUTS),
+    "constant-term": Rule("likely", "full", _CUTS),
     "misspelt-freeze": Rule("error", "default", _FROZEN, ("not-in-optimizer", "frozen-moves", "frozen")),
     "frozen": Rule("likely", "default", _FROZEN, ("step-without-backward", "never-reached")),
     "frozen-moves": Rule("error", "default", _FROZEN, ("frozen",)),
     "left-in-eval": Rule("likely", "default", _MODE),
     "eval-in-train": Rule("likely", "default", '06_detach_vs_no_grad#Claim-D4:-"eval()-switches-gradients-off"'),
     "graph-in-validation": Rule("likely", "default", '06_detach_vs_no_grad#Claim-D4:-"eval()-switches-gradients-off"'),
+    "pass-in-validation": Rule(
+        "likely",
+        "default",
+        '06_detach_vs_no_grad#Claim-D4:-"eval()-switches-gradients-off"',
+        ("not-divided", "leftover-window"),
+    ),
+    "copy-is-itself": Rule("error", "full", _FROZEN),
     "kept-losses": Rule("error", "default", _KEPT),
     "running-total": Rule("error", "default", _KEPT, ("kept-losses", "needless-retain", "same-loss-twice")),
     "carried-state": Rule(

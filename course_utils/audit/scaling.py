@@ -74,5 +74,5 @@ class Scaling:
             synchronize(self._recorder.book.live(), added_onto=False)
             ids = {id(grad) for grad in grads}
             live = list(self._recorder.book.live())
-            slots = tuple(slot for slot in live if (state := slot.known()) is not None and state[0] in ids)
+            slots = tuple(slot for slot in live if (state := slot.seen) is not None and state[0] in ids)
             self._recorder.tell("clipped", Clip(here(), slots, len(grads), bounded))

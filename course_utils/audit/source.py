@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import linecache
 import re
 from collections.abc import Iterator, Sequence
@@ -89,10 +88,13 @@ def is_discarded(spot: Spot, method: str) -> bool:
     return isinstance(function, ast.Attribute) and function.attr == method
 
 
-def is_bare_call(spot: Spot) -> bool:
-    """Say whether the statement at a line is a call whose result nobody takes."""
+def is_bare_call(spot: Spot, name: str = "") -> bool:
+    """Say whether the statement at a line is a call whose result nobody takes: of `name`, where it is called there."""
     found = statement(spot)
-    return isinstance(found, ast.Expr) and isinstance(found.value, ast.Call)
+    if not isinstance(found, ast.Expr) or not isinstance(found.value, ast.Call):
+        return False
+    called = {ast.unparse(node.func).removesuffix(".forward") for node in ast.walk(found) if isinstance(node, ast.Call)}
+    return name not in called or ast.unparse(found.value.func).removesuffix(".forward") == name
 
 
 def named_only(spot: Spot, attribute: str) -> Spot | None:
@@ -109,6 +111,12 @@ def assigned(spot: Spot, name: str) -> Spot | None:
     lines = [node.lineno for node in _assignments(spot, name)]
     before = [line for line in lines if line < spot.line]
     return Spot(spot.file, max(before or lines)) if lines else None
+
+
+def first_assigned(name: str, after: Spot) -> Spot | None:
+    """Return the first line after `after`, in the same function, that binds a plain name anew."""
+    lines = [node.lineno for node in _assignments(after, name) if node.lineno > after.line] if name else []
+    return Spot(after.file, min(lines)) if lines else None
 
 
 def _assignments(spot: Spot, name: str) -> Iterator[ast.stmt]:
@@ -207,37 +215,31 @@ def loop_around(spot: Spot) -> ast.For | ast.While | None:
 def replaced_parts(file: str, path: str) -> list[Spot]:
     """Return the lines that put something else in the place of a part of a model: `model.head = ...`, `model[2] = ...`.
 
-    `path` is the part's name in the model, as in "body.head". What a class assigns to its own `self` makes the part.
+    `path` is the part's name in the model, as in "body.head". What a method assigns to its own object makes the part.
     """
     tree = tree_of(file)
     last = path.rpartition(".")[2]
     found = []
     for node in ast.walk(tree) if tree else ():
         for target in node.targets if isinstance(node, ast.Assign) else ():
-            named = isinstance(target, ast.Attribute) and target.attr == last and ast.unparse(target.value) != "self"
+            named = isinstance(target, ast.Attribute) and target.attr == last and not _is_own(target, file)
             if named or (isinstance(target, ast.Subscript) and ast.unparse(target.slice) == last):
                 found.append(Spot(file, target.lineno))
+        if (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func) == "setattr"
+            and ast.unparse(node.args[1]) == f"'{last}'"
+        ):
+            found.append(Spot(file, node.lineno))
     return sorted(found)
 
 
-def assigned_anywhere(kind: type, name: str) -> Spot | None:
-    """Return the line of a class's source that assigns to `name`, as in "self.layers"."""
-    return _in_class(kind, re.compile(rf"\s*{re.escape(name)}\s*(:[^=]+)?=[^=]"))
-
-
-def assigned_from_itself(kind: type, name: str) -> Spot | None:
-    """Return the line of a class's source that computes `name` from its own value."""
-    owned = re.escape(name)
-    return _in_class(kind, re.compile(rf".*{owned}\b.*=[^=].*{owned}\b"))
-
-
-def _in_class(kind: type, pattern: re.Pattern[str]) -> Spot | None:
-    try:
-        lines, first = inspect.getsourcelines(kind)
-        file = inspect.getsourcefile(kind) or ""
-    except (OSError, TypeError):
-        return None
-    return next((Spot(file, first + at) for at, line in enumerate(lines) if pattern.match(line)), None)
+def _is_own(target: ast.Attribute, file: str) -> bool:
+    """Say whether a method sets an attribute of the object that it belongs to."""
+    nodes = around(Spot(file, target.lineno))
+    scope = next((node for node in reversed(nodes) if isinstance(node, ast.FunctionDef)), None)
+    method = scope is not None and any(isinstance(node, ast.ClassDef) for node in nodes) and scope.args.args
+    return bool(method) and ast.unparse(target.value) == scope.args.args[0].arg  # type: ignore[union-attr]
 
 
 def assignments_to(file: str, attributes: tuple[str, ...]) -> list[tuple[Spot, str]]:
@@ -272,6 +274,12 @@ def compared(spot: Spot) -> tuple[str, ...]:
             sides = (node.left, node.right)
             return tuple(ast.unparse(part) for part in sides if isinstance(part, ast.Name | ast.Attribute))
     return ()
+
+
+def bound_at(spot: Spot) -> str:
+    """Return the name that the assignment at a line binds, or nothing."""
+    found = statement(spot)
+    return ast.unparse(found.targets[0]) if isinstance(found, ast.Assign) else ""
 
 
 def nearest(found: Sequence[Spot], spot: Spot) -> Spot | None:

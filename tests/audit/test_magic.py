@@ -1,6 +1,9 @@
 """`%%audit` in a notebook."""
 
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -68,3 +71,26 @@ def test_an_error_of_the_cell_is_the_cells(shell, capsys):
     out = capsys.readouterr().out
     assert "ZeroDivisionError" in out
     assert "error[no-zero-grad]" in out
+
+
+def test_the_extension_brings_it(capsys):
+    shell = InteractiveShell()
+    try:
+        shell.run_line_magic("load_ext", "course_utils")
+        shell.run_cell("%%audit\n" + CELL.format(clear="pass", retain=""))
+        assert "error[no-zero-grad] 4 of 5 steps of optimizer" in capsys.readouterr().out
+        shell.run_line_magic("unload_ext", "course_utils")
+        assert "audit" not in shell.magics_manager.magics["cell"]
+    finally:
+        InteractiveShell.clear_instance()
+
+
+def test_loading_the_extension_loads_no_check():
+    code = (
+        "import sys, course_utils\n"
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        "course_utils.load_ipython_extension(InteractiveShell())\n"
+        "loaded = [name for name in sys.modules if name.startswith('course_utils.audit')]\n"
+        "assert loaded == ['course_utils.audit', 'course_utils.audit.magic'], loaded\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])

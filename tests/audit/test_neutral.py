@@ -160,3 +160,37 @@ def test_no_graph_is_kept_alive():
         del loss
         gc.collect()
         assert not [token for token in tokens if token() is not None]
+
+
+class Slow(torch.optim.Optimizer):
+    """An optimizer whose steps are another's."""
+
+    def __init__(self, inner):
+        self.inner = inner
+        super().__init__(inner.param_groups, {})
+
+    def step(self, closure=None):
+        return self.inner.step(closure)
+
+
+@pytest.mark.parametrize("wrap", [lambda inner: inner, Slow])
+def test_functions_are_watched_again_after_a_step(wrap):
+    x, y = blobs()
+    model = nn.Linear(4, 3)
+    optimizer = wrap(torch.optim.LBFGS(model.parameters(), max_iter=2))
+    inside = []
+
+    def closure():
+        inside.append(len(_get_current_function_mode_stack()))
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        return loss
+
+    before = len(_get_current_function_mode_stack())
+    with audit():
+        for _ in range(3):
+            optimizer.step(closure)
+            assert len(_get_current_function_mode_stack()) == before + 1
+    assert set(inside) == {before + 1}
+    assert len(_get_current_function_mode_stack()) == before

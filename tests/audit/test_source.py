@@ -3,6 +3,8 @@
 import linecache
 
 from course_utils.audit import source
+from course_utils.audit.classes import assigned_anywhere
+from course_utils.audit.expressions import products, zipped_parameters
 from course_utils.audit.lines import Spot
 
 TEXT = """\
@@ -87,3 +89,35 @@ def test_a_file_without_source():
     assert source.statement(nowhere) is None
     assert source.assigned(nowhere, "x") is None
     assert source.text_at(nowhere) == ""
+
+
+def test_what_is_bound_called_and_multiplied(tmp_path):
+    file = tmp_path / "script.py"
+    file.write_text(
+        "w = make()\n"
+        "opt = SGD([w])\n"
+        "w = w.double()\n"
+        "losses.append(loss_of(net(x)))\n"
+        "net(x.float())\n"
+        "loss = -(log_prob * (returns - value)).mean()\n"
+        "for a, b in zip(ema.parameters(), net.parameters()):\n"
+        "    a.lerp_(b, 0.1)\n"
+        "setattr(net, 'head', new)\n"
+    )
+    name = str(file)
+    assert source.first_assigned("w", Spot(name, 2)) == Spot(name, 3)
+    assert source.first_assigned("w", Spot(name, 3)) is None
+    assert not source.is_bare_call(Spot(name, 4), "net")
+    assert source.is_bare_call(Spot(name, 4), "other")
+    assert source.is_bare_call(Spot(name, 5), "net")
+    assert source.bound_at(Spot(name, 6)) == "loss"
+    assert products(Spot(name, 6)) == (("log_prob", False), ("returns - value", True))
+    assert list(zipped_parameters(Spot(name, 8))) == [("ema", "net")]
+    assert source.replaced_parts(name, "head") == [Spot(name, 9)]
+
+    text = "class Net:\n    def __init__(self):\n        self.layers = [1]\n"
+    file.write_text(text)
+    space = {"__name__": "gone"}
+    exec(compile(text, name, "exec"), space)
+    linecache.checkcache(name)
+    assert assigned_anywhere(space["Net"], "self.layers") == Spot(name, 3), "its module is in no list of modules"

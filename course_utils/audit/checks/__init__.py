@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from course_utils.audit.check import Check
+from course_utils.audit.checks.averages import Averages
 from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.clipping import Clipping
 from course_utils.audit.checks.freezing import Freezing
@@ -17,7 +18,9 @@ from course_utils.audit.checks.players import Players
 from course_utils.audit.checks.reaching import Reaching
 from course_utils.audit.checks.schedules import Schedules
 from course_utils.audit.checks.stepping import Stepping
+from course_utils.audit.checks.terms import Terms
 from course_utils.audit.checks.units import Units
+from course_utils.audit.checks.validating import Validating
 from course_utils.audit.checks.windows import Windows
 from course_utils.audit.checks.wrapping import Wrapping
 from course_utils.audit.checks.writing import Writing
@@ -27,8 +30,11 @@ CHECKS: tuple[type[Check], ...] = (
     Stepping,
     Membership,
     Reaching,
+    Terms,
     Freezing,
+    Averages,
     Modes,
+    Validating,
     Passes,
     Growth,
     Losses,

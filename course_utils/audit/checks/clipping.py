@@ -33,7 +33,7 @@ class Clipping(Check):
             self._nothing[event.spot] += 1
         elif event.slots and all(slot.used for slot in event.slots):
             self._late[event.spot] += 1
-        elif any(self._is_scaled(slot) for slot in event.slots):
+        elif self.recorder.scaling.passes and any(self._is_scaled(slot) for slot in event.slots):
             self._scaled[event.spot] += 1
 
     def step_begins(self, event: Step) -> None:

@@ -3,42 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
 from course_utils.audit.book import Slot, Trainer, listed
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Op, Step
+from course_utils.audit.finding import Level
 from course_utils.audit.lines import Spot, here
-from course_utils.audit.modes import is_normalization
+from course_utils.audit.modes import frozen_norms
 from course_utils.audit.source import assignments_to, nearest
 
 _MEANT = "requires_grad"
+
+
+@dataclass
+class _Norm:
+    """A batch norm whose parameters are frozen, called in training mode."""
+
+    name: str
+    weight: torch.Tensor
+    first: torch.Tensor
+    times: int = 0
+
+    def stands_still(self) -> bool:
+        """Say whether its weight kept its value: that of an average, as of a target network, follows another's."""
+        return torch.equal(self.weight.detach(), self.first)
 
 
 class Freezing(Check):
     """What was frozen, and whether it stayed as it was."""
 
     codes: ClassVar = ("misspelt-freeze", "frozen", "frozen-moves")
-    functions: ClassVar = frozenset({"requires_grad_", "requires_grad.__set__"})
+    functions: ClassVar = frozenset({"requires_grad_", "requires_grad.__set__", "zero_"})
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._frozen_at: dict[int, Spot | None] = {}
+        self._again: set[int] = set()  # leaves that were told to freeze while they were frozen
         self._wanted: dict[int, int] = {}  # steps in which an optimizer found a leaf wanting a gradient
         self._still: dict[int, int] = {}  # steps since then in which it did not
         self._versions: dict[int, int] = {}
         self._moved: dict[int, int] = {}
-        self._norms: dict[int, tuple[str, int]] = {}
+        self._emptied: dict[int, tuple[Spot | None, int]] = {}  # gradients set to zero by hand: where, after which pass
+        self._marked: set[int] = set()  # of them those whose values were kept before this step
+        self._drift: dict[int, int] = {}  # steps in a row that moved a leaf whose gradient had been set to zero
+        self._norms: dict[tuple[int, str], _Norm] = {}
 
     def function(self, event: Op) -> None:
         tensor = event.args[0] if event.args else None
-        if isinstance(tensor, torch.Tensor) and tensor.is_leaf and not tensor.requires_grad:
-            self._frozen_at[self.book.slot(tensor).key] = here()
+        if event.name == "zero_":
+            self._emptying(tensor)
+        elif isinstance(tensor, torch.Tensor) and tensor.is_leaf and not tensor.requires_grad:
+            slot = self.book.slot(tensor)
+            if self._wanted.get(slot.key) and self._still.get(slot.key):
+                self._again.add(slot.key)
+            self._frozen_at[slot.key] = here()
+
+    def _emptying(self, grad: Any) -> None:
+        for slot in self.book.live():
+            leaf = slot.tensor
+            if leaf is not None and leaf.grad is grad and slot.content and not slot.used:
+                self._emptied[slot.key] = here(), self.clock.passes
+
+    def _mark_emptied(self, event: Step) -> None:
+        self._marked.clear()
+        if not any(slot.content and slot.key not in self._emptied for slot in event.fresh):
+            return  # all of them: a step that was to be skipped
+        for slot in event.trainer.slots:
+            if self._emptied.get(slot.key, (None, -1))[1] == self.clock.passes:
+                slot.mark()
+                self._marked.add(slot.key)
+            else:
+                self._drift.pop(slot.key, None)
 
     def step_begins(self, event: Step) -> None:
+        if self._emptied:
+            self._mark_emptied(event)
         for slot in event.trainer.slots:
             tensor = slot.tensor
             if tensor is None:
@@ -48,11 +92,14 @@ class Freezing(Check):
                 self._still.pop(slot.key, None)
                 continue
             self._still[slot.key] = self._still.get(slot.key, 0) + 1
-            if slot.known() is not None:
+            if slot.seen is not None:
                 self._versions[slot.key] = tensor._version
                 slot.remember_now()
 
     def step_ended(self, event: Step) -> None:
+        for slot in event.trainer.slots if self._marked else ():
+            if slot.key in self._marked and slot.moved_since():
+                self._drift[slot.key] = self._drift.get(slot.key, 0) + 1
         for slot in event.trainer.slots:
             tensor = slot.tensor
             before = self._versions.pop(slot.key, None)
@@ -62,15 +109,19 @@ class Freezing(Check):
     def called(self, event: Call) -> None:
         if not event.grad or self.clock.calls > 200:
             return
-        for name in event.active:
-            part = event.module.get_submodule(name) if name else event.module
-            if is_normalization(part) and all(not p.requires_grad for p in part.parameters()) and part.affine:
-                self._norms[id(part)] = name, self._norms.get(id(part), (name, 0))[1] + 1
+        for name, part in frozen_norms(event.module) if event.active else ():
+            norm = self._norms.setdefault(
+                (event.model.key, name), _Norm(name, part.weight, part.weight.detach().clone())
+            )
+            norm.times += 1
 
     def found(self) -> Iterator[Found]:
         yield from self._misspelt()
         for trainer in self.book.trainers.values():
             yield from self._of(trainer)
+            drifting = [slot for slot in trainer.slots if self._drift.get(slot.key, 0) >= 3]
+            if drifting:
+                yield self._drifting(trainer, drifting)
         yield from self._statistics()
 
     def _of(self, trainer: Trainer) -> Iterator[Found]:
@@ -102,7 +153,7 @@ class Freezing(Check):
                 if before
                 else f"None of what {name} holds asks for a gradient, so its steps move nothing.",
                 "p.requires_grad_(True)  # when they are to be trained again",
-                level="error" if every else "likely",
+                level=self._gravity(chosen, before, every),
                 certain=every,
                 times=max(self._still[slot.key] for slot in chosen),
                 about={slot.key for slot in chosen} | {trainer.key},
@@ -121,6 +172,30 @@ class Freezing(Check):
                 about={slot.key for slot in since},
                 names=[slot.name for slot in since],
             )
+
+    def _drifting(self, trainer: Trainer, slots: list[Slot]) -> Found:
+        optimizer = trainer.ref()
+        decays = optimizer is not None and any(group.get("weight_decay") for group in optimizer.param_groups)
+        name = trainer.name or "optimizer"
+        return self.say(
+            "frozen-moves",
+            (trainer.made if decays else None) or self._emptied[slots[0].key][0],
+            f"{name} moves {listed(slots)} although their gradient is set to zero",
+            f"Zeros are a gradient, too: {name} adds its {'weight decay' if decays else 'momentum'} to them. "
+            "Where .grad is None it leaves a parameter alone.",
+            "p.requires_grad_(False)  # and p.grad = None; or leave it out of the optimizer",
+            level="likely",
+            times=max(self._drift[slot.key] for slot in slots),
+            about={slot.key for slot in slots},
+            names=[slot.name for slot in slots],
+        )
+
+    def _gravity(self, chosen: list[Slot], before: list[Slot], every: bool) -> Level:
+        """Return how grave it is. What is frozen once, on the way, is a schedule as often as a slip."""
+        alone = len(self.book.trainers) == 1
+        if before and not (every and alone) and not any(slot.key in self._again for slot in before):
+            return "note"
+        return "error" if every else "likely"
 
     def _line(self, slots: list[Slot]) -> Spot | None:
         """Return where they were frozen: seen in the full tier, else as the source says."""
@@ -169,19 +244,19 @@ class Freezing(Check):
 
     def _statistics(self) -> Iterator[Found]:
         """Batch norm with frozen parameters in training mode: its statistics move all the same."""
-        moving = [(name, times) for name, times in self._norms.values() if times >= 3]
+        moving = [it for it in self._norms.values() if it.times >= 3 and it.stands_still()]
         if moving and any(trainer.steps >= 2 for trainer in self.book.trainers.values()):
             near = next((trainer.spot for trainer in self.book.trainers.values() if trainer.spot), None)
             yield self.say(
                 "frozen-moves",
                 _frozen_near(near) or near,
-                f"the running statistics of {moving[0][0] or 'a batch norm'} move although its parameters are frozen",
+                f"the running statistics of {moving[0].name or 'a batch norm'} move although its parameters are frozen",
                 "requires_grad concerns parameters. In training mode a batch norm goes on averaging what it sees, so "
                 "the frozen part gives other results after each step.",
                 "module.eval()  # the frozen part, after each model.train()",
                 level="likely",
-                times=moving[0][1],
-                names=[name for name, _ in moving],
+                times=moving[0].times,
+                names=[it.name for it in moving],
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
@@ -11,6 +12,7 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Pass, Step
+from course_utils.audit.finding import Level
 from course_utils.audit.holders import Holder, carried, holders
 from course_utils.audit.lines import Spot
 from course_utils.graph.alive import Graphs
@@ -40,6 +42,38 @@ class _Births:
         return sum(step < before for step in self._steps)
 
 
+class _Inside:
+    """Passes of one line before a step, each through the graph of the one before, on new data each time.
+
+    Layers that have losses of their own do the same on one input; there it is right.
+    """
+
+    def __init__(self) -> None:
+        self.spot: Spot | None = None
+        self.holder: Holder | None = None
+        self.times = 0
+        self._fresh = False  # a model was given data since the last pass that it was not given before
+        self._step = -1
+        self._numbers: frozenset[int] = frozenset()
+        self._given: weakref.ref[torch.Tensor] | None = None
+
+    def called(self, given: torch.Tensor | None) -> None:
+        if given is not None and not given.requires_grad:
+            self._fresh |= self._given is None or self._given() is not given
+            self._given = weakref.ref(given)
+
+    def began(self, event: Pass) -> None:
+        if event.create or not event.retain or event.spot is None:
+            return
+        last, numbers = self._numbers, event.graph.numbers
+        fresh, self._fresh = self._fresh, False
+        goes_on = fresh and event.spot == self.spot and event.step == self._step and len(numbers) > len(last)
+        self.times = self.times + 1 if goes_on and 2 * len(last & numbers) >= len(last) else 0
+        self.spot, self._step, self._numbers = event.spot, event.step, numbers
+        if self.times >= 3 and self.holder is None:
+            self.holder = carried(numbers)
+
+
 class Growth(Check):
     """What is still alive some steps later."""
 
@@ -61,8 +95,10 @@ class Growth(Check):
         self._total = False
         self._last_root = -1
         self._retained = False
+        self._inside = _Inside()
 
     def called(self, event: Call) -> None:
+        self._inside.called(event.given)
         if event.out is not None and event.grad:
             self._outputs.add(self.clock.steps, event.out)
 
@@ -73,6 +109,7 @@ class Growth(Check):
                 self._roots.add(self.clock.steps, out)
         if event.accumulate and (event.retain or self._retained):
             self._reaches_back(event)
+            self._inside.began(event)
         self._retained |= event.retain
         if event.root is not None and event.accumulate:
             self._last_root = event.root[0]
@@ -124,6 +161,9 @@ class Growth(Check):
             self._look(self.clock.steps)
         if self._reached >= 2:
             yield self._reaching_back()
+        elif self._inside.holder is not None:
+            self._carried, self._reached_at, self._reached = self._inside.holder, self._inside.spot, self._inside.times
+            yield self._reaching_back("likely")
         holder = self._holder
         if holder is None:
             return
@@ -165,11 +205,11 @@ class Growth(Check):
             names=(name,) if holder.name else (),
         )
 
-    def _reaching_back(self) -> Found:
+    def _reaching_back(self, level: Level = "error") -> Found:
         holder, at = self._carried, self._reached_at
         name = holder.name if holder else ""
         spot = (holder.spot if holder else None) or at
-        common: Mapping[str, Any] = {"times": self._reached, "names": (name,) if name else ()}
+        common: Mapping[str, Any] = {"level": level, "times": self._reached, "names": (name,) if name else ()}
         if self._total:
             return self.say(
                 "running-total",

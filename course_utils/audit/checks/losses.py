@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import torch
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass, before, node_behind, number_of, saved_value, through_views
 from course_utils.audit.lines import Spot, here
-from course_utils.audit.source import calls, text_at
+from course_utils.audit.source import bound_at, calls, text_at
 from course_utils.graph.trace import LiveNode, node_name
 
 _SOFT = {"SoftmaxBackward0": "softmax", "SigmoidBackward0": "sigmoid"}
@@ -40,6 +41,9 @@ _TAIL = (
     "Huber",
 )
 _TAIL_NODES = 40
+
+_PICKING = ("Neg", "Mean", "Sum", "Gather", "Index", "Select", "Squeeze")
+_LIKELIHOOD = re.compile(r"nll|log_?(lik|prob)|cross_?ent|xent|(^|_)ce($|_)", re.IGNORECASE)
 
 
 @dataclass
@@ -113,6 +117,28 @@ class Losses(Check):
                 )
         if self._differences:
             self._tail(event)
+        self._picked(event)
+
+    def _picked(self, event: Pass) -> None:
+        """Find a loss that is minus the probabilities of the targets, and is named as their logarithm."""
+        node = node_behind(event.outputs[0]) if event.outputs else None
+        spot = self.recorder.lines.of(number_of(node)) if node is not None else None
+        passed: set[str] = set()
+        while node is not None and (through_views(node) is not node or node_name(node).startswith(_PICKING)):
+            passed.add(node_name(node))
+            node = before(node)
+        picked = {"GatherBackward0", "IndexBackward0"} & passed and "NegBackward0" in passed
+        if node is not None and picked and node_name(node) == "SoftmaxBackward0" and spot is not None:
+            name = bound_at(spot)
+            if _LIKELIHOOD.search(name):
+                self._count(
+                    "log-missing",
+                    spot,
+                    f"{name} is minus a probability: the logarithm is missing",
+                    "It lies between -1 and 0. Minus the logarithm grows without bound where a target is thought "
+                    "impossible; this hardly pushes there, as a softmax is flat near 0.",
+                    "F.cross_entropy(scores, target)  # or log_softmax before picking",
+                )
 
     def _twice(self, node: LiveNode, name: str, event: Pass) -> None:
         first = through_views(before(node))

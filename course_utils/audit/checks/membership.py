@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -9,9 +10,13 @@ import torch
 
 from course_utils.audit.book import Model, Slot, Trainer, listed
 from course_utils.audit.check import Check, Found
+from course_utils.audit.classes import assigned_anywhere
 from course_utils.audit.events import Pass, Step
 from course_utils.audit.lines import Spot, name_of
-from course_utils.audit.source import assigned_anywhere, replaced_parts
+from course_utils.audit.source import first_assigned, replaced_parts, text_at
+
+# Networks that are asked, and not trained, are called so.
+_REFERENCE = re.compile(r"target|teacher|(^|_)ema|ref(erence)?($|_)|pretrained|frozen|oracle|judge|reward|vgg|lpips")
 
 # So many passes must have delivered a gradient before its loss says anything.
 _PASSES = 3
@@ -57,7 +62,8 @@ class Membership(Check):
         idle = [slot for slot in still if slot.is_parameter]
         others = [trainer for trainer in trainers if self._of_others(trainer)]
         for trainer in others:
-            yield from self._other_tensors(trainer, idle)
+            bare = not any(slot.is_parameter for slot in trainer.slots)
+            yield from self._other_tensors(trainer, idle or ([slot for slot in still if slot.name] if bare else []))
         if len(others) == len(trainers):
             return
         partly = {slot.owner for trainer in trainers for slot in trainer.slots if slot.received}
@@ -67,6 +73,8 @@ class Membership(Check):
         plain = [slot for slot in still if not slot.is_parameter]
         if plain and not any(slot.is_parameter for trainer in trainers for slot in trainer.slots):
             yield self._forgotten(plain, trainers, None)
+        else:
+            yield from self._plain_attributes(plain, trainers)
         known = {model.key: model for model in self.book.models.values()}
         named = [slot for slot in idle if slot.owner is not None and slot not in strays]
         for key in dict.fromkeys(slot.owner for slot in named):
@@ -82,15 +90,22 @@ class Membership(Check):
     def _is_trained_alone(self, model: Model) -> bool:
         """Say whether a model that no optimizer knows is used as one that learns: in training mode, with a name."""
         module = model.ref()
-        return module is not None and module.training and model.calls >= _PASSES and not _is_large(module)
+        if module is None or not module.training or model.calls < _PASSES or _is_large(module):
+            return False
+        shapes = [slot.shape for slot in model.slots]
+        held = self.book.held()
+        twins = (it for it in self.book.models.values() if it is not model and it.slots)
+        followed = any([it.shape for it in twin.slots] == shapes and twin.slots[0].key in held for twin in twins)
+        return not followed and not _REFERENCE.search(model.name)
 
     def _other_tensors(self, trainer: Trainer, idle: list[Slot]) -> Iterator[Found]:
         if not idle:
             return
         name = trainer.name or "optimizer"
+        made = trainer.made
         yield self.say(
             "other-tensors",
-            trainer.made or trainer.spot,
+            (made and first_assigned(idle[0].name, made)) or made or trainer.spot,
             f"{name} holds tensors that no pass reaches; what the passes reach it does not hold",
             f"Gradients went to {listed(idle)}. {name} holds {len(trainer.slots)} other tensors: those of another "
             "model, or copies made before the model was changed. Nothing that is trained ever moved.",
@@ -141,8 +156,9 @@ class Membership(Check):
 
     def _replacement(self, slot: Slot, made: Spot, owner: str) -> Spot | None:
         """Return the line that replaced a part of the model: the first after the optimizer's, or the only one."""
-        part = slot.name.removeprefix(f"{owner}.").rpartition(".")[0]
-        parts = replaced_parts(made.file, part) if part else []
+        whole = slot.name.removeprefix(f"{owner}.")
+        part = whole.rpartition(".")[0]
+        parts = (replaced_parts(made.file, part) if part else []) or replaced_parts(made.file, whole)
         after = [spot for spot in parts if spot.line > made.line]
         return next(iter(after or parts), None)
 
@@ -159,6 +175,35 @@ class Membership(Check):
             level="error" if holder else "likely",
             times=max(slot.received for slot in slots),
             about={slot.key for slot in slots},
+        )
+
+    def _plain_attributes(self, slots: list[Slot], trainers: list[Trainer]) -> Iterator[Found]:
+        """Tensors that a trained module made to learn, and that are no parameters of it."""
+        wanted = {slot.key: slot for slot in slots if slot.shape and max(slot.shape) > 1}
+        held = self.book.held()
+        for model in self.book.models.values() if wanted else ():
+            module = model.ref()
+            if not any(slot.key in held for slot in model.slots):
+                continue
+            for part in module.modules() if module is not None else ():
+                for name, value in list(vars(part).items()):
+                    found = self.book.find(value) if isinstance(value, torch.Tensor) else None
+                    made = assigned_anywhere(type(part), f"self.{name}") if found and found.key in wanted else None
+                    if found is not None and made is not None and "requires_grad" in text_at(made):
+                        wanted.pop(found.key)
+                        yield self._plain(found, made, name, trainers)
+
+    def _plain(self, slot: Slot, made: Spot, name: str, trainers: list[Trainer]) -> Found:
+        return self.say(
+            "not-in-optimizer",
+            made,
+            f"self.{name} requires a gradient and is no parameter: no optimizer holds it",
+            f"It received a gradient in each pass, and kept its first value. A module's parameters() gives what was "
+            f"made with nn.Parameter, and {trainers[0].name or 'the optimizer'} was made of those.",
+            f"self.{name} = nn.Parameter(...)",
+            times=slot.received,
+            about={slot.key},
+            names=(f"self.{name}",),
         )
 
     def _list_of(self, slots: list[Slot]) -> tuple[Spot | None, str]:

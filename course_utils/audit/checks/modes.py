@@ -49,7 +49,8 @@ class Modes(Check):
         self._pending: dict[int, tuple[_Site, int]] = {}
         self._set: dict[int, Spot | None] = {}  # by a module's id: where it was put into evaluation mode
         self._last_set: Spot | None = None
-        self._now: dict[int, Call] = {}  # by a model's key: its last call that was recorded
+        # By a model's key: its last recorded call, one in training mode first, and after how many steps it came.
+        self._now: dict[int, tuple[Call, int]] = {}
         self._asleep: dict[int, list[Any]] = {}  # by a model's key: steps in evaluation, steps in training, last call
         self._careless: dict[Spot, int] = {}
 
@@ -59,7 +60,9 @@ class Modes(Check):
 
     def called(self, event: Call) -> None:
         if event.grad and event.recorded is not None:
-            self._now[event.model.key] = replace(event, given=None, out=None)  # neither is kept
+            before = self._now.get(event.model.key)
+            if before is None or event.training or not before[0].training or before[1] != self.clock.steps:
+                self._now[event.model.key] = replace(event, given=None, out=None), self.clock.steps  # neither is kept
         if not event.training:
             for part in event.module.modules():
                 kind: Any = type(part)
@@ -100,9 +103,9 @@ class Modes(Check):
 
     def step_begins(self, event: Step) -> None:
         for owner in {slot.owner for slot in event.fresh}:
-            call = self._now.get(owner) if owner is not None else None
-            if call is None:
+            if owner is None or owner not in self._now:
                 continue
+            call = self._now[owner][0]
             counts = self._asleep.setdefault(call.model.key, [0, 0, call])
             if not call.training and call.asleep:
                 counts[0], counts[2] = counts[0] + 1, call
@@ -119,7 +122,7 @@ class Modes(Check):
             module = site.model.ref()
             if module is None or not self.book.trained(module) or not site.spots:
                 continue
-            nothing = site.used == 0 and not is_bare_call(site.spots[0])
+            nothing = site.used == 0 and not is_bare_call(site.spots[0], site.model.name)
             if not nothing or (not site.in_training and not site.unused) or feeds_a_pass(site.spots):
                 continue
             if site.parts and site.training and site.draws * 2 <= site.in_training:

@@ -12,13 +12,11 @@ import torch
 
 from course_utils.audit.book import Model, Trainer, listed
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Op, Pass, Step
+from course_utils.audit.checks.targets import FUNCTIONS, Targets
+from course_utils.audit.events import Call, Op, Pass, Step
 from course_utils.audit.lines import Spot, here
-from course_utils.audit.source import assigned, compared
 
-_TARGET = re.compile(r"target|teacher|expected|bellman|td_", re.IGNORECASE)
 _COPY = re.compile(r"target|teacher|(^|_)ema|momentum|slow|_old|old_|average", re.IGNORECASE)
-_LOSSES = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})
 _MOST = 64
 
 
@@ -37,7 +35,7 @@ class Players(Check):
     """Which pass's gradients each optimizer uses, where there are several."""
 
     codes: ClassVar = ("gan-detach", "wrong-loss")
-    functions: ClassVar = _LOSSES | {"sub", "detach"}
+    functions: ClassVar = FUNCTIONS | {"detach"}
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
@@ -50,11 +48,12 @@ class Players(Check):
         self._detached: dict[int | None, Counter[Spot]] = {}  # lines with detach(), by who had stepped last
         self._starved: dict[int, Counter[int | None]] = {}  # optimizers that found nothing, by who had stepped before
         self._starved_spot: dict[int, Spot | None] = {}
-        self._targets: Counter[tuple[Spot, str]] = Counter()
+        self._aims = Targets(self)
         self._copied: Counter[int] = Counter()
 
     def pass_begins(self, event: Pass) -> None:
         self._order = {}
+        self._aims.pass_begins(event)
         if event.accumulate and self.recorder.operations is not None and len(self.book.trainers) > 1:
             for at, (_, leaf) in enumerate(event.graph.leaves):
                 self._order[self.book.slot(leaf).key] = at
@@ -121,17 +120,10 @@ class Players(Check):
             if spot is not None and event.args[0].requires_grad:
                 self._detached.setdefault(self._last, Counter())[spot] += 1
             return
-        one, other = event.argument(0, "input"), event.argument(1, "target")
-        if not isinstance(other, torch.Tensor) or not isinstance(one, torch.Tensor):
-            return
-        if one.requires_grad and other.requires_grad and other.grad_fn is not None:
-            spot = here()
-            names = compared(spot) if spot else ()
-            if spot is not None and event.name in _LOSSES:
-                names = names[1:2]
-            for name in names:
-                if spot is not None and _TARGET.search(name) and not name.startswith("target_n"):
-                    self._targets[spot, name] += 1
+        self._aims.function(event)
+
+    def called(self, event: Call) -> None:
+        self._aims.called(event)
 
     def found(self) -> Iterator[Found]:
         trainers = {trainer.key: trainer for trainer in self.book.trainers.values()}
@@ -143,9 +135,7 @@ class Players(Check):
             times = sum(before.values())
             if times >= 2 and times * 2 >= trainer.steps and not any(slot.received for slot in trainer.slots):
                 yield self._starving(trainer, before.most_common(1)[0][0], times)
-        for (spot, name), times in self._targets.items():
-            if times >= 2:
-                yield self._target(spot, name, times)
+        yield from self._aims.found()
         yield from self._learning_copies(trainers.values())
 
     def _mixture(self, code: str, trainer: Trainer, spot: Spot | None, times: int) -> Found:
@@ -183,20 +173,6 @@ class Players(Check):
             names=(name,),
         )
 
-    def _target(self, spot: Spot, name: str, times: int) -> Found:
-        return self.say(
-            "wrong-loss",
-            assigned(spot, name) or spot,
-            f"the loss sends a gradient into {name}, too",
-            "A target is what a prediction is moved to. With a graph behind it, the target is moved towards the "
-            "prediction as well.",
-            f"{name} = {name}.detach()  # or compute it under torch.no_grad()",
-            level="likely",
-            certain=False,
-            times=times,
-            names=(name,),
-        )
-
     def _learning_copies(self, trainers: Any) -> Iterator[Found]:
         """A network that is a copy of a trained one, is named or refreshed as such, and is trained itself."""
         for trainer in trainers:
@@ -209,7 +185,7 @@ class Players(Check):
                 )
                 if twin is None or not any(slot.received for slot in twin.slots):
                     continue
-                if (copied or _COPY.search(model.name)) and not _COPY.search(twin.name):
+                if (copied or (_COPY.search(model.name) and _began_alike(model, twin))) and not _COPY.search(twin.name):
                     yield self.say(
                         "wrong-loss",
                         trainer.made or trainer.spot,
@@ -229,6 +205,14 @@ def _nearer(order: dict[int, int], mine: set[int], theirs: set[int]) -> bool:
     ours = [at for key, at in order.items() if key in mine]
     others = [at for key, at in order.items() if key in theirs]
     return bool(ours) and bool(others) and min(ours) < min(others)
+
+
+def _began_alike(model: Model, twin: Model) -> bool:
+    """Say whether two models had the same values when they were first looked at."""
+    for one, other in zip(model.slots, twin.slots, strict=True):
+        if one.first is None or other.first is None or not torch.equal(one.first, other.first):
+            return False
+    return True
 
 
 def _shapes(model: Model) -> tuple[Any, ...]:

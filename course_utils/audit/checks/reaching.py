@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
+import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -13,9 +14,11 @@ from course_utils.audit.book import Slot, listed
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass, PassGraph, Step
 from course_utils.audit.lines import Spot, is_learners
+from course_utils.audit.source import statement
 from course_utils.graph.trace import walk
 
 _STEPS = 3
+_ZEROS = re.compile(r"\bzeros(_like)?$|new_zeros$")
 
 
 class Reaching(Check):
@@ -31,6 +34,7 @@ class Reaching(Check):
         self._behind: list[tuple[Any, frozenset[int]]] = []  # Functions of the learner's, and the leaves behind them
         self._graph: frozenset[int] = frozenset()
         self._silent: Counter[Any] = Counter()
+        self._before: dict[Any, frozenset[int]] = {}  # all leaves that ever stood behind a Function
         self._lost: dict[Any, set[int]] = {}
         self._spot: Spot | None = None
         self._stepped_inside = False
@@ -47,7 +51,9 @@ class Reaching(Check):
             kind = getattr(node, "_forward_cls", None)
             if kind is not None and isinstance(node, torch.autograd.function.BackwardCFunction) and _place(kind):
                 behind = PassGraph(walk([node])).leaves
-                self._behind.append((kind, frozenset(self.book.slot(leaf).key for _, leaf in behind)))
+                keys = frozenset(self.book.slot(leaf).key for _, leaf in behind)
+                self._behind.append((kind, keys))
+                self._before[kind] = self._before.get(kind, frozenset()) | keys
 
     def pass_ended(self, event: Pass) -> None:
         if not self._behind or self._stepped_inside:
@@ -129,6 +135,14 @@ class Reaching(Check):
         if not zeros:
             return
         keys = frozenset(slot.key for slot in zeros)
+        for kind, behind in self._before.items():
+            place = _gives_zeros(kind)
+            if place is not None and keys & behind:
+                yield self._zeros_of(kind, place, [slot for slot in zeros if slot.key in behind])
+                zeros = [slot for slot in zeros if slot.key not in behind]
+                keys -= behind
+        if not zeros:
+            return
         cut = self.recorder.cuts.before(keys, flat=True)
         yield self.say(
             "zero-gradient",
@@ -143,6 +157,19 @@ class Reaching(Check):
             times=max(times for _, times in self._flat.values()),
             about=keys,
             names=[slot.name for slot in zeros],
+        )
+
+    def _zeros_of(self, kind: Any, place: Spot, lost: list[Slot]) -> Found:
+        return self.say(
+            "zero-gradient",
+            place,
+            f"{kind.__name__}.backward gives zeros: {listed(lost)} never learn",
+            "Whatever gradient arrives, zeros go on from here. All passes reached them through it, and their "
+            "gradient was exactly zero in every step.",
+            "return grad  # straight through; or leave them out of the optimizer, if nothing shall pass",
+            times=max(times for _, times in self._flat.values()),
+            about={slot.key for slot in lost},
+            names=[slot.name for slot in lost],
         )
 
     def _silent_function(self, kind: Any, times: int, lost: list[Slot]) -> Found:
@@ -176,10 +203,23 @@ def _is_waiting(slot: Slot) -> bool:
 
 def _place(kind: Any) -> Spot | None:
     """Return where a learner's Function defines its backward; None for one that is not a learner's."""
-    try:
-        file = inspect.getsourcefile(kind) or ""
-        lines, first = inspect.getsourcelines(kind.backward)
-    except (OSError, TypeError):
+    code = getattr(kind.backward, "__code__", None)
+    if code is None or not is_learners(code.co_filename):
         return None
-    at = next((number for number, line in enumerate(lines) if line.lstrip().startswith("def ")), 0)
-    return Spot(file, first + at) if is_learners(file) else None
+    found = statement(Spot(code.co_filename, code.co_firstlineno))
+    return Spot(code.co_filename, found.lineno if found is not None else code.co_firstlineno)
+
+
+def _gives_zeros(kind: Any) -> Spot | None:
+    """Return the line on which a Function's backward returns zeros and nothing else, if its source has one."""
+    place = _place(kind)
+    scope = statement(place) if place is not None else None
+    returns = [node for node in ast.walk(scope) if isinstance(node, ast.Return)] if scope is not None else []
+    values = [
+        part
+        for node in returns
+        for part in (node.value.elts if isinstance(node.value, ast.Tuple) else [node.value])
+        if part is not None and not (isinstance(part, ast.Constant) and part.value is None)
+    ]
+    zeros = values and all(isinstance(it, ast.Call) and _ZEROS.search(ast.unparse(it.func)) for it in values)
+    return Spot(place.file, returns[0].lineno) if zeros and place is not None else None

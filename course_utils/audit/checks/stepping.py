@@ -49,6 +49,8 @@ class Stepping(Check):
         self._reached |= {slot.key for slot in event.received}
 
     def step_begins(self, event: Step) -> None:
+        if event.trainer.slots and all(slot.is_frozen() for slot in event.trainer.slots):
+            return  # it has nothing to do, by somebody's decision
         tally = self._tallies.setdefault(event.trainer.key, _Tally(event.trainer))
         tally.steps += 1
         tally.keys = {slot.key for slot in event.trainer.slots} | {event.trainer.key}

@@ -47,7 +47,13 @@ class Wrapping(Check):
                 self._count(root, event)
         elif self.recorder.operations is not None and len(event.graph.inner) <= _SMALL:
             leaves = [leaf for _, leaf in event.graph.leaves]
-            if leaves and not any(map(self._is_known, leaves)) and all(self._is_new(leaf) for leaf in leaves):
+            single = all(leaf.dim() <= 1 for leaf in leaves)  # what has more is a weight or an input
+            if (
+                leaves
+                and single
+                and not any(map(self._is_known, leaves))
+                and all(self._is_new(leaf) for leaf in leaves)
+            ):
                 self._count(leaves[0], event)
 
     def _is_known(self, leaf: torch.Tensor) -> bool:

@@ -8,6 +8,7 @@ from tests.audit.zoo_faults import (
     later_graphs,
     later_models,
     later_steps,
+    strangers,
 )
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "later_graphs",
     "later_models",
     "later_steps",
+    "strangers",
 ]

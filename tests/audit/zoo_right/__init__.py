@@ -4,9 +4,18 @@ from tests.audit.zoo_right import (
     first_plain,
     first_players,
     first_unusual,
+    lookalikes,
     styles_generative,
     styles_supervised,
     unlike,
 )
 
-__all__ = ["first_plain", "first_players", "first_unusual", "styles_generative", "styles_supervised", "unlike"]
+__all__ = [
+    "first_plain",
+    "first_players",
+    "first_unusual",
+    "lookalikes",
+    "styles_generative",
+    "styles_supervised",
+    "unlike",
+]

@@ -1,0 +1,123 @@
+"""Terms of a loss that train nothing: computed from a value that was cut off before."""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from course_utils.audit.check import Check, Found
+from course_utils.audit.events import Op, Pass, node_behind, number_of
+from course_utils.audit.lines import Spot, here
+from course_utils.audit.source import no_grad_around
+from course_utils.graph.alive import tensors_in
+from course_utils.graph.trace import LiveNode, node_name
+
+_CUTTING = frozenset({"detach", "data.__get__", "numpy"})
+_SUMS = frozenset({"add", "__add__", "__radd__", "add_", "__iadd__", "sub", "__sub__", "__rsub__", "rsub"})
+
+# From a loss to its terms: what only adds, scales, or changes the shape.
+_TAIL = ("Add", "Sub", "Rsub", "Mul", "Div", "Neg", "Squeeze", "View", "ToCopy")
+_TAIL_NODES = 30
+_MOST = 2000
+_STEPS = 3
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """Where a tensor of several numbers lost its graph, and how."""
+
+    spot: Spot | None
+    name: str
+
+
+class Terms(Check):
+    """Follows what is computed from cut tensors, until it is added to something that has a graph.
+
+    A single number that is cut is left alone: it stands for a value to show, or replaces the value of another term.
+    """
+
+    codes: ClassVar = ("constant-term",)
+    functions: ClassVar = frozenset({"*"})
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self._cut: dict[int, tuple[weakref.ref[Any], _Cut]] = {}  # by the id of a tensor or an array
+        self._sums: dict[int, _Cut] = {}  # by the number of the node that adds such a term
+        self._times: Counter[_Cut] = Counter()
+
+    def function(self, event: Op) -> None:
+        out, name = event.out, event.name
+        if name in _CUTTING:
+            given = event.args[0] if event.args else None
+            origin = self._origin(given)
+            if origin is None and isinstance(given, torch.Tensor) and given.grad_fn is not None and given.numel() > 1:
+                origin = _Cut(here(), name)
+            if origin is not None:
+                self._mark(out, origin)
+        elif isinstance(out, torch.Tensor) and (self._cut or not torch.is_grad_enabled()):
+            if not out.requires_grad:
+                origin = self._first(event) if out.is_floating_point() else None
+                if origin is not None:
+                    self._mark(out, origin)
+            elif name in _SUMS and out.numel() == 1 and event.ended > event.began:
+                for term in event.args[:2]:
+                    origin = self._origin(term)
+                    if origin is not None and term.numel() == 1 and bool(term != 0):
+                        self._sums[event.ended - 1] = origin
+
+    def _first(self, event: Op) -> _Cut | None:
+        for given in (*event.args, *event.kwargs.values()):
+            found = self._origin(given)
+            if found is None and isinstance(given, list | tuple):
+                found = next((it for it in map(self._origin, tensors_in((given,))) if it is not None), None)
+            if found is not None:
+                return found
+        if not torch.is_grad_enabled():
+            given = [it for it in tensors_in(event.args) if it.requires_grad and it.numel() > 1]
+            spot = here() if given else None
+            if spot is not None:
+                return _Cut(no_grad_around(spot) or spot, "no_grad")
+        return None
+
+    def _origin(self, thing: Any) -> _Cut | None:
+        found = self._cut.get(id(thing))
+        return found[1] if found is not None and found[0]() is thing else None
+
+    def _mark(self, thing: Any, origin: _Cut) -> None:
+        if len(self._cut) > _MOST:
+            self._cut = {key: it for key, it in self._cut.items() if it[0]() is not None}
+        if len(self._cut) <= _MOST:
+            self._cut[id(thing)] = weakref.ref(thing), origin
+
+    def pass_begins(self, event: Pass) -> None:
+        sums, self._sums = self._sums, {}
+        if not sums or not event.accumulate:
+            return
+        queue: list[LiveNode] = [node for node in map(node_behind, event.outputs) if node is not None]
+        for node in queue:
+            origin = sums.get(number_of(node))
+            if origin is not None:
+                self._times[origin] += 1
+            if len(queue) < _TAIL_NODES and node_name(node).startswith(_TAIL):
+                queue += [to for to, _ in node.next_functions if to is not None and to not in queue]
+
+    def found(self) -> Iterator[Found]:
+        for origin, times in self._times.items():
+            if times >= _STEPS:
+                name = {"data.__get__": ".data", "no_grad": "no_grad"}.get(origin.name, f"{origin.name}()")
+                yield self.say(
+                    "constant-term",
+                    origin.spot,
+                    f"a term of the loss has no graph behind this {name}: it trains nothing",
+                    "What is computed from here is added to the loss as a number. It changes the loss that you see, "
+                    f"and no gradient: in {times} passes the training was the same as without it.",
+                    f"leave out {name} on the way to the loss; if the term is only to be shown, do not add it",
+                    level="likely",
+                    certain=False,
+                    times=times,
+                )

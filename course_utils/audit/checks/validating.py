@@ -1,0 +1,69 @@
+"""Backward passes in evaluation mode, whose gradients end in a step of the training."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import ClassVar
+
+from course_utils.audit.check import Check, Found
+from course_utils.audit.events import Call, Pass, Step
+from course_utils.audit.lines import Spot
+from course_utils.audit.source import in_every_nth
+
+_KEPT = 500
+
+
+class Validating(Check):
+    """Whether steps that mostly use passes in training mode now and then use some of evaluation, too."""
+
+    codes: ClassVar = ("pass-in-validation",)
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self._training = True  # the mode of the last recorded call
+        self._passes: dict[int, tuple[Spot | None, bool]] = {}  # line, and the mode
+        self._spilled: Counter[tuple[int, Spot | None]] = Counter()  # steps, by optimizer and line
+        self._pure: Counter[int] = Counter()  # steps of passes in training mode only
+
+    def called(self, event: Call) -> None:
+        if event.recorded is not None and next(event.module.parameters(), None) is not None:  # a loss has no mode
+            self._training = event.training
+
+    def pass_begins(self, event: Pass) -> None:
+        if event.accumulate:
+            self._passes[event.number] = event.spot, self._training
+            if len(self._passes) > _KEPT:
+                self._passes = dict(list(self._passes.items())[_KEPT // 2 :])
+
+    def step_begins(self, event: Step) -> None:
+        if event.in_pass or event.closure:
+            return
+        content = max((slot.content for slot in event.fresh), key=len, default=())
+        used = [self._passes[number] for number in content if number in self._passes]
+        aside = {spot for spot, training in used if not training}
+        if used and not aside:
+            self._pure[event.trainer.key] += 1
+        elif any(training for _, training in used):
+            for spot in aside:
+                self._spilled[event.trainer.key, spot] += 1
+
+    def found(self) -> Iterator[Found]:
+        for (key, spot), times in self._spilled.items():
+            if times < 2 or self._pure[key] <= times or spot is None or in_every_nth(spot):
+                continue
+            trainer = self.book.trainers.get(key) or next(it for it in self.book.trainers.values() if it.key == key)
+            name = trainer.name or "optimizer"
+            yield self.say(
+                "pass-in-validation",
+                spot,
+                f"this pass runs in evaluation mode, and {times} training steps of {name} used its gradients",
+                "A backward pass adds to .grad in every mode. Nothing cleared it before training went on, so the "
+                "first step afterwards also moved along what was evaluated.",
+                "with torch.no_grad():  # around the evaluation, and no backward() in it",
+                level="likely",
+                certain=False,
+                times=times,
+                about={slot.key for slot in trainer.slots} | {trainer.key},
+                names=(name,),
+            )

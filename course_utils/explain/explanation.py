@@ -57,8 +57,8 @@ class Explanation:
 
     @property
     def sureness(self) -> str:
-        """Whether the cause was proved, in a word: "certain" or "probable"."""
-        return "certain" if self.certain else "probable"
+        """Whether the cause was proved: "cause certain" or "cause probable". A fix is one of what would mend it."""
+        return f"cause {'certain' if self.certain else 'probable'}"
 
 
 def located(place: Place) -> str:

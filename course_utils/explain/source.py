@@ -159,7 +159,11 @@ def written(node: ast.AST | None, width: int = 40) -> str:
 
 def operand(text: str) -> str:
     """Return an expression so that a method can be called on it: with parentheses where it needs them."""
-    return text if re.fullmatch(r"[\w.]+(\[[^\]]*\]|\([^()]*\))?", text) else f"({text})"
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return f"({text})"
+    return text if isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript) else f"({text})"
 
 
 def target_name(text: str, default: str) -> str:

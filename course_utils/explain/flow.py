@@ -171,6 +171,9 @@ class Flow:
             given = statement.args[0] if statement.args else None
         if given is None:
             return Found("unknown")
+        once = isinstance(statement, ast.Assign) and setting.source.loop(statement) is None
+        if once and any(isinstance(it, ast.Name) and it.id == name for it in ast.walk(given)):
+            setting = setting.before(statement.lineno, name)  # total = torch.tensor(total): the one before
         return self._in_mode(setting, statement, self._read(setting, given, depth))
 
     def _in_mode(self, setting: Setting, node: ast.AST, found: Found) -> Found:

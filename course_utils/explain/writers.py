@@ -130,7 +130,7 @@ def out_of_place(statement: ast.stmt, view: str = "", looped: bool = False) -> s
         return f"{ast.unparse(statement.targets[0])} = {code}  # makes a new tensor"
     if into.isidentifier() and (new.changed or isinstance(statement, ast.AugAssign)) and code != into:
         if looped:
-            return f"new.append({code})  # new = [] before the loop, torch.stack(new) after it"
+            return f"new = []  # before the loop; torch.stack(new) after it\nnew.append({code})"
         return f"{into} = {code}  # makes a new tensor"
     if _writes_a_part(statement) and into:
         return f"{into} = {into}.clone()  # before this line: then it writes into a copy"
@@ -233,11 +233,7 @@ def writes_into(part: ast.AST, name: str) -> bool:
         return True
     inplace = any(it.arg == "inplace" and written(it.value) == "True" for it in part.keywords)
     method = called(part)
-    if (
-        method.endswith("_")
-        and not method.endswith("__")
-        and method not in _KEEPS_VALUES
-    ):
+    if method.endswith("_") and not method.endswith("__") and method not in _KEEPS_VALUES:
         inplace = True
     if not inplace:
         return False

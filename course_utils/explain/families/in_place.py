@@ -12,7 +12,7 @@ from course_utils.explain.naming import modules, targets, tensors, variables
 from course_utils.explain.nodes import behind, modified, operation, operation_named, recorded_lines, same_memory
 from course_utils.explain.reading import is_a
 from course_utils.explain.rerun import Write
-from course_utils.explain.returned import shown, written_after
+from course_utils.explain.returned import shown, updated_in, written_after, written_in_hooks
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.settings import switched_off
 from course_utils.explain.situation import Call, Situation
@@ -67,10 +67,20 @@ def _saved_was_written(s: Situation, m: re.Match[str]) -> Explanation | None:
     if layers:
         why += f" {', '.join(f'`{it}`' for it in layers[:3])} writes in place."
         fix = f"nn.ReLU()  # without inplace=True, for {layers[0]}"
+    elif parameter is not None and (updates := updated_in(s)):
+        why += f" `{updates[0].function}` writes into the parameters that it is given."
+        fix = f"# call {updates[0].function} after all backward passes, or compute this loss again after it"
+        return card("in-place", headline, why, fix, [*where, *(it.where[0] for it in updates[:1]), *needed], False)
+    elif len(hooked := written_in_hooks(s)) == 1 and parameter is None:
+        why += f" The hook `{hooked[0].function}` writes into what a layer returned."
+        fix = f"{out_of_place(hooked[0].statement).partition('  #')[0]}\nreturn {hooked[0].name}  # from the hook"
+        return card("in-place", headline, why, fix, [*where, *hooked[0].where, *needed], False)
     elif len(late := written_after(s, op)) == 1 and parameter is None:
-        it = late[0]
-        why += f" In `{it.function}`, which has returned, `{shown(it)}` writes into `{it.name}` after `{op}` was run."
-        return card("in-place", headline, why, out_of_place(it.statement), [*it.where, *needed], False)
+        one = late[0]
+        why += (
+            f" In `{one.function}`, which has returned, `{shown(one)}` writes into `{one.name}` after `{op}` was run."
+        )
+        return card("in-place", headline, why, out_of_place(one.statement), [*one.where, *needed], False)
     else:
         why += " The line that did may be in a function that has returned."
         fix = "# look there for `+=`, `[...] =`, `_` methods, inplace=True\n# %%explain finds the line"

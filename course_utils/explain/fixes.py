@@ -30,6 +30,7 @@ def in_own_names(it: Explanation, s: Situation) -> Explanation:
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     given = {node.id for node in names if not isinstance(node.ctx, ast.Load)} | set(dir(builtins)) | {"torch"}
     given |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    given |= {node.name for node in ast.walk(tree) if isinstance(node, (*FUNCTIONS, ast.ClassDef))}
     unknown = dict.fromkeys(node.id for node in names if node.id not in words | given)
     fix = it.fix
     for name in unknown.keys() & _IN_FULL.keys():

@@ -221,11 +221,8 @@ class Flow:
             return self._cut(setting, node, inner, "no-graph-item")
         if name in ("to", "type") and any(written(it).rpartition(".")[2] in _INTEGERS for it in given):
             return self._cut(setting, node, inner, "no-graph-integers")
-        if (
-            name in _CUTS
-            and not (name == "float" and owner is not None)
-            and not (name == "int" and not given and owner is None)
-        ):
+        plain = (name == "float" and owner is not None) or (name == "int" and owner is None and not given)
+        if name in _CUTS and not plain:
             return self._cut(setting, node, inner, _CUTS[name])
         if name in ("zeros_like", "ones_like", "rand_like", "randn_like", "full_like", "empty_like", "len", "range"):
             return Found("bare")

@@ -32,7 +32,13 @@ class Setting:
         """Return what an expression means here, or MISSING."""
         if self.call is not None:
             return self.call.value(node)
-        return value_of(node, lambda name: self.bound.get(name, MISSING))
+        return value_of(node, self._look_up)
+
+    def _look_up(self, name: str) -> Any:
+        if name in self.arguments and name not in self.bound:
+            outer, given = self.arguments[name]
+            return outer.value(given)
+        return self.bound.get(name, MISSING)
 
     def before(self, line: int, name: str) -> Setting:
         """Return this setting as it was before a line gave a name another value: what the name meant is not known."""

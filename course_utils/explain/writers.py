@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -119,16 +120,20 @@ def out_of_place(statement: ast.stmt, view: str = "", looped: bool = False) -> s
     if view and view != into:
         return f"{view} = {view}.clone()  # before {into or 'the view'} is taken of it: the write goes into the copy"
     new = _Elsewhere()
-    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-        whole: ast.expr = ast.BinOp(ast.Name(into), statement.op, statement.value)
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name | ast.Attribute):
+        whole: ast.expr = ast.BinOp(ast.parse(into, mode="eval").body, statement.op, statement.value)
     elif isinstance(statement, ast.Expr | ast.Assign) and not _writes_a_part(statement):
         whole = new.visit(ast.parse(ast.unparse(statement.value), mode="eval").body)
     else:
-        whole = ast.Name(into)
+        whole = ast.Name(into)  # a part is written into
     code = ast.unparse(ast.fix_missing_locations(whole))
     if isinstance(statement, ast.Assign) and new.changed:
         return f"{ast.unparse(statement.targets[0])} = {code}  # makes a new tensor"
-    if into.isidentifier() and (new.changed or isinstance(statement, ast.AugAssign)) and code != into:
+    if (
+        re.fullmatch(r"[A-Za-z_][\w.]*", into)
+        and (new.changed or isinstance(statement, ast.AugAssign))
+        and code != into
+    ):
         if looped:
             return f"new = []  # before the loop; torch.stack(new) after it\nnew.append({code})"
         return f"{into} = {code}  # makes a new tensor"

@@ -44,7 +44,7 @@ def _dtypes(s: Situation, m: re.Match[str]) -> Explanation | None:
     if a is not None and b is not None:
         first, second = dtype_name(a.dtype), dtype_name(b.dtype)
     why = f"This operation does not convert by itself: one side is {first}, the other {second}."
-    fix = f"{right} = {right}.to({left}.dtype)" if right.isidentifier() else "x = x.float()"
+    fix = f"{right} = {right}.to({left}.dtype)" if right.isidentifier() else "# convert one of the two: .float()"
     return card("dtype-mismatch", f"{first} meets {second}", why, fix, s.needed(), a is not None)
 
 
@@ -74,10 +74,9 @@ def _index_range(s: Situation, m: re.Match[str]) -> Explanation | None:
     top, low = int(given.max()), int(given.min())
     bad = top if top >= rows else low
     why = f"`{name}` has {rows} rows, numbered 0 to {rows - 1}. Its input contains {bad}."
-    fix = (
-        f"nn.Embedding({max(top, rows) + 1}, {layer.embedding_dim})  # for `{name}`: one row for each token "
-        f"that may come"
-    )
+    fix = f"nn.Embedding({top + 1}, {layer.embedding_dim})  # for `{name}`: one row for each token that may come"
+    if top < rows:
+        fix = "# rows have no negative numbers: mask these out, or give them a row of their own"
     return card("index-range", f"`{name}` has {rows} rows, and was asked for row {bad}", why, fix, s.needed())
 
 

@@ -96,21 +96,21 @@ def _again_and_again(start: Call, loss: str) -> Explanation | None:
 
 def _by_autograd_grad(start: Call, mine: set[LiveNode], loss: str) -> Explanation | None:
     """Explain a call of autograd.grad before this pass, over a part of its graph, that kept nothing."""
-    for source, node, output in _freeing(start, mine, loss):
-        flag = "retain_graph" if output == loss else "create_graph"
+    for source, node, of_loss in _freeing(start, mine, loss):
+        flag = "retain_graph" if of_loss else "create_graph"
         kept = ast.parse(ast.unparse(node), mode="eval").body
         assert isinstance(kept, ast.Call)
         kept.keywords.append(ast.keyword(flag, ast.Constant(True)))
         place = Place("first pass here", source.file, node.lineno, source.text(node.lineno))
         own = written(argument(node, 0, "outputs")) or loss
         why = f"autograd.grad frees the graph of `{own}` as it goes, as backward() does, and this pass may need it."
-        headline = f"the graph of `{own}` was used up by autograd.grad before this pass"
+        headline = f"the graph of `{own}` may have been used up by autograd.grad before this pass"
         return card("second-time", headline, why, ast.unparse(kept), [place, *second(start)], False)
     return None
 
 
-def _freeing(start: Call, mine: set[LiveNode], loss: str) -> Iterator[tuple[Source, ast.Call, str]]:
-    """Yield calls of autograd.grad before the failing line that keep no graph: with source, and what they start from.
+def _freeing(start: Call, mine: set[LiveNode], loss: str) -> Iterator[tuple[Source, ast.Call, bool]]:
+    """Yield calls of autograd.grad before the failing line that keep no graph: with source, and whether of the loss.
 
     Those of the same function over a part of this graph, those that were given the loss, and those that computed it.
     """
@@ -122,7 +122,7 @@ def _freeing(start: Call, mine: set[LiveNode], loss: str) -> Iterator[tuple[Sour
         if called(node) == "grad" and output is not None and not _keeps(node):
             names = {it.id for it in ast.walk(output) if isinstance(it, ast.Name)}
             if written(output) == loss or names & live:
-                yield start.source, node, written(output)
+                yield start.source, node, written(output) == loss
             continue
         statement = start.source.statement(node)
         makes = statement is not None and loss in targets(statement)
@@ -131,7 +131,7 @@ def _freeing(start: Call, mine: set[LiveNode], loss: str) -> Iterator[tuple[Sour
 
 def _inside(
     it: Callee | None, sources: Sources, loss: str, makes: bool, depth: int
-) -> Iterator[tuple[Source, ast.Call, str]]:
+) -> Iterator[tuple[Source, ast.Call, bool]]:
     if it is None or not depth:
         return
     own = [name for name, given in it.given.items() if written(given) == loss]
@@ -140,7 +140,7 @@ def _inside(
             continue
         output = written(argument(node, 0, "outputs"))
         if called(node) == "grad" and output and not _keeps(node) and (makes or output in own):
-            yield it.source, node, loss if output in own else output
+            yield it.source, node, output in own
         inner = callee(it.value, sources, node)
         for name in own if inner is not None and not makes else ():
             yield from _inside(inner, sources, name, False, depth - 1)

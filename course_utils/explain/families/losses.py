@@ -52,15 +52,20 @@ class _Given:
 def _broadcast(s: Situation, m: re.Match[str]) -> Explanation | None:
     target, given = shape_in(m[1]), shape_in(m[2])
     loss = _call(s)
-    pred, true = (written(argument(loss, 0, "input")) or "pred", written(argument(loss, 1, "target")) or "target")
+    pred, true = written(argument(loss, 0, "input")), written(argument(loss, 1, "target"))
+    sides = f"`{pred}` has shape {given} and `{true}` {target}"
+    if not pred or not true:
+        sides = f"The predictions have shape {given} and the targets {target}"
     why = (
-        f"`{pred}` has shape {given} and `{true}` {target}. Elementwise they are stretched over each other: each "
+        f"{sides}. Elementwise they are stretched over each other: each "
         "prediction is compared with targets that are not its own, and what is learned tends to their mean."
     )
-    own = target_name(true, "target")
-    fix = f"{own} = {own}.view_as({pred})" if _same_count(target, given) else "make both of one shape before the loss"
+    own = target_name(true, "")
+    fix = f"# give both one shape: {true}.view_as({pred})" if pred and true else "# give both one shape before the loss"
+    if own and pred and not (s.here is not None and isinstance(s.here.scope, ast.Lambda)):
+        fix = f"{own} = {own}.view_as({pred})"
     if not _same_count(target, given):
-        why = f"`{pred}` has shape {given} and `{true}` {target}: they do not have one target for each prediction."
+        why, fix = f"{sides}: they do not have one target for each prediction.", "# give both one shape before the loss"
     return card(
         "target-broadcast", f"predictions of shape {given} meet targets of shape {target}", why, fix, s.needed()
     )

@@ -46,7 +46,7 @@ def _no_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
     if node is None:
         return _unknown(s, "the tensor that backward() started from")
     if called(s.node) == "grad" and (asked := _asked_without(s)):
-        why = "It was computed from tensors of which none requires a gradient, the one asked for included."
+        why = f"A gradient with respect to `{asked}` was asked for, and PyTorch records uses only of what requires one."
         fix = f"{asked}.requires_grad_()  # before it is used"
         return card("input-without-grad", f"`{asked}` does not require a gradient", why, fix, s.needed())
     found = Flow(s).cut(node)
@@ -58,8 +58,8 @@ def _no_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
         why = _WHY[found.code].format(what=what)
         before, cut = _parted(found.what)
         fix = _FIX[found.code].format(what=found.what, before=before, cut=cut)
-        if before.startswith("#"):
-            fix = fix.replace("  # without", ": without", 1)
+        if before.startswith("#") and "{before}" in _FIX[found.code]:
+            fix = f"{before} of what is to learn: {found.what}"
         where = (*([found.where] if found.where else []), *s.needed())
         if found.code in ("no-graph-item", "no-graph-numpy") and _builds_tensors(s):
             fix += "\n# torch.stack, not torch.tensor, makes one tensor of several and keeps their graphs"
@@ -77,6 +77,8 @@ def _no_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
         if model.startswith("self.") and s.here is not None and "self" not in s.here.names:
             fix = f"# requires_grad_(True) on what is to learn; self is the model that has {model}"
         return card("no-graph-frozen", f"{name} has no graph: all of `{model}` is frozen", why, fix, s.needed())
+    if found.state in ("bare", "unknown") and (checkpointed := _reentrant(s, name)) is not None:
+        return checkpointed
     if found.state == "bare" and found.inputs and found.inputs != (shown,):
         names = ", ".join(f"`{it}`" for it in found.inputs[:3])
         why = f"It was computed from {names} alone, and none of them requires a gradient: PyTorch records nothing."
@@ -137,8 +139,6 @@ def _reentrant(s: Situation, name: str) -> Explanation | None:
 
 
 def _unknown(s: Situation, name: str) -> Explanation:
-    if (found := _reentrant(s, name)) is not None:
-        return found
     why = (
         "No parameter that requires a gradient is behind it. Most often the graph was cut by detach(), .item(), NumPy, "
         "torch.tensor(...), argmax or no_grad; or all parameters are frozen."

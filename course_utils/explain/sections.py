@@ -106,6 +106,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "metrics-missing",
             "scheduler-initial-lr",
             "scheduler-of-no-optimizer",
+            "scheduler-groups",
             "scheduler-too-long",
             "optimizer-setting",
             "clip-after-step",
@@ -159,6 +160,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "kl-div-mean",
             "dropout-without-effect",
             "input-not-a-tensor",
+            "device-mismatch",
         ),
     },
     "10_custom_functions": {

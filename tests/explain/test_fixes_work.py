@@ -65,7 +65,7 @@ SCRIPTS = {
     "a.backward()  #-\nb.backward()  #!",
     "a scheduler of parameters": "a = nn.Linear(2, 1)\nopt = torch.optim.SGD(a.parameters(), lr=0.1)\n"
     "torch.optim.lr_scheduler.StepLR(a.parameters(), 2)  #!",
-    "out= and a gradient": "w = torch.ones(2, 2, requires_grad=True)\no = torch.ones(2, 2)\ntorch.matmul(w, w, out=o)  #!",
+    "a result by out=": "w = torch.ones(2, 2, requires_grad=True)\no = torch.ones(2, 2)\ntorch.matmul(w, w, out=o)  #!",
     "item inside vmap": "f = lambda r: r * r.max().item()  #=r.max().item()\ntorch.vmap(f)(torch.ones(2, 3))",
 }
 

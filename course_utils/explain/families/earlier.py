@@ -157,6 +157,8 @@ def _carried_names(s: Situation, start: Call, mine: set[LiveNode]) -> Iterator[s
             if tensor.grad_fn is None or not any(it in mine and number(it) >= 0 for it in behind([tensor])):
                 continue
             own = base(name)
+            if any(f"{own}.detach(" in ast.unparse(it) for it in assigned(call, own)):
+                continue
             of_loop = call is start and (tensor.grad_fn in mine or "." not in name) and reads_first(call, own)
             if of_loop or ("." in own and _kept_by_class(call, own)):
                 yield name

@@ -1,4 +1,4 @@
-"""Layers that were given something else than a tensor."""
+"""Layers that were given something else than a tensor, a state of another shape, or a tensor on another device."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import torch
 
 from course_utils.explain.explanation import Explanation
-from course_utils.explain.families.shapes import layer_at_work
+from course_utils.explain.families.shapes import layer_at_work, layer_input
 from course_utils.explain.naming import argument, modules
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
@@ -42,7 +42,46 @@ def _no_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("input-not-a-tensor", f"`{name}` was given a {kind}, not a tensor", why, fix, s.needed(), True)
 
 
+def _hidden_size(s: Situation, m: re.Match[str]) -> Explanation | None:
+    name, layer = layer_at_work(s)
+    if layer is None:
+        return None
+    given = written(argument(s.node, 1, "hx"))
+    shown = f"`{given}`" if given else "the state"
+    why = (
+        f"The state that `{name}` starts from has shape (layers and directions, batch, hidden_size), for this input "
+        f"({m[1]}); {shown} has ({m[2]})."
+    )
+    fix = f"# a state of shape ({m[1]}), made from the batch: torch.zeros(layers, x.size(0), hidden_size)"
+    if not getattr(layer, "batch_first", False):
+        fix = f"# a state of shape ({m[1]}); the batch is dimension 1 of the input, unless batch_first=True"
+    return card("shapes", f"{shown} does not fit `{name}`: ({m[2]}) for ({m[1]})", why, fix, s.needed())
+
+
+def _device(s: Situation, m: re.Match[str]) -> Explanation | None:
+    name, layer = layer_at_work(s)
+    given = layer_input(s)
+    own = next(iter(torch.nn.Module.parameters(layer)), None) if layer is not None else None
+    why = "One operation computes on one device. Its tensors are on several."
+    headline, fix, certain = (
+        "tensors on different devices meet",
+        "# .to(device) for the model and for each batch",
+        False,
+    )
+    if layer is not None and given is not None and own is not None and own.device != given.device:
+        headline = f"`{name}` is on device {own.device}, and its input on {given.device}"
+        why, certain = f"{why} `{name}` was made or moved to {own.device}; its input is on {given.device}.", True
+        what = written(argument(s.node, 0))
+        fix = f"{what} = {what}.to('{own.device}')" if what.isidentifier() else fix
+        if own.is_meta:
+            why += " The device meta holds shapes and no numbers."
+            fix = f"# {name}: build it on {given.device}, or to_empty(device='{given.device}') and load its state"
+    return card("device-mismatch", headline, why, fix, s.needed(), certain)
+
+
 RULES = (
+    Rule(RuntimeError, r"Expected hidden(?:\[\d\])? size \((.*?)\), got \[(.*?)\]", _hidden_size, "nn/modules/rnn.py"),
+    Rule(RuntimeError, r"is not on the expected device|Expected all tensors to be on the same device", _device),
     Rule(
         TypeError,
         r"argument 'input' \(position 1\) must be Tensor, not ([\w.]+)",

@@ -86,6 +86,12 @@ def _no_optimizer(s: Situation, m: re.Match[str]) -> Explanation | None:
     )
 
 
+def _lambdas(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = f"Each group of the optimizer has a learning rate of its own. It has {m[1]}, and {m[2]} functions were given."
+    fix = "# one function for all groups, or a list with one for each of optimizer.param_groups"
+    return card("scheduler-groups", f"{m[2]} functions for {m[1]} groups of parameters", why, fix, s.needed())
+
+
 def _optimizer_of(s: Situation) -> str:
     """Return the optimizer that a method of a scaler was given, or the only one that has a name."""
     given = written(argument(s.node, 0, "optimizer"))
@@ -184,6 +190,7 @@ def _norm(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 RULES = (
     Rule(TypeError, r"^(\w+) is not an Optimizer", _no_optimizer, "optim/lr_scheduler.py"),
+    Rule(ValueError, r"^Expected (\d+) lr_lambdas, but got (\d+)", _lambdas),
     Rule(TypeError, r"ReduceLROnPlateau\.step\(\) missing 1 required positional argument: 'metrics'", _metrics),
     Rule(ValueError, r"Tried to step (\d+) times\. The specified number of total steps is (\d+)", _too_long),
     Rule(KeyError, r"param 'initial_lr' is not specified", _initial_lr),

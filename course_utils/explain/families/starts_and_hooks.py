@@ -175,6 +175,6 @@ RULES = (
         r"Backward hook returned an invalid number of grad_input, got (\d+), but expected (\d+)",
         _hook_count,
     ),
-    Rule(TypeError, r"expected Variable, but hook returned '(\w+)'", _hook_result),
+    Rule(TypeError, r"expected Variable, but hook returned '([\w.]+)'", _hook_result),
     Rule(RuntimeError, r"post accumulate grad hooks cannot be registered on non-leaf", _post_accumulate),
 )

@@ -182,6 +182,14 @@ def _setting(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("optimizer-setting", f"the optimizer's {m[1]} was {m[2].strip()}", why, fix, s.needed())
 
 
+def _closure_without_result(s: Situation, m: re.Match[str]) -> Explanation | None:
+    closure = s.given("optim/lbfgs.py", "step", "closure")
+    name = getattr(closure, "__name__", "the closure")
+    why = f"LBFGS compares the losses of several points, so its closure returns the loss. `{name}` returned None."
+    fix = "return loss  # the last line of the closure"
+    return card("closure-missing", f"`{name}` returns no loss", why, fix, s.needed())
+
+
 def _closure(s: Situation, m: re.Match[str]) -> Explanation | None:
     owner = written(receiver(s.node)) or "optimizer"
     value: Any = s.here.value(receiver(s.node)) if s.here is not None else None
@@ -205,4 +213,5 @@ RULES = (
     Rule(ValueError, r"^Invalid ([a-zA-Z_ ]+?)(?: parameter| value)?(?: at index \d)?: (.*)", _setting, "optim/"),
     Rule(TypeError, r"(?P<kind>\w+)\.step\(\) missing 1 required positional argument: 'closure'", _closure),
     Rule(TypeError, r"'NoneType' object is not callable", _closure, "optim/lbfgs.py"),
+    Rule(TypeError, r"float\(\) argument .* not 'NoneType'", _closure_without_result, "optim/lbfgs.py"),
 )

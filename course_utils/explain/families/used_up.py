@@ -56,9 +56,13 @@ def carried(s: Situation, start: Call, names: list[str], loss: str, certain: boo
         )
         headline = f"`{loss}` grew out of the `{loss}` of an earlier step, whose graph is used up"
     else:
-        why = f"{shown} goes from one step to the next with its graph, which each step's backward() frees."
+        goes = (
+            "goes from one step to the next with its" if len(bases) < 2 else "go from one step to the next with their"
+        )
+        why = f"{shown} {goes} graph, which each step's backward() frees."
         tuples = not grows and any("[" in name for name in names if base(name) == own)
-        fix = f"{own} = {own}.detach()  # at the start of each step: the values go on, the graph ends"
+        detached = ", ".join(f"{it}.detach()" for it in bases or [own])
+        fix = f"{', '.join(bases or [own])} = {detached}  # at the start of each step: the values go on, the graph ends"
         if tuples:
             fix = f"{own} = tuple(t.detach() for t in {own})  # at the start of each step: values go on, graphs end"
         if grows:

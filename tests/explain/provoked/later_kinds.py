@@ -286,3 +286,57 @@ def a_name_given_anew_from_itself():
     w = torch.ones(3, requires_grad=True)
     loss = penalised()
     loss.backward()  # raised here
+
+
+@case("shapes", "`h0`", "(1, 1, 6)")
+def a_state_for_another_batch():
+    rnn = nn.GRU(5, 6, batch_first=True)
+    h0 = torch.zeros(1, 1, 6)
+    rnn(torch.ones(4, 7, 5), h0)  # raised here
+
+
+@case("device-mismatch", "`layer` is on device meta")
+def a_layer_without_numbers():
+    layer = nn.Linear(4, 2, device="meta")
+    layer(torch.ones(1, 4))  # raised here
+
+
+@case("target-shape", "masks = masks.squeeze(1)")
+def masks_with_a_channel():
+    logits, masks = torch.zeros(2, 5, 4, 4), torch.zeros(2, 1, 4, 4, dtype=torch.int64)
+    F.cross_entropy(logits, masks)  # raised here
+
+
+@case("scheduler-groups", "2 functions for 1 groups")
+def two_functions_for_one_group():
+    optimizer = torch.optim.SGD(nn.Linear(2, 1).parameters(), lr=0.1)
+    torch.optim.lr_scheduler.LambdaLR(optimizer, [lambda e: 1.0, lambda e: 0.5])  # raised here
+
+
+@case("closure-missing", "`closure` returns no loss")
+def a_closure_that_returns_nothing():
+    w = torch.ones(3, requires_grad=True)
+    optimizer = torch.optim.LBFGS([w])
+
+    def closure():
+        w.pow(2).sum().backward()
+
+    optimizer.step(closure)  # raised here
+
+
+@case("hook-result", "returned a numpy.ndarray")
+def a_hook_that_returns_an_array():
+    w = torch.ones(3, requires_grad=True)
+    w.register_hook(lambda grad: grad.numpy())
+    w.sum().backward()  # raised here
+
+
+@case("carried-state", "`c` may still hold", "c = c.detach()", certain=False)
+def one_half_of_a_state_detached_in_the_loop():
+    cell = nn.LSTMCell(2, 4)
+    h, c = torch.zeros(1, 4), torch.zeros(1, 4)
+    for x in torch.ones(3, 1, 2):
+        h, c = cell(x, (h, c))  # carried over here
+        loss = h.pow(2).mean()
+        loss.backward()  # second pass here
+        h = h.detach()

@@ -49,8 +49,6 @@ _CUTS = {
                     "no-graph-new-tensor"),
 }  # fmt: skip
 _INTEGERS = ("long", "int", "int64", "int32", "int16", "int8", "uint8", "bool")
-_BUILDS_NEW = "no-graph-new-tensor"
-_PLAIN = (torch.Tensor, int, float, numpy.ndarray)
 
 
 @dataclass(frozen=True)
@@ -143,7 +141,9 @@ class Flow:
             return Found("bare", inputs=(node.id,))
         if found is not None and found.state == "attached" and is_a(value, torch.Tensor):
             return Found("unknown")  # it is seen to have no graph, so something was not understood
-        return found or Found("bare" if issubclass(type(value), _PLAIN) else "unknown")
+        return found or Found(
+            "bare" if issubclass(type(value), (torch.Tensor, int, float, numpy.ndarray)) else "unknown"
+        )
 
     def _assigned(self, setting: Setting, name: str, depth: int) -> Found | None:
         """Return what the statements that gave a name its value say; None where there are none."""
@@ -205,6 +205,9 @@ class Flow:
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
         owner = receiver(node)
         function = setting.value(node.func)
+        made = setting.value(node.func.func) if isinstance(node.func, ast.Call) else None
+        if is_a(made, type) and issubclass(made, torch.nn.Module) and is_learners(file_of(made.forward)):
+            function = types.MethodType(made.forward, object())  # an object without a name, as in Loss()(x, y)
         inside = self._inside(setting, node, function, depth)
         if inside is not None:
             return inside
@@ -215,10 +218,9 @@ class Flow:
         library = owner is not None and is_a(setting.value(owner), types.ModuleType)
         parts = given if library or owner is None else [owner, *given]
         inner = self._all(setting, parts, depth)
-        if library and owner is not None and setting.value(owner) is numpy:
-            return self._cut(setting, node, inner, "no-graph-numpy")
-        if library and owner is not None and setting.value(owner) is math:
-            return self._cut(setting, node, inner, "no-graph-item")
+        for module, code in ((numpy, "no-graph-numpy"), (math, "no-graph-item")):
+            if library and owner is not None and setting.value(owner) is module:
+                return self._cut(setting, node, inner, code)
         if name in ("to", "type") and any(written(it).rpartition(".")[2] in _INTEGERS for it in given):
             return self._cut(setting, node, inner, "no-graph-integers")
         plain = (name == "float" and owner is not None) or (name == "int" and owner is None and not given)
@@ -279,7 +281,7 @@ class Flow:
             return replace(inner, code=code)
         if inner.state == "attached":
             return Found("cut", code, written(node, 60), _place(setting, node), inner.proved)
-        if inner.state == "unknown" and code != _BUILDS_NEW:
+        if inner.state == "unknown" and code != "no-graph-new-tensor":
             return Found("cut", code, written(node, 60), _place(setting, node), False)
         return inner
 

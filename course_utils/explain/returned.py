@@ -81,6 +81,18 @@ def written_in_hooks(s: Situation) -> list[Returned]:
     return list(found.values())
 
 
+def in_place_layers(s: Situation) -> list[Place]:
+    """Return the lines of the learner's files that make a layer which writes in place."""
+    sources = {id(call.source): call.source for call in s.calls if call.source is not None}
+    return [
+        Place("writes in place", source.file, node.lineno, source.text(node.lineno))
+        for source in sources.values()
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Call)
+        and any(it.arg == "inplace" and written(it.value) == "True" for it in node.keywords)
+    ]
+
+
 def _functions(s: Situation) -> Iterator[tuple[Source, ast.FunctionDef | ast.AsyncFunctionDef]]:
     """Yield the functions of the learner's files that are not at work."""
     working = [call.scope for call in s.calls]

@@ -179,7 +179,12 @@ class _Elsewhere(ast.NodeTransformer):
             made.args = [owner, *node.args]
             return made
         if isinstance(node.func, ast.Attribute):
-            node.func.attr = method.removesuffix("_")
+            plain = method.removesuffix("_")
+            homes = (torch.Tensor, torch, torch.nn.functional)
+            if any(hasattr(home, plain) for home in homes):
+                node.func.attr = plain
+            else:  # uniform_, fill_diagonal_ and their like have no other form
+                node.func.value = ast.Call(ast.Attribute(node.func.value, "clone"), [], [])
         return node
 
 

@@ -192,8 +192,10 @@ def _once(s: Situation, start: Call, mine: set[LiveNode], loss: str) -> Explanat
         own_name = base(name)
         if tensor.grad_fn not in mine or tensor.grad_fn is None or own_name == base(loss):
             continue
-        if "[" in name and not assigned(start, own_name) and "." not in own_name:
-            return hoarded(start, own_name)
+        if "[" in name:
+            if not assigned(start, own_name):
+                return hoarded(start, own_name)
+            continue
         made = [it for it in assigned(start, own_name)]
         if "." not in name and made and source is not None and source.loop(start.node or made[0]) is not None:
             if not any(in_its_loop(start, it) for it in made):

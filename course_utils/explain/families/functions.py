@@ -84,10 +84,8 @@ def _returned_by_backward(s: Situation, name: str, position: int) -> str:
 
 
 def _gradient_type(s: Situation, m: re.Match[str]) -> Explanation | None:
-    own, where = "", ()
-    for node in behind(s.roots):
-        if is_a(node, torch.autograd.function.FunctionCtx) and not where:
-            own, where = _function_named(s, type(node).__name__)  # type: ignore[assignment]
+    kinds = {type(node).__name__ for node in behind(s.roots) if is_a(node, torch.autograd.function.FunctionCtx)}
+    own, where = _function_named(s, kinds.pop()) if len(kinds) == 1 else ("", ())
     name = f"`{own}`" if own else "a Function"
     why = (
         f"backward returns tensors, one for each input, or None where an input needs no gradient. It returned a {m[1]}."

@@ -12,7 +12,7 @@ from course_utils.explain.naming import modules, targets, tensors, variables
 from course_utils.explain.nodes import behind, modified, operation, operation_named, recorded_lines, same_memory
 from course_utils.explain.reading import is_a
 from course_utils.explain.rerun import Write
-from course_utils.explain.returned import shown, updated_in, written_after, written_in_hooks
+from course_utils.explain.returned import in_place_layers, shown, updated_in, written_after, written_in_hooks
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.settings import switched_off
 from course_utils.explain.situation import Call, Situation
@@ -81,6 +81,10 @@ def _saved_was_written(s: Situation, m: re.Match[str]) -> Explanation | None:
             f" In `{one.function}`, which has returned, `{shown(one)}` writes into `{one.name}` after `{op}` was run."
         )
         return card("in-place", headline, why, out_of_place(one.statement), [*one.where, *needed], False)
+    elif set_to := in_place_layers(s):
+        why += " A layer made with inplace=True writes into what it is given."
+        fix = "# make the layer without inplace=True"
+        return card("in-place", headline, why, fix, [*where, *set_to[:1], *needed], False)
     else:
         why += " The line that did may be in a function that has returned."
         fix = "# look there for `+=`, `[...] =`, `_` methods, inplace=True\n# %%explain finds the line"

@@ -40,7 +40,7 @@ _FIX = {
 
 def _no_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
     node = started_from(s)
-    shown = written(node) or "the tensor"
+    shown = written(node)
     if s.roots and all(root.grad_fn is not None or root.requires_grad for root in s.roots):
         return _once_differentiable(s)
     if node is None:
@@ -50,7 +50,7 @@ def _no_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
         fix = f"{asked}.requires_grad_()  # before it is used"
         return card("input-without-grad", f"`{asked}` does not require a gradient", why, fix, s.needed())
     found = Flow(s).cut(node)
-    name = f"`{shown}`"
+    name = f"`{shown}`" if shown else "the tensor that backward() starts from"
     if found.state == "cut" and found.code == "no-graph-second-order":
         return _second_order(s, name, found)
     if found.state == "cut":
@@ -61,6 +61,9 @@ def _no_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
         if before.startswith("#") and "{before}" in _FIX[found.code]:
             fix = f"{before} of what is to learn: {found.what}"
         where = (*([found.where] if found.where else []), *s.needed())
+        flat = re.search(r"\b(round|floor|ceil|trunc|sign)\(", before)
+        if found.code == "no-graph-integers" and flat:
+            fix += f"\n# without {flat[1]}(), too: its derivative is 0 everywhere"
         if found.code in ("no-graph-item", "no-graph-numpy") and _builds_tensors(s):
             fix += "\n# torch.stack, not torch.tensor, makes one tensor of several and keeps their graphs"
         headline = f"{name} has no graph: {'it was' if found.proved else 'it may have been'} cut at {what}"

@@ -32,7 +32,9 @@ def _not_a_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
         found = Flow(s).cut(owner) if owner is not None else Found("unknown")
         cut = found.where if found.state == "cut" else None
         why = f"`{name}` is a plain Python number: " + (
-            f"it comes from `{found.what}`, without a graph." if cut else "it has no graph and no backward()."
+            f"it {'comes' if found.proved else 'seems to come'} from `{found.what}`, without a graph."
+            if cut
+            else "it has no graph and no backward()."
         )
         fix = "# keep the tensor for backward(); .item() and float() are for the log"
         return card(

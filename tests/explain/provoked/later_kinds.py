@@ -340,3 +340,57 @@ def one_half_of_a_state_detached_in_the_loop():
         loss = h.pow(2).mean()
         loss.backward()  # second pass here
         h = h.detach()
+
+
+@case("index-dtype", "`a.unsqueeze(1)` has another dtype", "a.unsqueeze(1).long()")
+def actions_that_are_floats():
+    a = torch.ones(3)
+    torch.ones(3, 2).gather(1, a.unsqueeze(1))  # raised here
+
+
+@case("index-dtype", "mask.bool()")
+def a_mask_of_floats():
+    mask = torch.ones(2, 2)
+    torch.ones(2, 2).masked_fill(mask, 0.0)  # raised here
+
+
+class Collects:
+    def __init__(self):
+        self.w = torch.ones(2, requires_grad=True)
+        self.losses = []
+
+    def step(self):
+        self.losses.append(self.w.exp().sum())
+        loss = torch.stack(self.losses).sum()
+        loss.backward()  # second pass here
+
+
+@case("carried-state", "`self.losses` keeps tensors", certain=False)
+def an_attribute_that_is_never_emptied():
+    it = Collects()
+    it.step()
+    it.step()
+
+
+class Rounded(nn.Module):
+    def forward(self, prediction, y):
+        picked = torch.round(prediction).long()  # cut here
+        return (picked - y).abs().float().mean()
+
+
+@case("no-graph-integers", "without .long()", "without round(), too")
+def a_loss_without_a_name():
+    net = nn.Linear(3, 1)
+    Rounded()(net(torch.ones(1, 3)), torch.ones(1, 1)).backward()  # raised here
+
+
+def similarity(z):
+    sim = torch.exp(z @ z.T)  # saved here
+    sim.fill_diagonal_(0)  # overwritten here
+    return sim.sum()
+
+
+@case("in-place", "sim = sim.clone().fill_diagonal_(0)", certain=False)
+def a_method_without_another_form():
+    loss = similarity(torch.ones(2, 2, requires_grad=True))
+    loss.backward()  # needed here

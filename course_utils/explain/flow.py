@@ -141,9 +141,8 @@ class Flow:
             return Found("bare", inputs=(node.id,))
         if found is not None and found.state == "attached" and is_a(value, torch.Tensor):
             return Found("unknown")  # it is seen to have no graph, so something was not understood
-        return found or Found(
-            "bare" if issubclass(type(value), (torch.Tensor, int, float, numpy.ndarray)) else "unknown"
-        )
+        plain = issubclass(type(value), (torch.Tensor, int, float, numpy.ndarray))
+        return found or Found("bare" if plain else "unknown")
 
     def _assigned(self, setting: Setting, name: str, depth: int) -> Found | None:
         """Return what the statements that gave a name its value say; None where there are none."""
@@ -262,12 +261,11 @@ class Flow:
         own = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
         bound |= {name: cell.cell_contents for name, cell in own if cell != types.CellType()}
         parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
+        for name in function.__code__.co_varnames:  # a function's own names are not the global ones
+            bound.pop(name, None)
         if owner is not None and parameters:
             bound[parameters[0]] = owner
         arguments = bound_by(scope, node, setting, method=owner is not None)
-        for name in function.__code__.co_varnames:  # a function's own names are not the global ones
-            if not (owner is not None and parameters and name == parameters[0]):
-                bound.pop(name, None)
         inside = Setting(source, scope, None, bound, arguments, len(source.lines))
         found = _joined([self._in_mode(inside, it, self._read(inside, it, depth)) for it in results(scope)])
         if found.state == "attached" and blocked:

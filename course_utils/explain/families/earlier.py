@@ -154,13 +154,13 @@ def _carried_names(s: Situation, start: Call, mine: set[LiveNode]) -> Iterator[s
     """Yield the tensors of this graph, or made from a part of it, that a loop or class reads before it sets them."""
     for call in reversed(s.calls):
         for name, tensor in tensors(call):
-            if tensor.grad_fn is None or not any(it in mine and number(it) >= 0 for it in behind([tensor])):
-                continue
             own = base(name)
-            if any(f"{own}.detach(" in ast.unparse(it) for it in assigned(call, own)):
+            if tensor.grad_fn is None or any(f"{own}.detach(" in ast.unparse(it) for it in assigned(call, own)):
                 continue
             of_loop = call is start and (tensor.grad_fn in mine or "." not in name) and reads_first(call, own)
-            if of_loop or ("." in own and _kept_by_class(call, own)):
+            if not of_loop and not ("." in own and _kept_by_class(call, own)):
+                continue
+            if any(it in mine and number(it) >= 0 for it in behind([tensor])):  # the dearest question comes last
                 yield name
 
 

@@ -22,7 +22,7 @@ from course_utils.explain.naming import argument, assigned, receiver, targets, t
 from course_utils.explain.nodes import behind, number
 from course_utils.explain.rules import card
 from course_utils.explain.situation import Call, Situation
-from course_utils.explain.source import Source, Sources, called, walk, written
+from course_utils.explain.source import Source, Sources, called, walk, with_keyword, written
 from course_utils.graph.trace import LiveNode
 
 MAX_DEPTH = 3  # of functions that call functions
@@ -81,14 +81,12 @@ def _again_and_again(start: Call, loss: str) -> Explanation | None:
         own = {it.id for one in target for it in ast.walk(one) if isinstance(it, ast.Name)}
         whole = [name for name in names - own if not any(in_its_loop(start, it) for it in assigned(start, name))]
         if own & names and isinstance(output, ast.Subscript) and base(loss) in whole:
-            kept = ast.parse(ast.unparse(node), mode="eval").body
-            assert isinstance(kept, ast.Call)
-            kept.keywords.append(ast.keyword("retain_graph", ast.Constant(True)))
+            kept = with_keyword(node, "retain_graph", True)
             why = (
                 f"All elements of `{base(loss)}` have one graph. The first pass frees it, and the next needs it again."
             )
             headline = f"the graph of `{base(loss)}` is gone through once for each element"
-            return card("second-time", headline, why, ast.unparse(kept), second(start), False)
+            return card("second-time", headline, why, kept, second(start), False)
         if isinstance(outer, ast.FunctionDef | ast.Lambda):
             return None
     return None
@@ -98,14 +96,12 @@ def _by_autograd_grad(start: Call, mine: set[LiveNode], loss: str) -> Explanatio
     """Explain a call of autograd.grad before this pass, over a part of its graph, that kept nothing."""
     for source, node, of_loss in _freeing(start, mine, loss):
         flag = "retain_graph" if of_loss else "create_graph"
-        kept = ast.parse(ast.unparse(node), mode="eval").body
-        assert isinstance(kept, ast.Call)
-        kept.keywords.append(ast.keyword(flag, ast.Constant(True)))
+        kept = with_keyword(node, flag, True)
         place = Place("first pass here", source.file, node.lineno, source.text(node.lineno))
         own = written(argument(node, 0, "outputs")) or loss
         why = f"autograd.grad frees the graph of `{own}` as it goes, as backward() does, and this pass may need it."
         headline = f"the graph of `{own}` may have been used up by autograd.grad before this pass"
-        return card("second-time", headline, why, ast.unparse(kept), [place, *second(start)], False)
+        return card("second-time", headline, why, kept, [place, *second(start)], False)
     return None
 
 

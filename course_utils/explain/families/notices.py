@@ -13,7 +13,7 @@ from course_utils.explain.nodes import operation
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import Source, called, operand, walk, written
+from course_utils.explain.source import Source, called, operand, walk, with_keyword, written
 
 
 def _non_leaf_grad(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -144,11 +144,7 @@ def _checkpoint_call(s: Situation) -> str:
     calls = [it for it in ast.walk(s.line_tree) if called(it).startswith("checkpoint")] if s.line_tree else []
     if len(calls) != 1 or not isinstance(calls[0], ast.Call):
         return "torch.utils.checkpoint.checkpoint(function, x, use_reentrant=False)"
-    call = ast.parse(ast.unparse(calls[0]), mode="eval").body
-    assert isinstance(call, ast.Call)
-    keywords = [it for it in call.keywords if it.arg != "use_reentrant"]
-    call.keywords = [*keywords, ast.keyword("use_reentrant", ast.Constant(False))]
-    return ast.unparse(call)
+    return with_keyword(calls[0], "use_reentrant", False)
 
 
 def _checkpoint_inputs(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -231,10 +227,7 @@ def _softmax_dim(s: Situation, m: re.Match[str]) -> Explanation | None:
     calls = [it for it in ast.walk(s.line_tree) if called(it) == m[1]] if s.line_tree is not None else []
     fix = f"# say dim=1 for classes in dimension 1, or dim=-1 for the last one, where {m[1]} is made or called"
     if len(calls) == 1 and isinstance(calls[0], ast.Call):
-        call = ast.parse(ast.unparse(calls[0]), mode="eval").body
-        assert isinstance(call, ast.Call)
-        call.keywords.append(ast.keyword("dim", ast.UnaryOp(ast.USub(), ast.Constant(1))))
-        fix = f"{ast.unparse(call)}  # over the last dimension"
+        fix = f"{with_keyword(calls[0], 'dim', -1)}  # over the last dimension"
     return card("softmax-dim", f"{m[1]} was not told over which dimension", why, fix, s.needed())
 
 
@@ -255,11 +248,7 @@ def _kl_mean(s: Situation, m: re.Match[str]) -> Explanation | None:
     calls = [it for it in ast.walk(s.line_tree) if called(it) == "kl_div"] if s.line_tree is not None else []
     fix = "# reduction='batchmean' in kl_div or KLDivLoss"
     if len(calls) == 1 and isinstance(calls[0], ast.Call):
-        call = ast.parse(ast.unparse(calls[0]), mode="eval").body
-        assert isinstance(call, ast.Call)
-        keywords = [it for it in call.keywords if it.arg != "reduction"]
-        call.keywords = [*keywords, ast.keyword("reduction", ast.Constant("batchmean"))]
-        fix = ast.unparse(call)
+        fix = with_keyword(calls[0], "reduction", "batchmean")
     return card("kl-div-mean", "kl_div divides by the number of classes, too", why, fix, s.needed())
 
 

@@ -8,12 +8,14 @@ import traceback
 from course_utils.checks.data import Raised, printable, type_name
 from course_utils.checks.frames import is_learners
 from course_utils.checks.timelimit import TimeUp, time_limit
+from course_utils.explain.crossing import Told, told
 
 MAX_TEXT = 2000
+EXPLAIN_SECONDS = 1.0
 
 
 def raised_by_learner(error: BaseException) -> Raised:
-    """Describe an exception as the learner's: its type, its message, and the innermost line that the learner wrote."""
+    """Describe an exception as the learner's: its type and message, the innermost line of theirs, and what it means."""
     line, number = "", 0
     for frame, frame_line in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename
@@ -21,7 +23,7 @@ def raised_by_learner(error: BaseException) -> Raised:
             source = linecache.getline(file, frame_line, frame.f_globals).strip()
             if source:  # code made by exec has none; then the line that called exec is the one to show
                 line, number = source[:MAX_TEXT], frame_line
-    return Raised(type_name(error), printable(_text(error)), printable(line), number)
+    return Raised(type_name(error), printable(_text(error)), printable(line), number, _explanation(error))
 
 
 def _text(error: BaseException) -> str:
@@ -34,3 +36,17 @@ def _text(error: BaseException) -> str:
     except (Exception, SystemExit, GeneratorExit, TimeUp):
         return "(its message could not be made into text)"
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} ... ({len(text):,} characters)"
+
+
+def _explanation(error: BaseException) -> Told | None:
+    """Return what an error of PyTorch's means, where that can be said. Whatever the learner's code changed, it ends."""
+    try:
+        with time_limit(EXPLAIN_SECONDS):
+            from course_utils.explain.explaining import explain  # dear, and most answers raise nothing
+
+            found = explain(error)
+            return None if found is None else told(found)
+    except KeyboardInterrupt:
+        raise
+    except (Exception, SystemExit, GeneratorExit, TimeUp):
+        return None

@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import msgspec
 import torch
 
+from course_utils.explain.crossing import Told
+
 # The largest tensor and text that cross. Larger ones arrive as Other.
 MAX_BYTES = 16_000_000
 MAX_TEXT = 100_000
@@ -72,12 +74,16 @@ class Case(msgspec.Struct, frozen=True):
 
 
 class Raised(msgspec.Struct, frozen=True):
-    """An exception that the learner's code raised, and the learner's own line, where there is one."""
+    """An exception that the learner's code raised, the learner's own line, where there is one, and what it means.
+
+    The explanation comes from the learner's process: it is shown as text, and decides nothing.
+    """
 
     kind: str
     message: str
     line: str = ""
     line_number: int = 0
+    explanation: Told | None = None
 
 
 class TimedOut(msgspec.Struct, frozen=True):

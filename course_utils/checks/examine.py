@@ -15,6 +15,7 @@ from course_utils.checks.exercise import Exercise, Finding, Misconception, Outco
 from course_utils.checks.guard import guarded
 from course_utils.checks.observers.lookup import Observer
 from course_utils.checks.timelimit import TimeUp, time_limit
+from course_utils.explain.crossing import heard
 
 SECONDS = 5.0
 SEED = 20260101
@@ -141,7 +142,9 @@ def _exception(seen: Raised) -> str:
     message = f": {seen.message}" if seen.message and seen.message != "None" else ""
     message = message.replace("\n", "\n    ")
     where = f"\n    line {seen.line_number}: {seen.line}" if seen.line else ""
-    return f"Your code raised {seen.kind}{message}{where}"
+    known = heard(seen.explanation) if seen.explanation is not None else None
+    meaning = f"\n{known.text}" if known is not None else ""
+    return f"Your code raised {seen.kind}{message}{where}{meaning}"
 
 
 def _in_case(message: str, case: Case) -> str:

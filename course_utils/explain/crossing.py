@@ -37,9 +37,12 @@ class Told(msgspec.Struct, frozen=True):
 
 
 def told(it: Explanation) -> Told:
-    """Return what crosses of an explanation."""
-    places = tuple(ToldPlace(place.role, min(place.line, 1_000_000), place.text) for place in it.where[:MAX_PLACES])
-    return Told(it.code, it.headline, places, it.why, it.fix, it.certain)
+    """Return what crosses of an explanation, cut to the sizes that decoding allows."""
+    places = tuple(
+        ToldPlace(plain(place.role), max(0, min(place.line, 1_000_000)), plain(place.text))
+        for place in it.where[:MAX_PLACES]
+    )
+    return Told(it.code, plain(it.headline), places, plain(it.why), plain(it.fix), it.certain)
 
 
 def heard(it: Told) -> Explanation | None:

@@ -42,19 +42,23 @@ class Explanation:
     section: str
 
     def __str__(self) -> str:
+        return f"{self.text}\nMore: %explain in a notebook; %%explain runs a cell again to find the exact line."
+
+    @property
+    def text(self) -> str:
+        """The card without its last line, which names the magics: for where they cannot be used."""
         lines = [_shortened(f"[{self.code}] {self.headline}", WIDTH + 20)]
         lines += _marked(self.where[:MAX_PLACES])
         lines += textwrap.wrap(self.why, WIDTH, max_lines=MAX_WHY, placeholder=" ...")
         fix = self.fix.splitlines()[:MAX_FIX]
         lines += [f"Fix ({self.sureness}):", *(_shortened(f"    {line}", WIDTH + 20) for line in fix)] if fix else []
         lines.append(f"Taught in {readable(self.section)}.")
-        lines.append("More: %explain in a notebook; %%explain runs a cell again to find the exact line.")
         return "\n".join(lines)
 
     @property
     def sureness(self) -> str:
-        """Whether the cause was proved, in a word: "certain" or "probable"."""
-        return "certain" if self.certain else "probable"
+        """Whether the cause was proved: "cause certain" or "cause probable". A fix is one of what would mend it."""
+        return f"cause {'certain' if self.certain else 'probable'}"
 
 
 def located(place: Place) -> str:

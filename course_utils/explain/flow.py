@@ -49,8 +49,6 @@ _CUTS = {
                     "no-graph-new-tensor"),
 }  # fmt: skip
 _INTEGERS = ("long", "int", "int64", "int32", "int16", "int8", "uint8", "bool")
-_BUILDS_NEW = "no-graph-new-tensor"
-_PLAIN = (torch.Tensor, int, float, numpy.ndarray)
 
 
 @dataclass(frozen=True)
@@ -143,7 +141,8 @@ class Flow:
             return Found("bare", inputs=(node.id,))
         if found is not None and found.state == "attached" and is_a(value, torch.Tensor):
             return Found("unknown")  # it is seen to have no graph, so something was not understood
-        return found or Found("bare" if issubclass(type(value), _PLAIN) else "unknown")
+        plain = issubclass(type(value), (torch.Tensor, int, float, numpy.ndarray))
+        return found or Found("bare" if plain else "unknown")
 
     def _assigned(self, setting: Setting, name: str, depth: int) -> Found | None:
         """Return what the statements that gave a name its value say; None where there are none."""
@@ -171,6 +170,9 @@ class Flow:
             given = statement.args[0] if statement.args else None
         if given is None:
             return Found("unknown")
+        once = isinstance(statement, ast.Assign) and setting.source.loop(statement) is None
+        if once and any(isinstance(it, ast.Name) and it.id == name for it in ast.walk(given)):
+            setting = setting.before(statement.lineno, name)  # total = torch.tensor(total): the one before
         return self._in_mode(setting, statement, self._read(setting, given, depth))
 
     def _in_mode(self, setting: Setting, node: ast.AST, found: Found) -> Found:
@@ -202,6 +204,9 @@ class Flow:
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
         owner = receiver(node)
         function = setting.value(node.func)
+        made = setting.value(node.func.func) if isinstance(node.func, ast.Call) else None
+        if is_a(made, type) and issubclass(made, torch.nn.Module) and is_learners(file_of(made.forward)):
+            function = types.MethodType(made.forward, object())  # an object without a name, as in Loss()(x, y)
         inside = self._inside(setting, node, function, depth)
         if inside is not None:
             return inside
@@ -212,17 +217,13 @@ class Flow:
         library = owner is not None and is_a(setting.value(owner), types.ModuleType)
         parts = given if library or owner is None else [owner, *given]
         inner = self._all(setting, parts, depth)
-        if library and owner is not None and setting.value(owner) is numpy:
-            return self._cut(setting, node, inner, "no-graph-numpy")
-        if library and owner is not None and setting.value(owner) is math:
-            return self._cut(setting, node, inner, "no-graph-item")
+        for module, code in ((numpy, "no-graph-numpy"), (math, "no-graph-item")):
+            if library and owner is not None and setting.value(owner) is module:
+                return self._cut(setting, node, inner, code)
         if name in ("to", "type") and any(written(it).rpartition(".")[2] in _INTEGERS for it in given):
             return self._cut(setting, node, inner, "no-graph-integers")
-        if (
-            name in _CUTS
-            and not (name == "float" and owner is not None)
-            and not (name == "int" and not given and owner is None)
-        ):
+        plain = (name == "float" and owner is not None) or (name == "int" and owner is None and not given)
+        if name in _CUTS and not plain:
             return self._cut(setting, node, inner, _CUTS[name])
         if name in ("zeros_like", "ones_like", "rand_like", "randn_like", "full_like", "empty_like", "len", "range"):
             return Found("bare")
@@ -260,12 +261,11 @@ class Flow:
         own = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
         bound |= {name: cell.cell_contents for name, cell in own if cell != types.CellType()}
         parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
+        for name in function.__code__.co_varnames:  # a function's own names are not the global ones
+            bound.pop(name, None)
         if owner is not None and parameters:
             bound[parameters[0]] = owner
         arguments = bound_by(scope, node, setting, method=owner is not None)
-        for name in function.__code__.co_varnames:  # a function's own names are not the global ones
-            if not (owner is not None and parameters and name == parameters[0]):
-                bound.pop(name, None)
         inside = Setting(source, scope, None, bound, arguments, len(source.lines))
         found = _joined([self._in_mode(inside, it, self._read(inside, it, depth)) for it in results(scope)])
         if found.state == "attached" and blocked:
@@ -279,7 +279,7 @@ class Flow:
             return replace(inner, code=code)
         if inner.state == "attached":
             return Found("cut", code, written(node, 60), _place(setting, node), inner.proved)
-        if inner.state == "unknown" and code != _BUILDS_NEW:
+        if inner.state == "unknown" and code != "no-graph-new-tensor":
             return Found("cut", code, written(node, 60), _place(setting, node), False)
         return inner
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import ast
 import inspect
 import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
 
 from course_utils.explain.explanation import Place
 from course_utils.explain.naming import argument, assigned, receiver, targets
 from course_utils.explain.ownership import is_learners
-from course_utils.explain.reading import MISSING, is_a
+from course_utils.explain.reading import MISSING, is_a, value_of
 from course_utils.explain.situation import Call
-from course_utils.explain.source import Source, called, walk, written
+from course_utils.explain.source import Scope, Source, Sources, called, walk, written
 
 
 def reads_first(call: Call, name: str) -> bool:
@@ -60,9 +65,19 @@ def carriers(call: Call, name: str) -> list[Place]:
 
 def _of_class(call: Call, name: str) -> list[tuple[Source, ast.stmt]]:
     """Return the statements in a learner's class that set the attribute which `model.state` names."""
-    owner, _, attribute = name.rpartition(".")
+    attribute = f"self.{name.rpartition('.')[2]}"
+    return [
+        (source, it)
+        for source, scope in methods_of(call, name)
+        for it in attribute_assigned(scope, attribute)
+        if scope.name != "__init__"
+    ]
+
+
+def methods_of(call: Call, name: str) -> Iterator[tuple[Source, ast.FunctionDef]]:
+    """Yield the methods, as they were written, of the learner's class whose object `model.state` is an attribute of."""
+    owner = name.rpartition(".")[0]
     value = call.value(ast.parse(owner, mode="eval").body) if owner else MISSING
-    found = []
     for kind in type(value).__mro__ if value is not MISSING else ():
         for member in vars(kind).values():
             function = inspect.unwrap(member) if is_a(member, types.FunctionType) else None
@@ -70,13 +85,46 @@ def _of_class(call: Call, name: str) -> list[tuple[Source, ast.stmt]]:
                 continue
             source = call.sources.of(function.__code__.co_filename, function.__globals__)
             scope = source.function(function.__code__) if source is not None else None
-            if source is not None and scope is not None and function.__name__ != "__init__":
-                found += [
-                    (source, it)
-                    for it in walk(scope)
-                    if isinstance(it, ast.stmt) and f"self.{attribute}" in targets(it)
-                ]
-    return found
+            if source is not None and isinstance(scope, ast.FunctionDef):
+                yield source, scope
+
+
+def attribute_assigned(scope: ast.AST, attribute: str) -> list[ast.stmt]:
+    """Return the statements of a method that set an attribute, "self.state"."""
+    return [it for it in walk(scope) if isinstance(it, ast.stmt) and attribute in targets(it)]
+
+
+@dataclass(frozen=True)
+class Callee:
+    """A learner's function that a call calls: as it was written, what its global names mean, what it was given."""
+
+    source: Source
+    scope: Scope
+    names: dict[str, Any]
+    given: dict[str, ast.expr]
+
+    def value(self, node: ast.AST | None) -> Any:
+        """Return what an expression of global names means there, or MISSING."""
+        return value_of(node, lambda name: self.names.get(name, MISSING))
+
+
+def callee(look_up: Callable[[ast.AST], Any], sources: Sources, node: ast.Call) -> Callee | None:
+    """Return the learner's function, method or module's forward that a call calls; None for any other."""
+    function = look_up(node.func)
+    if is_a(function, torch.nn.Module):
+        function = types.MethodType(type(function).forward, function)
+    method = is_a(function, types.MethodType)
+    function = function.__func__ if method else function
+    function = inspect.unwrap(function) if is_a(function, types.FunctionType) else None
+    if not is_a(function, types.FunctionType) or not is_learners(function.__code__.co_filename):
+        return None
+    source = sources.of(function.__code__.co_filename, function.__globals__)
+    scope = source.function(function.__code__) if source is not None else None
+    if source is None or scope is None:
+        return None
+    names = function.__code__.co_varnames[method : function.__code__.co_argcount]
+    given = {name: it for at, name in enumerate(names) if (it := argument(node, at, name)) is not None}
+    return Callee(source, scope, function.__globals__, given)
 
 
 def in_its_loop(call: Call, statement: ast.AST) -> bool:

@@ -66,7 +66,8 @@ def _held(name: str, value: Any, deeper: bool) -> Iterator[tuple[str, torch.Tens
         if is_a(item, torch.Tensor):
             yield path, item
         elif (deeper and type(item) in (list, tuple, dict)) or (deeper and is_a(item, torch.nn.Module)):
-            yield from _held(path, item, deeper=False)
+            whole = is_a(item, torch.nn.Module) and not is_a(value, torch.nn.Module)
+            yield from _held(path, item, deeper=whole)
 
 
 def modules(call: Call) -> Iterator[tuple[str, torch.nn.Module]]:

@@ -6,7 +6,7 @@ import ast
 import inspect
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -32,7 +32,19 @@ class Setting:
         """Return what an expression means here, or MISSING."""
         if self.call is not None:
             return self.call.value(node)
-        return value_of(node, lambda name: self.bound.get(name, MISSING))
+        return value_of(node, self._look_up)
+
+    def _look_up(self, name: str) -> Any:
+        if name in self.arguments and name not in self.bound:
+            outer, given = self.arguments[name]
+            return outer.value(given)
+        return self.bound.get(name, MISSING)
+
+    def before(self, line: int, name: str) -> Setting:
+        """Return this setting as it was before a line gave a name another value: what the name meant is not known."""
+        names = {**self.call.frame.f_globals, **self.call.names} if self.call is not None else dict(self.bound)
+        names.pop(name, None)
+        return replace(self, call=None, bound=names, until=line - 1)
 
 
 def givers(setting: Setting, name: str) -> Iterator[ast.stmt | ast.expr]:

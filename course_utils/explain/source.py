@@ -149,6 +149,12 @@ def called(node: ast.AST | None) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else ""
 
 
+def with_keyword(call: ast.Call, name: str, value: str | int) -> str:
+    """Return a call as code, with a keyword argument that it is to have."""
+    keywords = [*(it for it in call.keywords if it.arg != name), ast.keyword(name, ast.Constant(value))]
+    return ast.unparse(ast.Call(call.func, call.args, keywords))
+
+
 def written(node: ast.AST | None, width: int = 40) -> str:
     """Return an expression as code; "" for one too long to be read in a sentence."""
     if node is None:
@@ -159,7 +165,11 @@ def written(node: ast.AST | None, width: int = 40) -> str:
 
 def operand(text: str) -> str:
     """Return an expression so that a method can be called on it: with parentheses where it needs them."""
-    return text if re.fullmatch(r"[\w.]+(\[[^\]]*\]|\([^()]*\))?", text) else f"({text})"
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return f"({text})"
+    return text if isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript) else f"({text})"
 
 
 def target_name(text: str, default: str) -> str:

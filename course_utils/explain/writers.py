@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ _ALSO = {
     "threshold": ("relu",), "leaky_relu": ("leaky_relu",),
     "linalg_vector_norm": ("norm", "vector_norm"),
 }  # fmt: skip
+
+_KEEPS_VALUES = ("requires_grad_", "detach_", "retain_grad_")
 
 
 @dataclass(frozen=True)
@@ -107,26 +110,82 @@ def runs(statement: ast.stmt, operation: str, names: list[str]) -> bool:
     )
 
 
-def out_of_place(statement: ast.stmt) -> str:
-    """Return the statement so that it makes a new tensor."""
-    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-        name = statement.target.id
-        whole = ast.BinOp(ast.Name(name), statement.op, statement.value)
-        return f"{name} = {ast.unparse(ast.fix_missing_locations(whole))}  # makes a new tensor"
-    value = statement.value if isinstance(statement, ast.Expr) else None
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr.endswith("_"):
-        owner = written(value.func.value)
-        new = {"zero": f"torch.zeros_like({owner})", "fill": f"torch.full_like({owner}, {written(argument(value, 0))})"}
-        method = value.func.attr.removesuffix("_")
-        given = ", ".join(ast.unparse(it) for it in value.args)
-        if owner.isidentifier():
-            return f"{owner} = {new.get(method, f'{owner}.{method}({given})')}  # makes a new tensor"
-    target: ast.expr | None = statement.targets[0] if isinstance(statement, ast.Assign) else None
-    target = statement.target if isinstance(statement, ast.AugAssign) else target
-    if isinstance(target, ast.Subscript):
-        base = written(target.value)
-        return f"{base} = {base}.clone()  # before this line: then it writes into a copy"
+def out_of_place(statement: ast.stmt, view: str = "", looped: bool = False) -> str:
+    """Return the statement so that it makes a new tensor.
+
+    `view` is the name of the tensor that what is written into is a part of: then a new tensor would not change that.
+    The same holds where the name is the variable of a loop (`looped`).
+    """
+    into = base_of_statement(statement)
+    if view and view != into:
+        return f"{view} = {view}.clone()  # before {into or 'the view'} is taken of it: the write goes into the copy"
+    new = _Elsewhere()
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name | ast.Attribute):
+        whole: ast.expr = ast.BinOp(ast.parse(into, mode="eval").body, statement.op, statement.value)
+    elif isinstance(statement, ast.Expr | ast.Assign) and not _writes_a_part(statement):
+        whole = new.visit(ast.parse(ast.unparse(statement.value), mode="eval").body)
+    else:
+        whole = ast.Name(into)  # a part is written into
+    code = ast.unparse(ast.fix_missing_locations(whole))
+    if isinstance(statement, ast.Assign) and new.changed:
+        return f"{ast.unparse(statement.targets[0])} = {code}  # makes a new tensor"
+    if (
+        re.fullmatch(r"[A-Za-z_][\w.]*", into)
+        and (new.changed or isinstance(statement, ast.AugAssign))
+        and code != into
+    ):
+        if looped:
+            return f"new = []  # before the loop; torch.stack(new) after it\nnew.append({code})"
+        return f"{into} = {code}  # makes a new tensor"
+    if _writes_a_part(statement) and into:
+        return f"{into} = {into}.clone()  # before this line: then it writes into a copy"
     return "# write the result into a new tensor: without `_`, `+=`, `out=` and inplace=True"
+
+
+def _writes_a_part(statement: ast.stmt) -> bool:
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
+    return isinstance(target, ast.Subscript)
+
+
+def base_of_statement(statement: ast.stmt) -> str:
+    """Return the variable that a statement writes into: that of its first call in place, or its target."""
+    for part in own_parts(statement):
+        if isinstance(part, ast.Call):
+            for it in (receiver(part), argument(part, 0)):
+                if (name := base_of(it)) and writes_into(part, name):
+                    return name
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
+    return base_of(target) if isinstance(target, ast.expr) else ""
+
+
+class _Elsewhere(ast.NodeTransformer):
+    """Writes calls so that they make a new tensor: `mul` for `mul_`, and no inplace=True."""
+
+    changed = False
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        keywords = [it for it in node.keywords if it.arg not in ("inplace", "out")]
+        self.changed |= len(keywords) < len(node.keywords)
+        node.keywords = keywords
+        method = called(node)
+        if not method.endswith("_") or method.startswith("__") or method in _KEEPS_VALUES:
+            return node
+        self.changed = True
+        owner = receiver(node)
+        if method in ("zero_", "fill_") and owner is not None:
+            made = ast.parse(f"torch.{'zeros' if method == 'zero_' else 'full'}_like()", mode="eval").body
+            assert isinstance(made, ast.Call)
+            made.args = [owner, *node.args]
+            return made
+        if isinstance(node.func, ast.Attribute):
+            plain = method.removesuffix("_")
+            homes = (torch.Tensor, torch, torch.nn.functional)
+            if any(hasattr(home, plain) for home in homes):
+                node.func.attr = plain
+            else:  # uniform_, fill_diagonal_ and their like have no other form
+                node.func.value = ast.Call(ast.Attribute(node.func.value, "clone"), [], [])
+        return node
 
 
 def surely_ran(call: Call, statement: ast.stmt) -> bool:
@@ -184,11 +243,7 @@ def writes_into(part: ast.AST, name: str) -> bool:
         return True
     inplace = any(it.arg == "inplace" and written(it.value) == "True" for it in part.keywords)
     method = called(part)
-    if (
-        method.endswith("_")
-        and not method.endswith("__")
-        and method not in ("requires_grad_", "detach_", "retain_grad_")
-    ):
+    if method.endswith("_") and not method.endswith("__") and method not in _KEEPS_VALUES:
         inplace = True
     if not inplace:
         return False

@@ -12,6 +12,9 @@ import pytest
 import torch
 
 from course_utils.checks.data import MAX_BYTES, Array, Other, Raised, TimedOut, decode, encode, plain
+from course_utils.explain.crossing import Told, ToldPlace
+
+MEANS = Told("same-loss-twice", "twice", (ToldPlace("here", 3, "x = 1"),), "why", "fix", True)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +41,20 @@ def test_nested_values_survive():
     value = {"a": [1, 2.5, None, True, "text"], "b": {"c": Array.of(torch.ones(2)), "d": Other("function")}}
     assert decode(encode(value)) == value
     assert decode(encode(Raised("ValueError", "no", "x = 1", 3))) == Raised("ValueError", "no", "x = 1", 3)
+    assert decode(encode(Raised("ValueError", "no", "x = 1", 3, MEANS))).explanation == MEANS
     assert decode(encode(TimedOut(5.0))) == TimedOut(5.0)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [{"headline": "x" * 1_000_000}, {"certain": "yes"}, {"where": [{"role": "", "line": 10**9, "text": ""}]}, 1],
+)
+def test_a_forged_explanation_is_no_observation(forged):
+    fields = msgspec.to_builtins(Raised("ValueError", "no", explanation=MEANS))
+    fields["explanation"] = {**fields["explanation"], **forged} if isinstance(forged, dict) else forged
+    message = msgspec.msgpack.encode(msgspec.msgpack.Ext(3, msgspec.msgpack.encode(fields)))
+    with pytest.raises(msgspec.DecodeError):
+        decode(message)
 
 
 def test_plain_accepts_what_learners_return():

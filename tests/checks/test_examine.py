@@ -1,19 +1,25 @@
 """From an answer to a verdict, with an exercise made for the test."""
 
 import dataclasses
+import gc
 import io
 import subprocess
 import sys
 import warnings
+import weakref
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 import torch
 
 from course_utils.checks.compare import close, right_value
-from course_utils.checks.data import Array, Case, TimedOut, plain
+from course_utils.checks.data import Array, Case, Raised, TimedOut, plain
 from course_utils.checks.examine import examine
+from course_utils.checks.examine import judge as judge_all
 from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.show import shown
+from course_utils.explain.crossing import Told, ToldPlace
 
 ROOT = Path(__file__).parents[2]
 
@@ -102,6 +108,59 @@ def test_an_exception_is_the_learners_with_their_line():
     assert first == "Your code raised NameError: name 'undefined_name' is not defined (case: size 2)"
     assert second.strip().startswith("line ")
     assert second.endswith("return undefined_name + x  # noqa: F821")
+
+
+def test_an_error_of_pytorchs_is_explained_in_the_learners_names_and_lines():
+    def twice(x):
+        weight = torch.ones_like(x, requires_grad=True)
+        total = (weight * x).sum()
+        total.backward()
+        total.backward()
+        return weight.grad
+
+    (message,) = verdict(twice).messages
+    assert "\n[same-loss-twice] `total` went through backward() twice\n" in message
+    assert message.count("| total.backward()  <- ") == 2
+    assert message.endswith(".")
+    assert "%explain" not in message
+
+
+def test_an_explanation_keeps_nothing_of_the_answer_alive():
+    made = []
+
+    def fails(x):
+        weight = torch.ones_like(x, requires_grad=True)
+        made.append(weakref.ref(weight))
+        return (weight * x).numpy()
+
+    assert "[numpy-of-graph]" in verdict(fails).messages[0]
+    gc.collect()
+    assert [there() for there in made] == [None, None]
+
+
+@pytest.mark.parametrize("trouble", [ValueError, SystemExit, RecursionError])
+def test_a_verdict_without_an_explanation_is_given_where_explaining_fails(monkeypatch, trouble):
+    def fails(*given):
+        raise trouble
+
+    monkeypatch.setattr(import_module("course_utils.explain.explaining"), "explain", fails)
+    assert "Your code raised RuntimeError" in verdict(lambda x: x.backward()).messages[0]
+
+
+def test_an_explanation_that_was_made_up_is_text_and_decides_nothing():
+    forged = Told("same-loss-twice", "\x1b[2J<script>", (ToldPlace("\u202e", 3, "</code>"),), "why", "fix", True)
+    pairs = [(case, Raised("E", "", explanation=forged)) for case in cases(0)]
+    result = judge_all(EXERCISE, pairs)
+    assert (result.outcome, result.score) == ("error", 0)
+    seen = shown(EXERCISE, result)
+    assert "\x1b" not in seen.text
+    assert "\u202e" not in seen.text
+    assert "<script>" not in seen.html
+    assert "&lt;script&gt;" in seen.html
+    unknown = Told("full-marks", "", (), "", "", True)
+    assert judge_all(EXERCISE, [(cases(0)[0], Raised("E", "", explanation=unknown))]).messages == (
+        "Your code raised E (case: size 2)",
+    )
 
 
 def test_an_exception_inside_a_library_is_blamed_on_the_line_that_called_it():

@@ -21,7 +21,7 @@ def test_html_escapes_what_the_learner_wrote_and_says_everything_in_words():
     assert "# &lt;script&gt;" in shown
     for words in (
         "carried over here",
-        "Fix (certain):",
+        "Fix (cause certain):",
         "line 3",
         "lesson 04",
         "Because <code>h</code> &amp; co.",
@@ -35,7 +35,7 @@ def test_short_is_headline_fix_and_section():
     card = Card(CARD, short=True)
     assert str(card).splitlines() == [
         "[carried-state] `<h>` still holds a graph",
-        "Fix (certain): h = h.detach()",
+        "Fix (cause certain): h = h.detach()",
         "Taught in lesson 04, 'Hidden state between sequences: truncated backpropagation'. More: %explain",
     ]
     assert "Because" not in card._repr_mimebundle_()["text/html"]
@@ -49,4 +49,4 @@ def test_a_card_has_at_most_14_lines_whatever_it_says():
     assert len(lines) == 14
     assert max(map(len, lines)) <= 130
     assert sum("carried over here" in line for line in lines) == MAX_PLACES
-    assert "Fix (probable):" in lines
+    assert "Fix (cause probable):" in lines

@@ -235,7 +235,7 @@ def test_the_card():
         f"  test_explain.py:{line + 1} | prediction = model(x).detach()  <- cut here",
         f"  test_explain.py:{line + 2} | prediction.mean().backward()    <- raised here",
         "`model(x).detach()` gives the values without their graph, so nothing leads back through it.",
-        "Fix (certain):",
+        "Fix (cause certain):",
         "    model(x)  # without .detach()",
         "Taught in lesson 06, 'Two kinds of cut'.",
         "More: %explain in a notebook; %%explain runs a cell again to find the exact line.",

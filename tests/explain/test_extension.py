@@ -38,7 +38,7 @@ def test_a_card_comes_below_the_traceback(shell, capsys):
     assert text.count("[same-loss-twice]") == 1
     assert text.index("RuntimeError: Trying to backward") < text.index("[same-loss-twice]")
     assert "explain/passes.py" not in text
-    assert "Fix (certain)" in text
+    assert "Fix (cause certain)" in text
 
 
 def test_other_errors_get_none(shell, capsys):
@@ -56,7 +56,7 @@ def test_a_warning_gets_a_card(shell, capsys):
 def test_help_can_be_short_or_off(shell, capsys):
     assert "Now: short" in out(shell, capsys, "%autograd_help short")
     text = out(shell, capsys, SECOND)
-    assert "Fix (certain): # one backward() is enough" in text
+    assert "Fix (cause certain): # one backward() is enough" in text
     assert "finds nothing" not in text
     assert "finds nothing" in out(shell, capsys, "%explain")
     assert "Now: off" in out(shell, capsys, "%autograd_help off")
@@ -75,11 +75,11 @@ def test_a_second_run_finds_the_line_that_wrote(shell, capsys):
     cell += "change = operator.iadd\nfor t in range(1):\n    change(y, 1)\ny.sum().backward()"
     first = out(shell, capsys, cell).partition("[in-place]")[2]
     assert "overwritten here" not in first
-    assert "Fix (probable)" in first
+    assert "Fix (cause probable)" in first
     again = out(shell, capsys, f"%%explain\n{cell}").partition("[in-place]")[2]
     assert "line 3 | y = w.exp()         <- saved here" in again
     assert "line 6 | change(y, 1)        <- overwritten here" in again
-    assert "Fix (certain)" in again
+    assert "Fix (cause certain)" in again
     assert not torch.is_anomaly_enabled()
 
 

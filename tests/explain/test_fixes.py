@@ -18,12 +18,13 @@ def fix_of(source, file):
 
 
 def test_a_name_that_the_learner_does_not_have_is_pointed_out():
-    fix = fix_of("import torch\nw = torch.ones(2)\ntorch.optim.SGD(['w'], lr=0.1)\n", "/tmp/ipykernel_71/0.py")
-    assert fix.splitlines()[0] == "# put your own in place of model:"
+    source = "import torch\nopt = torch.optim.LBFGS([torch.ones(2, requires_grad=True)])  # model\nopt.step()\n"
+    fix = fix_of(source, "/tmp/ipykernel_71/0.py")
+    assert fix.splitlines()[0] == "# put your own in place of criterion, y, model, x:"
 
 
 def test_a_name_that_the_learner_has_is_used():
-    source = "import torch\nmodel = torch.nn.Linear(2, 1)\ntorch.optim.SGD(['w'], lr=0.1)\n"
+    source = "import torch\ncriterion = model = x = y = None\nopt = torch.optim.LBFGS([torch.ones(2)])\nopt.step()\n"
     assert "in place of" not in fix_of(source, "/tmp/ipykernel_72/0.py")
 
 

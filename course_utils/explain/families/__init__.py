@@ -7,6 +7,7 @@ from course_utils.explain.families import (
     dtypes,
     functions,
     in_place,
+    inputs,
     losses,
     no_graph,
     not_tensors,
@@ -41,4 +42,5 @@ RULES: tuple[Rule, ...] = (
     *state.RULES,
     *numbers.RULES,
     *notices.RULES,
+    *inputs.RULES,
 )

@@ -32,10 +32,9 @@ def _not_used(s: Situation, m: re.Match[str]) -> Explanation | None:
             f"is linear in {which} no longer contains it: the derivative is 0."
         )
     fix = "# ask for the tensor that was used; or allow_unused=True, which gives None where there is no path"
-    proved = tensor is not None
     if tensor is not None and tensor.is_leaf is False and code == "not-in-graph":
         why += " Or this is another tensor than the one that was used: a copy, or a view made later."
-    return card(code, f"{which} is not in the graph of `{output}`", why, fix, s.needed(), proved)
+    return card(code, f"{which} is not in the graph of `{output}`", why, fix, s.needed(), False)
 
 
 def _is_gradient(s: Situation) -> bool:
@@ -107,6 +106,8 @@ def _inference(s: Situation, m: re.Match[str]) -> Explanation | None:
     why = f"{shown} was made under torch.inference_mode(), which leaves out what autograd needs, for good."
     fix = f"{own} = {own}.clone()  # a normal tensor; or make it under torch.no_grad() instead"
     headline = f"{shown} comes from inference_mode and cannot be saved for a backward pass"
+    if "requires_grad" in s.text.partition("inference")[0]:
+        headline = f"{shown} comes from inference_mode and cannot require a gradient outside of it"
     if "nplace" in s.text:
         headline = f"{shown} comes from inference_mode and cannot be written into outside of it"
     return card("inference-tensor", headline, why, fix, s.needed(), bool(name))

@@ -44,7 +44,7 @@ def _dtypes(s: Situation, m: re.Match[str]) -> Explanation | None:
     if a is not None and b is not None:
         first, second = dtype_name(a.dtype), dtype_name(b.dtype)
     why = f"This operation does not convert by itself: one side is {first}, the other {second}."
-    fix = f"{right} = {right}.to({left}.dtype)" if right.isidentifier() else "x = x.float()"
+    fix = f"{right} = {right}.to({left}.dtype)" if right.isidentifier() else "# convert one of the two: .float()"
     return card("dtype-mismatch", f"{first} meets {second}", why, fix, s.needed(), a is not None)
 
 
@@ -74,10 +74,9 @@ def _index_range(s: Situation, m: re.Match[str]) -> Explanation | None:
     top, low = int(given.max()), int(given.min())
     bad = top if top >= rows else low
     why = f"`{name}` has {rows} rows, numbered 0 to {rows - 1}. Its input contains {bad}."
-    fix = (
-        f"nn.Embedding({max(top, rows) + 1}, {layer.embedding_dim})  # for `{name}`: one row for each token "
-        f"that may come"
-    )
+    fix = f"nn.Embedding({top + 1}, {layer.embedding_dim})  # for `{name}`: one row for each token that may come"
+    if top < rows:
+        fix = "# rows have no negative numbers: mask these out, or give them a row of their own"
     return card("index-range", f"`{name}` has {rows} rows, and was asked for row {bad}", why, fix, s.needed())
 
 
@@ -110,6 +109,24 @@ def _one_hot(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("target-range", f"`{given}` contains {what}", why, fix, s.needed())
 
 
+def _gather(s: Situation, m: re.Match[str]) -> Explanation | None:
+    node = argument(s.node, 1 if receiver(s.node) is not None else 2, "index")
+    given = written(node) or "the index"
+    value = s.here.value(node) if s.here is not None else None
+    dtype = f"is {dtype_name(value.dtype)}" if is_a(value, torch.Tensor) else "has another dtype"
+    why = f"{m[1]} picks elements by their numbers, so its index is int64 (or int32); `{given}` {dtype}."
+    fix = f"{operand(given)}.long()" if node is not None else "# .long() on the index"
+    return card("index-dtype", f"the index of {m[1]}, `{given}`, has the wrong dtype", why, fix, s.needed())
+
+
+def _mask(s: Situation, m: re.Match[str]) -> Explanation | None:
+    node = argument(s.node, 0, "mask")
+    given = written(node) or "the mask"
+    why = f"A mask says yes or no for each element, so it holds booleans; `{given}` is {_TYPES.get(m[1], m[1])}."
+    fix = f"{operand(given)}.bool()  # True where it is not 0: there the value is put"
+    return card("index-dtype", f"`{given}` is no mask of booleans", why, fix, s.needed(), node is not None)
+
+
 RULES = (
     Rule(RuntimeError, r"mat1 and mat2 must have the same dtype, but got (\w+) and (\w+)", _dtypes),
     Rule(RuntimeError, r"Input type \((\w+)\) and (?:weight|bias) type \((\w+)\) should be the same", _dtypes),
@@ -130,4 +147,6 @@ RULES = (
     Rule(IndexError, r"index out of range in self", _index_range),
     Rule(RuntimeError, r"mean\(\): could not infer output dtype\..* Got: (\w+)", _mean),
     Rule(RuntimeError, r"Class values must be (?:smaller than num_classes|non-negative)", _one_hot),
+    Rule(RuntimeError, r"(gather|scatter\w*)\(\): Expected dtype int32/int64 for index", _gather),
+    Rule(RuntimeError, r"masked_fill_? only supports boolean masks, but got mask with dtype (\w+)", _mask),
 )

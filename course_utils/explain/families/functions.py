@@ -15,7 +15,7 @@ from course_utils.explain.ownership import is_learners
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card, shape_in
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import called, walk, written
+from course_utils.explain.source import called, operand, walk, written
 
 
 def _function_named(s: Situation, name: str) -> tuple[str, tuple[Place, ...]]:
@@ -57,6 +57,9 @@ def _gradient_shape(s: Situation, m: re.Match[str]) -> Explanation | None:
     got, expected = shape_in(m[3]), shape_in(m[4])
     why = f"A gradient has the shape of what it is the gradient of. Input {m[2]} of `{own}` has shape {expected}."
     fix = "return grad.expand_as(x)  # where forward summed\nreturn grad.sum_to_size(x.shape)  # where it broadcast"
+    returned = _returned_by_backward(s, m[1], int(m[2]))
+    if got == f"({', '.join(reversed(expected.strip('()').split(', ')))})" and returned:
+        fix = f"{operand(returned)}.t()  # for input {m[2]}: its shape is the right one, reversed"
     function = f"`{own}`" if where else f"`{operation_named(m[1])}`"
     return card(
         "gradient-shape",
@@ -68,16 +71,26 @@ def _gradient_shape(s: Situation, m: re.Match[str]) -> Explanation | None:
     )
 
 
+def _returned_by_backward(s: Situation, name: str, position: int) -> str:
+    """Return the expression by which the backward of a learner's Function gives one gradient."""
+    _, where = _function_named(s, name)
+    source = s.sources.of(where[0].file) if where else None
+    for scope in ast.walk(source.tree) if source is not None else ():
+        if isinstance(scope, ast.FunctionDef) and scope.name == "backward" and scope.lineno == where[0].line:
+            found = [it.value for it in walk(scope) if isinstance(it, ast.Return)]
+            if len(found) == 1 and isinstance(found[0], ast.Tuple) and position < len(found[0].elts):
+                return written(found[0].elts[position])
+    return ""
+
+
 def _gradient_type(s: Situation, m: re.Match[str]) -> Explanation | None:
-    own, where = "", ()
-    for node in behind(s.roots):
-        if is_a(node, torch.autograd.function.FunctionCtx) and not where:
-            own, where = _function_named(s, type(node).__name__)  # type: ignore[assignment]
+    kinds = {type(node).__name__ for node in behind(s.roots) if is_a(node, torch.autograd.function.FunctionCtx)}
+    own, where = _function_named(s, kinds.pop()) if len(kinds) == 1 else ("", ())
     name = f"`{own}`" if own else "a Function"
     why = (
         f"backward returns tensors, one for each input, or None where an input needs no gradient. It returned a {m[1]}."
     )
-    fix = f"return grad * {2.0 if m[1] == 'float' else '...'}  # a tensor with the shape of the input"
+    fix = "# return a tensor with the shape of the input: for a factor, the factor times the gradient that arrived"
     return card(
         "gradient-type",
         f"backward of {name} returned a {m[1]} instead of a tensor",
@@ -106,6 +119,28 @@ def _legacy(s: Situation, m: re.Match[str]) -> Explanation | None:
     )
     fix = f"@staticmethod\ndef forward(ctx, x): ...  # backward(ctx, grad) likewise\ny = {own}.apply(x)"
     return card("legacy-function", f"`{own}` is written in the old style, without @staticmethod", why, fix, s.needed())
+
+
+def _not_static(s: Situation, m: re.Match[str]) -> Explanation | None:
+    own, method = m[1], m[2]
+    why = f"apply calls {method} with ctx and the inputs only. Written as a method, with self, it lacks one argument."
+    cls = s.given("autograd/function.py", "apply", "cls")
+    code = getattr(getattr(cls, method, None), "__code__", None)
+    names = code.co_varnames[: code.co_argcount] if code is not None else ("self", "ctx", "x")
+    given = ", ".join(names[1:] if names[:1] == ("self",) else names)
+    fix = f"@staticmethod\ndef {method}({given}): ...  # without self; the other one likewise"
+    return card("function-not-static", f"`{own}.{method}` is a method, and must be static", why, fix, s.needed())
+
+
+def _instance(s: Situation, m: re.Match[str]) -> Explanation | None:
+    """A Function that was called like a layer is an object, and no tensor."""
+    for call in s.calls:
+        kind = call.look_up(m[1])
+        if is_a(kind, type) and issubclass(kind, torch.autograd.Function):
+            why = f"`{m[1]}(...)` makes an object of the class. `{m[1]}.apply` runs forward and records a node."
+            fix = f"{m[1]}.apply(...)  # in place of {m[1]}(...)"
+            return card("function-called", f"`{m[1]}` was called instead of `{m[1]}.apply`", why, fix, s.needed())
+    return None
 
 
 def _no_backward(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -184,6 +219,13 @@ RULES = (
     Rule(RuntimeError, r"expected Variable or None \(got (\w+)\)", _gradient_type),
     Rule(RuntimeError, r"Legacy autograd function with non-static forward", _legacy),
     Rule(Warning, r"should not be instantiated\. Methods on autograd functions are all static", _legacy),
+    Rule(
+        TypeError,
+        r"(\w+)\.(forward|backward)\(\) missing \d+ required positional argument",
+        _not_static,
+        "autograd/function.py",
+    ),
+    Rule(TypeError, r"must be Tensor, not (\w+)", _instance),
     Rule(NotImplementedError, r"You must implement either the backward or vjp method", _no_backward),
     Rule(TypeError, r"save_for_backward can only save variables, but argument (\d+) is of type (\w+)", _save),
     Rule(RuntimeError, r"it must override the setup_context staticmethod", _setup_context),

@@ -8,15 +8,16 @@ import re
 import torch
 
 from course_utils.explain.explanation import Explanation, Place
-from course_utils.explain.naming import modules, tensors, variables
+from course_utils.explain.naming import modules, targets, tensors, variables
 from course_utils.explain.nodes import behind, modified, operation, operation_named, recorded_lines, same_memory
 from course_utils.explain.reading import is_a
 from course_utils.explain.rerun import Write
-from course_utils.explain.returned import shown, written_after
+from course_utils.explain.returned import in_place_layers, shown, updated_in, written_after, written_in_hooks
 from course_utils.explain.rules import Rule, card
+from course_utils.explain.settings import switched_off
 from course_utils.explain.situation import Call, Situation
 from course_utils.explain.source import written
-from course_utils.explain.writers import Writing, out_of_place, saves, steps, surely_ran, writings
+from course_utils.explain.writers import Writing, base_of_statement, out_of_place, saves, steps, surely_ran, writings
 
 
 def _saved_was_written(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -54,7 +55,10 @@ def _saved_was_written(s: Situation, m: re.Match[str]) -> Explanation | None:
             "wrote into its memory." if certain else "writes into its memory." if len(wrote) == 1 else "write into it."
         )
         places = [*where, *(it.place for it in wrote[: 1 if where else 2]), *needed]
-        fix = out_of_place(wrote[0].statement)
+        it = wrote[0]
+        fix = out_of_place(it.statement, _base(s, it, tensor), _looped(s, it))
+        if _under_no_grad(s, it):
+            fix = f"# outside of no_grad, so that it is recorded:\n{fix}"
         if parameter is not None:
             fix = "# write into it after all backward passes, or compute this loss again after the write"
         return card("in-place", headline, why, fix, places, certain)
@@ -63,10 +67,24 @@ def _saved_was_written(s: Situation, m: re.Match[str]) -> Explanation | None:
     if layers:
         why += f" {', '.join(f'`{it}`' for it in layers[:3])} writes in place."
         fix = f"nn.ReLU()  # without inplace=True, for {layers[0]}"
+    elif parameter is not None and (updates := updated_in(s)):
+        why += f" `{updates[0].function}` writes into the parameters that it is given."
+        fix = f"# call {updates[0].function} after all backward passes, or compute this loss again after it"
+        return card("in-place", headline, why, fix, [*where, *(it.where[0] for it in updates[:1]), *needed], False)
+    elif len(hooked := written_in_hooks(s)) == 1 and parameter is None:
+        why += f" The hook `{hooked[0].function}` writes into what a layer returned."
+        fix = f"{out_of_place(hooked[0].statement).partition('  #')[0]}\nreturn {hooked[0].name}  # from the hook"
+        return card("in-place", headline, why, fix, [*where, *hooked[0].where, *needed], False)
     elif len(late := written_after(s, op)) == 1 and parameter is None:
-        it = late[0]
-        why += f" In `{it.function}`, which has returned, `{shown(it)}` writes into `{it.name}` after `{op}` was run."
-        return card("in-place", headline, why, out_of_place(it.statement), [*it.where, *needed], False)
+        one = late[0]
+        why += (
+            f" In `{one.function}`, which has returned, `{shown(one)}` writes into `{one.name}` after `{op}` was run."
+        )
+        return card("in-place", headline, why, out_of_place(one.statement), [*one.where, *needed], False)
+    elif set_to := in_place_layers(s):
+        why += " A layer made with inplace=True writes into what it is given."
+        fix = "# make the layer without inplace=True"
+        return card("in-place", headline, why, fix, [*where, *set_to[:1], *needed], False)
     else:
         why += " The line that did may be in a function that has returned."
         fix = "# look there for `+=`, `[...] =`, `_` methods, inplace=True\n# %%explain finds the line"
@@ -138,6 +156,36 @@ def _from_message(s: Situation, needed: tuple[Place, ...]) -> Explanation:
         "look for `+=`, `x[...] =`, methods that end in `_`, inplace=True, optimizer.step()\n# %%explain finds the line"
     )
     return card("in-place", f"{what}, saved for backward, was overwritten in place", why, fix, needed, False)
+
+
+def _base(s: Situation, it: Writing, saved: torch.Tensor) -> str:
+    """Return the name of the tensor whose part is written into by another name; "" where there is no other."""
+    into = base_of_statement(it.statement)
+    call = next((call for call in s.calls if call.scope is not None and call.file == it.place.file), None)
+    value = call.look_up(into) if call is not None and into.isidentifier() else None
+    if not is_a(value, torch.Tensor) or value._base is None:
+        return ""
+    whole = [name for own in reversed(s.calls) for name, other in tensors(own) if other is value._base]
+    return whole[0] if whole and whole[0].isidentifier() else ""
+
+
+def _looped(s: Situation, it: Writing) -> bool:
+    """Return whether what is written into is the variable of a loop: a new tensor under its name would be lost."""
+    into = base_of_statement(it.statement)
+    return any(
+        isinstance(outer, ast.For) and into in targets(outer)
+        for call in s.calls
+        if call.source is not None and it.statement in call.source
+        for outer in call.source.around(it.statement)
+    )
+
+
+def _under_no_grad(s: Situation, it: Writing) -> bool:
+    return any(
+        switched_off(call.source, it.statement) is not None
+        for call in s.calls
+        if call.source is not None and it.statement in call.source
+    )
 
 
 def _anomaly(s: Situation, node: object) -> list[Place]:

@@ -52,15 +52,20 @@ class _Given:
 def _broadcast(s: Situation, m: re.Match[str]) -> Explanation | None:
     target, given = shape_in(m[1]), shape_in(m[2])
     loss = _call(s)
-    pred, true = (written(argument(loss, 0, "input")) or "pred", written(argument(loss, 1, "target")) or "target")
+    pred, true = written(argument(loss, 0, "input")), written(argument(loss, 1, "target"))
+    sides = f"`{pred}` has shape {given} and `{true}` {target}"
+    if not pred or not true:
+        sides = f"The predictions have shape {given} and the targets {target}"
     why = (
-        f"`{pred}` has shape {given} and `{true}` {target}. Elementwise they are stretched over each other: each "
+        f"{sides}. Elementwise they are stretched over each other: each "
         "prediction is compared with targets that are not its own, and what is learned tends to their mean."
     )
-    own = target_name(true, "target")
-    fix = f"{own} = {own}.view_as({pred})" if _same_count(target, given) else "make both of one shape before the loss"
+    own = target_name(true, "")
+    fix = f"# give both one shape: {true}.view_as({pred})" if pred and true else "# give both one shape before the loss"
+    if own and pred and not (s.here is not None and isinstance(s.here.scope, ast.Lambda)):
+        fix = f"{own} = {own}.view_as({pred})"
     if not _same_count(target, given):
-        why = f"`{pred}` has shape {given} and `{true}` {target}: they do not have one target for each prediction."
+        why, fix = f"{sides}: they do not have one target for each prediction.", "# give both one shape before the loss"
     return card(
         "target-broadcast", f"predictions of shape {given} meet targets of shape {target}", why, fix, s.needed()
     )
@@ -185,23 +190,23 @@ def _multi_target(s: Situation, m: re.Match[str]) -> Explanation | None:
     if it.function not in ("cross_entropy", "nll_loss", ""):
         why = f"`{it.function}` takes one target for each sample, in one dimension; `{true}` has shape {shape}."
         fix = f"{operand(true)}.squeeze(1)" if shape.endswith(", 1)") else f"# bring {true} to one dimension"
-        return card(
-            "target-shape",
-            f"`{true}` has shape {shape}, where one target for each sample is expected",
-            why,
-            fix,
-            s.needed(),
-        )
+        headline = f"`{true}` has shape {shape}, where one target for each sample is expected"
+        return card("target-shape", headline, why, fix, s.needed())
     why = f"Class numbers come one for each sample, in one dimension; `{true}` has shape {shape}."
     own = target_name(true, "target")
     fix = f"{own} = {own}.squeeze(1)" if shape.endswith(", 1)") else f"{own} = {own}.argmax(dim=1)  # if it is one-hot"
-    return card(
-        "target-shape",
-        f"`{true}` has shape {shape}, where one class number for each sample is expected",
-        why,
-        fix,
-        s.needed(),
-    )
+    headline = f"`{true}` has shape {shape}, where one class number for each sample is expected"
+    return card("target-shape", headline, why, fix, s.needed())
+
+
+def _spatial(s: Situation, m: re.Match[str]) -> Explanation | None:
+    it = _Given(s)
+    true, shape, own = it.names["target"], it.shape("target"), target_name(it.names["target"], "target")
+    scores = it.shape("input")
+    why = f"The scores have shape {scores}: one class for each place. So targets have no channels; `{true}` is {shape}."
+    fix = f"{own} = {own}.squeeze(1)" if it.target is not None and it.target.shape[1:2] == (1,) else ""
+    fix = fix or f"{own} = {own}.argmax(dim=1)  # if it is one-hot"
+    return card("target-shape", f"`{true}` has shape {shape}: one dimension too many", why, fix, s.needed())
 
 
 def _batch_sizes(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -286,6 +291,7 @@ RULES = (
     Rule(RuntimeError, r"Expected floating point type for target with class probabilities", _probabilities),
     Rule(IndexError, r"Target (-?\d+) is out of bounds", _out_of_bounds),
     Rule(RuntimeError, r"multi-target not supported", _multi_target),
+    Rule(RuntimeError, r"only batches of spatial targets supported \(3D tensors\) but got targets of", _spatial),
     Rule(ValueError, r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)", _batch_sizes),
     Rule(RuntimeError, r"all elements of input should be between 0 and 1", _unit_range),
     Rule(RuntimeError, r"all elements of target should be between 0 and 1", _unit_target),

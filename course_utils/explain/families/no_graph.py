@@ -40,13 +40,17 @@ _FIX = {
 
 def _no_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
     node = started_from(s)
-    shown = written(node) or "the tensor"
+    shown = written(node)
     if s.roots and all(root.grad_fn is not None or root.requires_grad for root in s.roots):
         return _once_differentiable(s)
     if node is None:
         return _unknown(s, "the tensor that backward() started from")
+    if called(s.node) == "grad" and (asked := _asked_without(s)):
+        why = f"A gradient with respect to `{asked}` was asked for, and PyTorch records uses only of what requires one."
+        fix = f"{asked}.requires_grad_()  # before it is used"
+        return card("input-without-grad", f"`{asked}` does not require a gradient", why, fix, s.needed())
     found = Flow(s).cut(node)
-    name = f"`{shown}`"
+    name = f"`{shown}`" if shown else "the tensor that backward() starts from"
     if found.state == "cut" and found.code == "no-graph-second-order":
         return _second_order(s, name, found)
     if found.state == "cut":
@@ -54,18 +58,30 @@ def _no_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
         why = _WHY[found.code].format(what=what)
         before, cut = _parted(found.what)
         fix = _FIX[found.code].format(what=found.what, before=before, cut=cut)
+        if before.startswith("#") and "{before}" in _FIX[found.code]:
+            fix = f"{before} of what is to learn: {found.what}"
         where = (*([found.where] if found.where else []), *s.needed())
+        flat = re.search(r"\b(round|floor|ceil|trunc|sign)\(", before)
+        if found.code == "no-graph-integers" and flat:
+            fix += f"\n# without {flat[1]}(), too: its derivative is 0 everywhere"
+        if found.code in ("no-graph-item", "no-graph-numpy") and _builds_tensors(s):
+            fix += "\n# torch.stack, not torch.tensor, makes one tensor of several and keeps their graphs"
         headline = f"{name} has no graph: {'it was' if found.proved else 'it may have been'} cut at {what}"
         return card(found.code, headline, why, fix, where, found.proved)
     if not torch.is_grad_enabled():
         why = "Gradients are switched off for the whole session (torch.set_grad_enabled(False)): no graph is recorded."
         headline = f"{name} has no graph: gradients are switched off"
-        return card("no-graph-no-grad", headline, why, "torch.set_grad_enabled(True)", s.needed())
+        fix = "torch.set_grad_enabled(True)\n# or, where it was switched off: with torch.no_grad(): ends by itself"
+        return card("no-graph-no-grad", headline, why, fix, [*_switches(s), *s.needed()])
     if found.state == "bare" and found.frozen:
         model = found.frozen[0]
         why = f"No parameter of `{model}` requires a gradient, and no input does, so there is nothing to record."
         fix = f"{model}.requires_grad_(True)  # or only the part that is to learn"
+        if model.startswith("self.") and s.here is not None and "self" not in s.here.names:
+            fix = f"# requires_grad_(True) on what is to learn; self is the model that has {model}"
         return card("no-graph-frozen", f"{name} has no graph: all of `{model}` is frozen", why, fix, s.needed())
+    if found.state in ("bare", "unknown") and (checkpointed := _reentrant(s, name)) is not None:
+        return checkpointed
     if found.state == "bare" and found.inputs and found.inputs != (shown,):
         names = ", ".join(f"`{it}`" for it in found.inputs[:3])
         why = f"It was computed from {names} alone, and none of them requires a gradient: PyTorch records nothing."
@@ -74,6 +90,55 @@ def _no_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
             "no-graph-inputs", f"{name} has no graph: nothing in it requires a gradient", why, fix, s.needed(), False
         )
     return _unknown(s, name)
+
+
+def _asked_without(s: Situation) -> str:
+    """Return the tensor that autograd.grad was asked about, where it requires no gradient."""
+    node = argument(s.node, 1, "inputs")
+    nodes = node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
+    for it in nodes:
+        value = s.here.value(it) if s.here is not None else MISSING
+        if is_a(value, torch.Tensor) and not value.requires_grad and value.is_floating_point():
+            return written(it)
+    return ""
+
+
+def _builds_tensors(s: Situation) -> bool:
+    """Return whether the function builds a tensor from numbers."""
+    scope = s.here.scope if s.here is not None else None
+    return scope is not None and any(called(it) in ("tensor", "as_tensor") for it in ast.walk(scope))
+
+
+def _switches(s: Situation) -> list[Place]:
+    """Return the line that switches gradients off, where the learner's files have one."""
+    sources = {id(call.source): call.source for call in s.calls if call.source is not None}
+    found = [
+        Place("switches gradients off", source.file, node.lineno, source.text(node.lineno))
+        for source in sources.values()
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Call)
+        and called(node) == "set_grad_enabled"
+        and written(argument(node, 0, "mode")) == "False"
+    ]
+    return found if len(found) == 1 else []
+
+
+def _reentrant(s: Situation, name: str) -> Explanation | None:
+    """Explain a checkpoint of the older kind, which gives no graph where none of its inputs requires a gradient."""
+    for call in s.calls[-1:]:
+        for node in ast.walk(call.source.tree) if call.source is not None else ():
+            if not isinstance(node, ast.Call) or not called(node).startswith("checkpoint") or call.source is None:
+                continue
+            if any(it.arg == "use_reentrant" and written(it.value) == "True" for it in node.keywords):
+                place = Place("checkpointed here", call.source.file, node.lineno, call.source.text(node.lineno))
+                why = (
+                    "A checkpoint with use_reentrant=True gives a result without a graph where none of its inputs "
+                    "requires a gradient, whatever its parameters require."
+                )
+                fix = ast.unparse(node).replace("use_reentrant=True", "use_reentrant=False")
+                headline = f"{name} has no graph: a checkpoint may have cut it"
+                return card("checkpoint-inputs", headline, why, fix, [place, *s.needed()], False)
+    return None
 
 
 def _unknown(s: Situation, name: str) -> Explanation:
@@ -142,13 +207,16 @@ def _parted(what: str) -> tuple[str, str]:
     try:
         node = ast.parse(what, mode="eval").body
     except SyntaxError:
-        return "...", what
+        return "# leave it out", what
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
         return ast.unparse(node.args[0]), f"{node.func.id}()"
     owner = receiver(node)
     if owner is None or (isinstance(owner, ast.Name) and owner.id in ("torch", "np", "math")):
-        return "...", what
-    return ast.unparse(owner), what[len(ast.unparse(owner)) :]
+        return "# leave it out", what
+    method = node.func if isinstance(node, ast.Call) else node
+    assert isinstance(method, ast.Attribute)
+    given = what[len(ast.unparse(method)) :] if isinstance(node, ast.Call) else ""
+    return ast.unparse(owner), f".{method.attr}{given}"
 
 
 def started_from(s: Situation) -> ast.expr | None:

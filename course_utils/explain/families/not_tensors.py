@@ -10,6 +10,7 @@ import torch
 
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.flow import Flow, Found
+from course_utils.explain.loops import callee
 from course_utils.explain.naming import assigned, receiver
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
@@ -31,7 +32,9 @@ def _not_a_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
         found = Flow(s).cut(owner) if owner is not None else Found("unknown")
         cut = found.where if found.state == "cut" else None
         why = f"`{name}` is a plain Python number: " + (
-            f"it comes from `{found.what}`, without a graph." if cut else "it has no graph and no backward()."
+            f"it {'comes' if found.proved else 'seems to come'} from `{found.what}`, without a graph."
+            if cut
+            else "it has no graph and no backward()."
         )
         fix = "# keep the tensor for backward(); .item() and float() are for the log"
         return card(
@@ -58,7 +61,8 @@ def _not_a_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
 def _none(s: Situation, name: str, owner: ast.expr | None) -> Explanation:
     function = _gave(s, owner)
     if function:
-        why, fix = f"`{name}` is None: `{function}` returned nothing.", f"return loss  # at the end of {function}"
+        why = f"`{name}` is None: `{function}` has no return with a value."
+        fix = f"# at the end of {function}: return what it computed"
         return card("not-a-tensor", f"`{name}` is None, not a loss", why, fix, s.needed())
     bindings = assigned(s.here, name) if s.here is not None else []
     given = [owner, *(getattr(it, "value", None) for it in bindings)]
@@ -87,10 +91,8 @@ def _gave(s: Situation, owner: ast.expr | None) -> str:
         call = getattr(bindings[-1], "value", None) if bindings else None
     if not isinstance(call, ast.Call):
         return ""
-    function = s.here.value(call.func)
-    code = getattr(getattr(function, "__func__", function), "__code__", None)
-    source = s.sources.of(code.co_filename) if code is not None else None
-    scope = source.function(code) if source is not None and code is not None else None
+    found = callee(s.here.value, s.here.sources, call)
+    scope = found.scope if found is not None else None
     if not isinstance(scope, FUNCTIONS):
         return ""
     returns = [it for it in walk(scope) if isinstance(it, ast.Return) and it.value is not None]

@@ -8,12 +8,12 @@ import re
 import torch
 
 from course_utils.explain.explanation import Explanation, Place
-from course_utils.explain.naming import argument, assigned, targets
+from course_utils.explain.naming import argument, assigned, receiver, targets
 from course_utils.explain.nodes import operation
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import Source, called, walk, written
+from course_utils.explain.source import Source, called, operand, walk, with_keyword, written
 
 
 def _non_leaf_grad(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -99,22 +99,33 @@ def _cycle(s: Situation, m: re.Match[str]) -> Explanation | None:
         "With create_graph=True the gradient in `.grad` keeps a graph that leads back to its own parameter: a "
         "circle, which stays in memory."
     )
-    fix = "grads = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)  # nothing goes to .grad"
+    loss = written(receiver(s.node)) if called(s.node) == "backward" else ""
+    fix = f"grads = torch.autograd.grad({loss or 'loss'}, parameters, create_graph=True)  # nothing goes to .grad"
+    fix = f"parameters = [...]  # those whose gradients you want\n{fix}"
     return card("reference-cycle", "backward(create_graph=True) leaves a circle of references", why, fix, s.needed())
 
 
 def _scalar(s: Situation, m: re.Match[str]) -> Explanation | None:
-    why = (
-        "A tensor with a graph was turned into a plain number, which has none: what is computed from it cannot "
-        "be learned."
-    )
+    name = _turned_into_a_number(s)
+    own, shown = (operand(name), f"`{name}`") if name else ("loss", "a tensor")
+    why = f"{shown} has a graph, and a plain number has none: what is computed from the number cannot be learned."
     fix = (
-        "total += loss.item()  # for a log: say that you want the number\ntotal = total + loss  # for a loss: "
-        "keep the tensor"
+        f"{own}.item()  # for a log: says that you want the number\n# for a loss: keep the tensor, and torch functions"
     )
-    return card(
-        "scalar-of-graph", "a tensor that requires a gradient became a plain number", why, fix, s.needed(), False
-    )
+    headline = f"{shown}, which requires a gradient, became a plain number"
+    return card("scalar-of-graph", headline, why, fix, s.needed(), False)
+
+
+def _turned_into_a_number(s: Situation) -> str:
+    """Return what the line gives to float(), int() or a function of math; "" where that is not one thing."""
+    calls = [it for it in ast.walk(s.line_tree) if isinstance(it, ast.Call)] if s.line_tree is not None else []
+    found = [
+        written(it.args[0])
+        for it in calls
+        if len(it.args) == 1
+        and (written(it.func) in ("float", "int", "complex", "round") or written(receiver(it)) in ("math", "np"))
+    ]
+    return found[0] if len(found) == 1 else ""
 
 
 def _use_reentrant(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -122,10 +133,18 @@ def _use_reentrant(s: Situation, m: re.Match[str]) -> Explanation | None:
         "checkpoint has two ways of working. The old one refuses keyword arguments and autograd.grad, and needs "
         "an input that requires a gradient."
     )
-    fix = "checkpoint(function, x, use_reentrant=False)"
+    fix = _checkpoint_call(s)
     return card(
         "checkpoint-reentrant", "checkpoint was not told which way to work (use_reentrant)", why, fix, s.needed()
     )
+
+
+def _checkpoint_call(s: Situation) -> str:
+    """Return the line's call of checkpoint with the newer way of working."""
+    calls = [it for it in ast.walk(s.line_tree) if called(it).startswith("checkpoint")] if s.line_tree else []
+    if len(calls) != 1 or not isinstance(calls[0], ast.Call):
+        return "torch.utils.checkpoint.checkpoint(function, x, use_reentrant=False)"
+    return with_keyword(calls[0], "use_reentrant", False)
 
 
 def _checkpoint_inputs(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -133,7 +152,7 @@ def _checkpoint_inputs(s: Situation, m: re.Match[str]) -> Explanation | None:
         "With use_reentrant=True the graph starts at the inputs. None has requires_grad, so the parameters "
         "inside get no gradient."
     )
-    fix = "checkpoint(function, x, use_reentrant=False)  # finds the parameters by itself"
+    fix = f"{_checkpoint_call(s)}  # finds the parameters by itself"
     return card(
         "checkpoint-inputs",
         "no input of checkpoint requires a gradient, so nothing inside it learns",
@@ -205,13 +224,39 @@ def _softmax_dim(s: Situation, m: re.Match[str]) -> Explanation | None:
         "Without dim PyTorch guesses over which dimension the probabilities sum to 1, and the guess depends on "
         "the shape."
     )
-    return card(
-        "softmax-dim",
-        f"{m[1]} was not told over which dimension",
-        why,
-        f"F.{m[1]}(x, dim=-1)  # over the last dimension",
-        s.needed(),
+    calls = [it for it in ast.walk(s.line_tree) if called(it) == m[1]] if s.line_tree is not None else []
+    fix = f"# say dim=1 for classes in dimension 1, or dim=-1 for the last one, where {m[1]} is made or called"
+    if len(calls) == 1 and isinstance(calls[0], ast.Call):
+        fix = f"{with_keyword(calls[0], 'dim', -1)}  # over the last dimension"
+    return card("softmax-dim", f"{m[1]} was not told over which dimension", why, fix, s.needed())
+
+
+def _old_hook(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = (
+        "register_backward_hook sees only the last operation of a module: its grad_input is not that of the module's "
+        "inputs where forward has several operations."
     )
+    fix = "# register_full_backward_hook in place of register_backward_hook"
+    return card("hook-incomplete", "a module's hook is of the old kind, and misses gradients", why, fix, s.needed())
+
+
+def _kl_mean(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = (
+        "reduction='mean', the default of kl_div, divides by the number of all elements. The divergence is a sum over "
+        "each distribution, so its mean divides by the batch only."
+    )
+    calls = [it for it in ast.walk(s.line_tree) if called(it) == "kl_div"] if s.line_tree is not None else []
+    fix = "# reduction='batchmean' in kl_div or KLDivLoss"
+    if len(calls) == 1 and isinstance(calls[0], ast.Call):
+        fix = with_keyword(calls[0], "reduction", "batchmean")
+    return card("kl-div-mean", "kl_div divides by the number of classes, too", why, fix, s.needed())
+
+
+def _lstm_dropout(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = "The dropout of a recurrent layer acts between its layers, and with num_layers=1 there is no between."
+    fix = "# num_layers=2 or more; or nn.Dropout on what this layer returns"
+    headline = f"dropout={m[1]} has no effect in a recurrent network of one layer"
+    return card("dropout-without-effect", headline, why, fix, s.needed())
 
 
 RULES = (
@@ -233,4 +278,7 @@ RULES = (
         _hook_silent,
     ),
     Rule(Warning, r"Implicit dimension choice for (\w+) has been deprecated", _softmax_dim),
+    Rule(Warning, r"Using a non-full backward hook when the forward contains multiple autograd Nodes", _old_hook),
+    Rule(Warning, r"reduction: 'mean' divides the total loss by both the batch size and the support size", _kl_mean),
+    Rule(Warning, r"non-zero dropout expects num_layers greater than 1, but got dropout=(\S+)", _lstm_dropout),
 )

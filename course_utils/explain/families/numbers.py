@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from dataclasses import replace
 
 import torch
 
@@ -48,9 +49,11 @@ def _nan(s: Situation, m: re.Match[str]) -> Explanation | None:
     exponent: object = None
     for node in behind(s.roots):
         if type(node).__name__ == m[1]:
-            where = where or _made(s, recorded_lines(node))
+            where += _made(s, recorded_lines(node))
             exponent = getattr(node, "_saved_exponent", None)
             held += [tensor for _, _, tensor in kept(node) if tensor is not None and tensor.is_floating_point()]
+    places = list(dict.fromkeys(where))
+    where = places if len(places) == 1 else [replace(it, role="perhaps here") for it in places[:2]]
     own = _own_function(s, m[1])
     if own:
         why = f"The backward of your Function `{own}` gave NaN for input {m[2]}: look for what divides by 0 in it."
@@ -62,7 +65,7 @@ def _nan(s: Situation, m: re.Match[str]) -> Explanation | None:
     if op == "**" and not (isinstance(exponent, float) and exponent < 1):
         reason, fix, op = *_ARRIVED, "pow"
     held += _operand(s, op, where)
-    certain = op in _SHOWN_BY_ZEROS and any(bool((it == 0).any()) for it in held)
+    certain = len(places) < 2 and op in _SHOWN_BY_ZEROS and any(bool((it == 0).any()) for it in held)
     if any(bool(it.isnan().any()) for it in held):
         reason, certain = "it worked with NaN in the forward pass already", False
         fix = "print(x.isnan().any())  # of what goes in: find where the first NaN is made"
@@ -132,11 +135,20 @@ def _distribution(s: Situation, m: re.Match[str]) -> Explanation | None:
     fix = f"F.softplus({given})  # positive, and smooth" if positive else f"{kind}(logits=...)  # scores of any size"
     if (not positive and "logits" in name) or (kind not in ("Categorical", "Bernoulli") and not positive):
         fix = "# look at its least and greatest element"
+    if "PositiveDefinite" in constraint:
+        fix = "# A @ A.T + 1e-3 * torch.eye(n) is one for every A; or give scale_tril, a lower triangle"
+    elif name == "probs" and "logits=" in fix:
+        called_as = written(s.node.func) if isinstance(s.node, ast.Call) else kind
+        fix = f"{called_as}(logits={given})  # if these are scores of any size"
     return card("distribution-values", f"`{name}` of {kind} is not {_in_words(constraint)}", why, fix, s.needed())
 
 
 def _in_words(constraint: str) -> str:
-    return {"Simplex()": "probabilities that sum to 1", "Real()": "finite"}.get(
+    return {
+        "Simplex()": "probabilities that sum to 1",
+        "Real()": "finite",
+        "PositiveDefinite()": "positive definite",
+    }.get(
         constraint,
         "positive"
         if constraint.startswith("GreaterThan(")
@@ -193,7 +205,7 @@ def _ambiguous(s: Situation, m: re.Match[str]) -> Explanation | None:
     )
     shown = written(test)
     why = f"`{shown or 'the condition'}` has one answer for each element, and a branch needs one."
-    fix = f"({shown or 'x > 0'}).any()  # or .all(), or loss.mean() before the comparison"
+    fix = f"({shown or 'x > 0'}).any()  # or .all(); or compare one number: a mean, an item"
     return card(
         "not-one-number",
         f"`{shown or 'a condition'}` is a tensor of several booleans",

@@ -8,7 +8,7 @@ import re
 import torch
 
 from course_utils.explain.explanation import Explanation
-from course_utils.explain.naming import argument, named, receiver
+from course_utils.explain.naming import argument, assigned, named, receiver
 from course_utils.explain.nodes import operation_named
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
@@ -90,7 +90,8 @@ def _view(s: Situation, m: re.Match[str]) -> Explanation | None:
             f"{name} is one of several views that `{made}` gave at once. PyTorch cannot record a write into "
             f"one of them."
         )
-        fix = out_of_place(s.line_tree) if s.line_tree is not None else f"{own} = {own} + 1"
+        looped = s.here is not None and any(isinstance(it, ast.For) for it in assigned(s.here, own))
+        fix = out_of_place(s.line_tree, looped=looped) if s.line_tree is not None else f"{own} = {own} + 1"
         return card(
             "view-of-several-in-place", f"{name}, one of the views of `{made}`, was written into", why, fix, s.needed()
         )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import torch
 
 from course_utils.explain.explanation import Explanation
-from course_utils.explain.naming import named, receiver, tensors
+from course_utils.explain.naming import argument, named, receiver, tensors, variables
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
@@ -64,8 +65,38 @@ def _scheduler_first(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 def _epoch(s: Situation, m: re.Match[str]) -> Explanation | None:
+    steps = [it for it in ast.walk(s.line_tree) if called(it) == "step"] if s.line_tree is not None else []
+    owner = (written(receiver(steps[0])) if len(steps) == 1 else "") or "scheduler"
     why = "A scheduler counts by itself. The number given to step() jumps there, by another formula, and is going away."
-    return card("scheduler-first", "`scheduler.step()` was given an epoch", why, "scheduler.step()", s.needed())
+    return card("scheduler-epoch", f"`{owner}.step()` was given an epoch", why, f"{owner}.step()", s.needed())
+
+
+def _no_optimizer(s: Situation, m: re.Match[str]) -> Explanation | None:
+    given = written(argument(s.node, 0, "optimizer")) or "what it was given"
+    why = f"A scheduler changes the learning rate of an optimizer. `{given}` is of type {m[1]}."
+    names = [] if s.here is None else [n for n, it in variables(s.here) if is_a(it, torch.optim.Optimizer)]
+    fix = "# give it the optimizer itself"
+    if len(names) == 1 and isinstance(s.node, ast.Call) and s.node.args:
+        call = ast.parse(ast.unparse(s.node), mode="eval").body
+        assert isinstance(call, ast.Call)
+        call.args[0] = ast.Name(names[0])
+        fix = ast.unparse(call)
+    return card(
+        "scheduler-of-no-optimizer", f"the scheduler was given `{given}`, not an optimizer", why, fix, s.needed()
+    )
+
+
+def _lambdas(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = f"Each group of the optimizer has a learning rate of its own. It has {m[1]}, and {m[2]} functions were given."
+    fix = "# one function for all groups, or a list with one for each of optimizer.param_groups"
+    return card("scheduler-groups", f"{m[2]} functions for {m[1]} groups of parameters", why, fix, s.needed())
+
+
+def _optimizer_of(s: Situation) -> str:
+    """Return the optimizer that a method of a scaler was given, or the only one that has a name."""
+    given = written(argument(s.node, 0, "optimizer"))
+    names = [] if s.here is None else [n for n, it in variables(s.here) if is_a(it, torch.optim.Optimizer)]
+    return given or (names[0] if len(names) == 1 else "optimizer")
 
 
 def _no_checks(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -75,8 +106,17 @@ def _no_checks(s: Situation, m: re.Match[str]) -> Explanation | None:
         "optimizer's parameters."
     )
     if "prior to update" in s.text:
-        why = "update() adapts the scale to what step() or unscale_() found since the last update(): no gradient."
-    fix = f"{owner}.scale(loss).backward()\n{owner}.step(optimizer)\n{owner}.update()"
+        why = (
+            f"update() adapts the scale to the gradients that {owner}.step() or {owner}.unscale_() saw since the last "
+            "update(). Neither ran, or there was no gradient."
+        )
+    optimizer = _optimizer_of(s)
+    fix = (
+        f"# does the loss depend on parameters that {optimizer} holds, and did backward() run before this?\n"
+        "# were the gradients set to None in between?"
+    )
+    if "prior to update" in s.text:
+        fix = f"{owner}.step({optimizer})  # in place of {optimizer}.step()\n{owner}.update()"
     code = "scaler-stage" if "prior to update" in s.text else "scaler-without-gradients"
     headline = (
         "`update()` has nothing to go by" if code == "scaler-stage" else "the scaler found no gradients to step with"
@@ -87,7 +127,10 @@ def _no_checks(s: Situation, m: re.Match[str]) -> Explanation | None:
 def _unscaled_twice(s: Situation, m: re.Match[str]) -> Explanation | None:
     owner = written(receiver(s.node)) or "scaler"
     why = "unscale_ divides the gradients by the scale. Twice would divide twice; only update() begins anew."
-    fix = f"{owner}.unscale_(optimizer)  # once, after the last backward()\n{owner}.step(optimizer); {owner}.update()"
+    optimizer = _optimizer_of(s)
+    fix = (
+        f"{owner}.unscale_({optimizer})  # once, after the last backward()\n{owner}.step({optimizer}); {owner}.update()"
+    )
     return card(
         "scaler-unscaled-twice",
         f"`{owner}.unscale_()` ran twice without `{owner}.update()` between",
@@ -106,13 +149,19 @@ def _stage(s: Situation, m: re.Match[str]) -> Explanation | None:
         "belongs before step().",
         "Attempted": "The scaler makes its scale when scale(loss) is first called, and that has not happened.",
     }[m[1]]
-    fix = (
-        f"{owner}.scale(loss).backward()\n{owner}.unscale_(optimizer)  # only to "
-        f"clip\n{owner}.step(optimizer)\n{owner}.update()"
+    when = {"step() has already": "twice without update()", "Attempted": "before anything was scaled"}.get(
+        m[1], "after step()"
     )
+    optimizer = _optimizer_of(s)
+    fix = (
+        f"{owner}.scale(loss).backward()\n{owner}.unscale_({optimizer})  # only to "
+        f"clip\n{owner}.step({optimizer})\n{owner}.update()"
+    )
+    if m[1] == "step() has already":
+        fix = f"{owner}.step({optimizer})  # once, after all backward passes of this step\n{owner}.update()"
     return card(
         "scaler-stage",
-        f"`{owner}.{called(s.node) or 'step'}()` came at the wrong time",
+        f"`{owner}.{called(s.node) or 'step'}()` came {when}",
         why,
         fix,
         s.needed(),
@@ -140,6 +189,8 @@ def _norm(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 RULES = (
+    Rule(TypeError, r"^(\w+) is not an Optimizer", _no_optimizer, "optim/lr_scheduler.py"),
+    Rule(ValueError, r"^Expected (\d+) lr_lambdas, but got (\d+)", _lambdas),
     Rule(TypeError, r"ReduceLROnPlateau\.step\(\) missing 1 required positional argument: 'metrics'", _metrics),
     Rule(ValueError, r"Tried to step (\d+) times\. The specified number of total steps is (\d+)", _too_long),
     Rule(KeyError, r"param 'initial_lr' is not specified", _initial_lr),

@@ -116,7 +116,8 @@ def _channels(s: Situation, m: re.Match[str]) -> Explanation | None:
     fix = f"nn.{made}({m[3]}, ...)  # for `{own}`, if the input is right"
     sizes = m[1].split(", ")
     if m[2] in sizes[2:]:
-        fix = "x = x.movedim(-1, 1)  # if the channels are last\n" + fix
+        given = written(argument(s.node, 0)) or "the input"
+        fix = f"# if the channels are last: {given}.movedim(-1, 1)\n" + fix
     return card("channels", f"`{own}` expects {m[2]} channels and got {m[3]}", why, fix, s.needed())
 
 

@@ -29,8 +29,8 @@ def _scalar(s: Situation, m: re.Match[str]) -> Explanation | None:
             "seed-missing", f"`{name}`{shape} is not one number, and no grad_outputs was given", why, fix, s.needed()
         )
     fix = (
-        f"{own}.mean().backward()  # or .sum(): one number\n"
-        f"{own}.backward(torch.ones_like({name}))  # the same as for the sum"
+        f"{own}.mean().backward()  # of a loss: the mean over its samples\n"
+        f"{own}.sum().backward()  # of a function of each element: all derivatives at once"
     )
     if any(keyword.arg == "reduction" for node in _statements_of(s, name) for keyword in _keywords(node)):
         why += " It was computed with reduction='none'."
@@ -85,9 +85,9 @@ def _assigned_grad(s: Situation, m: re.Match[str]) -> Explanation | None:
         got, own = (names.get(it.lower(), it.lower()) for it in (dtypes[1], dtypes[2]))
         what = f"`{owner}.grad` was given {got}, but `{owner}` is {own}"
         fix = (
-            f"{owner}.grad = {given or 'g'}.to({owner}.dtype)"
-            if len(given) < 20
-            else f"{owner}.grad = g.to({owner}.dtype)"
+            f"{owner}.grad = {operand(given)}.to({owner}.dtype)"
+            if given
+            else f"# convert the gradient: .to({owner}.dtype)"
         )
     elif kind:
         what = f"`{owner}.grad` was given a {kind[1]}, not a tensor"
@@ -136,6 +136,16 @@ def _hook_result(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("hook-result", f"the hook `{m[1]}` returned a gradient of another shape", why, fix, s.at_start())
 
 
+def _hook_count(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = (
+        f"What the full backward hook of a module returns replaces the gradients of its inputs: {m[2]} here, "
+        f"and it returned {m[1]}."
+    )
+    fix = "# return a tuple of as many gradients as grad_input has; to look only, return nothing"
+    headline = f"a full backward hook returned {m[1]} gradients for {m[2]} {'input' if m[2] == '1' else 'inputs'}"
+    return card("hook-result", headline, why, fix, s.at_start())
+
+
 def _post_accumulate(s: Situation, m: re.Match[str]) -> Explanation | None:
     name = written(receiver(s.node)) or "the tensor"
     why = (
@@ -160,6 +170,11 @@ RULES = (
     Rule(RuntimeError, r"cannot register a hook on a tensor that doesn't require gradient", _hook_without_graph),
     Rule(RuntimeError, r"can't retain_grad on Tensor that has requires_grad=False", _retain_grad),
     Rule(RuntimeError, r"hook '(.*?)' has changed the size of value", _hook_result),
-    Rule(TypeError, r"expected Variable, but hook returned '(\w+)'", _hook_result),
+    Rule(
+        RuntimeError,
+        r"Backward hook returned an invalid number of grad_input, got (\d+), but expected (\d+)",
+        _hook_count,
+    ),
+    Rule(TypeError, r"expected Variable, but hook returned '([\w.]+)'", _hook_result),
     Rule(RuntimeError, r"post accumulate grad hooks cannot be registered on non-leaf", _post_accumulate),
 )

@@ -29,10 +29,9 @@ def _state_dict(s: Situation, m: re.Match[str]) -> Explanation | None:
     if sizes:
         name, saved, own = sizes[0]
         names = tuple(it[0] for it in sizes[:4])
-        more = f", and {len(sizes) - 1} more" if len(sizes) > 1 else ""
+        more = f" The same holds for {len(sizes) - 1} more." if len(sizes) > 1 else ""
         why = (
-            f"`{name}` has shape ({saved}) in `{given}` and ({own}) in `{owner}`: the model was built "
-            f"with other sizes{more}."
+            f"`{name}` has shape ({saved}) in `{given}` and ({own}) in `{owner}`: it was built with other sizes.{more}"
         )
         fix = (
             f"# build {owner} with the sizes of the checkpoint, or leave this part out:\nstate = "

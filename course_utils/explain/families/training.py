@@ -13,7 +13,7 @@ from course_utils.explain.naming import argument, assigned, named, receiver
 from course_utils.explain.reading import MISSING, is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import written
+from course_utils.explain.source import called, written
 
 
 def _given_parameters(s: Situation) -> ast.expr | None:
@@ -88,6 +88,11 @@ def _non_leaf(s: Situation, m: re.Match[str]) -> Explanation | None:
     by = f" by `{type(node).__name__.removesuffix('0').removesuffix('Backward')}`" if node is not None else ""
     why = f"`{own}` was computed{by}, so it is no leaf: a step would change a result, not what is learned."
     fix = f"{own} = {own}.detach().requires_grad_()  # a leaf with these values"
+    if "[" in own and len([it for it in found if not it.is_leaf]) > 1 and s.here is not None:
+        held = own.partition("[")[0]
+        fix = f"{held} = [t.detach().requires_grad_() for t in {held}]  # leaves with these values"
+        if type(s.here.look_up(held)) is dict:
+            fix = f"{held} = {{k: t.detach().requires_grad_() for k, t in {held}.items()}}  # leaves with these values"
     value = getattr(made[0], "value", None) if made else None
     if isinstance(value, ast.expr) and "requires_grad=True" in ast.unparse(value):
         plain = re.sub(r",\s*requires_grad=True", "", ast.unparse(value))
@@ -127,10 +132,14 @@ def _no_tensors(s: Situation, m: re.Match[str]) -> Explanation | None:
     why = "An optimizer takes tensors (or dicts with a list of them under 'params')" + (
         f"; one of these is {what[1]}." if what else "."
     )
-    fix = "model.parameters()  # or model.named_parameters()"
-    return card(
-        "optimizer-of-no-tensors", f"`{shown}` contains something that is no tensor", why, fix, s.needed(), False
-    )
+    fix = "# give it parameters: what a model's parameters() returns, or a list of tensors"
+    parts = given.elts if isinstance(given, ast.List | ast.Tuple) else []
+    if s.here is not None and parts and all(is_a(s.here.value(it), torch.nn.Module) for it in parts):
+        fix = f"[{', '.join(f'*{written(it)}.parameters()' for it in parts)}]"
+    elif called(given) == "state_dict" and receiver(given) is not None:
+        why = "Going over a state dict gives its names, and an optimizer takes the parameters themselves."
+        fix = f"{written(receiver(given))}.parameters()"
+    return card("optimizer-of-no-tensors", f"`{shown}` contains something that is no tensor", why, fix, s.needed())
 
 
 def _twice(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -144,15 +153,19 @@ def _twice(s: Situation, m: re.Match[str]) -> Explanation | None:
     what = f"`{name}`" if name else "a parameter"
     if issubclass(s.kind, Warning):
         why = "The same tensor stands twice in one group, so each step would move it twice."
+        given = written(_given_parameters(s)) or "parameters"
         return card(
             "parameters-twice",
             "a list of parameters contains one twice",
             why,
-            "list({id(p): p for p in parameters}.values())  # each once",
+            f"list({{id(p): p for p in {given}}}.values())  # each once",
             s.needed(),
         )
     why = f"{what} stands in two groups, so each step would move it twice."
-    fix = "head = {id(p) for p in model.head.parameters()}\nrest = [p for p in model.parameters() if id(p) not in head]"
+    fix = f"# leave {name or 'it'} out of one of the two groups"
+    if called(s.node) == "add_param_group":
+        why = f"{what} is in this optimizer already, and would be moved twice by each step."
+        fix = f"# leave {name or 'it'} out here, or out of the optimizer where it is made"
     return card("parameters-twice", f"{what} was given to the optimizer twice", why, fix, s.needed(), bool(name))
 
 
@@ -167,6 +180,14 @@ def _setting(s: Situation, m: re.Match[str]) -> Explanation | None:
         else f"# look up the range of '{m[1]}'"
     )
     return card("optimizer-setting", f"the optimizer's {m[1]} was {m[2].strip()}", why, fix, s.needed())
+
+
+def _closure_without_result(s: Situation, m: re.Match[str]) -> Explanation | None:
+    closure = s.given("optim/lbfgs.py", "step", "closure")
+    name = getattr(closure, "__name__", "the closure")
+    why = f"LBFGS compares the losses of several points, so its closure returns the loss. `{name}` returned None."
+    fix = "return loss  # the last line of the closure"
+    return card("closure-missing", f"`{name}` returns no loss", why, fix, s.needed())
 
 
 def _closure(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -192,4 +213,5 @@ RULES = (
     Rule(ValueError, r"^Invalid ([a-zA-Z_ ]+?)(?: parameter| value)?(?: at index \d)?: (.*)", _setting, "optim/"),
     Rule(TypeError, r"(?P<kind>\w+)\.step\(\) missing 1 required positional argument: 'closure'", _closure),
     Rule(TypeError, r"'NoneType' object is not callable", _closure, "optim/lbfgs.py"),
+    Rule(TypeError, r"float\(\) argument .* not 'NoneType'", _closure_without_result, "optim/lbfgs.py"),
 )

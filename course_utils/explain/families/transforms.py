@@ -134,7 +134,7 @@ def _gradcheck_inputs(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 def _precision(s: Situation, m: re.Match[str]) -> Explanation | None:
     why = (
-        "Finite differences subtract nearly equal numbers. In float32 the rounding is larger than what "
+        "Finite differences subtract nearly equal numbers. In float32 the rounding can be larger than what "
         "gradcheck compares."
     )
     fix = "# make the inputs float64, and the parameters: .double()"

@@ -76,7 +76,7 @@ class Warmth:
         gc.disable()
         for name in IMPORTS:
             import_module(name)
-        for package in ("checks.observers", "graph", "pictures"):
+        for package in ("checks.observers", "explain", "graph", "pictures"):
             home = import_module(f"course_utils.{package}")
             for module in pkgutil.walk_packages(home.__path__, f"{home.__name__}."):
                 import_module(module.name)

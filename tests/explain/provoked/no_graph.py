@@ -140,14 +140,14 @@ def integers_set_to_require_grad():
     x.requires_grad_()  # raised here
 
 
-@case("not-in-graph", "w", "y")
+@case("not-in-graph", "w", "y", certain=False)
 def gradient_of_what_was_not_used():
     x, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
     y = (x * 2).sum()
     torch.autograd.grad(y, [x, w])  # raised here
 
 
-@case("not-in-graph-second-order", "linear")
+@case("not-in-graph-second-order", "linear", certain=False)
 def second_derivative_of_a_linear_function():
     x = torch.ones(2, requires_grad=True)
     w = torch.ones(2, requires_grad=True)

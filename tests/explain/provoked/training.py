@@ -45,7 +45,7 @@ def optimizer_of_a_tensor():
     return SGD(w, lr=0.1)  # raised here
 
 
-@case("optimizer-of-no-tensors", "named_parameters", certain=False)
+@case("optimizer-of-no-tensors", "parameters()")
 def optimizer_of_names():
     model = nn.Linear(2, 2)
     return SGD([model.state_dict], lr=0.1)  # raised here
@@ -311,7 +311,7 @@ def branch_on_a_vector():
         return loss
 
 
-@case("scheduler-first", "epoch", warns=True)
+@case("scheduler-epoch", "epoch", warns=True)
 def scheduler_step_with_epoch():
     optimizer = SGD(nn.Linear(2, 2).parameters(), lr=0.1)
     scheduler = StepLR(optimizer, 1)

@@ -1,0 +1,124 @@
+"""The cards of a graph that was used up: the same loss, a carried state, a shared trunk, a tensor computed once."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from course_utils.explain.explanation import Explanation, Place
+from course_utils.explain.loops import base, carriers, in_its_loop, renewals
+from course_utils.explain.naming import assigned
+from course_utils.explain.rules import card
+from course_utils.explain.situation import Call, Situation
+from course_utils.explain.source import called, walk, written
+from course_utils.graph.trace import LiveNode
+
+
+def second(start: Call) -> tuple[Place, ...]:
+    """Return the line of the pass that failed."""
+    return (start.place("second pass here"),)
+
+
+def same_loss(s: Situation, start: Call, loss: str, first: Place | None, certain: bool) -> Explanation:
+    """Return the card of a loss that goes through two passes."""
+    why = f"backward() frees the graph of `{loss}` as it goes. A second pass over the same `{loss}` finds nothing left."
+    where = [*([first] if first else []), *second(start)]
+    if first is not None and first.line == start.line and first.file == start.file:
+        made = [it for it in assigned(start, loss) if not in_its_loop(start, it)]
+        where = [*(start.place("computed here, once", it) for it in made[-1:]), *second(start)]
+        why = (
+            f"`{loss}` is computed once, and backward() frees its graph at the first pass; the next one finds nothing."
+        )
+        fix = (
+            f"{written(made[-1], 70) or f'{loss} = ...'}  # inside the loop: a new graph for each pass"
+            if made
+            else f"{loss} = ...  # inside the loop"
+        )
+    elif first is not None and first.role == "computed here, once":
+        fix = f"{first.text}  # where its backward() is: a new graph for each pass"
+    else:
+        fix = f"# one backward() is enough: remove one of them\n# for twice the gradient: (2 * {loss}).backward()"
+    went = "went" if certain else "may have gone"
+    return card("same-loss-twice", f"`{loss}` {went} through backward() twice", why, fix, where, certain)
+
+
+def carried(s: Situation, start: Call, names: list[str], loss: str, certain: bool) -> Explanation:
+    """Return the card of tensors that go from one step to the next."""
+    bases = list(dict.fromkeys(base(name) for name in names))[:3]
+    shown = ", ".join(f"`{it}`" for it in bases) or "a tensor kept from the step before"
+    own = bases[0] if bases else "h"
+    where = carriers(start, own)[:1]
+    grows = any(called(it) in ("append", "appendleft", "extend", "add") for it in renewals(start, own))
+    if own == loss:
+        why = f"`{loss}` holds the graphs of all steps so far, and the earlier ones were freed when they were passed."
+        fix = (
+            f"{own} = ...  # the loss of this step alone, for backward()\ntotal += {own}.item()  # the sum, as a number"
+        )
+        headline = f"`{loss}` grew out of the `{loss}` of an earlier step, whose graph is used up"
+    else:
+        goes = (
+            "goes from one step to the next with its" if len(bases) < 2 else "go from one step to the next with their"
+        )
+        why = f"{shown} {goes} graph, which each step's backward() frees."
+        tuples = not grows and any("[" in name for name in names if base(name) == own)
+        detached = ", ".join(f"{it}.detach()" for it in bases or [own])
+        fix = f"{', '.join(bases or [own])} = {detached}  # at the start of each step: the values go on, the graph ends"
+        if tuples:
+            fix = f"{own} = tuple(t.detach() for t in {own})  # at the start of each step: values go on, graphs end"
+        if grows:
+            fix = f"# empty {own} after each update; or append values with .detach(), if they are not to learn"
+        holds = f"still {'holds' if len(bases) < 2 else 'hold'}" if certain else "may still hold"
+        headline = f"{shown} {holds} the graph of an earlier step"
+    return card("carried-state", headline, why, fix, [*where, *second(start)], certain)
+
+
+def hoarded(start: Call, name: str) -> Explanation:
+    """Return the card of a list that keeps tensors with their graphs from one pass to the next."""
+    why = f"`{name}` keeps tensors with their graphs. Those that an earlier backward() went through are used up."
+    fix = f"# empty {name} after each update; or keep in it what a value is computed from, and compute that anew\n"
+    fix += "# values that are not to learn: append them with .detach()"
+    return card("carried-state", f"`{name}` may still hold graphs of an earlier step", why, fix, second(start), False)
+
+
+def shared(
+    s: Situation, start: Call, nodes: list[LiveNode], loss: str, first: Place | None, held: list[str], certain: bool
+) -> Explanation:
+    """Return the card of two losses with a common part."""
+    own = base(held[0]) if held else ""
+    shown = f"`{own}`" if own else "a part"
+    made = [start.place("computed here, once", it) for it in assigned(start, own)[-1:]] if own else []
+    why = f"Both passes go through {shown if own else 'one part of the graph'}, and the first one freed that part."
+    headline = f"`{loss}` shares {shown} with a loss whose backward() has already run"
+    places = [*made, *([first] if first else []), *second(start)]
+    return card("shared-trunk", headline, why, _shared_fix(start, first, loss, own), places, certain)
+
+
+def _shared_fix(start: Call, first: Place | None, loss: str, own: str) -> str:
+    """Join both passes, or detach what they share: only the latter where a step of an optimizer is between them."""
+    match = re.match(r"([\w.\[\]]+)\.backward\(", first.text) if first else None
+    join = f"({match[1] if match else 'first_loss'} + {loss}).backward()  # one pass for both"
+    if not own:
+        return join
+    cut = f"{own}.detach()  # in the loss that is not to train what is behind {own}"
+    lines = range(first.line if first is not None else start.line, start.line)
+    statements = walk(start.scope) if start.scope is not None else ()
+    between = any(isinstance(it, ast.Call) and called(it) == "step" and it.lineno in lines for it in statements)
+    return cut if between else f"{join}\n{cut}"  # after a step, the sum would learn something else
+
+
+def computed_once(start: Call, name: str, certain: bool, made: list[ast.stmt], where: list[Place]) -> Explanation:
+    """Return the card of a tensor made once and used in each pass."""
+    why = f"`{name}` is computed once, outside of what is repeated. The first pass frees its graph, and later ones "
+    why += "need it again."
+    fix = (
+        f"{(written(made[-1], 90) if made else '') or f'{name} = ...'}  # where it is used: a new graph for each pass\n"
+        f"{name} = {name}.detach()  # or this, if nothing behind it is to learn"
+    )
+    return card(
+        "computed-once",
+        f"`{name}` was computed once, and its graph {'is' if certain else 'may be'} used up",
+        why,
+        fix,
+        [*where, *second(start)],
+        certain,
+    )

@@ -25,22 +25,47 @@ def course() -> None:
 
 @course.command()
 @click.option("--port", type=int, help="Port of the server; a free one by default.")
-def lab(port: int | None) -> None:
-    """Open JupyterLab on the first lesson. Without a screen it serves and prints the address."""
+@click.option("--fresh", metavar="NN", help="Start the notebooks of lesson NN again first; the old ones are kept.")
+def lab(port: int | None, fresh: str | None) -> None:
+    """Open JupyterLab on your own copy of the course, where you stopped.
+
+    The copy is the folder my-course, or $COURSE_COPY, made on the first start. When the course changes, what you have
+    not changed is renewed; nothing of yours is lost. Without a screen it serves and prints the address.
+    As in `course lab --fresh 03`.
+    """
+    from course_utils import copies
+    from course_utils.notebooks import NotebookError
+
     if not (ROOT / FIRST_LESSON).exists():
         raise click.ClickException(
             f"{ROOT / FIRST_LESSON} is missing: run `course lab` from a copy of the whole course"
         )
+    own = Path(os.environ.get("COURSE_COPY") or ROOT / copies.FOLDER).absolute()
+    try:
+        written = copies.renew(ROOT, own) + (copies.start_again(ROOT, own, fresh) if fresh else [])
+    except (NotebookError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    if all(one.change == "made" for one in written):
+        click.echo(f"your copy of the course: {own} ({len(written)} new notebooks)" if written else f"your copy: {own}")
+    else:
+        click.echo("\n".join(map(str, written)))
     command = [sys.executable, "-m", "jupyterlab", "--ServerApp.root_dir=.", "--LabApp.news_url="]
-    command.append(f"--LabApp.default_url=/lab/tree/{FIRST_LESSON}")
+    start = copies.where_they_stopped(own, FIRST_LESSON)
+    command.append(f"--LabApp.default_url=/lab/workspaces/{copies.WORKSPACE}/tree/{start}")
+    command.append(f"--LabApp.workspaces_dir={own / copies.WORKSPACES}")
     if port is not None:
         command += [f"--port={port}", "--ServerApp.port_retries=0"]
     if not _has_screen():
         command.append("--no-browser")
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")
+    paths = (str(own / ".lab"), os.environ.get("JUPYTER_CONFIG_PATH", ""))
+    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, paths))
+    os.chdir(own)
+    if sys.platform != "win32":
+        os.execv(sys.executable, command)  # this process becomes the server: what ends it ends its kernels, too
     try:
-        raise SystemExit(subprocess.run(command, cwd=ROOT, check=False).returncode)
+        raise SystemExit(subprocess.run(command, check=False).returncode)
     except KeyboardInterrupt:
         raise SystemExit(0) from None
 

@@ -57,9 +57,10 @@ ALLOWED = {
     "course_utils.grading.gradescope": PROGRAM,
     "course_utils.grading.__init__": (),
     "course_utils.notebooks": ("course_utils.checks",),
+    "course_utils.copies": ("course_utils.notebooks",),
     "course_utils.skeleton": ("course_utils.checks", "course_utils.notebooks"),
     "course_utils.cli": tuple(
-        f"course_utils.{part}" for part in ("notebooks", "skeleton", "grading", "explain", "audit")
+        f"course_utils.{part}" for part in ("notebooks", "copies", "skeleton", "grading", "explain", "audit")
     ),
     "course_utils.__main__": ("course_utils.cli",),
     "course_utils.__init__": ("course_utils",),

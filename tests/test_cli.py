@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -95,7 +96,7 @@ def test_lab_serves_the_first_lesson_and_prints_the_address(tmp_path):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     folders = {f"JUPYTER_{kind}_DIR": str(tmp_path / kind) for kind in ("CONFIG", "DATA", "RUNTIME")}
-    environment = {**os.environ, **folders}
+    environment = {**os.environ, **folders, "COURSE_COPY": str(tmp_path / "mine")}
     environment.pop("DISPLAY", None)
     log = tmp_path / "log"
     with log.open("w") as output:
@@ -107,9 +108,14 @@ def test_lab_serves_the_first_lesson_and_prints_the_address(tmp_path):
             time.sleep(0.2)
         text = log.read_text()
         url = next(word for word in text.split() if word.startswith(f"http://127.0.0.1:{port}/lab"))
-        assert "/lab/tree/notebooks/00_start_here.ipynb" in url
+        assert "/tree/notebooks/00_start_here.ipynb" in url
         with urllib.request.urlopen(url) as page:
             assert page.status == 200
-    finally:
-        os.killpg(server.pid, signal.SIGTERM)
+        assert (tmp_path / "mine" / "notebooks" / "00_start_here.ipynb").exists()
+        server.terminate()  # this one process, and no group: what is told to end must leave nothing behind
         server.wait(30)
+        with pytest.raises(urllib.error.URLError):
+            urllib.request.urlopen(url)
+    finally:
+        if server.poll() is None:
+            os.killpg(server.pid, signal.SIGKILL)

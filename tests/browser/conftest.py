@@ -17,6 +17,8 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import Browser, Error, Page, Playwright, expect, sync_playwright
 
+from course_utils import copies
+
 ROOT = Path(__file__).parents[2]
 SERVER_OPTIONS = (
     *("--no-browser", "--allow-root", "--IdentityProvider.token=", "--LabApp.news_url="),
@@ -51,7 +53,7 @@ def chromium(playwright: Playwright) -> str:
 
 @pytest.fixture(scope="package")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Serve a copy of the notebooks: what a test types must not reach the sources."""
+    """Serve a copy of the notebooks, and beside it a learner's copy: what a test types must not reach the sources."""
     folder = tmp_path_factory.mktemp("lab")
     for name in ("notebooks", "exercises"):
         shutil.copytree(ROOT / name, folder / "course" / name, ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
@@ -59,7 +61,11 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     environment = {**os.environ, "COURSE_PROGRESS": str(folder / "progress.sqlite")}
-    environment |= {f"JUPYTER_{kind}_DIR": str(folder / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
+    folders = {f"JUPYTER_{kind}_DIR": str(folder / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
+    environment |= folders
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUPYTER_DATA_DIR", folders["JUPYTER_DATA_DIR"])  # where the copy is signed
+        copies.renew(ROOT, folder / "course" / copies.FOLDER)
     with (folder / "log").open("w") as log:
         server = subprocess.Popen(
             [sys.executable, "-m", "jupyterlab", f"--port={port}", *SERVER_OPTIONS],

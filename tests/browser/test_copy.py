@@ -1,0 +1,31 @@
+"""A learner's own copy in JupyterLab: predict, run, unfold."""
+
+from playwright.sync_api import Page, expect
+
+from course_utils import copies
+from tests.browser.conftest import Lab, open_notebook, run_all
+
+
+def test_a_learner_predicts_runs_and_unfolds(lab: Lab, page: Page) -> None:
+    open_notebook(page, lab, f"{copies.FOLDER}/notebooks/00_start_here.ipynb")
+    expect(page.locator(".jp-OutputArea-output")).to_have_count(0)
+    run_all(page, cells=19)
+
+    question = page.locator(".course-prediction").first
+    question.scroll_into_view_if_needed()
+    cell = page.locator(".jp-CodeCell", has=question)
+    expect(cell.locator(".jp-InputArea-editor")).not_to_be_visible()  # its source holds the reasons
+    result = question.locator("details")
+    expect(result).not_to_be_visible()
+    question.locator("label", has_text="loss.backward()").click()
+    result.locator("summary").click()
+    expect(question.locator("label", has_text="loss.backward()")).to_be_visible()
+    expect(result.locator("p")).to_have_text("optimizer.step()")
+    expect(result).to_contain_text("It alone writes into a weight.")
+
+    settled = page.locator(".jp-MarkdownCell details", has_text="A step without a new loss moves the weights").first
+    settled.scroll_into_view_if_needed()
+    expect(settled.locator("summary")).to_have_text("After you have run it")
+    expect(settled.locator("p").first).not_to_be_visible()
+    settled.locator("summary").click()
+    expect(settled.locator("p").first).to_be_visible()

@@ -37,6 +37,7 @@ class Counting:
         return self.recording and any(operand.requires_grad for operand in operands)
 
     def record(self, name, array, operands, kept, rule):
+        array = np.asarray(array)  # NumPy makes numbers of arrays without dimensions
         if not self.needs(*operands):
             return self.Tensor(self, array)
         node = CountedNode(name, tuple(self.place(operand) for operand in operands), kept, rule)
@@ -80,7 +81,7 @@ class Counting:
         return (a if b.requires_grad else None), (b if a.requires_grad else None)
 
     def exp(self, a):
-        array = np.exp(a.array)
+        array = np.asarray(np.exp(a.array))
         return self.record("exp", array, (a,), (array,), lambda node, g: (g * self.unpacked(node, node.kept[0]),))
 
     def log(self, a):
@@ -91,7 +92,7 @@ class Counting:
             y = self.unpacked(node, node.kept[0])
             return (g * y * y * -1.0,)
 
-        array = 1.0 / a.array
+        array = np.asarray(1.0 / a.array)
         return self.record("inverse", array, (a,), (array,), rule)
 
     def relu(self, a):

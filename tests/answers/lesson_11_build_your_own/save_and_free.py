@@ -4,7 +4,7 @@ import weakref
 
 import numpy as np
 
-from tests.answers.lesson_11_build_your_own.counted import CountedTensor
+from tests.answers.lesson_11_build_your_own.counted import CountedNode
 from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
@@ -135,9 +135,7 @@ class LastNodeFreed(Counting):
         if not keep:
             self.free(root)
             for to in getattr(root, "inputs", ()):
-                if to is not None and not isinstance(to, CountedTensor) and not any(
-                    isinstance(one, np.ndarray) for one in to.kept
-                ):
+                if isinstance(to, CountedNode) and not any(isinstance(one, np.ndarray) for one in to.kept or ()):
                     self.free(to)
         return found
 

@@ -36,6 +36,8 @@ NAMED: dict[str, Expression] = {
     "exp": _of([[3]], [_THREE], ["exp", 0]),
     "log": _of([[3]], [_THREE], ["log", 0]),
     "a reshape": _of([[2, 3]], [_SIX], ["reshape", 0, [3, 2]]),
+    "the square of an index": _of([[3]], [_THREE], ["pick", 0, "rows", [0, 0, 2]], ["multiply", 1, 1]),
+    "the square of a sum": _of([[2, 3]], [_SIX], ["sum", 0, 0, False], ["multiply", 1, 1]),
     "a constant": _of([[3], [3]], [_THREE, [1.1, 0.2, 0.6]], ["multiply", 0, 1], flags=[True, False]),
     "a leaf that is not used": _of([[3], [3]], [_THREE, [1.1, 0.2, 0.6]], ["exp", 0]),
 }

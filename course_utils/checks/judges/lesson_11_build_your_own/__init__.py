@@ -10,7 +10,7 @@ ORDER = (
     "retain_graph",
     "create_graph",
     "no_grad_and_detach",
-    # "grad_and_sgd",
+    "grad_and_sgd",
     # "retain_grad_and_hooks",
     # "custom_function",
     # "train_digits",

@@ -11,7 +11,7 @@ ORDER = (
     "create_graph",
     "no_grad_and_detach",
     "grad_and_sgd",
-    # "retain_grad_and_hooks",
-    # "custom_function",
-    # "train_digits",
+    "retain_grad_and_hooks",
+    "custom_function",
+    "train_digits",
 )

@@ -25,19 +25,19 @@ def _given(seed: int, count: int) -> dict[str, Any]:
 
 
 def _steps(given: dict[str, Any], way: str = "") -> list[list[torch.Tensor]]:
-    """Return the parameters after each step, as PyTorch's SGD gives them; or, in a wrong way, what that gives."""
+    """Return the parameters after each step, with PyTorch's gradients; or, in a wrong way, what that gives."""
     parameters = [given[name].tensor().requires_grad_() for name in ("w", "b", "unused")]
     w, b, _ = parameters
-    rate = given["rate"] * (-1 if way == "uphill" else 1)
-    optimizer = torch.optim.SGD(parameters[:1] if way == "first" else parameters, lr=abs(rate), maximize=rate < 0)
+    rate = {"uphill": -given["rate"], "still": 0.0}.get(way, given["rate"])
     after = []
     for step in range(4):
         if way != "uncleared":
-            optimizer.zero_grad()
+            w.grad = b.grad = None
         error = (given["inputs"].tensor() + 0.1 * step) @ w + b - given["targets"].tensor()
         ((error * error).sum() * 0.1).backward()
-        if way != "still":
-            optimizer.step()
+        with torch.no_grad():
+            for parameter in (w, b):
+                parameter -= rate * parameter.grad
         after.append([parameter.detach().clone() for parameter in parameters])
     return after
 

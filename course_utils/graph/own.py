@@ -12,7 +12,8 @@ import torch
 
 from course_utils.graph.trace import MAX_NODES, Edge, Graph, GraphTooLarge, Node
 
-LEAF = "leaf"
+# Stands in the place of PyTorch's AccumulateGrad.
+LEAF = "grad"
 
 
 def is_own(tensor: object) -> bool:

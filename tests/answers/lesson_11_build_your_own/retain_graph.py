@@ -62,7 +62,9 @@ class CopiesForNext(Counting):
     def applied(self, node, g, keep):
         parts = super().applied(node, g, keep)
         if keep:
-            node.spare = [one.copy() if isinstance(one, np.ndarray) else one and one.numpy().copy() for one in node.kept]
+            node.spare = [
+                one.copy() if isinstance(one, np.ndarray) else one and one.numpy().copy() for one in node.kept
+            ]
         else:
             node.spare = None
         return parts

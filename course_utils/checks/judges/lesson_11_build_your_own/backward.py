@@ -126,8 +126,8 @@ EXERCISE = exercise(
         "First ask in which order the nodes may run: a node may run when all the nodes that use its result have run. "
         "Then write the rules, one operation at a time; the check names the first that is wrong.",
         "Walk the graph once from the result, without recursion, and count for each node how many entries lead to it. "
-        "Start with the result's node. When a node has run, add what it gives to what its inputs have so far, and count "
-        "down; at zero an input is ready. Gradients of a broadcast operand are summed to its shape.",
+        "Start with the result's node. When a node has run, add what it gives to what its inputs have so far, and "
+        "count down; at zero an input is ready. Gradients of a broadcast operand are summed to its shape.",
         "gradients = {root: start}; waiting = counts of entries; ready = [root]. While ready: take a node, pop its "
         "gradient, run its rule, and for each entry that is not None add the part to gradients[entry], lower "
         "waiting[entry], and append it to ready at zero. What arrives at a leaf goes into its grad. Rules: mul gives "
@@ -146,8 +146,9 @@ EXERCISE = exercise(
         ),
         Misconception(
             "once for each path",
-            "All your gradients are right, but a node whose result is used in several places ran more than once, for each "
-            "path anew. With twenty joins in a row that is a million times: wait until all of its gradients are there.",
+            "All your gradients are right, but a node whose result is used in several places ran more than once, for "
+            "each path anew. With twenty joins in a row that is a million times: wait until all of its gradients are "
+            "there.",
             _many,
         ),
         Misconception(
@@ -170,8 +171,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "recursion",
-            "Your pass calls itself for each operation, one inside the other. A long chain of operations, such as a loop "
-            "of a thousand steps, ends in a RecursionError.",
+            "Your pass calls itself for each operation, one inside the other. A long chain of operations, such as a "
+            "loop of a thousand steps, ends in a RecursionError.",
             lambda case, seen: raised(seen["long"], "RecursionError") and _right(seen, *NAMED),
         ),
         Misconception(
@@ -198,8 +199,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "the rule of matmul",
-            "Only matmul is wrong here. Of a @ b the gradient of a is g @ b.T and that of b is a.T @ g: the shapes leave "
-            "no other way.",
+            "Only matmul is wrong here. Of a @ b the gradient of a is g @ b.T and that of b is a.T @ g: the shapes "
+            "leave no other way.",
             _turned,
         ),
         Misconception(

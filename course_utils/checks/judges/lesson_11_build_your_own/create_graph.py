@@ -50,7 +50,10 @@ def _wrong(expression: Expression, seen: Any, start: bool = False) -> str | None
     if text is not None:
         return text
     # Where a derivative is zero, one engine has a graph that leads to zeros and another has none.
-    mine = [_zeros(right) if value is None and right is not None else value for value, right in zip(seen["second"], second, strict=True)]
+    mine = [
+        _zeros(right) if value is None and right is not None else value
+        for value, right in zip(seen["second"], second, strict=True)
+    ]
     wanted = [_nothing(value) if right is None else right for value, right in zip(mine, second, strict=True)]
     text = difference(mine, wanted, [f"the sum of g * g * leaf with respect to {name}" for name in names])
     return None if text is None else f"of its gradients g, taken with create_graph=True: {text}"
@@ -66,7 +69,11 @@ def _nothing(value: Any) -> torch.Tensor | None:
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     for name in ("third", "plain", "created", "inner"):
-        yield Finding(f"runs {name}", not raised(seen[name]), f"Your engine raised {told(seen[name])}." if raised(seen[name]) else "")
+        yield Finding(
+            f"runs {name}",
+            not raised(seen[name]),
+            f"Your engine raised {told(seen[name])}." if raised(seen[name]) else "",
+        )
     for name, expression in NAMED.items():
         text = _wrong(expression, seen["named"][name], True)
         yield Finding("named", text is None, f"On {name}: {text.rstrip('.')}.\n{written(expression)}" if text else "")
@@ -106,7 +113,8 @@ def _right(seen: Observation, *names: str) -> bool:
 
 def _first_right(seen: Observation) -> bool:
     return all(
-        not raised(mine) and difference(mine["first"], _twice(NAMED[name], True)[0], _twice(NAMED[name], True)[2]) is None
+        not raised(mine)
+        and difference(mine["first"], _twice(NAMED[name], True)[0], _twice(NAMED[name], True)[2]) is None
         for name, mine in seen["named"].items()
     )
 
@@ -138,18 +146,18 @@ EXERCISE = exercise(
         "A rule computes with numbers. If it computed with your own tensors, and your engine recorded as in a forward, "
         "what would be behind the gradient?",
         "Write each rule with the operations that you have: g * b, g @ b.T, sums and reshapes. Some need a new "
-        "operation, with a rule of its own: turn a matrix, put numbers back at an index. Let recording be a switch, on in "
-        "a pass with create_graph=True and off in any other.",
-        "The kept operands are tensors, with their graphs. exp keeps the array of its result; in the rule make a tensor "
-        "of it whose grad_fn is the node itself. log: g times the inverse of a, an operation whose rule is -g y y. "
-        "engine.grad runs the same pass as backward, but returns what arrived at the inputs asked for; for an "
+        "operation, with a rule of its own: turn a matrix, put numbers back at an index. Let recording be a switch, "
+        "on in a pass with create_graph=True and off in any other.",
+        "The kept operands are tensors, with their graphs. exp keeps the array of its result; in the rule make a "
+        "tensor of it whose grad_fn is the node itself. log: g times the inverse of a, an operation whose rule is -g "
+        "y y. engine.grad runs the same pass as backward, but returns what arrived at the inputs asked for; for an "
         "intermediate one that is what arrived at its grad_fn.",
     ),
     misconceptions=(
         Misconception(
             "numbers without a graph",
-            "With create_graph=True your gradients have the right numbers and no graph behind them. The rules have to be "
-            "recorded while they run.",
+            "With create_graph=True your gradients have the right numbers and no graph behind them. The rules have to "
+            "be recorded while they run.",
             lambda case, seen: _first_right(seen) and _flags(seen) == [False] * len(_SINGLE),
         ),
         Misconception(
@@ -160,8 +168,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "the upstream gradient cut off",
-            "Second derivatives of a single operation are right, those of a chain are not: on its way from node to node the "
-            "gradient lost its graph.",
+            "Second derivatives of a single operation are right, those of a chain are not: on its way from node to "
+            "node the gradient lost its graph.",
             lambda case, seen: (
                 _right(seen, *_SINGLE[:4])
                 and not any(_right(seen, name) for name in ("a join of unequal depth", *_SINGLE[4:]))
@@ -169,8 +177,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "summing back is not recorded",
-            "Where an operand was broadcast, its gradient is summed, and there your graph ends. The sum is an operation "
-            "as any other.",
+            "Where an operand was broadcast, its gradient is summed, and there your graph ends. The sum is an "
+            "operation as any other.",
             lambda case, seen: (
                 _right(seen, *_SINGLE, "a join of unequal depth") and not _right(seen, "a column for all columns")
             ),
@@ -183,8 +191,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "spreading is not recorded",
-            "The rule of sum spreads the gradient over what was added up, and there your graph ends. Record it: its own "
-            "rule is the sum.",
+            "The rule of sum spreads the gradient over what was added up, and there your graph ends. Record it: its "
+            "own rule is the sum.",
             _but("the square of a sum"),
         ),
         Misconception(
@@ -194,26 +202,28 @@ EXERCISE = exercise(
         ),
         Misconception(
             "every pass is recorded",
-            "Without create_graph=True your gradients have graphs, too. They keep everything alive that they were computed "
-            "from.",
+            "Without create_graph=True your gradients have graphs, too. They keep everything alive that they were "
+            "computed from.",
             lambda case, seen: not raised(seen["plain"]) and True in seen["plain"]["flags"] and _right(seen, *_SINGLE),
         ),
         Misconception(
             "freed all the same",
-            "After a pass with create_graph=True the graph is freed, though the gradients' graph leads through it. Unless "
-            "told otherwise, retain_graph is what create_graph is.",
+            "After a pass with create_graph=True the graph is freed, though the gradients' graph leads through it. "
+            "Unless told otherwise, retain_graph is what create_graph is.",
             lambda case, seen: raised(seen["created"], "RuntimeError") and _right(seen, "a value used twice"),
         ),
         Misconception(
             "recorded into the same graph",
             "A pass with create_graph=True changed the graph that it ran over: behind the result are more nodes than "
             "before. The gradients get a graph of their own, which refers to the old one.",
-            lambda case, seen: not raised(seen["created"]) and seen["created"]["nodes"][0] < seen["created"]["nodes"][1],
+            lambda case, seen: (
+                not raised(seen["created"]) and seen["created"]["nodes"][0] < seen["created"]["nodes"][1]
+            ),
         ),
         Misconception(
             "zeros for None",
-            "For an input on which the result does not depend your engine gives zeros. None says that there is no way to "
-            "it, which is more.",
+            "For an input on which the result does not depend your engine gives zeros. None says that there is no way "
+            "to it, which is more.",
             lambda case, seen: (
                 not raised(seen["inner"])
                 and close(seen["inner"]["unused"], torch.zeros(2, dtype=torch.float64))

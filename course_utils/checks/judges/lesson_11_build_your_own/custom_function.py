@@ -34,7 +34,9 @@ def _mixed() -> tuple[torch.Tensor, list[torch.Tensor | None]]:
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     for name in ("own", "mixed", "not needed"):
-        yield Finding("runs", not raised(seen[name]), f"Your engine raised {told(seen[name])}." if raised(seen[name]) else "")
+        yield Finding(
+            "runs", not raised(seen[name]), f"Your engine raised {told(seen[name])}." if raised(seen[name]) else ""
+        )
     if not raised(seen["own"]):
         yield from _own(seen["own"])
     if not raised(seen["mixed"]):
@@ -114,14 +116,14 @@ EXERCISE = exercise(
     minutes=30,
     points=3,
     hints=(
-        "Your own operations have a forward and a rule. Which part of your engine joins the two, and what would it need "
-        "of somebody else's?",
-        "`apply` is a class method. It makes a ctx, calls forward with the arrays inside the tensors, and makes a result "
-        "by the function that all your operations use. Its rule calls backward with the same ctx.",
+        "Your own operations have a forward and a rule. Which part of your engine joins the two, and what would it "
+        "need of somebody else's?",
+        "`apply` is a class method. It makes a ctx, calls forward with the arrays inside the tensors, and makes a "
+        "result by the function that all your operations use. Its rule calls backward with the same ctx.",
         "class Function: @classmethod apply(cls, *inputs): ctx = a new object; ctx.needs_input_grad = a flag for each "
         "input (False for what is no tensor); array = cls.forward(ctx, *arrays). The rule: given = cls.backward(ctx, "
-        "g's array), made a tuple if it is none; if its length is not that of inputs, raise RuntimeError; None where it "
-        "is None, else a tensor. The operands are the inputs, with a constant for what is no tensor.",
+        "g's array), made a tuple if it is none; if its length is not that of inputs, raise RuntimeError; None where "
+        "it is None, else a tensor. The operands are the inputs, with a constant for what is no tensor.",
     ),
     misconceptions=(
         Misconception(
@@ -132,8 +134,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "backward for each part",
-            "Where the result of a function is used several times, its backward ran for each use. It is the rule of one "
-            "node, and runs once.",
+            "Where the result of a function is used several times, its backward ran for each use. It is the rule of "
+            "one node, and runs once.",
             _times("backward", 2),
         ),
         Misconception(
@@ -143,14 +145,14 @@ EXERCISE = exercise(
         ),
         Misconception(
             "everything needs a gradient",
-            "`ctx.needs_input_grad` says True for every input, also for constants and numbers. A backward then computes "
-            "what nobody wants.",
+            "`ctx.needs_input_grad` says True for every input, also for constants and numbers. A backward then "
+            "computes what nobody wants.",
             _needs,
         ),
         Misconception(
             "one ctx for all calls",
-            "Two calls of one function share what they saved: the second one's arrays took the place of the first one's. "
-            "Each call has a ctx of its own.",
+            "Two calls of one function share what they saved: the second one's arrays took the place of the first "
+            "one's. Each call has a ctx of its own.",
             _shared,
         ),
         Misconception(
@@ -161,8 +163,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "a result without a graph",
-            "The result of a function has no graph. It is made by your engine like any other result, with the function's "
-            "backward as its rule.",
+            "The result of a function has no graph. It is made by your engine like any other result, with the "
+            "function's backward as its rule.",
             lambda case, seen: not raised(seen["own"]) and not seen["own"]["made"],
         ),
         Misconception(
@@ -177,7 +179,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "a node for constants",
-            "A function of constants made a node. As with your own operations, there is one if an operand needs a gradient.",
+            "A function of constants made a node. As with your own operations, there is one if an operand needs a "
+            "gradient.",
             lambda case, seen: not raised(seen["not needed"]) and seen["not needed"]["made"],
         ),
         Misconception(

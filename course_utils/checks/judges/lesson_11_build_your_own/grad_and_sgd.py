@@ -44,7 +44,9 @@ def _steps(given: dict[str, Any], way: str = "") -> list[list[torch.Tensor]]:
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     for name in ("added", "apart", "trained"):
-        yield Finding("runs", not raised(seen[name]), f"Your engine raised {told(seen[name])}." if raised(seen[name]) else "")
+        yield Finding(
+            "runs", not raised(seen[name]), f"Your engine raised {told(seen[name])}." if raised(seen[name]) else ""
+        )
     if not raised(seen["added"]):
         added = seen["added"]
         yield Finding("before", added["before"] is None, "Before any pass the .grad of a leaf is to be None.")
@@ -58,7 +60,9 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         text = "For (x + y).backward() and then (y * 3).sum().backward(), the second pass changed {}."
         fine = close(apart["x"], _two([1.0, 1.0]))
         yield Finding("apart", fine and apart["x"] == apart["x after"], text.format("the .grad of x"))
-        yield Finding("given", close(apart["given"], _two([1.0, 1.0])), text.format("the gradient that the first was given"))
+        yield Finding(
+            "given", close(apart["given"], _two([1.0, 1.0])), text.format("the gradient that the first was given")
+        )
         found = right_value(apart["y"], _two([4.0, 4.0]), "The .grad of y")
         yield Finding("y", found.ok, found.message)
     if not raised(seen["trained"]):
@@ -103,12 +107,13 @@ EXERCISE = exercise(
     minutes=25,
     points=3,
     hints=(
-        "Where a leaf's gradient is stored, look at what is there. And ask of each array that you store who else has it.",
+        "Where a leaf's gradient is stored, look at what is there. And ask of each array that you store who else has "
+        "it.",
         "None becomes the gradient, in memory of its own; anything else becomes the sum. SGD needs the tensors "
         "themselves, not their numbers, and changes the array inside them without the engine noticing.",
-        "leaf.grad = a new tensor of a copy of g if leaf.grad is None, else one of leaf.grad's numbers + g's. class SGD: "
-        "__init__ keeps list(parameters) and lr; step: for each with a grad, array -= lr * grad's array; zero_grad: "
-        "grad = None.",
+        "leaf.grad = a new tensor of a copy of g if leaf.grad is None, else one of leaf.grad's numbers + g's. class "
+        "SGD: __init__ keeps list(parameters) and lr; step: for each with a grad, array -= lr * grad's array; "
+        "zero_grad: grad = None.",
     ),
     misconceptions=(
         Misconception(
@@ -119,8 +124,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "one array for two",
-            "Two leaves have one array as their `.grad`: the rule of + passes the same on to both. When the next pass adds "
-            "into it, both change.",
+            "Two leaves have one array as their `.grad`: the rule of + passes the same on to both. When the next pass "
+            "adds into it, both change.",
             lambda case, seen: (
                 not raised(seen["apart"])
                 and close(seen["apart"]["x after"], _two([4.0, 4.0]))
@@ -135,8 +140,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "new tensors",
-            "step() makes new tensors and leaves those that it was given as they are. The model still has the old ones: "
-            "change their numbers.",
+            "step() makes new tensors and leaves those that it was given as they are. The model still has the old "
+            "ones: change their numbers.",
             _like("still"),
         ),
         Misconception(
@@ -147,7 +152,9 @@ EXERCISE = exercise(
         Misconception(
             "step clears",
             "step() clears the gradients. Somebody may want to look at them, or to add to them: that is zero_grad()'s.",
-            lambda case, seen: not raised(seen["trained"]) and not any(seen["trained"]["left"]) and _like("")(case, seen),
+            lambda case, seen: (
+                not raised(seen["trained"]) and not any(seen["trained"]["left"]) and _like("")(case, seen)
+            ),
         ),
         Misconception(
             "zero_grad does nothing",
@@ -158,7 +165,8 @@ EXERCISE = exercise(
             "None is an error",
             "A parameter that no pass has reached has no gradient, and step() ended in an error. It is to be left out.",
             lambda case, seen: (
-                raised(seen["trained"]) and seen["trained"].kind in ("AttributeError", "TypeError")
+                raised(seen["trained"])
+                and seen["trained"].kind in ("AttributeError", "TypeError")
                 and not raised(seen["added"])
             ),
         ),
@@ -170,8 +178,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "the step is recorded",
-            "After a step your parameter is the result of an operation, with a grad_fn. The next pass would go on into the "
-            "step before.",
+            "After a step your parameter is the result of an operation, with a grad_fn. The next pass would go on "
+            "into the step before.",
             lambda case, seen: not raised(seen["trained"]) and [True, True] in seen["trained"]["states"],
         ),
     ),

@@ -33,7 +33,9 @@ def _has(state: list[bool]) -> str:
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     for name in ("switched", "raising", "detached", "kept"):
-        yield Finding("runs", not raised(seen[name]), f"Your engine raised {told(seen[name])}." if raised(seen[name]) else "")
+        yield Finding(
+            "runs", not raised(seen[name]), f"Your engine raised {told(seen[name])}." if raised(seen[name]) else ""
+        )
     if not raised(seen["switched"]):
         for name, (right, what) in _SWITCHED.items():
             mine = seen["switched"][name]
@@ -45,7 +47,9 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         text = f"After a block that ended in an exception `x * x` has {_has(state)}; expected {_has(_RECORDED)}."
         yield Finding("restored", state == _RECORDED, text)
     if not raised(seen["kept"]):
-        text = f"Inside no_grad {seen['kept']:g} intermediate arrays stayed alive; expected none: nothing will need them."
+        text = (
+            f"Inside no_grad {seen['kept']:g} intermediate arrays stayed alive; expected none: nothing will need them."
+        )
         yield Finding("kept", seen["kept"] <= SLACK, text)
     if not raised(seen["detached"]):
         yield from _detached(seen["detached"])
@@ -94,7 +98,8 @@ EXERCISE = exercise(
     minutes=20,
     points=2,
     hints=(
-        "One place of your code decides whether an operation is recorded. What has it to look at, besides the operands?",
+        "One place of your code decides whether an operation is recorded. What has it to look at, besides the "
+        "operands?",
         "A switch that belongs to the engine, and a context manager that turns it off and puts back what was there "
         "before, whatever happens in between. detach needs no switch: it makes a tensor of the same array.",
         "recording = True at the top. @contextmanager def no_grad(): before = the switch; set it to False; try: yield; "
@@ -110,15 +115,12 @@ EXERCISE = exercise(
         Misconception(
             "detach in place",
             "`y.detach()` took the graph away from y itself. Whoever uses y later finds it cut.",
-            lambda case, seen: (
-                not raised(seen["detached"])
-                and seen["detached"]["original"] == _PLAIN
-            ),
+            lambda case, seen: not raised(seen["detached"]) and seen["detached"]["original"] == _PLAIN,
         ),
         Misconception(
             "detached, and a leaf again",
-            "What `y.detach()` returns requires a gradient. It would collect one, like a parameter; a constant collects "
-            "none.",
+            "What `y.detach()` returns requires a gradient. It would collect one, like a parameter; a constant "
+            "collects none.",
             _cut(state=_LEAF, shares=True),
         ),
         Misconception(
@@ -126,7 +128,8 @@ EXERCISE = exercise(
             "After a block that ended in an exception nothing is recorded any more. The switch has to go back in a "
             "`finally`, or in __exit__.",
             lambda case, seen: (
-                not raised(seen["raising"]) and seen["raising"] == {"passed on": True, "after": _PLAIN}
+                not raised(seen["raising"])
+                and seen["raising"] == {"passed on": True, "after": _PLAIN}
                 and _switch()(case, seen)
             ),
         ),
@@ -138,8 +141,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "an inner block ends the outer one",
-            "Where one block with no_grad stands inside another, recording goes on after the inner one. Put back what was "
-            "there before, not True.",
+            "Where one block with no_grad stands inside another, recording goes on after the inner one. Put back what "
+            "was there before, not True.",
             _switch(after_an_inner_block=_RECORDED),
         ),
         Misconception(
@@ -150,8 +153,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "recorded all the same",
-            "Inside the block results have requires_grad=False, and a node nevertheless: everything that it keeps stays "
-            "alive.",
+            "Inside the block results have requires_grad=False, and a node nevertheless: everything that it keeps "
+            "stays alive.",
             _switch(inside=[False, True], after_an_inner_block=[False, True]),
         ),
         Misconception(

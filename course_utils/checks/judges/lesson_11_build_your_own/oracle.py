@@ -27,7 +27,9 @@ def failing(
     written: Callable[[Expression], str],
 ) -> Finding:
     """Find whether all expressions are right; the message shows the shortest that is not, and what is wrong with it."""
-    failed = [(one, text) for one, mine in zip(expressions, seen, strict=True) if (text := wrong(one, mine)) is not None]
+    failed = [
+        (one, text) for one, mine in zip(expressions, seen, strict=True) if (text := wrong(one, mine)) is not None
+    ]
     if not failed:
         return Finding(prop, True)
     shortest, text = min(failed, key=lambda pair: len(pair[0]["steps"]))

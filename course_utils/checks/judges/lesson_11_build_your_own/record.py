@@ -94,8 +94,8 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     text = "`t += u` changed the tensor that t had been. Other results were made from it: give a new one."
     yield Finding("in place", raised(seen["in place"]) or seen["in place"] == [1.5, 2.5], text)
     if not raised(seen["numbers"]):
-        for name, right in _NUMBERS.items():
-            yield right_value(seen["numbers"][name], torch.tensor(right, dtype=torch.float64), f"`{name}`")
+        for name, wanted in _NUMBERS.items():
+            yield right_value(seen["numbers"][name], torch.tensor(wanted, dtype=torch.float64), f"`{name}`")
     yield failing("random", given["expressions"], seen["random"], _recorded, written)
 
 
@@ -140,8 +140,8 @@ EXERCISE = exercise(
     minutes=35,
     points=3,
     hints=(
-        "Two classes are enough: a tensor, which holds an array, and a node, which is made when an operation runs. Which "
-        "of them has to know the other?",
+        "Two classes are enough: a tensor, which holds an array, and a node, which is made when an operation runs. "
+        "Which of them has to know the other?",
         "Write one function that all operations call: it gets the name, the array that came out and the operands, and "
         "decides whether there is a node. A number or an array as an operand becomes a constant tensor first.",
         "class Node with name and inputs. class Tensor with an array (a copy in float64), requires_grad and grad_fn. "

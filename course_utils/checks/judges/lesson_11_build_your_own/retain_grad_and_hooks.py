@@ -97,17 +97,18 @@ EXERCISE = exercise(
     points=3,
     hints=(
         "At which moment of a pass is the gradient of a tensor complete? Everything of this stage happens there.",
-        "The tensor may be gone when the pass runs, and its node is not. So the hooks of a result live on its node, those "
-        "of a leaf on the leaf. Each hook gets what the one before it left.",
-        "When a place is ready: for each of its hooks in order, new = hook(g), and if new is not None: g = new. Then, if "
-        "retain_grad was called, add g to the tensor's grad (keep a weak reference to it on the node). Then run the rule "
-        "with g, or for a leaf add g to its grad. register_hook returns an object whose remove() takes the hook out again.",
+        "The tensor may be gone when the pass runs, and its node is not. So the hooks of a result live on its node, "
+        "those of a leaf on the leaf. Each hook gets what the one before it left.",
+        "When a place is ready: for each of its hooks in order, new = hook(g), and if new is not None: g = new. Then, "
+        "if retain_grad was called, add g to the tensor's grad (keep a weak reference to it on the node). Then run "
+        "the rule with g, or for a leaf add g to its grad. register_hook returns an object whose remove() takes the "
+        "hook out again.",
     ),
     misconceptions=(
         Misconception(
             "once for each part",
-            "A hook ran once for each gradient that arrives at its tensor, with that part alone. It is to run once in a "
-            "pass, with the sum.",
+            "A hook ran once for each gradient that arrives at its tensor, with that part alone. It is to run once in "
+            "a pass, with the sum.",
             lambda case, seen: len(_labels(seen, _LOOKS)) > 1 or len(_labels(seen, _ON_LEAF)) > 1,
         ),
         Misconception(
@@ -117,8 +118,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "None is taken for a gradient",
-            "After a hook that returns nothing, the gradient is gone or the pass ends in an error. A hook that only looks "
-            "returns None, and changes nothing.",
+            "After a hook that returns nothing, the gradient is gone or the pass ends in an error. A hook that only "
+            "looks returns None, and changes nothing.",
             lambda case, seen: not _right(seen, _LOOKS) and _right(seen, _PLAIN, _DOUBLES, _TWO),
         ),
         Misconception(
@@ -134,8 +135,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "remove() without effect",
-            "A hook ran though it had been removed. A handle that is dropped is another thing than one whose remove() was "
-            "called.",
+            "A hook ran though it had been removed. A handle that is dropped is another thing than one whose remove() "
+            "was called.",
             lambda case, seen: _only(_REMOVED)(case, seen) and not raised(seen[_REMOVED]),
         ),
         Misconception(
@@ -151,14 +152,14 @@ EXERCISE = exercise(
         ),
         Misconception(
             "leaves after the fact",
-            "A hook on a leaf got its gradient, and what it returned did not go into `.grad`. It runs before anything is "
-            "added there.",
+            "A hook on a leaf got its gradient, and what it returned did not go into `.grad`. It runs before anything "
+            "is added there.",
             lambda case, seen: _only(_ON_LEAF)(case, seen) and _labels(seen, _ON_LEAF) == ["x"],
         ),
         Misconception(
             "leaves have no hooks",
-            "A hook on a leaf never ran. A leaf has no node of its own in your engine, and its gradient is complete at the "
-            "end all the same.",
+            "A hook on a leaf never ran. A leaf has no node of its own in your engine, and its gradient is complete "
+            "at the end all the same.",
             lambda case, seen: not raised(seen[_ON_LEAF]) and _labels(seen, _ON_LEAF) == [] and _right(seen, _DOUBLES),
         ),
         Misconception(

@@ -66,14 +66,15 @@ def _only(seen: Observation, *wrong: str) -> bool:
 
 def _grown(case: Any, seen: Observation) -> bool:
     second, right = _second(seen), passes_of(WITH[_THREE])[1]
-    larger = isinstance(second, Array) and right is not None and second.shape == tuple(right.shape)
-    return larger and bool((second.tensor().abs() > 1.01 * right.abs()).all()) and _as_it_should(seen)
+    if right is None or not isinstance(second, Array) or second.shape != tuple(right.shape):
+        return False
+    return bool((second.tensor().abs() > 1.01 * right.abs()).all()) and _as_it_should(seen)
 
 
 def _lost(case: Any, seen: Observation) -> bool:
     second = _second(seen)
-    mine = seen["passes"][_THREE]
-    if raised(mine) or raised(mine[0]) or raised(mine[1]) or not close(mine[0], passes_of(WITH[_THREE])[0]):
+    mine, right = seen["passes"][_THREE], passes_of(WITH[_THREE])[0]
+    if raised(mine) or raised(mine[0]) or raised(mine[1]) or right is None or not close(mine[0], right):
         return False
     return second is None or (isinstance(second, Array) and not bool(second.tensor().any()))
 
@@ -90,8 +91,8 @@ EXERCISE = exercise(
     hints=(
         "It is the freeing of stage 3, left out on request. What else does a pass leave behind that the next one would "
         "find?",
-        "Give the pass the argument, and free only where it is not set. Everything that a pass counts or adds up belongs "
-        "to that pass: in variables of the function, not on the nodes.",
+        "Give the pass the argument, and free only where it is not set. Everything that a pass counts or adds up "
+        "belongs to that pass: in variables of the function, not on the nodes.",
         "def backward(self, gradient=None, retain_graph=False): ... after the rule of a node: `if not retain_graph: "
         "node.kept = None`. The counts and the gradients so far are dicts that the function makes anew.",
     ),
@@ -99,19 +100,24 @@ EXERCISE = exercise(
         Misconception(
             "retain_graph is ignored",
             "After a pass with retain_graph=True the next one raises: the graph was freed all the same.",
-            lambda case, seen: _how(seen, _THREE, "ok", _OVER, _OVER, _OVER) and _how(seen, _SHARED, "ok", _OVER, _OVER),
+            lambda case, seen: (
+                _how(seen, _THREE, "ok", _OVER, _OVER, _OVER) and _how(seen, _SHARED, "ok", _OVER, _OVER)
+            ),
         ),
         Misconception(
             "whatever it says",
-            "A pass that is given retain_graph=False keeps the graph, as if it were True. What counts is the value, not "
-            "whether it was given.",
+            "A pass that is given retain_graph=False keeps the graph, as if it were True. What counts is the value, "
+            "not whether it was given.",
             lambda case, seen: _how(seen, _FIRST, "ok", "ok") and _how(seen, _PLAIN, "ok", _OVER),
         ),
         Misconception(
             "retained once, retained for ever",
             "A graph that was retained once is not freed by a later pass without it. Each pass says for itself.",
             lambda case, seen: (
-                _how(seen, _THREE, "ok", "ok", "ok", "ok") and _how(seen, _FIRST, "ok", _OVER) and _how(seen, _PLAIN, "ok", _OVER) and _only(seen, "after")
+                _how(seen, _THREE, "ok", "ok", "ok", "ok")
+                and _how(seen, _FIRST, "ok", _OVER)
+                and _how(seen, _PLAIN, "ok", _OVER)
+                and _only(seen, "after")
             ),
         ),
         Misconception(
@@ -121,26 +127,26 @@ EXERCISE = exercise(
         ),
         Misconception(
             "the second pass does nothing",
-            "The first pass is right, and the second one over the retained graph brings nothing to the leaf: what it counts "
-            "down, or marks as done, was used up by the first.",
+            "The first pass is right, and the second one over the retained graph brings nothing to the leaf: what it "
+            "counts down, or marks as done, was used up by the first.",
             _lost,
         ),
         Misconception(
             "copies for the next pass",
-            "While a graph is retained, twice as many arrays are alive: the pass made copies of what the nodes keep. It "
-            "is enough not to free it.",
+            "While a graph is retained, twice as many arrays are alive: the pass made copies of what the nodes keep. "
+            "It is enough not to free it.",
             lambda case, seen: _only(seen, "retained") and _as_it_should(seen) and _right_gradients(seen),
         ),
         Misconception(
             "held by the engine",
-            "A retained graph stays when its result is deleted. Retaining means not to free in a pass; as before, a graph "
-            "dies with the last reference to it.",
+            "A retained graph stays when its result is deleted. Retaining means not to free in a pass; as before, a "
+            "graph dies with the last reference to it.",
             lambda case, seen: too_many(seen["kept"], "dropped") and _as_it_should(seen) and _right_gradients(seen),
         ),
         Misconception(
             "over a shared part",
-            "After a retained pass from one result, the pass from another that shares a part with it raises. The part was "
-            "retained for whoever comes next.",
+            "After a retained pass from one result, the pass from another that shares a part with it raises. The part "
+            "was retained for whoever comes next.",
             lambda case, seen: (
                 ended(seen["passes"], _SHARED)[:2] == ["ok", _OVER] and _how(seen, _THREE, "ok", "ok", "ok", _OVER)
             ),

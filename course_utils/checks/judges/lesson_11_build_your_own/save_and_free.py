@@ -36,7 +36,10 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
 
 def _ended(seen: Observation, **others: list[str]) -> bool:
     """Return whether the passes ended rightly, but for the scenes that are named by a word."""
-    wanted = {**_RIGHT, **{{"twice": _TWICE, "part": _PART, "apart": _APART}[word]: how for word, how in others.items()}}
+    wanted = {
+        **_RIGHT,
+        **{{"twice": _TWICE, "part": _PART, "apart": _APART}[word]: how for word, how in others.items()},
+    }
     return all(ended(seen["passes"], name) == how for name, how in wanted.items())
 
 
@@ -63,14 +66,14 @@ EXERCISE = exercise(
     minutes=40,
     points=4,
     hints=(
-        "Ask of each rule which arrays it reads. Those the node keeps, and nothing else. Then ask who else refers to an "
-        "intermediate result: a node needs its inputs' nodes, not its inputs.",
-        "Let the node have a list of what it kept, which the rule gets as an argument, so that you can empty it after the "
-        "rule has run and tell later that it is empty. exp keeps the array of its result: a node that holds its own "
-        "result's tensor, or a closure over it, is a circle.",
+        "Ask of each rule which arrays it reads. Those the node keeps, and nothing else. Then ask who else refers to "
+        "an intermediate result: a node needs its inputs' nodes, not its inputs.",
+        "Let the node have a list of what it kept, which the rule gets as an argument, so that you can empty it after "
+        "the rule has run and tell later that it is empty. exp keeps the array of its result: a node that holds its "
+        "own result's tensor, or a closure over it, is a circle.",
         "Node(name, inputs, kept, rule), where rule(gradient, *kept) uses no other arrays. mul keeps a only if b "
-        "requires a gradient, and the other way round; add keeps nothing but shapes. In the pass: if node.kept is None, "
-        "raise RuntimeError('... a second time ... freed'); run the rule; node.kept = None.",
+        "requires a gradient, and the other way round; add keeps nothing but shapes. In the pass: if node.kept is "
+        "None, raise RuntimeError('... a second time ... freed'); run the rule; node.kept = None.",
     ),
     misconceptions=(
         Misconception(
@@ -81,16 +84,14 @@ EXERCISE = exercise(
         ),
         Misconception(
             "never freed",
-            "After a pass everything that was kept is still there, and a second pass gives gradients. A loop that keeps "
-            "its losses then keeps all graphs.",
-            lambda case, seen: (
-                _moments(seen, "after") and _ended(seen, twice=["ok", "ok"], part=["ok", "ok"])
-            ),
+            "After a pass everything that was kept is still there, and a second pass gives gradients. A loop that "
+            "keeps its losses then keeps all graphs.",
+            lambda case, seen: _moments(seen, "after") and _ended(seen, twice=["ok", "ok"], part=["ok", "ok"]),
         ),
         Misconception(
             "freed, and silent about it",
-            "A pass frees what was kept. A second one runs over the rest without an error, and what it gives is wrong or "
-            "nothing. Somebody who forgot that the graph is used up has to be told.",
+            "A pass frees what was kept. A second one runs over the rest without an error, and what it gives is wrong "
+            "or nothing. Somebody who forgot that the graph is used up has to be told.",
             lambda case, seen: _moments(seen) and _ended(seen, twice=["ok", "ok"], part=["ok", "ok"]),
         ),
         Misconception(
@@ -101,23 +102,23 @@ EXERCISE = exercise(
         ),
         Misconception(
             "one pass frees every graph",
-            "A pass over one graph used up another that shares no operation with it. What is freed belongs to the nodes "
-            "that ran.",
+            "A pass over one graph used up another that shares no operation with it. What is freed belongs to the "
+            "nodes that ran.",
             lambda case, seen: (
-                ended(seen["passes"], _APART)[:1] == ["ok"]
-                and ended(seen["passes"], _APART) != ["ok", "ok"]
+                ended(seen["passes"], _APART)[:1] == ["ok"] and ended(seen["passes"], _APART) != ["ok", "ok"]
             ),
         ),
         Misconception(
             "a circle of references",
-            "When the result is deleted without a pass, its arrays stay until the garbage collector comes by: somewhere "
-            "the graph refers to itself. A node that holds its own result does, and so does a closure over it.",
+            "When the result is deleted without a pass, its arrays stay until the garbage collector comes by: "
+            "somewhere the graph refers to itself. A node that holds its own result does, and so does a closure over "
+            "it.",
             lambda case, seen: _moments(seen, "dropped") and _ended(seen),
         ),
         Misconception(
             "kept in a list of the engine's",
-            "When a result is deleted without a pass, or after it, its graph stays: the engine itself holds it. Then every "
-            "validation without a pass grows the memory.",
+            "When a result is deleted without a pass, or after it, its graph stays: the engine itself holds it. Then "
+            "every validation without a pass grows the memory.",
             lambda case, seen: _moments(seen, "forward", "after", "dropped") and _ended(seen),
         ),
         Misconception(
@@ -128,14 +129,14 @@ EXERCISE = exercise(
         ),
         Misconception(
             "gradients stay on the nodes",
-            "Kept arrays are freed by the pass, but as many others are alive after it: the gradients that came by. Only "
-            "leaves hold on to theirs.",
+            "Kept arrays are freed by the pass, but as many others are alive after it: the gradients that came by. "
+            "Only leaves hold on to theirs.",
             lambda case, seen: _moments(seen, "after") and _ended(seen),
         ),
         Misconception(
             "only the last node is freed",
-            "A second pass from the same result raises. But a result that shares a part with one that had its pass goes "
-            "through: of the nodes that ran not all were freed.",
+            "A second pass from the same result raises. But a result that shares a part with one that had its pass "
+            "goes through: of the nodes that ran not all were freed.",
             lambda case, seen: _ended(seen, part=["ok", "ok"]),
         ),
     ),

@@ -73,15 +73,15 @@ def exercise(
         if failed is not None and failed.prop == ATTEMPTED:
             yield Finding(ATTEMPTED, False, f"This stage needs {asked.title}. {failed.message}")
         else:
-            text = f"This stage needs {asked.title}, which your engine does not pass. {failed.message}" if failed else ""
+            text = (
+                f"This stage needs {asked.title}, which your engine does not pass. {failed.message}" if failed else ""
+            )
             yield Finding(f"needs {asked.id}", failed is None, text)
 
     def own(wrong: Misconception) -> Misconception:
         return replace(
             wrong,
-            seen=lambda case, seen: (
-                case.given["stage"] == stage.id and "absent" not in seen and wrong.seen(case, seen)
-            ),
+            seen=lambda case, seen: case.given["stage"] == stage.id and "absent" not in seen and wrong.seen(case, seen),
         )
 
     return Exercise(
@@ -106,7 +106,9 @@ def _stopped(seen: Observation) -> bool:
 
 def _first(stage: Stage, seen: Observation) -> Iterator[Finding]:
     absent = seen.get("absent") or []
-    message = f"Not there yet: {listed(f'`{part}`' for part in absent)}. The table of the interface says what each does."
+    message = (
+        f"Not there yet: {listed(f'`{part}`' for part in absent)}. The table of the interface says what each does."
+    )
     yield Finding(ATTEMPTED, not absent, message)
     if absent:
         return

@@ -114,14 +114,15 @@ EXERCISE = exercise(
     minutes=35,
     points=4,
     hints=(
-        "Write the forward of one batch first, and compare its loss with PyTorch's. The rest is the loop that you know.",
-        "Cross-entropy is log(sum(exp(scores))) - scores[label], averaged over the batch. Take each row's largest score "
-        "away first, as a constant array: the result is the same, and exp stays small.",
-        "parameters = [engine.tensor(array, requires_grad=True) for array in start]; optimizer = engine.SGD(parameters, "
-        "rate). For each epoch and each n in range(0, len(images), batch): scores = (engine.tensor(images[n:n+batch]) @ w1 "
-        "+ b1).relu() @ w2 + b2; shifted = scores - scores.numpy().max(axis=1, keepdims=True); loss = "
-        "(shifted.exp().sum(axis=1).log() - shifted[np.arange(m), labels]).sum() * (1 / m); zero_grad, backward, step. "
-        "After each epoch append copies of the four arrays.",
+        "Write the forward of one batch first, and compare its loss with PyTorch's. The rest is the loop that you "
+        "know.",
+        "Cross-entropy is log(sum(exp(scores))) - scores[label], averaged over the batch. Take each row's largest "
+        "score away first, as a constant array: the result is the same, and exp stays small.",
+        "parameters = [engine.tensor(array, requires_grad=True) for array in start]; optimizer = "
+        "engine.SGD(parameters, rate). For each epoch and each n in range(0, len(images), batch): scores = "
+        "(engine.tensor(images[n:n+batch]) @ w1 + b1).relu() @ w2 + b2; shifted = scores - scores.numpy().max(axis=1, "
+        "keepdims=True); loss = (shifted.exp().sum(axis=1).log() - shifted[np.arange(m), labels]).sum() * (1 / m); "
+        "zero_grad, backward, step. After each epoch append copies of the four arrays.",
     ),
     misconceptions=(
         Misconception(
@@ -131,8 +132,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "the sum of a batch",
-            "Your loss is the sum over the batch, in place of the mean: each step is as many times too long as the batch "
-            "has images.",
+            "Your loss is the sum over the batch, in place of the mean: each step is as many times too long as the "
+            "batch has images.",
             _as("sum"),
         ),
         Misconception(
@@ -162,19 +163,20 @@ EXERCISE = exercise(
         ),
         Misconception(
             "the start is changed",
-            "Your training is right, and has changed the arrays that it was given. Whoever compares two trainings begins "
-            "the second one elsewhere.",
+            "Your training is right, and has changed the arrays that it was given. Whoever compares two trainings "
+            "begins the second one elsewhere.",
             lambda case, seen: not raised(seen["trained"]) and not seen["trained"]["left"] and _as("")(case, seen),
         ),
         Misconception(
             "relu on the scores",
-            "The last layer's scores go through relu, too. A class that is unlikely needs a score below the others, also "
-            "below zero.",
+            "The last layer's scores go through relu, too. A class that is unlikely needs a score below the others, "
+            "also below zero.",
             _as("relu"),
         ),
         Misconception(
             "biases stand still",
-            "The two biases are where they began: they are not among what the optimizer was given, or need no gradient.",
+            "The two biases are where they began: they are not among what the optimizer was given, or need no "
+            "gradient.",
             _as("no bias"),
         ),
         Misconception(

@@ -28,7 +28,10 @@ def _twice(engine: Engine, expression: Expression, start: bool) -> Observation:
     asked = [leaf for leaf, flag in zip(leaves, expression["flags"], strict=True) if flag]
     given = engine.tensor(upstream(result)) if start else None
     first = engine.grad(result, asked, given, create_graph=True)
-    seen: Observation = {"first": [numbers(g) for g in first], "flags": [bool(getattr(g, "requires_grad", 0)) for g in first]}
+    seen: Observation = {
+        "first": [numbers(g) for g in first],
+        "flags": [bool(getattr(g, "requires_grad", 0)) for g in first],
+    }
     terms = [(g * g * leaf).sum() for g, leaf in zip(first, asked, strict=True) if g is not None]
     total = terms[0]
     for term in terms[1:]:
@@ -59,7 +62,12 @@ def _created(engine: Engine) -> Observation:
     before = len(behind(y)[0])
     first = numbers(engine.grad(y, [x], create_graph=True)[0])
     after = len(behind(y)[0])
-    return {"nodes": [before, after], "first": first, "second": numbers(engine.grad(y, [x])[0]), "grad": numbers(x.grad)}
+    return {
+        "nodes": [before, after],
+        "first": first,
+        "second": numbers(engine.grad(y, [x])[0]),
+        "grad": numbers(x.grad),
+    }
 
 
 def _inner(engine: Engine) -> Observation:

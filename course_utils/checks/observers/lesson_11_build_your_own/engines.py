@@ -73,7 +73,7 @@ def _has(engine: Engine, tensor: Any, part: str) -> bool:
     if not rest:
         return hasattr(tensor, _OPERATORS[part])
     name, _, keyword = rest.partition("(")
-    found = getattr(engine if owner == "engine" else tensor, name, _ABSENT)
+    found: Any = getattr(engine if owner == "engine" else tensor, name, _ABSENT)
     if found is _ABSENT or keyword in ("", ")"):
         return found is not _ABSENT
     try:
@@ -84,7 +84,13 @@ def _has(engine: Engine, tensor: Any, part: str) -> bool:
 
 
 _ABSENT = object()
-_OPERATORS = {"t + t": "__add__", "t - t": "__sub__", "t * t": "__mul__", "t @ t": "__matmul__", "t[index]": "__getitem__"}
+_OPERATORS = {
+    "t + t": "__add__",
+    "t - t": "__sub__",
+    "t * t": "__mul__",
+    "t @ t": "__matmul__",
+    "t[index]": "__getitem__",
+}
 
 
 def numbers(value: Any) -> Value:

@@ -64,7 +64,9 @@ def _trained(engine: Engine, given: dict[str, Any]) -> Observation:
         "cleared": cleared,
         "left": left,
         "states": [[bool(one.requires_grad), one.grad_fn is not None] for one in parameters],
-        "given": all(np.array_equal(start, array_of(given[n])) for start, n in zip(starts, ("w", "b", "unused"), strict=True)),
+        "given": all(
+            np.array_equal(start, array_of(given[n])) for start, n in zip(starts, ("w", "b", "unused"), strict=True)
+        ),
     }
 
 

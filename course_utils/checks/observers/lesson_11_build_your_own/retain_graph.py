@@ -44,6 +44,4 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
 
 
 LOOK = Look(PARTS, look)
-observe = observer(
-    record=record.LOOK, backward=backward.LOOK, save_and_free=save_and_free.LOOK, retain_graph=LOOK
-)
+observe = observer(record=record.LOOK, backward=backward.LOOK, save_and_free=save_and_free.LOOK, retain_graph=LOOK)

@@ -10,6 +10,17 @@ from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.taping import taping
 
 
+def in_order(engine, order, arrived, keep):
+    """Run nodes in an order that is given, each once."""
+    for place in order:
+        if isinstance(place, CountedTensor) or place not in arrived:
+            continue
+        for to, part in zip(place.inputs, engine.applied(place, arrived[place], keep), strict=True):
+            if to is not None and part is not None:
+                arrived[to] = engine.joined(arrived.get(to), part)
+    return arrived
+
+
 class LastOne(Counting):
     def joined(self, held, part):
         return part
@@ -45,14 +56,7 @@ class TooEarly(Counting):
         return dict.fromkeys(super().counted(root), 1)
 
     def passed(self, root, gradient, keep):
-        order, arrived = [root, *self.counted(root)], {root: gradient}
-        for place in order:
-            if isinstance(place, CountedTensor) or place not in arrived:
-                continue
-            for to, part in zip(place.inputs, self.applied(place, arrived[place], keep), strict=True):
-                if to is not None and part is not None:
-                    arrived[to] = self.joined(arrived.get(to), part)
-        return arrived
+        return in_order(self, [root, *self.counted(root)], {root: gradient}, keep)
 
 
 class TwiceSorted(EachPath):
@@ -97,14 +101,7 @@ class Recursive(Counting):
             order.append(place)
 
         visit(root)
-        arrived = {root: gradient}
-        for place in reversed(order):
-            if isinstance(place, CountedTensor) or place not in arrived:
-                continue
-            for to, part in zip(place.inputs, self.applied(place, arrived[place], keep), strict=True):
-                if to is not None and part is not None:
-                    arrived[to] = self.joined(arrived.get(to), part)
-        return arrived
+        return in_order(self, order[::-1], {root: gradient}, keep)
 
 
 class Ones(Counting):

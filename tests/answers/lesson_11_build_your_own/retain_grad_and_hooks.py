@@ -2,6 +2,7 @@
 
 from tests.answers.lesson_11_build_your_own.counted import CountedTensor
 from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.grad_and_sgd import EveryResult
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
 
@@ -74,14 +75,6 @@ class RetainedFirst(Counting):
             changed = hook(g)
             g = g if changed is None else changed
         return g
-
-
-class EveryResult(Counting):
-    def record(self, name, array, operands, kept, rule):
-        made = super().record(name, array, operands, kept, rule)
-        if made.grad_fn is not None:
-            self.retain_grad(made)
-        return made
 
 
 class LeavesAfter(Counting):

@@ -12,7 +12,7 @@ from course_utils.checks.data import Array, Observation, Raised
 from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.lesson_11_build_your_own import backward
 from course_utils.checks.judges.lesson_11_build_your_own.oracle import difference, failing, leaves_of
-from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, raised, told
+from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, raised, ran, told
 from course_utils.checks.scenes.lesson_11_build_your_own.expressions import (
     Expression,
     random_expressions,
@@ -68,12 +68,7 @@ def _nothing(value: Any) -> torch.Tensor | None:
 
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
-    for name in ("third", "plain", "created", "inner"):
-        yield Finding(
-            f"runs {name}",
-            not raised(seen[name]),
-            f"Your engine raised {told(seen[name])}." if raised(seen[name]) else "",
-        )
+    yield from ran(seen, "third", "plain", "created", "inner")
     for name, expression in NAMED.items():
         text = _wrong(expression, seen["named"][name], True)
         yield Finding("named", text is None, f"On {name}: {text.rstrip('.')}.\n{written(expression)}" if text else "")

@@ -12,14 +12,10 @@ from course_utils.checks.compare import close, listed, right_value
 from course_utils.checks.data import Observation
 from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.lesson_11_build_your_own import backward
-from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, raised, told
+from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, nothing, raised, ran, told
 
 _two = partial(torch.tensor, dtype=torch.float64)
 _NEEDS = [[True, True, False], [True, False, False]]
-
-
-def _given(seed: int, count: int) -> dict[str, Any]:
-    return {}
 
 
 @cache
@@ -33,10 +29,7 @@ def _mixed() -> tuple[torch.Tensor, list[torch.Tensor | None]]:
 
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
-    for name in ("own", "mixed", "not needed"):
-        yield Finding(
-            "runs", not raised(seen[name]), f"Your engine raised {told(seen[name])}." if raised(seen[name]) else ""
-        )
+    yield from ran(seen, "own", "mixed", "not needed")
     if not raised(seen["own"]):
         yield from _own(seen["own"])
     if not raised(seen["mixed"]):
@@ -106,7 +99,7 @@ def _times(half: str, least: int) -> Any:
     return lambda case, seen: not raised(seen["own"]) and len(seen["own"][half]) >= least
 
 
-STAGE = Stage("custom_function", _given, _judge, (backward.STAGE,))
+STAGE = Stage("custom_function", nothing, _judge, (backward.STAGE,))
 
 EXERCISE = exercise(
     STAGE,

@@ -12,7 +12,7 @@ from course_utils.checks.compare import close, right_value
 from course_utils.checks.data import Array, Observation
 from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.lesson_11_build_your_own import backward
-from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, raised, told
+from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, raised, ran
 from course_utils.checks.scenes.numbers import numbers
 
 _two = partial(torch.tensor, dtype=torch.float64)
@@ -43,10 +43,7 @@ def _steps(given: dict[str, Any], way: str = "") -> list[list[torch.Tensor]]:
 
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
-    for name in ("added", "apart", "trained"):
-        yield Finding(
-            "runs", not raised(seen[name]), f"Your engine raised {told(seen[name])}." if raised(seen[name]) else ""
-        )
+    yield from ran(seen, "added", "apart", "trained")
     if not raised(seen["added"]):
         added = seen["added"]
         yield Finding("before", added["before"] is None, "Before any pass the .grad of a leaf is to be None.")

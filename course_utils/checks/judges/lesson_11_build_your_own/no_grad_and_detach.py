@@ -9,7 +9,7 @@ from course_utils.checks.data import Observation
 from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.lesson_11_build_your_own import record
 from course_utils.checks.judges.lesson_11_build_your_own.freeing import SLACK
-from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, raised, told
+from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, nothing, raised, ran
 
 _RECORDED, _PLAIN, _LEAF = [True, True], [False, False], [True, False]
 _SWITCHED = {
@@ -23,19 +23,12 @@ _SWITCHED = {
 }
 
 
-def _given(seed: int, count: int) -> dict[str, Any]:
-    return {}
-
-
 def _has(state: list[bool]) -> str:
     return f"requires_grad={state[0]} and {'a' if state[1] else 'no'} grad_fn"
 
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
-    for name in ("switched", "raising", "detached", "kept"):
-        yield Finding(
-            "runs", not raised(seen[name]), f"Your engine raised {told(seen[name])}." if raised(seen[name]) else ""
-        )
+    yield from ran(seen, "switched", "raising", "detached", "kept")
     if not raised(seen["switched"]):
         for name, (right, what) in _SWITCHED.items():
             mine = seen["switched"][name]
@@ -88,7 +81,7 @@ def _cut(**wrong: Any) -> Callable[..., bool]:
     return seen
 
 
-STAGE = Stage("no_grad_and_detach", _given, _judge, (record.STAGE,))
+STAGE = Stage("no_grad_and_detach", nothing, _judge, (record.STAGE,))
 
 EXERCISE = exercise(
     STAGE,

@@ -11,7 +11,7 @@ from course_utils.checks.compare import close, right_value
 from course_utils.checks.data import Observation, Raised
 from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.lesson_11_build_your_own.oracle import failing, leaves_of
-from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, raised, told
+from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, raised, ran, told
 from course_utils.checks.scenes.lesson_11_build_your_own.expressions import (
     Expression,
     operands,
@@ -74,9 +74,7 @@ def _recorded(expression: Expression, seen: Any) -> str | None:
 
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
-    for name in ("flags", "shared", "copied", "whole", "in place", "numbers"):
-        part = seen[name]
-        yield Finding(f"runs {name}", not raised(part), f"Your engine raised {told(part)}." if raised(part) else "")
+    yield from ran(seen, "flags", "shared", "copied", "whole", "in place", "numbers")
     if not raised(seen["flags"]):
         for name, right in _FLAGS.items():
             flag, made = seen["flags"][name]

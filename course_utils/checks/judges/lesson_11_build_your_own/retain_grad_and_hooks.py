@@ -12,14 +12,10 @@ from course_utils.checks.compare import close, describe, listed, right_value
 from course_utils.checks.data import Observation
 from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.lesson_11_build_your_own import backward
-from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, raised, told
+from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, nothing, raised, told
 from course_utils.checks.scenes.lesson_11_build_your_own.watched import NUMBERS, WATCHED
 
 _PLAIN, _RETAINED, _LOOKS, _DOUBLES, _BOTH, _TWO, _ON_LEAF, _REMOVED, _CHAIN = WATCHED
-
-
-def _given(seed: int, count: int) -> dict[str, Any]:
-    return {}
 
 
 @cache
@@ -86,7 +82,7 @@ def _same(case: Any, seen: Observation) -> bool:
     return bool(first == second)
 
 
-STAGE = Stage("retain_grad_and_hooks", _given, _judge, (backward.STAGE,))
+STAGE = Stage("retain_grad_and_hooks", nothing, _judge, (backward.STAGE,))
 
 EXERCISE = exercise(
     STAGE,

@@ -10,7 +10,7 @@ from course_utils.checks.data import Array, Observation
 from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.lesson_11_build_your_own import save_and_free
 from course_utils.checks.judges.lesson_11_build_your_own.freeing import ended, kept, passes, passes_of, too_many
-from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, raised
+from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, nothing, raised
 from course_utils.checks.scenes.lesson_11_build_your_own.passes import WITH
 
 _MOMENTS = {
@@ -28,10 +28,6 @@ _RIGHT = {
     _BOTH: ["ok", "ok", "ok", _OVER],
     _PLAIN: ["ok", _OVER],
 }
-
-
-def _given(seed: int, count: int) -> dict[str, Any]:
-    return {}
 
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
@@ -79,7 +75,7 @@ def _lost(case: Any, seen: Observation) -> bool:
     return second is None or (isinstance(second, Array) and not bool(second.tensor().any()))
 
 
-STAGE = Stage("retain_graph", _given, _judge, (save_and_free.STAGE,))
+STAGE = Stage("retain_graph", nothing, _judge, (save_and_free.STAGE,))
 
 EXERCISE = exercise(
     STAGE,

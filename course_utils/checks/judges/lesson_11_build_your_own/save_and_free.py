@@ -9,7 +9,7 @@ from course_utils.checks.data import Observation
 from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.lesson_11_build_your_own import backward
 from course_utils.checks.judges.lesson_11_build_your_own.freeing import ended, kept, passes, too_many
-from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, raised
+from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, nothing, raised
 from course_utils.checks.scenes.lesson_11_build_your_own.passes import WITHOUT
 
 _MOMENTS = {
@@ -21,10 +21,6 @@ _TWICE, _PART = "the same result twice", "two results that share a part"
 _APART, _ANEW = "two results that share only the leaf", "three results, each made anew"
 _FINE = {_APART: ["ok", "ok"], _ANEW: ["ok", "ok", "ok"]}
 _RIGHT = {**_FINE, _TWICE: ["ok", "RuntimeError"], _PART: ["ok", "RuntimeError"]}
-
-
-def _given(seed: int, count: int) -> dict[str, Any]:
-    return {}
 
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
@@ -56,7 +52,7 @@ def _other_kind(case: Any, seen: Observation) -> bool:
     return how[0] == "ok" and how[1:] not in (["RuntimeError"], ["ok"]) and how != ["scene"]
 
 
-STAGE = Stage("save_and_free", _given, _judge, (backward.STAGE,))
+STAGE = Stage("save_and_free", nothing, _judge, (backward.STAGE,))
 
 EXERCISE = exercise(
     STAGE,

@@ -132,6 +132,18 @@ ANOTHER = Misconception(
 )
 
 
+def nothing(seed: int, count: int) -> dict[str, Any]:
+    """Give a stage nothing: its scenes are always the same."""
+    return {}
+
+
+def ran(seen: Observation, *scenes: str) -> Iterator[Finding]:
+    """Find whether no scene ended in an exception."""
+    for name in scenes:
+        text = f"Your engine raised {told(seen[name])}." if raised(seen[name]) else ""
+        yield Finding("runs", not raised(seen[name]), text)
+
+
 def raised(result: object, kind: str | None = None) -> bool:
     """Return whether a scene ended in an exception, or in one of a kind."""
     return isinstance(result, Raised) and (kind is None or result.kind == kind)

@@ -65,7 +65,8 @@ def missing(engine: Engine, parts: Sequence[str]) -> list[str]:
         tensor = engine.tensor(np.ones((2, 2)), requires_grad=True)
     except Exception:  # it is there, and the scenes will tell how it fails
         return []
-    return [part for part in parts if not _has(engine, tensor, part)]
+    absent = [part for part in parts if not _has(engine, tensor, part)]
+    return [part for part in absent if part.partition("(")[0] not in absent or "(" not in part]
 
 
 def _has(engine: Engine, tensor: Any, part: str) -> bool:

@@ -31,11 +31,23 @@ class SameNode(Counting):
 
 
 class NotRestored(Counting):
+    """Records again when a leaf is made outside of any block: so that the next check finds it as the first did."""
+
+    open_blocks = 0
+
     @contextlib.contextmanager
     def no_grad(self):
         before, self.recording = self.recording, False
-        yield
-        self.recording = before
+        self.open_blocks += 1
+        try:
+            yield
+            self.recording = before
+        finally:
+            self.open_blocks -= 1
+
+    def tensor(self, array, requires_grad=False):
+        self.recording = self.recording or not self.open_blocks
+        return super().tensor(array, requires_grad)
 
 
 class Swallowing(Counting):

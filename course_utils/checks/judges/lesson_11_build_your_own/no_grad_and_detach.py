@@ -119,7 +119,8 @@ EXERCISE = exercise(
         Misconception(
             "not restored after an error",
             "After a block that ended in an exception nothing is recorded any more. The switch has to go back in a "
-            "`finally`, or in __exit__. This check was such a block: run the cells of your engine again after the repair.",
+            "`finally`, or in __exit__. This check was such a block: run the cells of your engine again after the "
+            "repair.",
             lambda case, seen: (
                 not raised(seen["raising"])
                 and seen["raising"] == {"passed on": True, "after": _PLAIN}

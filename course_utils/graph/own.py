@@ -22,6 +22,11 @@ def is_own(tensor: object) -> bool:
     return not isinstance(tensor, torch.Tensor) and all(hasattr(tensor, part) for part in parts)
 
 
+def is_leaf(place: object) -> bool:
+    """Return whether an entry of a node's inputs is a leaf: a tensor may be its own node, and a leaf has no `grad_fn`."""
+    return getattr(place, "grad_fn", place) is None
+
+
 def own_graph(tensors: Sequence[Any], names: Mapping[str, Any]) -> tuple[Graph, dict[int, tuple[str, ...]]]:
     """Return the graph behind tensors of an engine, breadth first as in `trace`, and the names of what nodes made.
 
@@ -33,7 +38,7 @@ def own_graph(tensors: Sequence[Any], names: Mapping[str, Any]) -> tuple[Graph, 
     for place in roots:
         _meet(place, places, number)
     for place in places:  # the list grows while it is read
-        for entry in getattr(place, "inputs", ()):
+        for entry in () if is_leaf(place) else place.inputs:
             _meet(entry, places, number)
     nodes = tuple(_node(index, place, number) for index, place in enumerate(places))
     outputs = tuple(None if root is None else Edge(number[id(root)], 0) for root in roots)
@@ -62,7 +67,7 @@ def _meet(place: Any, places: list[Any], number: dict[int, int]) -> None:
 
 
 def _node(index: int, place: Any, number: Mapping[int, int]) -> Node:
-    if not hasattr(place, "inputs"):
+    if is_leaf(place):
         array = place.numpy()
         return Node(index, LEAF, (), tuple(array.shape), str(array.dtype))
     inputs = tuple(None if entry is None else Edge(number[id(entry)], 0) for entry in place.inputs)

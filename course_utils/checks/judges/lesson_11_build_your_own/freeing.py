@@ -58,7 +58,7 @@ def kept(seen: Mapping[str, Any], moments: Mapping[str, str]) -> Iterator[Findin
     """Find whether no more arrays are alive than PyTorch keeps: at "forward" and "retained" its own, else none."""
     for name, counts in seen.items():
         if raised(counts):
-            yield Finding("runs", False, f"With only the result of `{name}` held, a pass raised {told(counts)}.")
+            yield Finding("runs", False, f"With only the result of `{name}` held, a pass ended in {told(counts)}.")
             continue
         for moment, text in moments.items():
             most = kept_by_pytorch(name) if moment in ("forward", "retained") else 0

@@ -140,7 +140,11 @@ def nothing(seed: int, count: int) -> dict[str, Any]:
 def ran(seen: Observation, *scenes: str) -> Iterator[Finding]:
     """Find whether no scene ended in an exception."""
     for name in scenes:
-        text = f"Your engine raised {told(seen[name])}." if raised(seen[name]) else ""
+        text = (
+            f"Using your engine as the table of the interface says ended in {told(seen[name])}."
+            if raised(seen[name])
+            else ""
+        )
         yield Finding("runs", not raised(seen[name]), text)
 
 

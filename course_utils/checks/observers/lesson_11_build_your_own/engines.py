@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_utils.checks.blame import raised_by_learner
 from course_utils.checks.data import Array, Case, Observation, Other, Value, type_name
+from course_utils.graph.own import is_leaf
 
 Engine = Any  # an object of the learner's with the attributes that the lesson lists
 
@@ -119,7 +120,7 @@ def behind(tensor: Any) -> tuple[list[Any], list[Any]]:
             if entry is None or id(entry) in seen:
                 continue
             seen.add(id(entry))
-            (nodes if hasattr(entry, "inputs") else leaves).append(entry)
+            (leaves if is_leaf(entry) else nodes).append(entry)
         if len(nodes) > _MOST_NODES:
             break
     return nodes, leaves

@@ -23,7 +23,7 @@ def is_own(tensor: object) -> bool:
 
 
 def is_leaf(place: object) -> bool:
-    """Return whether an entry of a node's inputs is a leaf: a tensor may be its own node, and a leaf has no `grad_fn`."""
+    """Return whether an entry of a node's inputs is a leaf, whose `grad_fn` is None: a result may be its own node."""
     return getattr(place, "grad_fn", place) is None
 
 

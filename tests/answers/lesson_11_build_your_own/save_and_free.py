@@ -41,6 +41,16 @@ class NeverFreed(Counting):
         pass
 
 
+class NothingDone(NeverFreed):
+    """As an engine is after stage 2: it neither chooses what to keep nor frees."""
+
+    def record(self, name, array, operands, kept, rule):
+        made = super().record(name, array, operands, kept, rule)
+        if made.grad_fn is not None:
+            made.grad_fn.operands = operands
+        return made
+
+
 class Silent(Counting):
     """After the first pass, nodes whose arrays are gone pass nothing on."""
 
@@ -178,4 +188,4 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
-WRONG = [BothFactors(), Copies(), NoWords()]
+WRONG = [NothingDone(), BothFactors(), Copies(), NoWords()]

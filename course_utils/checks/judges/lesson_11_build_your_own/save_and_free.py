@@ -82,7 +82,7 @@ EXERCISE = exercise(
             "never freed",
             "After a pass everything that was kept is still there, and a second pass gives gradients. A loop that "
             "keeps its losses then keeps all graphs.",
-            lambda case, seen: _moments(seen, "after") and _ended(seen, twice=["ok", "ok"], part=["ok", "ok"]),
+            lambda case, seen: too_many(seen["kept"], "after") and _ended(seen, twice=["ok", "ok"], part=["ok", "ok"]),
         ),
         Misconception(
             "freed, and silent about it",

@@ -75,7 +75,7 @@ EXERCISE = exercise(
         Misconception(
             "more than the rules need",
             "Your gradients are right, and a pass frees what was kept. Until then more is kept than the rules read: an "
-            "operand of a sum, or a factor that no gradient asks for.",
+            "operand of a sum, for example, a factor that no gradient asks for, or a copy.",
             lambda case, seen: _moments(seen, "forward") and _ended(seen),
         ),
         Misconception(

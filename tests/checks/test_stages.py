@@ -64,6 +64,13 @@ def test_random_expressions_have_what_gradients_go_wrong_on():
         assert f"t{len(one['steps'])} = " in written(one)
 
 
+def test_all_stages_ask_for_one_name():
+    assert {exercises()[name].name for name in ORDER} == {"engine"}
+    verdict = verdict_on("train_digits", ...)
+    assert verdict.outcome == "not attempted"
+    assert verdict.messages[0].startswith("`engine` still holds `...`.")
+
+
 def test_a_part_that_is_missing_is_not_attempted():
     verdict = verdict_on("grad_and_sgd", without(Counting(), "SGD"))
     assert verdict.outcome == "not attempted"

@@ -164,7 +164,7 @@ def to_do(root: Path, name: str) -> list[str]:
         found += [f"{path.relative_to(root)}:{n}: {line.strip()}" for n, line in enumerate(lines, 1) if "TODO" in line]
     master = root / "solutions" / f"{lesson}.ipynb"
     sources = [cell.source for cell in notebooks.read(master).cells]
-    check = sources.index(Template(_CHECK).substitute(name=name))
+    check = sources.index(f'check("{name}", {exercises()[name].name})')
     lines = [line for source in sources[check - 2 : check] for line in source.splitlines()]
     return found + [f"{master.relative_to(root)}: {line.strip()}" for line in lines if "TODO" in line]
 

@@ -40,7 +40,10 @@ ALLOWED = {
     "course_utils.explain": ("course_utils.graph",),
     "course_utils.checks.data": ("course_utils.explain.crossing",),
     "course_utils.checks.scenes": ("course_utils.checks.data", "course_utils.graph"),
-    "course_utils.checks.observers": ("course_utils.checks.data", "course_utils.checks.scenes", "course_utils.graph"),
+    "course_utils.checks.observers": (
+        *("course_utils.checks.blame", "course_utils.checks.data"),
+        *("course_utils.checks.scenes", "course_utils.graph"),
+    ),
     "course_utils.audit": ("course_utils.explain", "course_utils.graph"),
     "course_utils.checks": ("course_utils.graph", "course_utils.explain"),
     # The folders of grading are its levels of trust: SECURITY.md. What all of them share is plain data.

@@ -72,6 +72,7 @@ CLAIMS = {
         "C1": "A checklist of five points makes a training loop right.",
     },
     "10": {},
+    "11": {},
 }
 
 

@@ -148,6 +148,7 @@ BROKEN = {
     ),
     "no exercise": ([ANSWER, 'check("nobody", nobody)'], r"no exercise is called 'nobody'"),
     "other name": ([ANSWER, 'check("first_gradient", 8)'], r"cell start-2: a check cell holds one check, of the form"),
+    "a stage by its own name": ([ANSWER, 'check("record", record)'], r"cell start-2: a check cell holds one check"),
     "checked twice": ([IMPORT, ANSWER, CHECK, ANSWER, CHECK], r"cell start-5: a check cell holds one check"),
     "two checks": ([IMPORT, ANSWER, f"{CHECK}\n{CHECK}"], r"cell start-3: a check cell holds one check"),
     "two begins": ([IMPORT, f"### BEGIN SOLUTION\n{ANSWER}", CHECK], r"cell start-2: .*do not alternate"),

@@ -28,7 +28,8 @@ class CheckFailed(AssertionError):
 def check(exercise_id: str, answer: object) -> None:
     """Check an answer, show the verdict and keep it for `progress()`.
 
-    `exercise_id` is the name that the exercise asks you to define, `answer` what you defined.
+    `exercise_id` is the name that the exercise asks you to define, or the name of a stage of your engine, and `answer`
+    what you defined.
     Your objects, random states, gradient mode and default dtype are as before afterwards.
 
     Raises CheckFailed unless the answer is right, so that a grader sees it; UnknownExercise for an unknown id, and

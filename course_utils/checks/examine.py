@@ -20,6 +20,9 @@ from course_utils.explain.crossing import heard
 SECONDS = 5.0
 SEED = 20260101
 
+# The finding by which a judge says that a part of the answer is not there yet: then the exercise is not attempted.
+ATTEMPTED = "attempted"
+
 
 def examine(
     exercise: Exercise, observer: Observer, answer: object, seed: int = SEED, seconds: float = SECONDS
@@ -29,12 +32,12 @@ def examine(
     Raises nothing for whatever the answer does, except KeyboardInterrupt, which is the learner's own stop.
     """
     if answer is ...:
-        message = f"`{exercise.id}` still holds `...`. Put your answer there, run that cell, then this check again."
+        message = f"`{exercise.name}` still holds `...`. Put your answer there, run that cell, then this check again."
         return Verdict(exercise.id, "not attempted", exercise.points, (message,))
     pairs: list[tuple[Case, Seen]] = []
     warnings: dict[str, None] = {}
     with guarded(seed):  # cases and judges use autograd, too, whatever mode the session is in
-        problem = tried(lambda: unusable(exercise.id, exercise.call, answer), seconds)
+        problem = tried(lambda: unusable(exercise.name, exercise.call, answer), seconds)
         if isinstance(problem, str):
             return Verdict(exercise.id, "incorrect", exercise.points, (problem,), (Finding("kind", False, problem),))
         for case in exercise.cases(seed):
@@ -109,6 +112,8 @@ def judge(exercise: Exercise, pairs: Iterable[tuple[Case, Seen]], warnings: tupl
     messages = (*(wrong.message for wrong in held), *first.values())
     names = tuple(wrong.name for wrong in held)
     outcome: Outcome = "error" if raised is not None and raised is failed[0][1] else "incorrect"
+    if ATTEMPTED in first:
+        outcome, messages = "not attempted", (first[ATTEMPTED],)
     withheld = tuple(dict.fromkeys(finding.withheld for finding in findings if finding.withheld and not finding.ok))
     return Verdict(exercise.id, outcome, exercise.points, messages, tuple(findings), names, warnings, withheld)
 

@@ -57,7 +57,9 @@ class Misconception:
 class Exercise:
     """One exercise. Its text stands in the master notebook, under the same id.
 
-    `call` is how a function answer is called ("walk(tensor)"); None for an answer that is a value.
+    `call` is how a function answer is called ("walk(tensor)"); None for an answer that is a value; the bare name
+    ("engine") for an object, of which the observer uses what it needs. `answer` is the name that the learner defines,
+    where that is not the id: the stages of one piece of work share a name.
     `cases` makes the situations from a seed and `judge` gives a finding for each property of what was seen
     in one; both are trusted and pure. The function that runs the learner's code stands
     in `observers`, because in a grader it runs in another process. `debrief` gives the sentences for a right answer:
@@ -76,6 +78,12 @@ class Exercise:
     hints: tuple[str, str, str]
     misconceptions: tuple[Misconception, ...] = ()
     debrief: Callable[[Sequence[tuple[Case, Observation]]], Iterable[str]] = lambda seen: ()
+    answer: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name that the learner defines."""
+        return self.answer or self.id
 
 
 @dataclass(frozen=True)
@@ -106,10 +114,12 @@ class Verdict:
 
 
 def unusable(name: str, call: str | None, answer: object) -> str | None:
-    """Say why an answer to the exercise `name`, called as `call`, cannot be tried at all; None when it can."""
+    """Say why an answer of the name `name`, called as `call`, cannot be tried at all; None when it can."""
     if call is None:
         if callable(answer):
             return f"`{name}` is of type {type_name(answer)}, but this exercise asks for a value."
+        return None
+    if call == name:
         return None
     asked = f"but this exercise asks for a function, called as {call}."
     if isinstance(answer, type):

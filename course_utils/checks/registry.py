@@ -24,6 +24,7 @@ LESSONS = (
     "08_intermediate_gradients",
     "09_practical_checklist",
     "10_custom_functions",
+    "11_build_your_own",
 )
 
 

@@ -73,10 +73,11 @@ class Run(msgspec.Struct, frozen=True, tag="run"):
 
 
 class Try(msgspec.Struct, frozen=True, tag="try"):
-    """To a child: say whether the answer to an exercise can be tried at all."""
+    """To a child: say whether the answer to an exercise, which stands under `name`, can be tried at all."""
 
     token: bytes
     exercise: str
+    name: str
     lesson: str
     call: str | None
     seconds: float

@@ -41,7 +41,7 @@ def mark_exercises(cells: list[Any], path: Path) -> None:
         if not found or path.parent.name != "solutions":
             continue
         parts = _WELL_FORMED.fullmatch(found[0])
-        if len(found) > 1 or parts is None or parts[1] != parts[2] or parts[1] in known:
+        if len(found) > 1 or parts is None or parts[2] != _defined(parts[1]) or parts[1] in known:
             raise NotebookError(
                 f'{path}, cell {cell.id}: a check cell holds one check, of the form check("name", name), '
                 f"and each exercise is checked once; this one holds check({'), check('.join(found)})"
@@ -64,6 +64,14 @@ def mark_exercises(cells: list[Any], path: Path) -> None:
         answer = None
     if answer is not None:
         raise NotebookError(f"{path}, cell {answer.id}: no check follows this solution")
+
+
+def _defined(exercise: str) -> str:
+    """Return the name that an exercise asks for: its id, but where several ask for one thing."""
+    try:
+        return exercise_called(exercise).name
+    except UnknownExercise:
+        return exercise
 
 
 def release(master: Any, path: Path) -> Any:

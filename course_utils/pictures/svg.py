@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import torch
-
 from course_utils.graph.naming import check_names, made_by
-from course_utils.graph.saved import scan
+from course_utils.graph.own import is_own, own_graph
+from course_utils.graph.saved import Saved, scan
 from course_utils.graph.trace import Graph, describe, nodes_from, roots_of, shortened
 from course_utils.pictures.boxes import CHARACTER, LINE, PAD, Box, Scene, boxes_of, scene
 from course_utils.pictures.layout import MAX_ARROWS, MAX_BOXES, Layout, TooLargeToDraw, lay_out
@@ -51,22 +50,29 @@ class Picture:
         return bundle
 
 
-def draw(*tensors: torch.Tensor, **names: torch.Tensor) -> Picture:
+def draw(*tensors: Any, **names: Any) -> Picture:
     """Draw the graph behind `tensors`, with what its nodes have saved and freed.
 
     Keyword arguments name tensors: `draw(loss, x=x, w=w)`, or `draw(loss, **dict(model.named_parameters()))`.
     Arrows go the way of gradients, from results to leaves. Nothing of the graph is run. Graphs too large for a
-    readable picture come as text.
+    readable picture come as text. Tensors of an engine of your own (lesson 11) are drawn as well, by `grad_fn`, and
+    `name` and `inputs` of its nodes.
 
     Raises TypeError for anything that is not a tensor, and GraphTooLarge as `trace` does.
     """
     if not tensors:
         raise TypeError("draw() got no tensor to start from: draw(loss), or draw(loss, x=x, w=w) to name some")
+    if all(map(is_own, tensors)):
+        graph, made = own_graph(tensors, names)
+        return _picture(graph, boxes_of(graph, made, Saved(())))
     check_names(names, "draw")
     roots = roots_of(tensors)
     nodes = nodes_from(roots)
     graph = describe(nodes, roots)
-    boxes = boxes_of(graph, made_by(nodes, names), scan(nodes, names=names))
+    return _picture(graph, boxes_of(graph, made_by(nodes, names), scan(nodes, names=names)))
+
+
+def _picture(graph: Graph, boxes: Mapping[int, Box]) -> Picture:
     alt, text = _alt(graph, boxes), _text(graph, boxes)
     if not graph.nodes:
         return Picture(None, text, alt)

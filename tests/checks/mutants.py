@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -25,6 +26,8 @@ def mutants(exercise: Exercise, right: Any) -> Iterator[Mutant]:
     """Yield the generic wrong answers for an exercise, made from one right answer."""
     if exercise.call is None:
         yield from _wrong_values(right)
+    elif exercise.call == exercise.name:
+        yield from _wrong_objects(right)
     else:
         yield from _wrong_functions(exercise, right)
 
@@ -44,6 +47,32 @@ def _wrong_values(right: Any) -> Iterator[Mutant]:
             changed, differs = _map(right[key], _perturb)
             yield Mutant(f"{key} changed", {**right, key: changed}, differs)
             yield Mutant(f"{key} left out", {name: value for name, value in right.items() if name != key}, True)
+
+
+def _wrong_objects(right: Any) -> Iterator[Mutant]:
+    """Yield objects that have less than the right one, or whose first function does something else."""
+
+    def never_ends(*given: Any, **named: Any) -> None:
+        while True:
+            pass
+
+    def raises(*given: Any, **named: Any) -> None:
+        raise RuntimeError("mutant")
+
+    yield Mutant("None", None, True)
+    yield Mutant("a text", "right", True)
+    yield Mutant("a class", torch.nn.Linear, True)
+    yield Mutant("an empty object", SimpleNamespace(), True)
+    yield Mutant("PyTorch", torch, True)
+    for name, other in {
+        "gives None": lambda *given, **named: None,
+        "gives its input": lambda first, *given, **named: first,
+        "raises": raises,
+        "exits": lambda *given, **named: exit(),
+        "never ends": never_ends,
+    }.items():
+        parts = {part: getattr(right, part) for part in dir(right) if not part.startswith("_")}
+        yield Mutant(name, SimpleNamespace(**{**parts, "tensor": other}), True)
 
 
 def _wrong_functions(exercise: Exercise, right: Callable[..., Any]) -> Iterator[Mutant]:

@@ -108,7 +108,7 @@ def test_description_is_complete(name: str) -> None:
     assert exercise.minutes > 0
     assert exercise.points > 0
     assert all(hint.strip() for hint in exercise.hints)
-    assert exercise.call is None or exercise.call.startswith(f"{name}(")
+    assert exercise.call is None or exercise.call == exercise.name or exercise.call.startswith(f"{name}(")
     assert len({wrong.name for wrong in exercise.misconceptions}) == len(exercise.misconceptions)
 
 

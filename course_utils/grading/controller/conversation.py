@@ -108,7 +108,8 @@ class _Talk:
 
 def _answered(talk: _Talk, item: Posed, began: float) -> Answered:
     exercise, seconds = item.exercise, talk.seconds.case
-    tried = talk.ask(wire.Try(_token(), exercise.id, exercise.lesson, exercise.call, seconds), wire.Tried)
+    question = wire.Try(_token(), exercise.id, exercise.name, exercise.lesson, exercise.call, seconds)
+    tried = talk.ask(question, wire.Tried)
     seen: list[Seen] = []
     warnings: dict[str, None] = {}
     changed: dict[str, None] = {}

@@ -63,7 +63,7 @@ def _verdict(item: Posed, answer: Answered | None, reason: str) -> Verdict:
     if answer is None or not answer.complete:
         return _unreached(exercise, reason)
     if not answer.attempted:
-        message = f"`{exercise.id}` was not defined, or still holds `...`."
+        message = f"`{exercise.name}` was not defined, or still holds `...`."
         return Verdict(exercise.id, "not attempted", exercise.points, (message,))
     if answer.problem or answer.changed:
         message = answer.problem or _CHANGED.format(" and ".join(answer.changed))

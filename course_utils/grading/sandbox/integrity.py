@@ -20,7 +20,7 @@ WATCHED = (
     *("torch", "torch.autograd", "torch.autograd.function", "torch.autograd.graph", "torch.autograd.forward_ad"),
     *("torch.autograd.grad_mode", "torch.nn.functional", "torch.func", "torch._tensor", "torch.utils.hooks"),
     *("torch.utils._python_dispatch", "torch.overrides", "msgspec.msgpack", "gc", "weakref", "copy", "contextlib"),
-    *("signal", "time", "collections", "itertools"),
+    *("signal", "time", "collections", "itertools", "numpy", "tracemalloc"),
 )
 CLASSES = (torch.Tensor, torch.nn.Module, torch.nn.Parameter, torch.autograd.Function, torch.nn.Linear, RemovableHandle)
 _PART_NAMES = ("__code__", "__defaults__", "__kwdefaults__")

@@ -89,11 +89,11 @@ def serve(
             original.restore()
             send(line, ran)
         elif isinstance(request, wire.Try):
-            answer = dict.get(shell.user_ns, request.exercise, ...)
+            answer = dict.get(shell.user_ns, request.name, ...)
             observer = observers.get(request.exercise, value)
             problem: Any = None
             if answer is not ...:
-                problem = tried(partial(usable, request.exercise, request.call, answer), request.seconds)
+                problem = tried(partial(usable, request.name, request.call, answer), request.seconds)
             # After a case that its time made the last, and after a look that may have run learner's code.
             if cut or not (type(answer) is function and not vars_of(answer)):
                 original.restore()

@@ -86,9 +86,10 @@ def test_the_masters_and_every_right_and_misconceived_answer_are_judged_as_in_a_
         answers = f"spaces = {{name: {{'__name__': 'answers'}} for name in {list(sources)}}}\n"
         answers += f"for name, source in {sources!r}.items(): exec(source, spaces[name])"
         for number in (0, 1):
-            bind = f"globals().update({{name: space['RIGHT'][{number}] for name, space in spaces.items()}})"
+            names = {exercise.id: exercise.name for exercise in exercises_of(lesson)}
+            bind = f"globals().update({{{names}[name]: space['RIGHT'][{number}] for name, space in spaces.items()}})"
             tried.append(submission(f"{lesson} right {number}", answers, bind, assignment=lesson))
-        bind = "globals().update({name: answer for name, space in spaces.items()\n"
+        bind = f"globals().update({{{names}[name]: answer for name, space in spaces.items()\n"
         bind += "    for answer in space.get('MISCONCEIVED', {}).values()})"
         tried.append(submission(f"{lesson} wrong", answers, bind, assignment=lesson))
     results = graded(tried)

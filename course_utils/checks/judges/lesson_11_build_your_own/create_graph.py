@@ -1,0 +1,229 @@
+"""Judging stage 5, `create_graph`: a backward pass that is itself recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from course_utils.checks.compare import close, right_value
+from course_utils.checks.data import Array, Observation, Raised
+from course_utils.checks.exercise import Finding, Misconception
+from course_utils.checks.judges.lesson_11_build_your_own import backward
+from course_utils.checks.judges.lesson_11_build_your_own.oracle import difference, failing, leaves_of
+from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, raised, ran, told
+from course_utils.checks.scenes.lesson_11_build_your_own.expressions import (
+    Expression,
+    random_expressions,
+    run,
+    written,
+)
+from course_utils.checks.scenes.lesson_11_build_your_own.named import NAMED, UPSTREAM
+
+_NAMES = "abcdefgh"
+_SINGLE = ("a square", "exp", "log", "matmul", "the square of an index", "the square of a sum")
+
+
+def _given(seed: int, count: int) -> dict[str, Any]:
+    return {"expressions": random_expressions(seed + 2, count)}
+
+
+def _twice(expression: Expression, start: bool) -> tuple[list[Any], list[Any], list[str]]:
+    """Return the gradients of a result, those of a sum made of them, and the names of the leaves asked for."""
+    leaves = leaves_of(expression)
+    result = run(expression, leaves)[-1]
+    asked = [leaf for leaf in leaves if leaf.requires_grad]
+    names = [name for name, leaf in zip(_NAMES, leaves, strict=False) if leaf.requires_grad]
+    numbers = torch.tensor(UPSTREAM[: result.numel()], dtype=torch.float64).reshape(result.shape)
+    first = torch.autograd.grad(result, asked, numbers if start else None, create_graph=True, allow_unused=True)
+    total = sum((g * g * leaf).sum() for g, leaf in zip(first, asked, strict=True) if g is not None)
+    second = torch.autograd.grad(total, asked, allow_unused=True)  # type: ignore[arg-type]
+    return [None if g is None else g.detach() for g in first], list(second), names
+
+
+def _wrong(expression: Expression, seen: Any, start: bool = False) -> str | None:
+    if isinstance(seen, Raised):
+        return f"raised {told(seen)}"
+    first, second, names = _twice(expression, start)
+    text = difference(seen["first"], first, names)
+    if text is not None:
+        return text
+    # Where a derivative is zero, one engine has a graph that leads to zeros and another has none.
+    mine = [
+        _zeros(right) if value is None and right is not None else value
+        for value, right in zip(seen["second"], second, strict=True)
+    ]
+    wanted = [_nothing(value) if right is None else right for value, right in zip(mine, second, strict=True)]
+    text = difference(mine, wanted, [f"the sum of g * g * leaf with respect to {name}" for name in names])
+    return None if text is None else f"of its gradients g, taken with create_graph=True: {text}"
+
+
+def _zeros(right: torch.Tensor) -> Any:
+    return Array.of(torch.zeros_like(right))
+
+
+def _nothing(value: Any) -> torch.Tensor | None:
+    return torch.zeros(value.shape, dtype=torch.float64) if isinstance(value, Array) else None
+
+
+def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
+    yield from ran(seen, "third", "plain", "created", "inner")
+    for name, expression in NAMED.items():
+        text = _wrong(expression, seen["named"][name], True)
+        yield Finding("named", text is None, f"On {name}: {text.rstrip('.')}.\n{written(expression)}" if text else "")
+    if not raised(seen["third"]):
+        right = torch.tensor([12.0, 48.0], dtype=torch.float64)
+        yield right_value(seen["third"], right, "The third derivative of x * x * x * x")
+    if not raised(seen["plain"]):
+        text = "Without create_graph a gradient has a graph of its own. Nothing is to be recorded in such a pass."
+        yield Finding("plain", seen["plain"]["flags"] == [False, False], text)
+    if not raised(seen["created"]):
+        yield from _created(seen["created"])
+    if not raised(seen["inner"]):
+        h = torch.tensor([0.5, 2.0], dtype=torch.float64).exp()
+        yield right_value(seen["inner"]["inner"], 2 * h, "The gradient of an intermediate result")
+        yield right_value(seen["inner"]["leaf"], 2 * h * h, "The gradient of the leaf behind it")
+        text = "For an input on which the result does not depend, `engine.grad` gives something else than None."
+        yield Finding("unused", seen["inner"]["unused"] is None, text)
+    yield failing("random", given["expressions"], seen["random"], _wrong, written)
+
+
+def _created(seen: Any) -> Iterator[Finding]:
+    before, after = seen["nodes"]
+    text = f"Behind the result were {before} nodes, and {after} after a pass with create_graph=True."
+    yield Finding("nodes", before == after, text)
+    x = torch.tensor([0.5, 2.0], dtype=torch.float64)
+    right = x.exp() * (1 + x)
+    yield right_value(seen["first"], right, "A gradient with create_graph=True")
+    found = right_value(seen["second"], right, "The gradient of a second pass after it")
+    yield Finding("after", found.ok, found.message)
+    text = "`engine.grad` wrote into x.grad. It returns gradients, and leaves every .grad alone."
+    yield Finding("grad", seen["grad"] is None, text)
+
+
+def _right(seen: Observation, *names: str) -> bool:
+    return all(_wrong(NAMED[name], seen["named"][name], True) is None for name in names)
+
+
+def _first_right(seen: Observation) -> bool:
+    return all(
+        not raised(mine)
+        and difference(mine["first"], _twice(NAMED[name], True)[0], _twice(NAMED[name], True)[2]) is None
+        for name, mine in seen["named"].items()
+    )
+
+
+def _but(*wrong: str) -> Any:
+    """Return whether these expressions are wrong, and the single operations besides them right."""
+
+    def seen(case: Any, seen: Observation) -> bool:
+        others = [name for name in _SINGLE if name not in wrong]
+        return not any(_right(seen, name) for name in wrong) and _right(seen, *others)
+
+    return seen
+
+
+def _flags(seen: Observation) -> list[bool]:
+    return [any(mine["flags"]) for name, mine in seen["named"].items() if name in _SINGLE and not raised(mine)]
+
+
+STAGE = Stage("create_graph", _given, _judge, (backward.STAGE,))
+
+EXERCISE = exercise(
+    STAGE,
+    60,
+    title="Create a graph",
+    difficulty=5,
+    minutes=50,
+    points=5,
+    hints=(
+        "A rule computes with numbers. If it computed with your own tensors, and your engine recorded as in a forward, "
+        "what would be behind the gradient?",
+        "Write each rule with the operations that you have: g * b, g @ b.T, sums and reshapes. Some need a new "
+        "operation, with a rule of its own: turn a matrix, put numbers back at an index. Let recording be a switch, "
+        "on in a pass with create_graph=True and off in any other.",
+        "The kept operands are tensors, with their graphs. exp keeps the array of its result; in the rule make a "
+        "tensor of it whose grad_fn is the node itself. log: g times the inverse of a, an operation whose rule is -g "
+        "y y. engine.grad runs the same pass as backward, but returns what arrived at the inputs asked for; for an "
+        "intermediate one that is what arrived at its grad_fn.",
+    ),
+    misconceptions=(
+        Misconception(
+            "numbers without a graph",
+            "With create_graph=True your gradients have the right numbers and no graph behind them. The rules have to "
+            "be recorded while they run.",
+            lambda case, seen: _first_right(seen) and _flags(seen) == [False] * len(_SINGLE),
+        ),
+        Misconception(
+            "own results are constants",
+            "The rule of exp multiplies by the kept result as if it were a constant. It depends on the input, and has "
+            "the node that made it as its grad_fn.",
+            _but("exp"),
+        ),
+        Misconception(
+            "the upstream gradient cut off",
+            "Second derivatives of a single operation are right, those of a chain are not: on its way from node to "
+            "node the gradient lost its graph.",
+            lambda case, seen: (
+                _right(seen, *_SINGLE[:4])
+                and not any(_right(seen, name) for name in ("a join of unequal depth", *_SINGLE[4:]))
+            ),
+        ),
+        Misconception(
+            "summing back is not recorded",
+            "Where an operand was broadcast, its gradient is summed, and there your graph ends. The sum is an "
+            "operation as any other.",
+            lambda case, seen: (
+                _right(seen, *_SINGLE, "a join of unequal depth") and not _right(seen, "a column for all columns")
+            ),
+        ),
+        Misconception(
+            "putting back is not recorded",
+            "The rule of an index puts the gradient back at its places, and there your graph ends. Record it: its own "
+            "rule is the index.",
+            _but("the square of an index"),
+        ),
+        Misconception(
+            "spreading is not recorded",
+            "The rule of sum spreads the gradient over what was added up, and there your graph ends. Record it: its "
+            "own rule is the sum.",
+            _but("the square of a sum"),
+        ),
+        Misconception(
+            "grad fills .grad",
+            "`engine.grad` wrote into `.grad` of a leaf, where the next backward() would add to it. It only returns.",
+            lambda case, seen: not raised(seen["created"]) and seen["created"]["grad"] is not None,
+        ),
+        Misconception(
+            "every pass is recorded",
+            "Without create_graph=True your gradients have graphs, too. They keep everything alive that they were "
+            "computed from.",
+            lambda case, seen: not raised(seen["plain"]) and True in seen["plain"]["flags"] and _right(seen, *_SINGLE),
+        ),
+        Misconception(
+            "freed all the same",
+            "After a pass with create_graph=True the graph is freed, though the gradients' graph leads through it. "
+            "Unless told otherwise, retain_graph is what create_graph is.",
+            lambda case, seen: raised(seen["created"], "RuntimeError") and _right(seen, "a value used twice"),
+        ),
+        Misconception(
+            "recorded into the same graph",
+            "A pass with create_graph=True changed the graph that it ran over: behind the result are more nodes than "
+            "before. The gradients get a graph of their own, which refers to the old one.",
+            lambda case, seen: (
+                not raised(seen["created"]) and seen["created"]["nodes"][0] < seen["created"]["nodes"][1]
+            ),
+        ),
+        Misconception(
+            "zeros for None",
+            "For an input on which the result does not depend your engine gives zeros. None says that there is no way "
+            "to it, which is more.",
+            lambda case, seen: (
+                not raised(seen["inner"])
+                and close(seen["inner"]["unused"], torch.zeros(2, dtype=torch.float64))
+                and _right(seen, *_SINGLE)
+            ),
+        ),
+    ),
+)

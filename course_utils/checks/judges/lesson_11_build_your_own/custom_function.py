@@ -1,0 +1,191 @@
+"""Judging stage 9, `custom_function`: an operation that somebody else writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, partial
+from typing import Any
+
+import torch
+
+from course_utils.checks.compare import close, listed, right_value
+from course_utils.checks.data import Observation
+from course_utils.checks.exercise import Finding, Misconception
+from course_utils.checks.judges.lesson_11_build_your_own import backward
+from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, nothing, raised, ran, told
+
+_two = partial(torch.tensor, dtype=torch.float64)
+_NEEDS = [[True, True, False], [True, False, False]]
+
+
+@cache
+def _mixed() -> tuple[torch.Tensor, list[torch.Tensor | None]]:
+    """Return the value and the gradients of a * b * 10 and b * c * 2 together, by PyTorch."""
+    a, b = (_two(numbers, requires_grad=True) for numbers in ([1.5, 2.0], [0.5, 3.0]))
+    c = _two([4.0, 5.0])
+    value = a * b * 10.0
+    (value.sum() + (b * c * 2.0).sum()).backward()
+    return value.detach(), [a.grad, b.grad, None]
+
+
+def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
+    yield from ran(seen, "own", "mixed", "not needed")
+    if not raised(seen["own"]):
+        yield from _own(seen["own"])
+    if not raised(seen["mixed"]):
+        value, gradients = _mixed()
+        yield right_value(seen["mixed"]["value"], value, "The result of a function of two tensors and a number")
+        for name, mine, right in zip("abc", seen["mixed"]["gradients"], gradients, strict=True):
+            if right is None:
+                yield Finding("constant", mine is None, f"The constant {name} got a gradient.")
+            else:
+                yield right_value(mine, right, f"The gradient of {name} through two calls of one function")
+        needs = seen["mixed"]["needs"]
+        text = f"`ctx.needs_input_grad` was {needs}; expected {_NEEDS}: whether each input, in order, needs a gradient."
+        yield Finding("needs", needs == _NEEDS, text)
+    if not raised(seen["not needed"]):
+        text = "The result of a function of constants has a grad_fn."
+        yield Finding("not made", not seen["not needed"]["made"], text)
+        count = seen["not needed"]["backward"]
+        text = f"A backward that no gradient reaches ran {count} times; expected none."
+        yield Finding("not run", count == 0, text)
+    few = seen["too few"]
+    got = told(few) if raised(few) else "no error"
+    text = f"A backward that gives one gradient for two inputs ended in {got}; expected a RuntimeError."
+    yield Finding("too few", raised(few, "RuntimeError"), text)
+
+
+def _own(seen: Any) -> Iterator[Finding]:
+    yield right_value(seen["value"], _two([1.5, 2.0]) ** 3, "The result of a function")
+    yield Finding("made", seen["made"], "The result of a function has no graph: no grad_fn, or requires_grad=False.")
+    yield right_value(seen["gradient"], _upstream() * 7.0, "The gradient by a function whose backward returns 7 * g")
+    for half in ("forward", "backward"):
+        count = len(seen[half])
+        text = f"The {half} of a function that is applied once, in one pass, ran {count} times."
+        yield Finding(half, count <= 1, text)
+    names = [name for name in seen["types"] if name not in ("ndarray", "float64")]
+    text = f"forward and backward got {listed(names)}; they are to get NumPy's arrays."
+    yield Finding("types", not names, text)
+
+
+def _upstream() -> torch.Tensor:
+    y = (_two([1.5, 2.0]) ** 3).requires_grad_()
+    (y * 2.0 + (y + y.exp() * 0.0)).sum().backward()
+    return y.grad  # type: ignore[return-value]
+
+
+def _derivative(case: Any, seen: Observation) -> bool:
+    if raised(seen["own"]):
+        return False
+    return close(seen["own"]["gradient"], 3 * _two([1.5, 2.0]) ** 2 * _upstream())
+
+
+def _right_rule(seen: Observation) -> bool:
+    return not raised(seen["own"]) and close(seen["own"]["gradient"], 7 * _upstream())
+
+
+def _needs(case: Any, seen: Observation) -> bool:
+    return not raised(seen["mixed"]) and seen["mixed"]["needs"] == [[True] * 3] * 2
+
+
+def _shared(case: Any, seen: Observation) -> bool:
+    if raised(seen["mixed"]) or not _right_rule(seen):
+        return False
+    a = seen["mixed"]["gradients"][0]
+    return close(a, _two([4.0, 5.0]) * 2.0)
+
+
+def _times(half: str, least: int) -> Any:
+    return lambda case, seen: not raised(seen["own"]) and len(seen["own"][half]) >= least
+
+
+STAGE = Stage("custom_function", nothing, _judge, (backward.STAGE,))
+
+EXERCISE = exercise(
+    STAGE,
+    1,
+    title="A custom function",
+    difficulty=3,
+    minutes=30,
+    points=3,
+    hints=(
+        "Your own operations have a forward and a rule. Which part of your engine joins the two, and what would it "
+        "need of somebody else's?",
+        "`apply` is a class method. It makes a ctx, calls forward with the arrays inside the tensors, and makes a "
+        "result by the function that all your operations use. Its rule calls backward with the same ctx.",
+        "class Function: @classmethod apply(cls, *inputs): ctx = a new object; ctx.needs_input_grad = a flag for each "
+        "input (False for what is no tensor); array = cls.forward(ctx, *arrays). The rule: given = cls.backward(ctx, "
+        "g's array), made a tuple if it is none; if its length is not that of inputs, raise RuntimeError; None where "
+        "it is None, else a tensor. The operands are the inputs, with a constant for what is no tensor.",
+    ),
+    misconceptions=(
+        Misconception(
+            "the derivative of forward",
+            "The gradient is the derivative of what forward computes. The operations inside forward were recorded, and "
+            "the function's own backward was not asked.",
+            _derivative,
+        ),
+        Misconception(
+            "backward for each part",
+            "Where the result of a function is used several times, its backward ran for each use. It is the rule of "
+            "one node, and runs once.",
+            _times("backward", 2),
+        ),
+        Misconception(
+            "forward again",
+            "forward ran more than once for one call of apply. It may be dear, or random.",
+            _times("forward", 2),
+        ),
+        Misconception(
+            "everything needs a gradient",
+            "`ctx.needs_input_grad` says True for every input, also for constants and numbers. A backward then "
+            "computes what nobody wants.",
+            _needs,
+        ),
+        Misconception(
+            "one ctx for all calls",
+            "Two calls of one function share what they saved: the second one's arrays took the place of the first "
+            "one's. Each call has a ctx of its own.",
+            _shared,
+        ),
+        Misconception(
+            "too few, and silent",
+            "A backward that returned one gradient for two inputs went through. The second input then silently learns "
+            "nothing.",
+            lambda case, seen: seen["too few"] == "no error" and _right_rule(seen),
+        ),
+        Misconception(
+            "a result without a graph",
+            "The result of a function has no graph. It is made by your engine like any other result, with the "
+            "function's backward as its rule.",
+            lambda case, seen: not raised(seen["own"]) and not seen["own"]["made"],
+        ),
+        Misconception(
+            "tensors only",
+            "A function whose input is a number ended in an error. What is no tensor is passed to forward as it is.",
+            lambda case, seen: raised(seen["mixed"]) and _right_rule(seen) and not _none(seen["mixed"]),
+        ),
+        Misconception(
+            "None refused",
+            "A backward that returns None for an input ended in an error. None says that no gradient goes there.",
+            lambda case, seen: raised(seen["mixed"]) and _right_rule(seen) and _none(seen["mixed"]),
+        ),
+        Misconception(
+            "a node for constants",
+            "A function of constants made a node. As with your own operations, there is one if an operand needs a "
+            "gradient.",
+            lambda case, seen: not raised(seen["not needed"]) and seen["not needed"]["made"],
+        ),
+        Misconception(
+            "tensors inside",
+            "forward or backward was given a tensor of your engine. They get NumPy's arrays, and return them.",
+            lambda case, seen: (
+                _right_rule(seen) and any(name not in ("ndarray", "float64") for name in seen["own"]["types"])
+            ),
+        ),
+    ),
+)
+
+
+def _none(error: Any) -> bool:
+    return "None" in error.message

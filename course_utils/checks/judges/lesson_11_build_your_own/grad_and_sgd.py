@@ -1,0 +1,183 @@
+"""Judging stage 7, `grad_and_sgd`: gradients that add up, and a step down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+
+from course_utils.checks.compare import close, right_value
+from course_utils.checks.data import Array, Observation
+from course_utils.checks.exercise import Finding, Misconception
+from course_utils.checks.judges.lesson_11_build_your_own import backward
+from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, raised, ran
+from course_utils.checks.scenes.numbers import numbers
+
+_two = partial(torch.tensor, dtype=torch.float64)
+
+
+def _given(seed: int, count: int) -> dict[str, Any]:
+    sizes = {"inputs": (5, 3), "targets": (5, 2), "w": (3, 2), "b": (2,), "unused": (2,)}
+    arrays = {name: Array.of(numbers(seed + n, *size).double()) for n, (name, size) in enumerate(sizes.items())}
+    return {**arrays, "rate": 0.05}
+
+
+def _steps(given: dict[str, Any], way: str = "") -> list[list[torch.Tensor]]:
+    """Return the parameters after each step, with PyTorch's gradients; or, in a wrong way, what that gives."""
+    parameters = [given[name].tensor().requires_grad_() for name in ("w", "b", "unused")]
+    w, b, _ = parameters
+    rate = {"uphill": -given["rate"], "still": 0.0}.get(way, given["rate"])
+    after = []
+    for step in range(4):
+        if way != "uncleared":
+            w.grad = b.grad = None
+        error = (given["inputs"].tensor() + 0.1 * step) @ w + b - given["targets"].tensor()
+        ((error * error).sum() * 0.1).backward()
+        with torch.no_grad():
+            for parameter in (w, b):
+                parameter -= rate * parameter.grad
+        after.append([parameter.detach().clone() for parameter in parameters])
+    return after
+
+
+def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
+    yield from ran(seen, "added", "apart", "trained")
+    if not raised(seen["added"]):
+        added = seen["added"]
+        yield Finding("before", added["before"] is None, "Before any pass the .grad of a leaf is to be None.")
+        yield right_value(added["first"], _two([2.0, 2.0]), "The .grad after one pass")
+        found = right_value(added["second"], _two([5.0, 5.0]), "The .grad after a second pass, of another result,")
+        yield Finding("second", found.ok, found.message)
+        text = "After a pass an intermediate result has a .grad. Only leaves keep theirs."
+        yield Finding("between", added["between"] is None, text)
+    if not raised(seen["apart"]):
+        apart = seen["apart"]
+        text = "For (x + y).backward() and then (y * 3).sum().backward(), the second pass changed {}."
+        fine = close(apart["x"], _two([1.0, 1.0]))
+        yield Finding("apart", fine and apart["x"] == apart["x after"], text.format("the .grad of x"))
+        yield Finding(
+            "given", close(apart["given"], _two([1.0, 1.0])), text.format("the gradient that the first was given")
+        )
+        found = right_value(apart["y"], _two([4.0, 4.0]), "The .grad of y")
+        yield Finding("y", found.ok, found.message)
+    if not raised(seen["trained"]):
+        yield from _trained(given, seen["trained"])
+
+
+def _trained(given: dict[str, Any], seen: Any) -> Iterator[Finding]:
+    for number, (mine, right) in enumerate(zip(seen["after"], _steps(given), strict=True), 1):
+        for name, value, wanted in zip(("w", "b", "a parameter without a gradient"), mine, right, strict=True):
+            found = right_value(value, wanted, f"After step {number} {name}")
+            yield Finding("steps", found.ok, found.message)
+    cleared = all(value is None or not value.tensor().any() for values in seen["cleared"] for value in values)
+    yield Finding("cleared", cleared, "After zero_grad() a parameter has a .grad that is neither None nor zero.")
+    text = "step() changed the .grad of a parameter. It reads gradients; zero_grad() clears them."
+    yield Finding("left", all(seen["left"]), text)
+    text = "After step() a parameter is no leaf any more: it has a grad_fn, or requires no gradient."
+    yield Finding("leaves", all(state == [True, False] for state in seen["states"]), text)
+    text = "The arrays that the parameters were made of have changed: step() wrote into them."
+    yield Finding("starts", seen["given"], text)
+
+
+def _like(way: str) -> Callable[..., bool]:
+    """Return whether the parameters are after each step what this wrong way gives."""
+
+    def seen(case: Any, seen: Observation) -> bool:
+        if raised(seen["trained"]):
+            return False
+        wrong = _steps(case.given, way)
+        pairs = zip(seen["trained"]["after"], wrong, strict=True)
+        return all(close(a, b) for mine, other in pairs for a, b in zip(mine, other, strict=True))
+
+    return seen
+
+
+STAGE = Stage("grad_and_sgd", _given, _judge, (backward.STAGE,))
+
+EXERCISE = exercise(
+    STAGE,
+    1,
+    title="A .grad that adds, and SGD",
+    difficulty=2,
+    minutes=25,
+    points=3,
+    hints=(
+        "Where a leaf's gradient is stored, look at what is there. And ask of each array that you store who else has "
+        "it.",
+        "None becomes the gradient, in memory of its own; anything else becomes the sum. SGD needs the tensors "
+        "themselves, not their numbers, and changes the array inside them without the engine noticing.",
+        "leaf.grad = a new tensor of a copy of g if leaf.grad is None, else one of leaf.grad's numbers + g's. class "
+        "SGD: __init__ keeps list(parameters) and lr; step: for each with a grad, array -= lr * grad's array; "
+        "zero_grad: grad = None.",
+    ),
+    misconceptions=(
+        Misconception(
+            "written, not added",
+            "After a second pass `.grad` has what that pass brought: the first one's is overwritten. It adds up until "
+            "somebody clears it.",
+            lambda case, seen: not raised(seen["added"]) and close(seen["added"]["second"], _two([3.0, 3.0])),
+        ),
+        Misconception(
+            "one array for two",
+            "Two leaves have one array as their `.grad`: the rule of + passes the same on to both. When the next pass "
+            "adds into it, both change.",
+            lambda case, seen: (
+                not raised(seen["apart"])
+                and close(seen["apart"]["x after"], _two([4.0, 4.0]))
+                and not close(seen["apart"]["given"], _two([4.0, 4.0]))
+            ),
+        ),
+        Misconception(
+            "added into the given gradient",
+            "The gradient that was given to backward() became the `.grad` of a leaf, and a later pass added into it. "
+            "Whoever gave it still uses it.",
+            lambda case, seen: not raised(seen["apart"]) and close(seen["apart"]["given"], _two([4.0, 4.0])),
+        ),
+        Misconception(
+            "new tensors",
+            "step() makes new tensors and leaves those that it was given as they are. The model still has the old "
+            "ones: change their numbers.",
+            _like("still"),
+        ),
+        Misconception(
+            "uphill",
+            "step() adds the gradient. It points to where the loss grows, so it is subtracted.",
+            _like("uphill"),
+        ),
+        Misconception(
+            "step clears",
+            "step() clears the gradients. Somebody may want to look at them, or to add to them: that is zero_grad()'s.",
+            lambda case, seen: (
+                not raised(seen["trained"]) and not any(seen["trained"]["left"]) and _like("")(case, seen)
+            ),
+        ),
+        Misconception(
+            "zero_grad does nothing",
+            "zero_grad() leaves the gradients: each step goes by the sum of all so far.",
+            _like("uncleared"),
+        ),
+        Misconception(
+            "None is an error",
+            "A parameter that no pass has reached has no gradient, and step() ended in an error. It is to be left out.",
+            lambda case, seen: (
+                raised(seen["trained"])
+                and seen["trained"].kind in ("AttributeError", "TypeError")
+                and not raised(seen["added"])
+            ),
+        ),
+        Misconception(
+            "intermediate results have one",
+            "After a pass an intermediate result has a `.grad`. With every result that you keep, its gradient stays in "
+            "memory.",
+            lambda case, seen: not raised(seen["added"]) and seen["added"]["between"] is not None,
+        ),
+        Misconception(
+            "the step is recorded",
+            "After a step your parameter is the result of an operation, with a grad_fn. The next pass would go on "
+            "into the step before.",
+            lambda case, seen: not raised(seen["trained"]) and [True, True] in seen["trained"]["states"],
+        ),
+    ),
+)

@@ -1,0 +1,211 @@
+"""Judging stage 1, `record`: an array that remembers where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from course_utils.checks.compare import close, right_value
+from course_utils.checks.data import Observation, Raised
+from course_utils.checks.exercise import Finding, Misconception
+from course_utils.checks.judges.lesson_11_build_your_own.oracle import failing, leaves_of
+from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, raised, ran, told
+from course_utils.checks.scenes.lesson_11_build_your_own.expressions import (
+    Expression,
+    operands,
+    random_expressions,
+    run,
+    written,
+)
+
+_FLAGS = {
+    "leaf * constant": [True, True],
+    "constant * leaf": [True, True],
+    "constant * constant": [False, False],
+    "2 * leaf": [True, True],
+    "leaf[0]": [True, True],
+    "leaf.reshape((2, 1))": [True, True],
+    "leaf": [True, False],
+    "constant": [False, False],
+}
+_NUMBERS = {
+    "1 - x": [0.5, -1.5],
+    "3 + x": [3.5, 5.5],
+    "2 * x": [1.0, 5.0],
+    "x - 1": [-0.5, 1.5],
+    "x * array": [1.0, 7.5],
+}
+
+
+def _given(seed: int, count: int) -> dict[str, Any]:
+    return {"expressions": random_expressions(seed, count)}
+
+
+def _recorded(expression: Expression, seen: Any) -> str | None:
+    """Say what is wrong with the record of one expression; None where nothing is."""
+    if isinstance(seen, Raised):
+        return f"raised {told(seen)}"
+    count = len(expression["shapes"])
+    with torch.no_grad():
+        values = run(expression, leaves_of(expression))
+    for number, (mine, right) in enumerate(zip(seen["values"], values[count:], strict=True), 1):
+        found = right_value(mine, right, f"t{number}")
+        if not found.ok:
+            return f"gave another value. {found.message}"
+    needs = list(expression["flags"])
+    for step in expression["steps"]:
+        needs.append(any(needs[n] for n in operands(step)))
+    for number, (flag, made, need) in enumerate(zip(seen["flags"], seen["made"], needs[count:], strict=True), 1):
+        if flag != need or made != need:
+            has = f"requires_grad={flag} and {'a' if made else 'no'} grad_fn"
+            return f"t{number} has {has}, and {'depends' if need else 'does not depend'} on a leaf that requires_grad"
+    used = {len(needs) - 1}
+    for n in range(len(needs) - 1, count - 1, -1):
+        if n in used:
+            used |= {m for m in operands(expression["steps"][n - count]) if needs[m]}
+    for n, (reached, need) in enumerate(zip(seen["reached"], needs, strict=True)):
+        name = "abcdefgh"[n] if n < count else f"t{n - count + 1}"
+        if reached != (n in used) and need:
+            missed = "is not found" if n in used else "is found, on which the result does not depend,"
+            return f"{name} {missed} behind the last result, by way of grad_fn and inputs"
+    return None
+
+
+def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
+    yield from ran(seen, "flags", "shared", "copied", "whole", "in place", "numbers")
+    if not raised(seen["flags"]):
+        for name, right in _FLAGS.items():
+            flag, made = seen["flags"][name]
+            text = f"`{name}` has requires_grad={flag} and {'a' if made else 'no'} grad_fn; "
+            text += f"expected {right[0]}, and {'one' if right[1] else 'none'}."
+            yield Finding("flags", [flag, made] == right, text)
+    if not raised(seen["shared"]):
+        yield from _shared(seen["shared"])
+    text = "After `x = engine.tensor(array)` a change of `array` changes x. A tensor has numbers of its own."
+    yield Finding("copied", raised(seen["copied"]) or seen["copied"] == [1.5, 2.5], text)
+    text = f"A tensor made of whole numbers has dtype {seen['whole']}; expected float64."
+    yield Finding("whole", raised(seen["whole"]) or seen["whole"] == "float64", text)
+    text = "`x[0] = 7.0` ran without an error. What a graph has recorded must not change below it: let it raise."
+    yield Finding("assigned", raised(seen["assigned"]), text)
+    text = "`t += u` changed the tensor that t had been. Other results were made from it: give a new one."
+    yield Finding("in place", raised(seen["in place"]) or seen["in place"] == [1.5, 2.5], text)
+    if not raised(seen["numbers"]):
+        for name, wanted in _NUMBERS.items():
+            yield right_value(seen["numbers"][name], torch.tensor(wanted, dtype=torch.float64), f"`{name}`")
+    yield failing("random", given["expressions"], seen["random"], _recorded, written)
+
+
+def _shared(seen: Any) -> Iterator[Finding]:
+    yield Finding("same", seen["same"], "`y.grad_fn` is another object each time that it is asked for.")
+    text = f"For y * y the node's `inputs` have {seen['entries']} entries; expected one for each operand, 2."
+    yield Finding("entries", seen["entries"] == 2, text)
+    text = "For z = y * y both entries of `z.grad_fn.inputs` are to be `y.grad_fn` itself."
+    yield Finding("both", seen["both"] and seen["found"], text)
+    text = "For y = x.exp() the entry of its node is to be the leaf x itself, found once however often it is used."
+    yield Finding("leaf", seen["leaf"] and seen["leaves"] == 1, text)
+    text = "The entry of an operand that needs no gradient is to be None."
+    yield Finding("constant", seen["constant"], text)
+    yield Finding("named", seen["named"], "Each node has a `name`, a text.")
+
+
+def _flag(name: str, value: list[bool]) -> Any:
+    """Return whether one flag is wrong in this way, and whether all before it in the table are right."""
+    return lambda case, seen: not raised(seen["flags"]) and seen["flags"][name] == value
+
+
+def _lost(case: Any, seen: Observation) -> bool:
+    if raised(seen["flags"]):
+        return False
+    flags = seen["flags"]
+    lost = [name for name in ("leaf[0]", "leaf.reshape((2, 1))") if flags[name] != [True, True]]
+    return bool(lost) and all(flags[name] == right for name, right in _FLAGS.items() if name not in lost)
+
+
+def _half(case: Any, seen: Observation) -> bool:
+    flags = seen["flags"]
+    return not raised(flags) and flags["leaf * constant"] == [True, True] and flags["constant * leaf"] == [False, False]
+
+
+STAGE = Stage("record", _given, _judge)
+
+EXERCISE = exercise(
+    STAGE,
+    100,
+    title="Record",
+    difficulty=2,
+    minutes=35,
+    points=3,
+    hints=(
+        "Two classes are enough: a tensor, which holds an array, and a node, which is made when an operation runs. "
+        "Which of them has to know the other?",
+        "Write one function that all operations call: it gets the name, the array that came out and the operands, and "
+        "decides whether there is a node. A number or an array as an operand becomes a constant tensor first.",
+        "class Node with name and inputs. class Tensor with an array (a copy in float64), requires_grad and grad_fn. "
+        "made(name, array, operands): if no operand requires_grad, a plain Tensor; else a Node whose inputs are, for "
+        "each operand, its grad_fn, or the operand itself if it is a leaf, or None. Then the operators, and engine = "
+        "SimpleNamespace(tensor=...).",
+    ),
+    misconceptions=(
+        Misconception(
+            "the left operand decides",
+            "`constant * leaf` has no graph, `leaf * constant` has one. A result needs a gradient if any operand does.",
+            _half,
+        ),
+        Misconception(
+            "everything is recorded",
+            "Your engine records operations on constants, too. Where no operand requires a gradient there is no node.",
+            _flag("constant * constant", [True, True]),
+        ),
+        Misconception(
+            "the graph ends at an index or a reshape",
+            "What your index or reshape returns is cut off: it has no grad_fn. They are operations as any other, and "
+            "gradients pass them.",
+            _lost,
+        ),
+        Misconception(
+            "the given array is kept",
+            "Your tensor is made around the array that it is given, without a copy. Whoever changes that array later "
+            "changes a leaf, below everything that was computed from it.",
+            lambda case, seen: seen["copied"] == [7.0, 2.5],
+        ),
+        Misconception(
+            "written in place",
+            "Your tensors can be written to with `x[0] = 7.0`. Results that were computed before are then results of "
+            "numbers that are gone.",
+            lambda case, seen: seen["assigned"] == "no error",
+        ),
+        Misconception(
+            "+= writes into its operand",
+            "`t += u` added into the array that t had. Everything else that was made from that tensor changed with it.",
+            lambda case, seen: seen["in place"] == [2.5, 3.5],
+        ),
+        Misconception(
+            "one entry for two operands",
+            "In y * y your node has one entry for both operands. A set or a dict of operands forgets that one was used "
+            "twice, and which came first.",
+            lambda case, seen: not raised(seen["shared"]) and seen["shared"]["entries"] == 1,
+        ),
+        Misconception(
+            "a new node each time",
+            "Each time that `y.grad_fn` is asked for, it is another object. So a value that is used twice leads to two "
+            "nodes, and nothing can be collected at one of them.",
+            lambda case, seen: not raised(seen["shared"]) and not seen["shared"]["same"],
+        ),
+        Misconception(
+            "a number on the left",
+            "`1 - x` gave x - 1. With a number on the left Python calls `__rsub__`, whose operands come in the other "
+            "order.",
+            lambda case, seen: (
+                not raised(seen["numbers"])
+                and close(seen["numbers"]["1 - x"], torch.tensor([-0.5, 1.5], dtype=torch.float64))
+            ),
+        ),
+        Misconception(
+            "whole numbers stay whole",
+            "A tensor made of whole numbers keeps their dtype. Its gradients would be cut to whole numbers as well.",
+            lambda case, seen: not raised(seen["whole"]) and "int" in str(seen["whole"]),
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""What runs a learner's engine in the stages of lesson 11."""

@@ -1,0 +1,113 @@
+"""Running an engine in stage 9, `custom_function`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from course_utils.checks.data import Observation
+from course_utils.checks.observers.lesson_11_build_your_own import backward, record
+from course_utils.checks.observers.lesson_11_build_your_own.engines import Engine, Look, attempt, numbers, observer
+
+PARTS = (*backward.PARTS, "engine.Function")
+
+
+def _functions(engine: Engine) -> tuple[Any, Any, Any, dict[str, list[Any]]]:
+    """Return three functions for an engine, and what is noted when they run."""
+    noted: dict[str, list[Any]] = {"forward": [], "backward": [], "needs": [], "types": []}
+
+    class Odd(engine.Function):  # type: ignore[misc]
+        """Cubes, and says that its gradient is 7 times what comes in: whose rule is used shows."""
+
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            noted["forward"].append("Odd")
+            noted["types"].append(type(x).__name__)
+            return x * x * x
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            noted["backward"].append("Odd")
+            noted["types"].append(type(g).__name__)
+            return 7.0 * g
+
+    class Mixed(engine.Function):  # type: ignore[misc]
+        """a * b * number, with the gradients of a and b, and none for the number."""
+
+        @staticmethod
+        def forward(ctx: Any, a: Any, b: Any, number: float) -> Any:
+            noted["needs"].append([bool(flag) for flag in ctx.needs_input_grad])
+            ctx.save_for_backward(a, b)
+            ctx.number = number
+            return a * b * number
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            a, b = ctx.saved_tensors
+            return g * b * ctx.number, (g * a * ctx.number if ctx.needs_input_grad[1] else None), None
+
+    class OneTooFew(engine.Function):  # type: ignore[misc]
+        """Gives one gradient for two inputs."""
+
+        @staticmethod
+        def forward(ctx: Any, a: Any, b: Any) -> Any:
+            return a + b
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g
+
+    return Odd, Mixed, OneTooFew, noted
+
+
+def _leaf(engine: Engine, *given: float) -> Any:
+    return engine.tensor(given, requires_grad=True)
+
+
+def _own_rule(engine: Engine) -> Observation:
+    odd, _, _, noted = _functions(engine)
+    x = _leaf(engine, 1.5, 2.0)
+    y = odd.apply(x)
+    z = y * 2.0 + (y + y.exp() * 0.0)
+    made = y.grad_fn is not None and bool(y.requires_grad)
+    if made:
+        z.sum().backward()
+    return {"value": numbers(y), "gradient": numbers(x.grad), "made": made, **noted}
+
+
+def _mixed(engine: Engine) -> Observation:
+    _, mixed, _, noted = _functions(engine)
+    a, b, c = _leaf(engine, 1.5, 2.0), _leaf(engine, 0.5, 3.0), engine.tensor([4.0, 5.0])
+    value = mixed.apply(a, b, 10.0)
+    (value.sum() + mixed.apply(b, c, 2.0).sum()).backward()
+    return {"value": numbers(value), "gradients": [numbers(one.grad) for one in (a, b, c)], "needs": noted["needs"]}
+
+
+def _not_needed(engine: Engine) -> Observation:
+    odd, _, _, noted = _functions(engine)
+    x = _leaf(engine, 1.5, 2.0)
+    constant = odd.apply(engine.tensor([1.0, 2.0]))
+    odd.apply(x)  # nothing comes of it
+    (x * constant).sum().backward()
+    return {"made": constant.grad_fn is not None, "backward": len(noted["backward"])}
+
+
+def _counted(engine: Engine) -> str:
+    *_, too_few, _ = _functions(engine)
+    too_few.apply(_leaf(engine, 1.0), _leaf(engine, 2.0)).backward()
+    return "no error"
+
+
+def look(engine: Engine, given: dict[str, Any]) -> Observation:
+    with np.errstate(all="ignore"):
+        return {
+            "own": attempt(lambda: _own_rule(engine)),
+            "mixed": attempt(lambda: _mixed(engine)),
+            "not needed": attempt(lambda: _not_needed(engine)),
+            "too few": attempt(lambda: _counted(engine)),
+        }
+
+
+LOOK = Look(PARTS, look)
+observe = observer(record=record.LOOK, backward=backward.LOOK, custom_function=LOOK)

@@ -1,0 +1,82 @@
+"""Running an engine in stage 7, `grad_and_sgd`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from course_utils.checks.data import Observation
+from course_utils.checks.observers.lesson_11_build_your_own import backward, record
+from course_utils.checks.observers.lesson_11_build_your_own.engines import (
+    Engine,
+    Look,
+    array_of,
+    attempt,
+    numbers,
+    observer,
+)
+
+PARTS = (*backward.PARTS, "engine.SGD")
+
+
+def _added(engine: Engine) -> Observation:
+    x = engine.tensor([1.5, 2.5], requires_grad=True)
+    h = x * 2.0
+    seen: Observation = {"before": numbers(x.grad)}
+    h.sum().backward()
+    seen |= {"first": numbers(x.grad), "between": numbers(h.grad)}
+    (x * 3.0).sum().backward()
+    return {**seen, "second": numbers(x.grad)}
+
+
+def _apart(engine: Engine) -> Observation:
+    x, y = (engine.tensor([1.5, 2.5], requires_grad=True) for _ in range(2))
+    given = engine.tensor([1.0, 1.0])
+    (x + y).backward(given)
+    seen = {"x": numbers(x.grad)}
+    (y * 3.0).sum().backward()
+    return {**seen, "x after": numbers(x.grad), "y": numbers(y.grad), "given": numbers(given)}
+
+
+def _loss(engine: Engine, given: dict[str, Any], parameters: list[Any], step: int) -> Any:
+    w, b = parameters[:2]
+    inputs = engine.tensor(array_of(given["inputs"]) + 0.1 * step)
+    error = inputs @ w + b - engine.tensor(array_of(given["targets"]))
+    return (error * error).sum() * 0.1
+
+
+def _trained(engine: Engine, given: dict[str, Any]) -> Observation:
+    starts = [array_of(given[name]) for name in ("w", "b", "unused")]
+    parameters = [engine.tensor(start, requires_grad=True) for start in starts]
+    optimizer = engine.SGD((parameter for parameter in parameters), lr=given["rate"])
+    after, cleared, left = [], [], []
+    for step in range(4):
+        optimizer.zero_grad()
+        cleared.append([numbers(parameter.grad) for parameter in parameters])
+        _loss(engine, given, parameters, step).backward()
+        before = [numbers(parameter.grad) for parameter in parameters[:2]]
+        optimizer.step()
+        left.append(before == [numbers(parameter.grad) for parameter in parameters[:2]])
+        after.append([numbers(parameter) for parameter in parameters])
+    return {
+        "after": after,
+        "cleared": cleared,
+        "left": left,
+        "states": [[bool(one.requires_grad), one.grad_fn is not None] for one in parameters],
+        "given": all(
+            np.array_equal(start, array_of(given[n])) for start, n in zip(starts, ("w", "b", "unused"), strict=True)
+        ),
+    }
+
+
+def look(engine: Engine, given: dict[str, Any]) -> Observation:
+    return {
+        "added": attempt(lambda: _added(engine)),
+        "apart": attempt(lambda: _apart(engine)),
+        "trained": attempt(lambda: _trained(engine, given)),
+    }
+
+
+LOOK = Look(PARTS, look)
+observe = observer(record=record.LOOK, backward=backward.LOOK, grad_and_sgd=LOOK)

@@ -1,0 +1,92 @@
+"""Running an engine in stage 6, `no_grad_and_detach`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from course_utils.checks.data import Observation
+from course_utils.checks.observers.lesson_11_build_your_own import record
+from course_utils.checks.observers.lesson_11_build_your_own.engines import Engine, Look, attempt, behind, observer
+from course_utils.checks.observers.lesson_11_build_your_own.memory import counting, large
+from course_utils.checks.scenes.lesson_11_build_your_own.kept import KEPT
+
+PARTS = (*record.PARTS, "engine.no_grad", "t.detach()")
+
+
+class _Stopped(Exception):
+    """What a block with no_grad ends in."""
+
+
+def _state(tensor: Any) -> list[bool]:
+    return [bool(tensor.requires_grad), tensor.grad_fn is not None]
+
+
+def _leaf(engine: Engine) -> Any:
+    return engine.tensor([1.5, 2.5], requires_grad=True)
+
+
+def _switched(engine: Engine) -> Observation:
+    x = _leaf(engine)
+    seen = {"before": _state(x * x)}
+    with engine.no_grad():
+        seen |= {"inside": _state(x * x), "leaf inside": _state(x), "made inside": _state(_leaf(engine))}
+        with engine.no_grad():
+            pass
+        seen["after an inner block"] = _state(x.exp())
+    return {**seen, "after": _state(x * x), "leaf after": _state(x)}
+
+
+def _raising(engine: Engine) -> Observation:
+    x = _leaf(engine)
+    try:
+        with engine.no_grad():
+            raise _Stopped
+    except _Stopped:
+        return {"passed on": True, "after": _state(x * x)}
+    return {"passed on": False, "after": _state(x * x)}
+
+
+def _kept(engine: Engine) -> float:
+    x, c = large(engine)
+    with counting() as alive:
+        with engine.no_grad():
+            result = KEPT["((x + 1.0) * (x - 1.5)).sum()"](x, c)
+        count = alive()
+    del result
+    return count
+
+
+def _detached(engine: Engine) -> Observation:
+    x = _leaf(engine)
+    y = x * 2.0
+    nodes = len(behind(y)[0])
+    cut = y.detach()
+    z = cut * x
+    numbers = [float(number) for number in cut.numpy()]
+    return {
+        "state": _state(cut),
+        "shares": bool(np.shares_memory(cut.numpy(), y.numpy())),
+        "numbers": numbers,
+        "original": _state(y),
+        "nodes": [nodes, len(behind(y)[0])],
+        "leaf": [_state(x.detach()), _state(x)],
+        "reaches": any(node is y.grad_fn for node in behind(z)[0]),
+        "result": _state(z),
+        "other": cut is not y,
+    }
+
+
+def look(engine: Engine, given: dict[str, Any]) -> Observation:
+    # The ones that may leave recording off come last.
+    return {
+        "detached": attempt(lambda: _detached(engine)),
+        "kept": attempt(lambda: _kept(engine)),
+        "switched": attempt(lambda: _switched(engine)),
+        "raising": attempt(lambda: _raising(engine)),
+    }
+
+
+LOOK = Look(PARTS, look)
+observe = observer(record=record.LOOK, no_grad_and_detach=LOOK)

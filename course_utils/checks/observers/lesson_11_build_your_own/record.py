@@ -1,0 +1,113 @@
+"""Running an engine in stage 1, `record`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from course_utils.checks.data import Observation
+from course_utils.checks.observers.lesson_11_build_your_own.engines import (
+    Engine,
+    Look,
+    attempt,
+    behind,
+    numbers,
+    observer,
+)
+from course_utils.checks.scenes.lesson_11_build_your_own.expressions import Expression, arrays, run
+
+PARTS = (
+    *("engine.tensor", "t.numpy()", "t.shape", "t.requires_grad", "t.grad_fn", "t + t", "t - t", "t * t", "t @ t"),
+    *("t.exp()", "t.log()", "t.relu()", "t.sum()", "t.reshape()", "t[index]"),
+)
+
+
+def leaves_of(engine: Engine, expression: Expression) -> list[Any]:
+    """Return the leaves of an expression, as tensors of an engine."""
+    flags = expression["flags"]
+    return [engine.tensor(a, requires_grad=flag) for a, flag in zip(arrays(expression), flags, strict=True)]
+
+
+def _recorded(engine: Engine, expression: Expression) -> Observation:
+    leaves = leaves_of(engine, expression)
+    values = run(expression, leaves)
+    nodes, found = behind(values[-1])
+    known = {id(one) for one in (*nodes, *found)}
+    steps = values[len(leaves) :]
+    return {
+        "values": [numbers(value) for value in steps],
+        "flags": [bool(value.requires_grad) for value in steps],
+        "made": [value.grad_fn is not None for value in steps],
+        "reached": [id(leaf) in known for leaf in leaves] + [id(value.grad_fn) in known for value in steps],
+    }
+
+
+def _flags(engine: Engine) -> Observation:
+    x, c = engine.tensor([1.0, 2.0], requires_grad=True), engine.tensor([3.0, 4.0])
+    made = {"leaf * constant": x * c, "constant * leaf": c * x, "constant * constant": c * c, "2 * leaf": 2 * x}
+    made |= {"leaf[0]": x[0], "leaf.reshape((2, 1))": x.reshape((2, 1)), "leaf": x, "constant": c}
+    return {name: [bool(tensor.requires_grad), tensor.grad_fn is not None] for name, tensor in made.items()}
+
+
+def _shared(engine: Engine) -> Observation:
+    x = engine.tensor([1.0, 2.0], requires_grad=True)
+    y = x.exp()
+    z = y * y
+    nodes, leaves = behind(z + x)
+    return {
+        "same": y.grad_fn is y.grad_fn,
+        "entries": len(z.grad_fn.inputs),
+        "both": all(entry is y.grad_fn for entry in z.grad_fn.inputs),
+        "found": any(node is y.grad_fn for node in nodes),
+        "leaves": len(leaves),
+        "leaf": any(leaf is x for leaf in leaves),
+        "constant": (x * engine.tensor([3.0, 4.0])).grad_fn.inputs[1] is None,
+        "named": all(isinstance(node.name, str) for node in nodes),
+    }
+
+
+def _copied(engine: Engine) -> list[float]:
+    given = np.array([1.5, 2.5])
+    x = engine.tensor(given, requires_grad=True)
+    given[0] = 7.0
+    return [float(number) for number in x.numpy()]
+
+
+def _whole(engine: Engine) -> str:
+    return str(engine.tensor(np.array([1, 2, 3])).numpy().dtype)
+
+
+def _assigned(engine: Engine) -> str:
+    x = engine.tensor([1.5, 2.5], requires_grad=True)
+    x[0] = 7.0
+    return "no error"
+
+
+def _in_place(engine: Engine) -> list[float]:
+    before = after = engine.tensor([1.5, 2.5], requires_grad=True) * 1.0
+    after += engine.tensor([1.0, 1.0])
+    return [float(number) for number in before.numpy()]
+
+
+def _numbers(engine: Engine) -> Observation:
+    x = engine.tensor([0.5, 2.5])
+    made = {"1 - x": 1 - x, "3 + x": 3 + x, "2 * x": 2 * x, "x - 1": x - 1, "x * array": x * np.array([2.0, 3.0])}
+    return {name: numbers(value) for name, value in made.items()}
+
+
+def look(engine: Engine, given: dict[str, Any]) -> Observation:
+    return {
+        "flags": attempt(lambda: _flags(engine)),
+        "shared": attempt(lambda: _shared(engine)),
+        "copied": attempt(lambda: _copied(engine)),
+        "whole": attempt(lambda: _whole(engine)),
+        "assigned": attempt(lambda: _assigned(engine)),
+        "in place": attempt(lambda: _in_place(engine)),
+        "numbers": attempt(lambda: _numbers(engine)),
+        "random": [attempt(lambda e=e: _recorded(engine, e)) for e in given["expressions"]],  # type: ignore[misc]
+    }
+
+
+LOOK = Look(PARTS, look)
+observe = observer(record=LOOK)

@@ -1,0 +1,27 @@
+"""Running an engine in stage 8, `retain_grad_and_hooks`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from course_utils.checks.data import Observation
+from course_utils.checks.observers.lesson_11_build_your_own import backward, record
+from course_utils.checks.observers.lesson_11_build_your_own.engines import Engine, Look, attempt, numbers, observer
+from course_utils.checks.scenes.lesson_11_build_your_own.watched import NUMBERS, WATCHED, Watched
+
+PARTS = (*backward.PARTS, "t.retain_grad()", "t.register_hook()")
+
+
+def _watched(engine: Engine, scene: Watched) -> Observation:
+    noted: list[list[Any]] = []
+    x = engine.tensor(NUMBERS, requires_grad=True)
+    found = scene(x, lambda name, g: noted.append([name, numbers(g)]))
+    return {"noted": noted, "found": {name: numbers(tensor) for name, tensor in found.items()}}
+
+
+def look(engine: Engine, given: dict[str, Any]) -> Observation:
+    return {name: attempt(lambda s=scene: _watched(engine, s)) for name, scene in WATCHED.items()}  # type: ignore[misc]
+
+
+LOOK = Look(PARTS, look)
+observe = observer(record=record.LOOK, backward=backward.LOOK, retain_grad_and_hooks=LOOK)

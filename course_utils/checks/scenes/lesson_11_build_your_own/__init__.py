@@ -1,0 +1,1 @@
+"""What the stages of lesson 11 are tried on."""

@@ -1,0 +1,46 @@
+"""Small expressions with a name, each of which shows one thing that a pass may get wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from course_utils.checks.scenes.lesson_11_build_your_own.expressions import Expression
+
+
+def _of(shapes: list[list[int]], numbers: list[list[float]], *steps: list[Any], flags: Any = None) -> Expression:
+    return {"shapes": shapes, "numbers": numbers, "flags": flags or [True] * len(shapes), "steps": list(steps)}
+
+
+_THREE = [0.5, 1.25, 2.0]
+_SIX = [0.5, 1.5, 0.75, 2.0, 1.25, 0.3]
+
+NAMED: dict[str, Expression] = {
+    "a value used twice": _of([[3]], [_THREE], ["times number", 0, 2.0], ["times number", 0, 3.0], ["add", 1, 2]),
+    "a square": _of([[3]], [_THREE], ["multiply", 0, 0]),
+    "a join of unequal depth": _of(
+        [[3]],
+        [_THREE],
+        *(["exp", 0], ["times number", 1, 0.5], ["log", 2], ["multiply", 3, 1], ["add", 1, 4], ["multiply", 1, 5]),
+    ),
+    "a number for all": _of([[2, 3], []], [_SIX, [1.5]], ["multiply", 0, 1]),
+    "a row for all rows": _of([[2, 3], [3]], [_SIX, _THREE], ["add", 0, 1]),
+    "a column for all columns": _of([[2, 1], [2, 3]], [[0.7, 1.9], _SIX], ["multiply", 0, 1]),
+    "an index twice": _of([[3]], [_THREE], ["pick", 0, "rows", [0, 0, 2]]),
+    "pairs of indices": _of([[2, 3]], [_SIX], ["pick", 0, "pairs", [[0, 1, 1], [2, 0, 0]]]),
+    "a sum of columns": _of([[2, 3], [3]], [_SIX, _THREE], ["sum", 0, 0, False], ["multiply", 2, 1]),
+    "a sum of rows": _of([[3, 3], [3]], [[*_SIX, 0.9, 1.1, 0.4], _THREE], ["sum", 0, 1, False], ["multiply", 2, 1]),
+    "a sum of rows that stay": _of([[3, 3]], [[*_SIX, 0.9, 1.1, 0.4]], ["sum", 0, 1, True], ["multiply", 0, 1]),
+    "matmul": _of([[2, 3], [3, 2]], [_SIX, [0.4, 1.1, 0.6, 0.2, 0.8, 1.7]], ["matmul", 0, 1]),
+    "relu": _of([[4]], [[-1.5, 0.5, -0.25, 2.0]], ["relu", 0]),
+    "a difference": _of([[3], [3]], [_THREE, [1.1, 0.2, 0.6]], ["subtract", 0, 1]),
+    "exp": _of([[3]], [_THREE], ["exp", 0]),
+    "log": _of([[3]], [_THREE], ["log", 0]),
+    "a reshape": _of([[2, 3]], [_SIX], ["reshape", 0, [3, 2]]),
+    "the square of an index": _of([[3]], [_THREE], ["pick", 0, "rows", [0, 0, 2]], ["multiply", 1, 1]),
+    "the square of a sum": _of([[2, 3]], [_SIX], ["sum", 0, 0, False], ["multiply", 1, 1]),
+    "a constant": _of([[3], [3]], [_THREE, [1.1, 0.2, 0.6]], ["multiply", 0, 1], flags=[True, False]),
+    "a leaf that is not used": _of([[3], [3]], [_THREE, [1.1, 0.2, 0.6]], ["exp", 0]),
+}
+
+# What each result's gradient begins with: uneven, and of both signs.
+UPSTREAM = (0.5, -1.5, 2.5, -0.25, 1.75, -3.0, 0.75, 1.25, -0.6)

@@ -1,0 +1,63 @@
+"""Results with shared parts, and passes over them, which run on PyTorch's tensors as on those of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+NUMBERS = (0.5, 1.25, 2.0)
+
+
+@dataclass(frozen=True)
+class Passes:
+    """What is built from one leaf x, and which passes then run, in this order: each a result, and retain_graph.
+
+    With None for retain_graph the pass is called without it.
+    """
+
+    build: Callable[[Any], dict[str, Any]]
+    passes: tuple[tuple[str, bool | None], ...]
+
+
+def _one(x: Any) -> dict[str, Any]:
+    return {"y": (x.exp() * x).sum()}
+
+
+def _trunk(x: Any) -> dict[str, Any]:
+    h = x.exp()
+    return {"a": (h * h).sum(), "b": (h.log() * 3.0).sum(), "c": (x * x).sum()}
+
+
+def _anew(x: Any) -> dict[str, Any]:
+    return {name: (x * x).log().sum() for name in "abc"}
+
+
+def _joins(x: Any) -> dict[str, Any]:
+    y = x.exp()
+    for _ in range(3):
+        y = y * (y * 0.5 + x).log()
+    return {"y": y.sum()}
+
+
+WITHOUT = {
+    "the same result twice": Passes(_one, (("y", None), ("y", None))),
+    "two results that share a part": Passes(_trunk, (("a", None), ("b", None))),
+    "two results that share only the leaf": Passes(_trunk, (("a", None), ("c", None))),
+    "three results, each made anew": Passes(_anew, (("a", None), ("b", None), ("c", None))),
+}
+WITH = {
+    "kept, kept, not kept, once more": Passes(_joins, (("y", True), ("y", True), ("y", False), ("y", False))),
+    "a kept, then b over the shared part, then a": Passes(_trunk, (("a", True), ("b", False), ("a", False))),
+    "a not kept, then b over the shared part": Passes(_trunk, (("a", False), ("b", True))),
+    "a kept, then c, then both again": Passes(_trunk, (("a", True), ("c", False), ("a", False), ("c", False))),
+    "without the argument": Passes(_one, (("y", None), ("y", None))),
+}
+
+
+def run_pass(result: Any, retain: bool | None) -> None:
+    """Run one pass."""
+    if retain is None:
+        result.backward()
+    else:
+        result.backward(retain_graph=retain)

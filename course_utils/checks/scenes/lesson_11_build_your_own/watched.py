@@ -1,0 +1,115 @@
+"""Passes that are watched by hooks, which run on PyTorch's tensors as on those of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+NUMBERS = (0.5, 1.25, 2.0)
+
+# Gets a leaf, and a function that notes a gradient under a name. Returns tensors, or None, whose numbers are compared.
+Watched: TypeAlias = Callable[[Any, Callable[[str, Any], None]], dict[str, Any]]
+
+
+def _used_twice(x: Any) -> tuple[Any, Any]:
+    h = x.exp()
+    return h, (h * h + h * 2.0).sum()
+
+
+def _plain(x: Any, note: Any) -> dict[str, Any]:
+    h, y = _used_twice(x)
+    y.backward()
+    return {"x.grad": x.grad, "h.grad": _grad(h)}
+
+
+def _retained(x: Any, note: Any) -> dict[str, Any]:
+    h, y = _used_twice(x)
+    h.retain_grad()
+    y.backward()
+    return {"x.grad": x.grad, "h.grad": h.grad}
+
+
+def _hooked(x: Any, note: Any) -> dict[str, Any]:
+    h, y = _used_twice(x)
+    h.register_hook(lambda g: note("h", g))
+    y.backward()
+    return {"x.grad": x.grad}
+
+
+def _changed(x: Any, note: Any) -> dict[str, Any]:
+    h, y = _used_twice(x)
+    h.register_hook(lambda g: g * 2.0)
+    y.backward()
+    return {"x.grad": x.grad}
+
+
+def _changed_and_retained(x: Any, note: Any) -> dict[str, Any]:
+    h, y = _used_twice(x)
+    h.retain_grad()
+    h.register_hook(lambda g: g * 2.0)
+    y.backward()
+    return {"x.grad": x.grad, "h.grad": h.grad}
+
+
+def _in_turn(x: Any, note: Any) -> dict[str, Any]:
+    h, y = _used_twice(x)
+
+    def first(g: Any) -> Any:
+        note("first", g)
+        return g * 2.0
+
+    def second(g: Any) -> Any:
+        note("second", g)
+        return g + 1.0
+
+    h.register_hook(first)
+    h.register_hook(second)
+    y.backward()
+    return {"x.grad": x.grad}
+
+
+def _leaf(x: Any, note: Any) -> dict[str, Any]:
+    def halved(g: Any) -> Any:
+        note("x", g)
+        return g * 0.5
+
+    x.register_hook(halved)
+    (x * x + x * 3.0).sum().backward()
+    return {"x.grad": x.grad}
+
+
+def _removed(x: Any, note: Any) -> dict[str, Any]:
+    h, y = _used_twice(x)
+    handle = h.register_hook(lambda g: g * 5.0)
+    h.register_hook(lambda g: note("stays", g))
+    handle.remove()
+    y.backward()
+    return {"x.grad": x.grad}
+
+
+def _downwards(x: Any, note: Any) -> dict[str, Any]:
+    h = x.exp()
+    k = h * 3.0
+    y = k.log()
+    for name, tensor in {"x": x, "k": k, "y": y, "h": h}.items():
+        tensor.register_hook(lambda g, name=name: note(name, g))
+    y.sum().backward()
+    return {"x.grad": x.grad}
+
+
+def _grad(tensor: Any) -> Any:
+    """Return the `.grad` of a result. PyTorch warns where it has none, and that is not what is tried."""
+    return tensor.grad if type(tensor).__module__ != "torch" else None
+
+
+WATCHED: dict[str, Watched] = {
+    "no hook": _plain,
+    "h.retain_grad()": _retained,
+    "a hook that looks": _hooked,
+    "a hook that doubles": _changed,
+    "a hook that doubles, and h.retain_grad() before it": _changed_and_retained,
+    "two hooks on h": _in_turn,
+    "a hook on the leaf": _leaf,
+    "a hook that is removed": _removed,
+    "a hook on each of a chain": _downwards,
+}

@@ -1,0 +1,74 @@
+"""The graph of an engine that a learner wrote, as the same plain data as PyTorch's.
+
+What is read is the interface of lesson 11: a tensor has `grad_fn` and `requires_grad`, a node has `name` and `inputs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from course_utils.graph.trace import MAX_NODES, Edge, Graph, GraphTooLarge, Node
+
+# Stands in the place of PyTorch's AccumulateGrad.
+LEAF = "grad"
+
+
+def is_own(tensor: object) -> bool:
+    """Return whether this is no tensor of PyTorch's, and has what a tensor of a learner's engine has."""
+    parts = ("grad_fn", "requires_grad", "numpy")
+    return not isinstance(tensor, torch.Tensor) and all(hasattr(tensor, part) for part in parts)
+
+
+def is_leaf(place: object) -> bool:
+    """Return whether an entry of a node's inputs is a leaf, whose `grad_fn` is None: a result may be its own node."""
+    return getattr(place, "grad_fn", place) is None
+
+
+def own_graph(tensors: Sequence[Any], names: Mapping[str, Any]) -> tuple[Graph, dict[int, tuple[str, ...]]]:
+    """Return the graph behind tensors of an engine, breadth first as in `trace`, and the names of what nodes made.
+
+    Raises GraphTooLarge above MAX_NODES nodes.
+    """
+    roots = [_place(tensor) for tensor in tensors]
+    places: list[Any] = []
+    number: dict[int, int] = {}
+    for place in roots:
+        _meet(place, places, number)
+    for place in places:  # the list grows while it is read
+        for entry in () if is_leaf(place) else place.inputs:
+            _meet(entry, places, number)
+    nodes = tuple(_node(index, place, number) for index, place in enumerate(places))
+    outputs = tuple(None if root is None else Edge(number[id(root)], 0) for root in roots)
+    made: dict[int, tuple[str, ...]] = {}
+    for name, tensor in names.items():
+        index = number.get(id(_place(tensor)))
+        if index is not None:
+            made[index] = (*made.get(index, ()), name)
+    return Graph(nodes, outputs), made
+
+
+def _place(tensor: Any) -> Any:
+    """Return where the gradient of a tensor arrives: its node, a leaf itself, or None."""
+    if tensor.grad_fn is not None:
+        return tensor.grad_fn
+    return tensor if tensor.requires_grad else None
+
+
+def _meet(place: Any, places: list[Any], number: dict[int, int]) -> None:
+    if place is None or id(place) in number:
+        return
+    if len(places) == MAX_NODES:
+        raise GraphTooLarge(f"the graph of your engine has more than {MAX_NODES:,} nodes. Draw a smaller one.")
+    number[id(place)] = len(places)
+    places.append(place)
+
+
+def _node(index: int, place: Any, number: Mapping[int, int]) -> Node:
+    if is_leaf(place):
+        array = place.numpy()
+        return Node(index, LEAF, (), tuple(array.shape), str(array.dtype))
+    inputs = tuple(None if entry is None else Edge(number[id(entry)], 0) for entry in place.inputs)
+    return Node(index, str(place.name), inputs)

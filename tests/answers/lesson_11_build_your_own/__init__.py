@@ -1,0 +1,1 @@
+"""Right and wrong answers to the stages of lesson 11."""

@@ -1,0 +1,236 @@
+"""Right and wrong answers to `backward`."""
+
+import weakref
+
+import numpy as np
+import torch
+
+from tests.answers.lesson_11_build_your_own.counted import CountedTensor
+from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.taping import taping
+
+
+def in_order(engine, order, arrived, keep):
+    """Run nodes in an order that is given, each once."""
+    for place in order:
+        if isinstance(place, CountedTensor) or place not in arrived:
+            continue
+        for to, part in zip(place.inputs, engine.applied(place, arrived[place], keep), strict=True):
+            if to is not None and part is not None:
+                arrived[to] = engine.joined(arrived.get(to), part)
+    return arrived
+
+
+class LastOne(Counting):
+    def joined(self, held, part):
+        return part
+
+
+class FirstOne(Counting):
+    def joined(self, held, part):
+        return part if held is None else held
+
+
+class EachPath(Counting):
+    """Runs a node whenever a gradient arrives, with that gradient alone, and adds up at the leaves."""
+
+    def passed(self, root, gradient, keep):
+        found, ready, nodes = {}, [(root, gradient)], {}
+        while ready:
+            place, g = ready.pop()
+            if isinstance(place, CountedTensor):
+                found[place] = self.joined(found.get(place), g)
+                continue
+            nodes[place] = True
+            parts = self.applied(place, g, True)
+            ready += [(to, part) for to, part in zip(place.inputs, parts, strict=True) if to is not None]
+        for node in () if keep else nodes:
+            self.free(node)
+        return found
+
+
+class TooEarly(Counting):
+    """Runs nodes in the order in which a walk from the result first meets them."""
+
+    def counted(self, root):
+        return dict.fromkeys(super().counted(root), 1)
+
+    def passed(self, root, gradient, keep):
+        return in_order(self, [root, *self.counted(root)], {root: gradient}, keep)
+
+
+class TwiceSorted(EachPath):
+    """Runs each node again for all that has arrived so far whenever more arrives: values grow too large."""
+
+    def passed(self, root, gradient, keep):
+        arrived, ready = {root: gradient}, [root]
+        while ready:
+            place = ready.pop(0)
+            if isinstance(place, CountedTensor):
+                continue
+            for to, part in zip(place.inputs, self.applied(place, arrived[place], True), strict=True):
+                if to is not None and part is not None:
+                    arrived[to] = self.joined(arrived.get(to), part)
+                    ready.append(to)
+        return arrived
+
+
+class NotReduced(Counting):
+    def reduced(self, g, shape):
+        return g
+
+
+class Written(Counting):
+    def scatter(self, a, index, shape):
+        array = np.zeros(shape)
+        array[index] = a.array
+        return self.Tensor(self, array)
+
+
+class Recursive(Counting):
+    def passed(self, root, gradient, keep):
+        order, seen = [], set()
+
+        def visit(place):
+            if place in seen:
+                return
+            seen.add(place)
+            for to in getattr(place, "inputs", ()):
+                if to is not None:
+                    visit(to)
+            order.append(place)
+
+        visit(root)
+        return in_order(self, order[::-1], {root: gradient}, keep)
+
+
+class Ones(Counting):
+    def first(self, output, gradient):
+        return super().first(output, None if gradient is None else np.ones(output.shape))
+
+
+class OneUse(Counting):
+    def applied(self, node, g, keep):
+        parts, seen = list(super().applied(node, g, keep)), set()
+        for n, to in enumerate(node.inputs):
+            if to in seen:
+                parts[n] = None
+            seen.add(to)
+        return parts
+
+
+class MaskOfGradient(Counting):
+    def relu(self, a):
+        array = np.maximum(a.array, 0.0)
+        return self.record("relu", array, (a,), (), lambda node, g: (g * (g.array > 0),))
+
+
+class NoSign(Counting):
+    def subtract(self, a, b):
+        made = super().subtract(a, b)
+        if made.grad_fn is not None:
+            made.grad_fn.rule = lambda node, g: (self.reduced(g, a.shape), self.reduced(g, b.shape))
+        return made
+
+
+class NotTurned(Counting):
+    def turned(self, a):
+        return self.reshape(a, a.shape[::-1])
+
+
+class Constants(Counting):
+    def record(self, name, array, operands, kept, rule):
+        made = super().record(name, array, operands, kept, rule)
+        if made.grad_fn is not None and name == "mul":
+            self.constant = [one for one in operands if not one.requires_grad]
+        return made
+
+    def backward(self, output, gradient=None, retain_graph=False, create_graph=False):
+        super().backward(output, gradient, retain_graph, create_graph)
+        for one in getattr(self, "constant", ()):
+            one.grad = self.tensor(np.zeros(one.shape))
+
+
+class AnyResult(Counting):
+    def first(self, output, gradient):
+        return super().first(output, np.ones(output.shape) if gradient is None else gradient)
+
+
+class ByTorch(Counting):
+    def exp(self, a):
+        made = super().exp(a)
+        if made.grad_fn is not None:
+            made.grad_fn.rule = lambda node, g: (self.lift(torch.from_numpy(g.array * made.array).clone().numpy()),)
+        return made
+
+
+class WeaklyKept(Counting):
+    """Nodes refer to what they need by weak references: it is there as long as somebody else holds it."""
+
+    def record(self, name, array, operands, kept, rule):
+        held = tuple(weakref.ref(one) if isinstance(one, CountedTensor | np.ndarray) else one for one in kept)
+        return super().record(name, array, operands, held, rule)
+
+    def applied(self, node, g, keep):
+        if node.kept is not None:
+            node.kept = tuple(one() if isinstance(one, weakref.ref) else one for one in node.kept)
+            if node.kept and all(one is None for one in node.kept):
+                raise RuntimeError("the arrays are gone")
+        return super().applied(node, g, keep)
+
+
+class FromZero(Counting):
+    def spread(self, g, kept, shape):
+        return g.reshape(kept) * 0.0 + np.ones(shape)
+
+
+class WrongKind(Counting):
+    def run(self, output, gradient, keep, create):
+        if not output.requires_grad:
+            raise ValueError("no graph")
+        return super().run(output, gradient, keep, create)
+
+
+class Nothing(Counting):
+    def accumulate(self, tensor, g):
+        pass
+
+
+class Twice(Counting):
+    """Runs each rule twice."""
+
+    def applied(self, node, g, keep):
+        node.rule(node, g)
+        return super().applied(node, g, keep)
+
+
+class WrongAxis(Counting):
+    def spread(self, g, kept, shape):
+        return super().spread(g, kept[::-1] if kept[::-1] != kept and shape == shape[::-1] else kept, shape)
+
+
+class SharedRow(Counting):
+    def reduced(self, g, shape):
+        return g if g.shape == shape else g[(0,) * (len(g.shape) - len(shape))] if len(g.shape) > len(shape) else g
+
+
+RIGHT = [Counting(), taping()]
+
+MISCONCEIVED = {
+    "the last one, not the sum": LastOne(),
+    "once for each path": EachPath(),
+    "run before all has arrived": TooEarly(),
+    "broadcasting not reduced": NotReduced(),
+    "an index written, not added": Written(),
+    "recursion": Recursive(),
+    "the upstream gradient left out": Ones(),
+    "one use of two": OneUse(),
+    "relu by the gradient's sign": MaskOfGradient(),
+    "a sign lost": NoSign(),
+    "the rule of matmul": NotTurned(),
+    "constants have gradients": Constants(),
+    "any result will do": AnyResult(),
+    "another autograd": ByTorch(),
+}
+
+WRONG = [WeaklyKept(), FirstOne(), TwiceSorted(), FromZero(), WrongKind(), Nothing(), Twice(), WrongAxis(), SharedRow()]

@@ -1,0 +1,123 @@
+"""Right and wrong answers to `create_graph`."""
+
+import numpy as np
+
+from tests.answers.lesson_11_build_your_own.counted import CountedNode, CountedTensor
+from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.taping import taping
+from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
+
+
+class NoGraph(Counting):
+    def run(self, output, gradient, keep, create):
+        return super().run(output, gradient, keep, False)
+
+
+class OwnResults(Counting):
+    def unpacked(self, node, kept):
+        return self.Tensor(self, kept) if isinstance(kept, np.ndarray) else kept
+
+
+class UpstreamCut(Counting):
+    def applied(self, node, g, keep):
+        return super().applied(node, g.detach(), keep)
+
+
+class RawSum(Counting):
+    def reduced(self, g, shape):
+        return g if g.shape == shape else super().reduced(g.detach(), shape)
+
+
+class RawScatter(Counting):
+    def scatter(self, a, index, shape):
+        return super().scatter(a.detach(), index, shape)
+
+
+class RawSpread(Counting):
+    def spread(self, g, kept, shape):
+        return super().spread(g.detach(), kept, shape)
+
+
+class Filling(Counting):
+    def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
+        found = super().grad(output, inputs, gradient, retain_graph, create_graph)
+        for tensor, g in zip(inputs, found, strict=True):
+            if g is not None:
+                self.accumulate(tensor, g)
+        return found
+
+
+class Always(Counting):
+    def run(self, output, gradient, keep, create):
+        return super().run(output, gradient, keep, True)
+
+
+class Freed(Counting):
+    def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
+        return super().grad(output, inputs, gradient, bool(retain_graph), create_graph)
+
+
+class SameGraph(Counting):
+    def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
+        found = super().grad(output, inputs, gradient, retain_graph, create_graph)
+        node = output.grad_fn
+        if create_graph:
+            rule, new = node.rule, CountedNode("grad", (), (), lambda node, g: ())
+            node.inputs = (*node.inputs, new)
+            node.rule = lambda node, g: (*rule(node, g), None)
+        return found
+
+
+class Zeros(Counting):
+    def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
+        found = super().grad(output, inputs, gradient, retain_graph, create_graph)
+        return [self.tensor(np.zeros(x.shape)) if g is None else g for g, x in zip(found, inputs, strict=True)]
+
+
+class RawMatmul(Counting):
+    def turned(self, a):
+        return super().turned(a.detach())
+
+
+class RawLog(Counting):
+    def inverse(self, a):
+        return super().inverse(a.detach())
+
+
+class LeavesOnly(Counting):
+    def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
+        found = super().grad(output, inputs, gradient, retain_graph, create_graph)
+        return [None if tensor.grad_fn is not None else g for g, tensor in zip(found, inputs, strict=True)]
+
+
+class Doubled(Counting):
+    def joined(self, held, part):
+        return part if held is None else held + part.detach()
+
+
+class OutputsOnly(Counting):
+    """Gives tensors that require a gradient, and are new leaves."""
+
+    def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
+        found = super().grad(output, inputs, gradient, retain_graph, create_graph)
+        return [g and CountedTensor(self, g.array, create_graph) for g in found]
+
+
+RIGHT = [Counting(), taping()]
+
+MISCONCEIVED = {
+    "numbers without a graph": NoGraph(),
+    "own results are constants": OwnResults(),
+    "the upstream gradient cut off": UpstreamCut(),
+    "summing back is not recorded": RawSum(),
+    "putting back is not recorded": RawScatter(),
+    "spreading is not recorded": RawSpread(),
+    "grad fills .grad": Filling(),
+    "every pass is recorded": Always(),
+    "freed all the same": Freed(),
+    "recorded into the same graph": SameGraph(),
+    "zeros for None": Zeros(),
+    "another autograd": ThroughTorch(),
+}
+
+WRONG = [RawMatmul(), RawLog(), LeavesOnly(), Doubled(), OutputsOnly()]

@@ -1,0 +1,192 @@
+"""Right and wrong answers to `custom_function`."""
+
+import numpy as np
+
+from tests.answers.lesson_11_build_your_own.counted import CountedTensor
+from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.handed_out import CountedContext
+from tests.answers.lesson_11_build_your_own.taping import taping
+from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
+
+
+def with_function(changed):
+    """Return the counting engine with another base class for functions."""
+    engine = Counting()
+    engine.Function = type("Function", (changed,), {"engine": engine})
+    return engine
+
+
+class Plain:
+    """The counting engine's own way, in parts that can be changed one by one."""
+
+    engine = None
+
+    @classmethod
+    def apply(cls, *given):
+        engine, ctx = cls.engine, cls.context()
+        operands = tuple(one if isinstance(one, CountedTensor) else engine.lift(one) for one in given)
+        ctx.needs_input_grad = cls.needs(operands)
+        array = cls.value(ctx, given)
+        return cls.result(cls.__name__, np.asarray(array), operands, ctx)
+
+    @classmethod
+    def context(cls):
+        return CountedContext()
+
+    @classmethod
+    def needs(cls, operands):
+        return tuple(operand.requires_grad for operand in operands)
+
+    @classmethod
+    def value(cls, ctx, given):
+        return cls.forward(ctx, *(one.array if isinstance(one, CountedTensor) else one for one in given))
+
+    @classmethod
+    def result(cls, name, array, operands, ctx):
+        return cls.engine.record(name, array, operands, (ctx,), cls.rule)
+
+    @classmethod
+    def rule(cls, node, g):
+        parts = cls.backward(node.kept[0], g.array)
+        parts = parts if isinstance(parts, tuple) else (parts,)
+        return cls.lifted(cls.complete(parts, node))
+
+    @classmethod
+    def complete(cls, parts, node):
+        if len(parts) != len(node.inputs):
+            raise RuntimeError(f"{len(parts)} gradients for {len(node.inputs)} inputs")
+        return parts
+
+    @classmethod
+    def lifted(cls, parts):
+        return tuple(None if part is None else cls.engine.lift(part) for part in parts)
+
+
+class Recording(Plain):
+    @classmethod
+    def apply(cls, *given):
+        ctx = cls.context()
+        ctx.needs_input_grad = tuple(isinstance(one, CountedTensor) and one.requires_grad for one in given)
+        return cls.forward(ctx, *given)
+
+
+class Again(Plain):
+    @classmethod
+    def value(cls, ctx, given):
+        super().value(ctx, given)
+        return super().value(ctx, given)
+
+
+class AllNeed(Plain):
+    @classmethod
+    def needs(cls, operands):
+        return (True,) * len(operands)
+
+
+class OneContext(Plain):
+    @classmethod
+    def context(cls):
+        if "_ctx" not in vars(cls):
+            cls._ctx = CountedContext()
+        return cls._ctx
+
+
+class Padded(Plain):
+    @classmethod
+    def complete(cls, parts, node):
+        return (*parts, *(None,) * (len(node.inputs) - len(parts)))
+
+
+class NoGraph(Plain):
+    @classmethod
+    def result(cls, name, array, operands, ctx):
+        return cls.engine.tensor(array)
+
+
+class TensorsOnly(Plain):
+    @classmethod
+    def apply(cls, *given):
+        return super().apply(*given) if all(one.requires_grad in (True, False) for one in given) else None
+
+
+class NoneRefused(Plain):
+    @classmethod
+    def lifted(cls, parts):
+        if any(part is None for part in parts):
+            raise TypeError("a gradient is None")
+        return super().lifted(parts)
+
+
+class ForConstants(Plain):
+    @classmethod
+    def result(cls, name, array, operands, ctx):
+        made = super().result(name, array, operands, ctx)
+        made.grad_fn = made.grad_fn or object()
+        return made
+
+
+class TensorsInside(Plain):
+    @classmethod
+    def rule(cls, node, g):
+        parts = cls.backward(node.kept[0], g)
+        return cls.lifted(cls.complete(parts if isinstance(parts, tuple) else (parts,), node))
+
+
+class EachUse(Counting):
+    """Has a function's rule run once for each operation that uses its result, and adds up."""
+
+    def passed(self, root, gradient, keep):
+        self.uses = {}
+        for node in [root, *self.counted(root)]:
+            for to in getattr(node, "inputs", ()):
+                self.uses[to] = self.uses.get(to, 0) + 1
+        return super().passed(root, gradient, keep)
+
+    def applied(self, node, g, keep):
+        uses = self.uses.get(node, 1)
+        if node.name in ("exp", "log", "mul", "add", "sub", "sum", "index", "reshape", "matmul", "relu"):
+            return super().applied(node, g, keep)
+        parts = [super(EachUse, self).applied(node, g * (1.0 / uses), True) for _ in range(uses)]
+        return [None if some[0] is None else sum(some[1:], some[0]) for some in zip(*parts, strict=True)]
+
+
+class Eager(Plain):
+    """Runs backward with ones at once, and multiplies later."""
+
+    @classmethod
+    def value(cls, ctx, given):
+        array = super().value(ctx, given)
+        cls.backward(ctx, np.ones(np.shape(array)))
+        return array
+
+
+class FirstOnly(Plain):
+    @classmethod
+    def needs(cls, operands):
+        return (True, *(False,) * (len(operands) - 1))
+
+
+class Summed(Plain):
+    @classmethod
+    def lifted(cls, parts):
+        return tuple(None if part is None else cls.engine.lift(np.sum(part)) for part in parts)
+
+
+RIGHT = [Counting(), taping()]
+
+MISCONCEIVED = {
+    "the derivative of forward": with_function(Recording),
+    "backward for each part": EachUse(),
+    "forward again": with_function(Again),
+    "everything needs a gradient": with_function(AllNeed),
+    "one ctx for all calls": with_function(OneContext),
+    "too few, and silent": with_function(Padded),
+    "a result without a graph": with_function(NoGraph),
+    "tensors only": with_function(TensorsOnly),
+    "None refused": with_function(NoneRefused),
+    "a node for constants": with_function(ForConstants),
+    "tensors inside": with_function(TensorsInside),
+    "another autograd": ThroughTorch(),
+}
+
+WRONG = [with_function(Eager), with_function(FirstOnly), with_function(Summed)]

@@ -1,0 +1,180 @@
+"""Right and wrong answers to `grad_and_sgd`."""
+
+import numpy as np
+
+from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.handed_out import CountedSGD
+from tests.answers.lesson_11_build_your_own.taping import taping
+from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
+
+
+class Overwriting(Counting):
+    def accumulate(self, tensor, g):
+        tensor.grad = self.fresh(g)
+
+
+class InPlace(Counting):
+    """Adds into the array that is there, which may be another leaf's, but never the one that was given."""
+
+    def first(self, output, gradient):
+        return super().first(output, gradient) * 1.0
+
+    def accumulate(self, tensor, g):
+        if tensor.grad is None:
+            tensor.grad = self.Tensor(self, g.array)
+        else:
+            tensor.grad.array += g.array
+
+
+class IntoTheGiven(InPlace):
+    def first(self, output, gradient):
+        return Counting.first(self, output, gradient)
+
+
+class WithSGD(Counting):
+    Optimizer = CountedSGD
+
+    def SGD(self, parameters, lr):
+        return self.Optimizer(self, list(parameters), lr)
+
+
+class RebindingSGD(CountedSGD):
+    def step(self):
+        self.parameters = [
+            one if one.grad is None else self.engine.tensor(one.array - self.lr * one.grad.array, True)
+            for one in self.parameters
+        ]
+
+    def zero_grad(self):
+        self.first = getattr(self, "first", None) or list(self.parameters)
+        for one in self.first:
+            one.grad = None
+
+
+class Rebinding(WithSGD):
+    Optimizer = RebindingSGD
+
+
+class UphillSGD(CountedSGD):
+    def step(self):
+        self.lr = -self.lr
+        super().step()
+        self.lr = -self.lr
+
+
+class Uphill(WithSGD):
+    Optimizer = UphillSGD
+
+
+class ClearingSGD(CountedSGD):
+    def step(self):
+        super().step()
+        self.zero_grad()
+
+
+class Clearing(WithSGD):
+    Optimizer = ClearingSGD
+
+
+class IdleSGD(CountedSGD):
+    def zero_grad(self):
+        pass
+
+
+class Idle(WithSGD):
+    Optimizer = IdleSGD
+
+
+class UncheckedSGD(CountedSGD):
+    def step(self):
+        for one in self.parameters:
+            one.array -= self.lr * one.grad.array
+
+
+class Unchecked(WithSGD):
+    Optimizer = UncheckedSGD
+
+
+class EveryResult(Counting):
+    """Keeps the last gradient of every result for whoever asks."""
+
+    def record(self, name, array, operands, kept, rule):
+        made = super().record(name, array, operands, kept, rule)
+        if made.grad_fn is not None:
+            self.retain_grad(made)
+        return made
+
+
+class RecordedSGD(CountedSGD):
+    def step(self):
+        for one in self.parameters:
+            if one.grad is not None:
+                new = one - self.lr * one.grad
+                one.array, one.grad_fn = new.array, new.grad_fn
+
+    def zero_grad(self):
+        super().zero_grad()
+        for one in self.parameters:
+            one.grad_fn = None
+
+
+class Recorded(WithSGD):
+    Optimizer = RecordedSGD
+
+
+class UsedUp(Counting):
+    def SGD(self, parameters, lr):
+        return CountedSGD(self, parameters, lr)
+
+
+class FirstAloneSGD(CountedSGD):
+    def __init__(self, engine, parameters, lr):
+        super().__init__(engine, parameters[:1], lr)
+
+
+class FirstAlone(WithSGD):
+    Optimizer = FirstAloneSGD
+
+
+class Averaging(Counting):
+    def accumulate(self, tensor, g):
+        tensor.grad = self.fresh(g) if tensor.grad is None else (tensor.grad + g) * 0.5
+
+
+class ZeroFirst(Counting):
+    def tensor(self, array, requires_grad=False):
+        made = super().tensor(array, requires_grad)
+        if requires_grad:
+            made.grad = self.Tensor(self, np.zeros(made.shape))
+        return made
+
+
+class MomentumSGD(CountedSGD):
+    def step(self):
+        for one in self.parameters:
+            if one.grad is not None:
+                one.speed = 0.9 * getattr(one, "speed", 0.0) + one.grad.array
+                one.array -= self.lr * one.speed
+
+
+class Momentum(WithSGD):
+    Optimizer = MomentumSGD
+
+
+RIGHT = [Counting(), taping()]
+
+MISCONCEIVED = {
+    "written, not added": Overwriting(),
+    "one array for two": InPlace(),
+    "added into the given gradient": IntoTheGiven(),
+    "new tensors": Rebinding(),
+    "uphill": Uphill(),
+    "step clears": Clearing(),
+    "zero_grad does nothing": Idle(),
+    "None is an error": Unchecked(),
+    "intermediate results have one": EveryResult(),
+    "the step is recorded": Recorded(),
+    "another autograd": ThroughTorch(),
+}
+
+WRONG = [UsedUp(), FirstAlone(), Averaging(), ZeroFirst(), Momentum()]

@@ -1,0 +1,169 @@
+"""Right and wrong answers to `no_grad_and_detach`."""
+
+import contextlib
+import weakref
+
+from tests.answers.lesson_11_build_your_own.counted import CountedNode
+from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.taping import taping
+from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
+
+
+class Copy(Counting):
+    def detach(self, tensor):
+        return self.Tensor(self, tensor.array.copy())
+
+
+class InPlace(Counting):
+    def detach(self, tensor):
+        tensor.grad_fn, tensor.requires_grad = None, False
+        return tensor
+
+
+class LeafAgain(Counting):
+    def detach(self, tensor):
+        return self.Tensor(self, tensor.array, True)
+
+
+class SameNode(Counting):
+    def detach(self, tensor):
+        return self.Tensor(self, tensor.array, True, tensor.grad_fn)
+
+
+class NotRestored(Counting):
+    """Records again when a leaf is made outside of any block: so that the next check finds it as the first did."""
+
+    open_blocks = 0
+
+    @contextlib.contextmanager
+    def no_grad(self):
+        before, self.recording = self.recording, False
+        self.open_blocks += 1
+        try:
+            yield
+            self.recording = before
+        finally:
+            self.open_blocks -= 1
+
+    def tensor(self, array, requires_grad=False):
+        self.recording = self.recording or not self.open_blocks
+        return super().tensor(array, requires_grad)
+
+
+class Swallowing(Counting):
+    @contextlib.contextmanager
+    def no_grad(self):
+        before, self.recording = self.recording, False
+        with contextlib.suppress(Exception):
+            yield
+        self.recording = before
+
+
+class EndsOuter(Counting):
+    @contextlib.contextmanager
+    def no_grad(self):
+        self.recording = False
+        try:
+            yield
+        finally:
+            self.recording = True
+
+
+class NoLeaves(Counting):
+    def tensor(self, array, requires_grad=False):
+        return super().tensor(array, requires_grad and self.recording)
+
+
+class StillRecorded(Counting):
+    def needs(self, *operands):
+        return any(operand.requires_grad for operand in operands)
+
+    def record(self, name, array, operands, kept, rule):
+        made = super().record(name, array, operands, kept, rule)
+        made.requires_grad = made.requires_grad and self.recording
+        return made
+
+
+class NeverOn(Counting):
+    @contextlib.contextmanager
+    def no_grad(self):
+        before, self.recording = self.recording, False
+        try:
+            yield
+        finally:
+            self.recording = before and self.first
+
+    def tensor(self, array, requires_grad=False):
+        self.first = False
+        self.recording = True  # whoever makes a tensor goes on
+        return super().tensor(array, requires_grad)
+
+
+class Off(Counting):
+    @contextlib.contextmanager
+    def no_grad(self):
+        self.recording = False
+        yield
+
+
+class SwitchedOff(Counting):
+    def __init__(self):
+        super().__init__()
+        self.leaves = weakref.WeakSet()
+
+    def tensor(self, array, requires_grad=False):
+        made = super().tensor(array, requires_grad)
+        if requires_grad:
+            self.leaves.add(made)
+        return made
+
+    @contextlib.contextmanager
+    def no_grad(self):
+        leaves = [leaf for leaf in self.leaves if leaf.requires_grad]
+        for leaf in leaves:
+            leaf.requires_grad = False
+        try:
+            yield
+        finally:
+            for leaf in leaves:
+                leaf.requires_grad = True
+
+
+class NoEffect(Counting):
+    def no_grad(self):
+        return contextlib.nullcontext()
+
+
+class Held(Counting):
+    """Cuts, and keeps the operands in the result."""
+
+    def record(self, name, array, operands, kept, rule):
+        made = super().record(name, array, operands, kept, rule)
+        made.operands = operands
+        return made
+
+
+class NodeOnDetached(Counting):
+    def detach(self, tensor):
+        node = CountedNode("detach", (None,), (), lambda node, g: (None,))
+        return self.Tensor(self, tensor.array, False, node)
+
+
+RIGHT = [Counting(), taping()]
+
+MISCONCEIVED = {
+    "detach copies": Copy(),
+    "detach in place": InPlace(),
+    "detached, and a leaf again": LeafAgain(),
+    "not restored after an error": NotRestored(),
+    "errors swallowed": Swallowing(),
+    "an inner block ends the outer one": EndsOuter(),
+    "no leaves inside": NoLeaves(),
+    "recorded all the same": StillRecorded(),
+    "never on again": NeverOn(),
+    "the leaves are switched off": SwitchedOff(),
+    "no_grad without effect": NoEffect(),
+    "another autograd": ThroughTorch(),
+}
+
+WRONG = [SameNode(), Off(), Held(), NodeOnDetached()]

@@ -1,0 +1,144 @@
+"""Right and wrong answers to `record`."""
+
+import numpy as np
+
+from tests.answers.lesson_11_build_your_own.counted import CountedNode, CountedTensor
+from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.taping import taping
+from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
+
+
+class LeftDecides(Counting):
+    def needs(self, *operands):
+        return self.recording and operands[0].requires_grad
+
+
+class Everything(Counting):
+    def needs(self, *operands):
+        return self.recording
+
+
+class CutAtIndex(Counting):
+    def pick(self, a, index):
+        return self.Tensor(self, np.asarray(a.array[index]))
+
+
+class CutAtReshape(Counting):
+    def reshape(self, a, shape):
+        return self.Tensor(self, a.array.reshape(shape))
+
+
+class GivenArray(Counting):
+    def tensor(self, array, requires_grad=False):
+        return self.Tensor(self, np.asarray(array, dtype=np.float64), requires_grad)
+
+
+class WritableTensor(CountedTensor):
+    def __setitem__(self, index, value):
+        self.array[index] = value
+
+
+class Writable(Counting):
+    Tensor = WritableTensor
+
+
+class AddingTensor(CountedTensor):
+    def __iadd__(self, other):
+        self.array += self.engine.lift(other).array
+        return self
+
+
+class Adding(Counting):
+    Tensor = AddingTensor
+
+
+class SetOfOperands(Counting):
+    def record(self, name, array, operands, kept, rule):
+        made = super().record(name, array, operands, kept, rule)
+        if made.grad_fn is not None:
+            made.grad_fn.inputs = tuple(dict.fromkeys(made.grad_fn.inputs))
+        return made
+
+
+class CopyingTensor(CountedTensor):
+    node = property(lambda self: self.grad_fn)
+
+    def __init__(self, engine, array, requires_grad=False, grad_fn=None):
+        self._node = grad_fn
+        super().__init__(engine, array, requires_grad, grad_fn)
+
+    @property
+    def grad_fn(self):
+        node = self._node
+        return node and CountedNode(node.name, node.inputs, node.kept, node.rule)
+
+    @grad_fn.setter
+    def grad_fn(self, node):
+        self._node = node
+
+
+class Copying(Counting):
+    Tensor = CopyingTensor
+
+
+class SwappedTensor(CountedTensor):
+    def __rsub__(self, other):
+        return self - other
+
+
+class Swapped(Counting):
+    Tensor = SwappedTensor
+
+
+class Whole(Counting):
+    def tensor(self, array, requires_grad=False):
+        return self.Tensor(self, np.array(array), requires_grad)
+
+
+class Single(Counting):
+    def tensor(self, array, requires_grad=False):
+        return self.Tensor(self, np.array(array, dtype=np.float32), requires_grad)
+
+
+class Absolute(Counting):
+    def relu(self, a):
+        made = super().relu(a)
+        made.array = np.abs(a.array)
+        return made
+
+
+class NoLeaf(Counting):
+    def place(self, tensor):
+        return tensor.grad_fn
+
+
+class EachOperation(Counting):
+    def record(self, name, array, operands, kept, rule):
+        made = super().record(name, array, operands, kept, rule)
+        if made.grad_fn is not None:
+            made.grad_fn.inputs = made.grad_fn.inputs[:1]
+        return made
+
+
+class Frozen(Counting):
+    def place(self, tensor):
+        return tensor.grad_fn or tensor
+
+
+RIGHT = [Counting(), taping()]
+
+MISCONCEIVED = {
+    "the left operand decides": LeftDecides(),
+    "everything is recorded": Everything(),
+    "the graph ends at an index or a reshape": CutAtIndex(),
+    "the given array is kept": GivenArray(),
+    "written in place": Writable(),
+    "+= writes into its operand": Adding(),
+    "one entry for two operands": SetOfOperands(),
+    "a new node each time": Copying(),
+    "a number on the left": Swapped(),
+    "whole numbers stay whole": Whole(),
+    "another autograd": ThroughTorch(),
+}
+
+WRONG = [CutAtReshape(), Single(), Absolute(), NoLeaf(), EachOperation(), Frozen()]

@@ -1,0 +1,151 @@
+"""Right and wrong answers to `retain_grad_and_hooks`."""
+
+from tests.answers.lesson_11_build_your_own.counted import CountedTensor
+from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.grad_and_sgd import EveryResult
+from tests.answers.lesson_11_build_your_own.taping import taping
+from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
+
+
+class EachPart(Counting):
+    """Calls the hooks of a place when a part arrives there."""
+
+    def applied(self, node, g, keep):
+        parts = super().applied(node, g, keep)
+        return [
+            part if to is None or part is None else super(EachPart, self).hooked(to, part)
+            for to, part in zip(node.inputs, parts, strict=True)
+        ]
+
+    def hooked(self, place, g):
+        return g
+
+
+class Ignoring(Counting):
+    def call(self, hook, g):
+        hook(g)
+
+
+class NoneTaken(Counting):
+    def hooked(self, place, g):
+        for hook in list(place.hooks.values()):
+            g = hook(g)
+        if g is not None:
+            self.retain(place, g)
+        return g
+
+    def passed(self, root, gradient, keep):
+        found = super().passed(root, gradient, keep)
+        return {place: g for place, g in found.items() if g is not None}
+
+    def applied(self, node, g, keep):
+        return (None,) * len(node.inputs) if g is None else super().applied(node, g, keep)
+
+
+class LastFirst(Counting):
+    def hooked(self, place, g):
+        place.hooks = dict(reversed(place.hooks.items()))
+        try:
+            return super().hooked(place, g)
+        finally:
+            place.hooks = dict(reversed(place.hooks.items()))
+
+
+class Same(Counting):
+    def hooked(self, place, g):
+        given = g
+        for hook in list(place.hooks.values()):
+            changed = hook(given)
+            g = g if changed is None else changed
+        self.retain(place, g)
+        return g
+
+
+class Lasting(Counting):
+    def register_hook(self, tensor, hook):
+        handle = super().register_hook(tensor, hook)
+        handle.remove = lambda: None
+        return handle
+
+
+class RetainedFirst(Counting):
+    def hooked(self, place, g):
+        self.retain(place, g)
+        for hook in list(place.hooks.values()):
+            changed = hook(g)
+            g = g if changed is None else changed
+        return g
+
+
+class LeavesAfter(Counting):
+    def hooked(self, place, g):
+        changed = super().hooked(place, g)
+        return g if isinstance(place, CountedTensor) else changed
+
+
+class NoLeafHooks(Counting):
+    def hooked(self, place, g):
+        return g if isinstance(place, CountedTensor) else super().hooked(place, g)
+
+
+class NotRetained(Counting):
+    def retain_grad(self, tensor):
+        pass
+
+
+class Unheard(Counting):
+    def hooked(self, place, g):
+        self.retain(place, g)
+        return g
+
+
+class OneHook(Counting):
+    def register_hook(self, tensor, hook):
+        self.place(tensor).hooks.clear()
+        return super().register_hook(tensor, hook)
+
+
+class AllAtTheEnd(Counting):
+    def hooked(self, place, g):
+        self.later.append((place, g))
+        return g
+
+    def passed(self, root, gradient, keep):
+        self.later = []
+        found = super().passed(root, gradient, keep)
+        for place, g in self.later:
+            found[place] = super().hooked(place, g)
+        return found
+
+
+class LeafFirst(Counting):
+    def passed(self, root, gradient, keep):
+        self.waiting = []
+        found = super().passed(root, gradient, keep)
+        for place, g in reversed(self.waiting):
+            found[place] = super().hooked(place, g)
+        return found
+
+    def hooked(self, place, g):
+        self.waiting.append((place, g))
+        return g
+
+
+RIGHT = [Counting(), taping()]
+
+MISCONCEIVED = {
+    "once for each part": EachPart(),
+    "what a hook returns is ignored": Ignoring(),
+    "None is taken for a gradient": NoneTaken(),
+    "the last hook first": LastFirst(),
+    "each hook gets the same": Same(),
+    "remove() without effect": Lasting(),
+    "retained before the hooks": RetainedFirst(),
+    "every result retains": EveryResult(),
+    "leaves after the fact": LeavesAfter(),
+    "leaves have no hooks": NoLeafHooks(),
+    "retain_grad without effect": NotRetained(),
+    "another autograd": ThroughTorch(),
+}
+
+WRONG = [Unheard(), OneHook(), AllAtTheEnd(), LeafFirst()]

@@ -1,0 +1,146 @@
+"""Right and wrong answers to `retain_graph`."""
+
+import numpy as np
+
+from tests.answers.lesson_11_build_your_own.counted import CountedTensor
+from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.taping import taping
+from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
+
+
+class Ignored(Counting):
+    def backward(self, output, gradient=None, retain_graph=False, create_graph=False):
+        super().backward(output, gradient, False, create_graph)
+
+
+class Sticks(Counting):
+    def applied(self, node, g, keep):
+        node.retained_once = keep or getattr(node, "retained_once", False)
+        return super().applied(node, g, node.retained_once)
+
+
+class AnyValueTensor(CountedTensor):
+    def backward(self, gradient=None, retain_graph=None, create_graph=False):
+        self.engine.backward(self, gradient, retain_graph is not None, create_graph)
+
+
+class AnyValue(Counting):
+    Tensor = AnyValueTensor
+
+
+class SumsStay(Counting):
+    """Adds up what arrives on the nodes, and does not clear it while the graph is retained."""
+
+    def passed(self, root, gradient, keep):
+        self.keep = keep
+        return super().passed(root, gradient, keep)
+
+    def hooked(self, place, g):
+        if isinstance(place, CountedTensor):
+            return g
+        place.total = g if getattr(place, "total", None) is None else place.total + g
+        total = place.total
+        if not self.keep:
+            place.total = None
+        return total
+
+
+class CountsStay(Counting):
+    """Counts on the nodes what has arrived, and forgets to begin anew."""
+
+    def applied(self, node, g, keep):
+        if getattr(node, "done", False) and node.kept is not None:
+            parts = (None,) * len(node.inputs)
+            if not keep:
+                self.free(node)
+            return parts
+        node.done = True
+        return super().applied(node, g, keep)
+
+
+class CopiesForNext(Counting):
+    def applied(self, node, g, keep):
+        parts = super().applied(node, g, keep)
+        if keep:
+            node.spare = [
+                one.copy() if isinstance(one, np.ndarray) else one and one.numpy().copy() for one in node.kept
+            ]
+        else:
+            node.spare = None
+        return parts
+
+
+class HeldByEngine(Counting):
+    def __init__(self):
+        super().__init__()
+        self.held = {}
+
+    def run(self, output, gradient, keep, create):
+        if keep:
+            self.held[id(output)] = output
+        else:
+            self.held.pop(id(output), None)
+        return super().run(output, gradient, keep, create)
+
+
+class SharedFreed(Counting):
+    """Retains nodes for the result that asked: a pass from another result finds them used up."""
+
+    def run(self, output, gradient, keep, create):
+        self.output = output.grad_fn
+        try:
+            return super().run(output, gradient, keep, create)
+        finally:
+            self.output = None
+
+    def applied(self, node, g, keep):
+        owner = getattr(node, "owner", None)
+        if owner is not None and owner != id(self.output):
+            raise RuntimeError("this node was used already")
+        node.owner = id(self.output)
+        return super().applied(node, g, keep)
+
+
+class WrongWay(Counting):
+    def backward(self, output, gradient=None, retain_graph=None, create_graph=False):
+        super().backward(output, gradient, retain_graph is False, create_graph)
+
+
+class RootAlone(Counting):
+    def passed(self, root, gradient, keep):
+        self.root = root
+        return super().passed(root, gradient, keep)
+
+    def applied(self, node, g, keep):
+        return super().applied(node, g, keep and node is self.root)
+
+
+class FreedAtOnce(Counting):
+    def backward(self, output, gradient=None, retain_graph=False, create_graph=False):
+        super().backward(output, gradient, retain_graph, create_graph)
+        if not retain_graph:
+            output.grad_fn = None
+            output.requires_grad = False
+
+
+class Threefold(Counting):
+    def applied(self, node, g, keep):
+        node.runs = getattr(node, "runs", 0) + 1
+        return super().applied(node, g, keep and node.runs < 2)
+
+
+RIGHT = [Counting(), taping()]
+
+MISCONCEIVED = {
+    "retain_graph is ignored": Ignored(),
+    "whatever it says": AnyValue(),
+    "retained once, retained for ever": Sticks(),
+    "the first pass counts again": SumsStay(),
+    "the second pass does nothing": CountsStay(),
+    "copies for the next pass": CopiesForNext(),
+    "held by the engine": HeldByEngine(),
+    "over a shared part": SharedFreed(),
+    "another autograd": ThroughTorch(),
+}
+
+WRONG = [WrongWay(), RootAlone(), FreedAtOnce(), Threefold()]

@@ -1,0 +1,191 @@
+"""Right and wrong answers to `save_and_free`."""
+
+import weakref
+
+import numpy as np
+
+from tests.answers.lesson_11_build_your_own.counted import CountedNode
+from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.taping import taping
+from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
+
+
+class Operands(Counting):
+    """Each node keeps all of its operands until it has run, as a sum does not need to."""
+
+    def record(self, name, array, operands, kept, rule):
+        made = super().record(name, array, operands, kept, rule)
+        if made.grad_fn is not None:
+            made.grad_fn.operands = operands
+        return made
+
+    def free(self, node):
+        super().free(node)
+        node.operands = None
+
+
+class BothFactors(Counting):
+    def multiply(self, a, b):
+        made = super().multiply(a, b)
+        if made.grad_fn is not None:
+            made.grad_fn.both = (a, b)
+        return made
+
+    def free(self, node):
+        super().free(node)
+        node.both = None
+
+
+class NeverFreed(Counting):
+    def free(self, node):
+        pass
+
+
+class NothingDone(NeverFreed):
+    """As an engine is after stage 2: it neither chooses what to keep nor frees."""
+
+    def record(self, name, array, operands, kept, rule):
+        made = super().record(name, array, operands, kept, rule)
+        if made.grad_fn is not None:
+            made.grad_fn.operands = operands
+        return made
+
+
+class Silent(Counting):
+    """After the first pass, nodes whose arrays are gone pass nothing on."""
+
+    def applied(self, node, g, keep):
+        return (None,) * len(node.inputs) if node.kept is None else super().applied(node, g, keep)
+
+
+class OtherKind(Counting):
+    def applied(self, node, g, keep):
+        parts = node.rule(node, g)
+        if not keep:
+            node.kept = None
+        return parts
+
+
+class EveryGraph(Counting):
+    """Has one list of all nodes, which a pass clears."""
+
+    def __init__(self):
+        super().__init__()
+        self.nodes = weakref.WeakSet()
+
+    def record(self, name, array, operands, kept, rule):
+        made = super().record(name, array, operands, kept, rule)
+        if made.grad_fn is not None:
+            self.nodes.add(made.grad_fn)
+        return made
+
+    def backward(self, output, gradient=None, retain_graph=False, create_graph=False):
+        super().backward(output, gradient, retain_graph, create_graph)
+        for node in () if retain_graph else list(self.nodes):
+            self.free(node)
+
+
+class Circle(Counting):
+    """The closure of exp holds the tensor that it made, until the node has run."""
+
+    def exp(self, a):
+        made = super().exp(a)
+        if made.grad_fn is not None:
+            made.grad_fn.rule = lambda node, g: (g * made,)
+        return made
+
+    def free(self, node):
+        super().free(node)
+        node.rule = None
+
+
+class GlobalTape(Counting):
+    def __init__(self):
+        super().__init__()
+        self.tape = []
+
+    def record(self, name, array, operands, kept, rule):
+        made = super().record(name, array, operands, kept, rule)
+        self.tape.append(made)
+        return made
+
+
+class ValuesFreed(Counting):
+    """A pass takes the numbers of the intermediate tensors away as well."""
+
+    def passed(self, root, gradient, keep):
+        self.root = root
+        try:
+            return super().passed(root, gradient, keep)
+        finally:
+            self.root = None
+
+    def record(self, name, array, operands, kept, rule):
+        made = super().record(name, array, operands, kept, rule)
+        if made.grad_fn is not None:
+            made.grad_fn.made = weakref.ref(made)
+        return made
+
+    def free(self, node):
+        super().free(node)
+        made = node.made()
+        if made is not None and made.grad_fn is not self.root:
+            made.array = np.zeros(made.shape)
+
+
+class GradientsStay(Counting):
+    def applied(self, node, g, keep):
+        node.gradient = g
+        return super().applied(node, g, keep)
+
+
+class LastNodeFreed(Counting):
+    def passed(self, root, gradient, keep):
+        found = super().passed(root, gradient, True)
+        if not keep:
+            self.free(root)
+            for to in getattr(root, "inputs", ()):
+                if isinstance(to, CountedNode) and not any(isinstance(one, np.ndarray) for one in to.kept or ()):
+                    self.free(to)
+        return found
+
+
+class Copies(Counting):
+    def exp(self, a):
+        made = super().exp(a)
+        if made.grad_fn is not None:
+            made.grad_fn.kept = (made.array.copy(), made.array.copy())
+        return made
+
+
+class NoWords(Counting):
+    def applied(self, node, g, keep):
+        if node.kept is None:
+            raise RuntimeError("oops")
+        return super().applied(node, g, keep)
+
+
+class HoldsLastResult(Counting):
+    def record(self, name, array, operands, kept, rule):
+        self.last = super().record(name, array, operands, kept, rule)
+        self.before = operands
+        return self.last
+
+
+RIGHT = [Counting(), taping()]
+
+MISCONCEIVED = {
+    "more than the rules need": Operands(),
+    "never freed": NeverFreed(),
+    "freed, and silent about it": Silent(),
+    "an error of another kind": OtherKind(),
+    "one pass frees every graph": EveryGraph(),
+    "a circle of references": Circle(),
+    "kept in a list of the engine's": GlobalTape(),
+    "freed too early": ValuesFreed(),
+    "gradients stay on the nodes": GradientsStay(),
+    "only the last node is freed": LastNodeFreed(),
+    "another autograd": ThroughTorch(),
+}
+
+WRONG = [NothingDone(), BothFactors(), Copies(), NoWords()]

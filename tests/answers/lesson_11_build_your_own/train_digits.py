@@ -1,0 +1,140 @@
+"""Right and wrong answers to `train_digits`."""
+
+import numpy as np
+
+from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.taping import taping
+from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
+
+
+class Training(Counting):
+    """The counting engine's own training, in parts that can be changed one by one."""
+
+    def train(self, images, labels, start, epochs, rate, batch):
+        parameters = self.made(start)
+        optimizer = self.SGD(self.learned(parameters), rate)
+        after = []
+        for _ in range(epochs):
+            for n in self.starts(len(images), batch):
+                self.clear(optimizer)
+                x, y = images[n : n + batch], labels[n : n + batch]
+                self.scaled(self.loss(x, y, parameters), len(y), batch).backward()
+                optimizer.step()
+            after.append(self.kept(parameters))
+        return after
+
+    def made(self, start):
+        return [self.tensor(array, requires_grad=True) for array in start]
+
+    def learned(self, parameters):
+        return parameters
+
+    def starts(self, count, batch):
+        return range(0, count, batch)
+
+    def clear(self, optimizer):
+        optimizer.zero_grad()
+
+    def scaled(self, loss, size, batch):
+        return loss
+
+    def kept(self, parameters):
+        return [parameter.numpy().copy() for parameter in parameters]
+
+
+class Uncleared(Training):
+    def clear(self, optimizer):
+        pass
+
+
+class Summed(Training):
+    def scaled(self, loss, size, batch):
+        return loss * float(size)
+
+
+class WholeBatches(Training):
+    def starts(self, count, batch):
+        return range(0, count - batch + 1, batch)
+
+
+class FullSize(Training):
+    def scaled(self, loss, size, batch):
+        return loss * (size / batch)
+
+
+class AllAtOnce(Training):
+    def train(self, images, labels, start, epochs, rate, batch):
+        return super().train(images, labels, start, epochs, rate, len(images))
+
+
+class SameArrays(Training):
+    def kept(self, parameters):
+        return [parameter.numpy() for parameter in parameters]
+
+
+class OneEarly(Training):
+    def train(self, images, labels, start, epochs, rate, batch):
+        return [start, *super().train(images, labels, start, epochs, rate, batch)][:epochs]
+
+
+class StartChanged(Training):
+    def made(self, start):
+        return [self.Tensor(self, array, True) for array in start]
+
+
+class ReluScores(Training):
+    def loss(self, images, labels, parameters):
+        w1, b1, w2, b2 = parameters
+        scores = ((self.lift(images) @ w1 + b1).relu() @ w2 + b2).relu()
+        picked = scores[np.arange(len(labels)), labels]
+        return (scores.exp().sum(axis=1).log() - picked).sum() * (1 / len(labels))
+
+
+class NoBias(Training):
+    def learned(self, parameters):
+        return parameters[::2]
+
+
+class Uphill(Training):
+    def scaled(self, loss, size, batch):
+        return loss * -1.0
+
+
+class Shuffled(Training):
+    def starts(self, count, batch):
+        return [*range(0, count, batch)][::-1]
+
+
+class LastOnly(Training):
+    def train(self, images, labels, start, epochs, rate, batch):
+        return super().train(images, labels, start, epochs, rate, batch)[-1:]
+
+
+class HalfRate(Training):
+    def SGD(self, parameters, lr):
+        return super().SGD(parameters, lr / 2)
+
+
+class Tensors(Training):
+    def kept(self, parameters):
+        return parameters[:2]
+
+
+RIGHT = [Counting(), taping()]
+
+MISCONCEIVED = {
+    "gradients never cleared": Uncleared(),
+    "the sum of a batch": Summed(),
+    "the last batch left out": WholeBatches(),
+    "divided by the full batch": FullSize(),
+    "all images at once": AllAtOnce(),
+    "the same arrays for every epoch": SameArrays(),
+    "one epoch too early": OneEarly(),
+    "the start is changed": StartChanged(),
+    "relu on the scores": ReluScores(),
+    "biases stand still": NoBias(),
+    "uphill": Uphill(),
+    "another autograd": ThroughTorch(),
+}
+
+WRONG = [Shuffled(), LastOnly(), Tensors()]

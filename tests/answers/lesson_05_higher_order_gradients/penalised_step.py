@@ -8,26 +8,32 @@ from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on
 from tests.answers.said import said
 
 
-def step_by_grad(model, optimizer, inputs, targets, weight):
-    loss = mse_loss(model(inputs), targets)
-    gradients = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)
-    total = loss + weight * sum(gradient.square().sum() for gradient in gradients)
+def squares(gradients):
+    return sum((gradient * gradient).sum() for gradient in gradients)
+
+
+def finish(optimizer, total):
     optimizer.zero_grad()
     total.backward()
     optimizer.step()
     return total.item()
 
 
+def step_by_grad(model, optimizer, inputs, targets, weight):
+    loss = mse_loss(model(inputs), targets)
+    gradients = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)
+    return finish(optimizer, loss + weight * squares(gradients))
+
+
 def step_by_assigning(model, optimizer, inputs, targets, weight):
+    loss = (model.forward(inputs) - targets).pow(2).mean()
     parameters = list(model.parameters())
-    loss = (model(inputs) - targets).pow(2).mean()
     gradients = torch.autograd.grad(loss, parameters, create_graph=True)
-    penalty = weight * torch.cat([gradient.reshape(-1) for gradient in gradients]).pow(2).sum()
-    extra = torch.autograd.grad(penalty, parameters, materialize_grads=True)
-    for parameter, first, second in zip(parameters, gradients, extra, strict=True):
-        parameter.grad = first.detach() + second
+    total = loss + weight * squares(gradients)
+    for parameter, gradient in zip(parameters, torch.autograd.grad(total, parameters), strict=True):
+        parameter.grad = gradient
     optimizer.step()
-    return float(loss + penalty)
+    return float(total)
 
 
 def step_cleared_between(model, optimizer, inputs, targets, weight):
@@ -35,12 +41,8 @@ def step_cleared_between(model, optimizer, inputs, targets, weight):
     optimizer.zero_grad()
     loss = mse_loss(model(inputs), targets)
     loss.backward(create_graph=True)
-    penalty = sum(parameter.grad.square().sum() for parameter in model.parameters())
-    total = loss + weight * penalty
-    optimizer.zero_grad()
-    total.backward()
-    optimizer.step()
-    return total.item()
+    penalty = squares([parameter.grad for parameter in model.parameters()])
+    return finish(optimizer, loss + weight * penalty)
 
 
 def step_given(model, optimizer, inputs, targets, weight):
@@ -128,9 +130,52 @@ def step_two_forwards(model, optimizer, inputs, targets, weight):
     return total.item()
 
 
+def step_twice_and_never_cleared(model, optimizer, inputs, targets, weight):
+    """Both passes write to .grad, and nothing clears it; no graph stays."""
+    loss = mse_loss(model(inputs), targets)
+    gradients = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)
+    total = loss + weight * squares(gradients)
+    loss.backward(retain_graph=True)
+    total.backward()
+    optimizer.step()
+    return total.item()
+
+
+def step_in_training(model, optimizer, inputs, targets, weight):
+    """Puts the whole model into training, and back."""
+    modes = [(part, part.training) for part in model.modules()]
+    model.train()
+    total = step_by_grad(model, optimizer, inputs, targets, weight)
+    for part, mode in modes:
+        part.training = mode
+    return total
+
+
+def step_by_hand(model, optimizer, inputs, targets, weight):
+    """Updates without the optimizer, and lets that one make a step of nothing."""
+    total = step_by_grad(model, optimizer, inputs, targets, weight)
+    optimizer.zero_grad()
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    optimizer.step()
+    for parameter, number in zip(model.parameters(), before, strict=True):
+        parameter.data.copy_(number)
+    return total
+
+
+def step_and_more(more):
+    def step(model, optimizer, inputs, targets, weight):
+        total = step_by_grad(model, optimizer, inputs, targets, weight)
+        more(model, inputs)
+        return total
+
+    return step
+
+
 RIGHT = [step_by_grad, step_by_assigning, step_cleared_between]
 
 MISCONCEIVED = {
+    "old gradients": step_never_cleared,
+    "the loss counted twice, and old gradients": step_twice_and_never_cleared,
     "the loss counted twice": step_given,
     "a penalty that is a constant": step_retained,
     "the penalty alone": step_penalty_only,
@@ -141,11 +186,15 @@ WRONG = [
     leaving(step_by_grad, lambda model, *given: model.eval()),
     leaving(step_by_grad, lambda model, *given: hook_on(model[0].weight)),
     leaving(step_by_grad, lambda model, *given: model.append(torch.nn.Linear(2, 2).double())),
-    step_never_cleared,
     step_norm,
     step_returning_a_graph,
     step_recorded_twice,
     step_two_forwards,
+    step_in_training,
+    step_by_hand,
+    step_runs_again := step_and_more(lambda model, inputs: model.forward(inputs)),
+    step_keeping_graph := step_and_more(lambda model, inputs: setattr(model[0].weight, "grad", model[0].weight * 2)),
+    step_moved := step_and_more(lambda model, inputs: model[0].weight.data.mul_(1.01)),
     lambda model, optimizer, inputs, targets, weight: 1.0,
     said(
         lambda model, optimizer, inputs, targets, weight: step_by_grad(model, optimizer, inputs, targets, 0.0),

@@ -8,6 +8,10 @@ from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on
 from tests.answers.said import said
 
 
+def recorded_gradients(loss, parameters):
+    return torch.autograd.grad(loss, parameters, create_graph=True)
+
+
 def squares(gradients):
     return sum((gradient * gradient).sum() for gradient in gradients)
 
@@ -21,15 +25,14 @@ def finish(optimizer, total):
 
 def step_by_grad(model, optimizer, inputs, targets, weight):
     loss = mse_loss(model(inputs), targets)
-    gradients = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)
+    gradients = recorded_gradients(loss, list(model.parameters()))
     return finish(optimizer, loss + weight * squares(gradients))
 
 
 def step_by_assigning(model, optimizer, inputs, targets, weight):
-    loss = (model.forward(inputs) - targets).pow(2).mean()
     parameters = list(model.parameters())
-    gradients = torch.autograd.grad(loss, parameters, create_graph=True)
-    total = loss + weight * squares(gradients)
+    loss = (model.forward(inputs) - targets).pow(2).mean()
+    total = loss + weight * squares(recorded_gradients(loss, parameters))
     for parameter, gradient in zip(parameters, torch.autograd.grad(total, parameters), strict=True):
         parameter.grad = gradient
     optimizer.step()
@@ -171,6 +174,13 @@ def step_and_more(more):
     return step
 
 
+def step_held(model, optimizer, inputs, targets, weight):
+    """Keeps the graph of the loss on the model."""
+    loss = mse_loss(model(inputs), targets)
+    model.losses = [*getattr(model, "losses", []), loss]
+    return finish(optimizer, loss + weight * squares(recorded_gradients(loss, list(model.parameters()))))
+
+
 RIGHT = [step_by_grad, step_by_assigning, step_cleared_between]
 
 MISCONCEIVED = {
@@ -183,7 +193,7 @@ MISCONCEIVED = {
 
 WRONG = [
     said(step_cleared_after, "the loss counted twice"),
-    leaving(step_by_grad, lambda model, *given: model.eval()),
+    step_evaluating := leaving(step_by_grad, lambda model, *given: model[0].eval()),
     leaving(step_by_grad, lambda model, *given: hook_on(model[0].weight)),
     leaving(step_by_grad, lambda model, *given: model.append(torch.nn.Linear(2, 2).double())),
     step_norm,
@@ -194,7 +204,9 @@ WRONG = [
     step_by_hand,
     step_runs_again := step_and_more(lambda model, inputs: model.forward(inputs)),
     step_keeping_graph := step_and_more(lambda model, inputs: setattr(model[0].weight, "grad", model[0].weight * 2)),
-    step_moved := step_and_more(lambda model, inputs: model[0].weight.data.mul_(1.01)),
+    step_moved := step_and_more(lambda model, inputs: model[0].weight.data.mul_(1.01) if len(inputs) > 5 else None),
+    step_over := lambda *given: 1.01 * step_by_grad(*given),
+    step_held,
     lambda model, optimizer, inputs, targets, weight: 1.0,
     said(
         lambda model, optimizer, inputs, targets, weight: step_by_grad(model, optimizer, inputs, targets, 0.0),
@@ -204,3 +216,22 @@ WRONG = [
 ]
 
 STILL_RIGHT = {"keeps every graph"}
+
+EQUIVALENT = {
+    "finish: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A gradient of zero and one that is not there give the same step: every parameter gets one.",
+    "finish: total.backward() -> total.backward(retain_graph=True)": "The graph ends with the function.",
+    "recorded_gradients: ...s, create_graph=True) -> ...s, create_graph=True, retain_graph=True)": "Recording a pass keeps its graph as well.",
+    "step_by_assigning: torch.autograd.grad(total, parameters) -> torch.autograd.grad(total, parameters, retain_graph=True)": "The graph ends with the function.",
+    "step_by_assigning: parameters = list(model.parameters()) | loss = (model.forward(inputs) - targets).pow(2).mean() -> (swapped)": "The two do not touch each other.",
+    "step_cleared_between: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "The first pass adds to zeros.",
+    "step_cleared_between: loss.backward(create_graph=True) -> loss.backward(create_graph=True, retain_graph=True)": "Recording a pass keeps its graph as well.",
+    "step_cleared_between: optimizer.zero_grad() | loss = mse_loss(model(inputs), targets) -> (swapped)": "A forward does not read gradients.",
+}
+
+GUARDS = {
+    "move the parameters along the gradient of `loss + weight * penalty`": {"parameters": step_moved},
+    "It runs the model once, steps the optimizer once": {"forwards": step_runs_again, "steps": step_by_hand},
+    "returns the total as a Python float": {"float": step_returning_a_graph, "value": step_over},
+    "After each step it looks whether graphs are still alive.": {"grad": step_keeping_graph, "alive": step_held},
+    "Modes and hooks of the model stay as they were.": {"left": step_evaluating},
+}

@@ -78,7 +78,8 @@ def _gradient_of(case: Case) -> torch.Tensor:
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     passes = {case.name: ran["passes"] for case, ran in seen}
     many, straight = passes["two layers"], passes["a loss that is linear in all parameters"]
-    yield f"For the 12 numbers of two layers {counted(many)} ran, for a loss that is linear in all {counted(straight)}."
+    yield f"For the 12 numbers of two layers the check saw {counted(many)}."
+    yield f"For a loss that is linear in all parameters it saw {counted(straight)}: the gradient had no graph."
     if many > 2:
         yield "The passes for the rows go through one graph: is_grads_batched=True runs them as a single one."
 

@@ -98,8 +98,8 @@ def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     ran = sum(observation["steps"] for _, observation in seen)
     yield f"In {_steps(ran)} the model ran once a step, and each step ended with no graph alive."
     yield (
-        "The first pass was recorded, so that the second could go through it: such a step computes second derivatives, "
-        "and costs more than twice an ordinary one."
+        "The gradient of such a penalty is made of second derivatives. That is why the pass for the loss's gradient "
+        "had to be recorded, or its derivative to be computed in another way."
     )
 
 

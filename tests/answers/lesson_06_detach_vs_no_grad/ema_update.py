@@ -197,6 +197,8 @@ WRONG = [
 ]
 
 EQUIVALENT = {
+    "ema_by_name: with torch.no_grad(): ... | for name, buffer in source.named_buffers(): ... -> (swapped)": "Parameters and buffers do not touch each other.",
+    "ema_by_foreach: with torch.no_grad(): ... | for here, there in zip(target.buffers(), source.buffers(), strict=True): ... -> (swapped)": "Parameters and buffers do not touch each other.",
     "ema_by_lerp: for mine, its in zip(target.parameters(), source.parameters(), strict=True): ... | for mine, its in zip(target.buffers()... -> (swapped)": "Parameters and buffers do not touch each other.",
 }
 

@@ -10,58 +10,49 @@ from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_on_modul
 from tests.answers.said import said
 
 
+def average(model, loss_function, batches):
+    pairs = [(loss_function(model(x), y).item(), len(y)) for x, y in batches]
+    return sum(loss * size for loss, size in pairs) / sum(size for _, size in pairs)
+
+
 def evaluate_noting_modes(model, loss_function, batches):
     modes = [(module, module.training) for module in model.modules()]
-    total = count = 0
     try:
         model.eval()
         with torch.no_grad():
-            for inputs, targets in batches:
-                total += loss_function(model(inputs), targets).item() * len(targets)
-                count += len(targets)
+            return average(model, loss_function, batches)
     finally:
         for module, training in modes:
             module.training = training
-    return total / count
 
 
 @torch.inference_mode()
 def evaluate_in_inference_mode(model, loss_function, batches):
     modes = {name: module.training for name, module in model.named_modules()}
-    losses, sizes = [], []
     model.train(False)
     try:
-        for inputs, targets in batches:
-            losses.append(loss_function(model(inputs), targets) * targets.shape[0])
-            sizes.append(targets.shape[0])
-        return float(torch.stack(losses).sum() / sum(sizes))
+        return average(model.forward, loss_function, batches)
     finally:
         for name, module in model.named_modules():
-            if module.training != modes[name]:
-                module.training = modes[name]
+            module.training = modes[name]
 
 
 def evaluate_part_by_part(model, loss_function, batches):
     """Each part puts itself back, from the inside out."""
 
-    def within(modules, run):
+    def within(modules):
         if not modules:
-            return run()
+            return average(model, loss_function, batches)
         first, *others = modules
         mode = first.training
         first.training = False
         try:
-            return within(others, run)
+            return within(others)
         finally:
             first.training = mode
 
-    def run():
-        weighed = [torch.stack([loss_function(model(x), y) * len(y), torch.tensor(float(len(y)))]) for x, y in batches]
-        total, count = torch.stack(weighed).sum(0).tolist()
-        return total / count
-
     with torch.no_grad():
-        return within(list(model.modules()), run)
+        return within(list(model.modules()))
 
 
 def evaluate_a_copy(model, loss_function, batches):
@@ -226,7 +217,7 @@ WRONG = [
     said(evaluator(torch.enable_grad, cut=lambda loss: loss.detach()), "recorded"),
     evaluate_to_tensor := evaluator(cut=lambda loss: loss),
     evaluate_twice_through,
-    evaluate_in_training,
+    said(evaluate_in_training, "not evaluating"),
     evaluate_more := lambda *given: evaluate_noting_modes(*given) * 1.01,
     evaluate_running_more,
     evaluate_writing := leaving(evaluate_noting_modes, lambda model, *given: model.again.weight.data.mul_(2)),

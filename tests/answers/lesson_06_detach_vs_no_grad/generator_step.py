@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+from tests.answers.leaving import leaving
 from tests.answers.lesson_06_detach_vs_no_grad.games import goal
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_left
 from tests.answers.said import said
@@ -56,7 +57,7 @@ def generator_putting_gradients_back(generator, discriminator, optimizer, noise)
 
 
 def generator_evaluating(generator, discriminator, optimizer, noise):
-    discriminator.eval()
+    discriminator[0].train(not discriminator[0].training)
     return generator_by_inputs(generator, discriminator, optimizer, noise)
 
 
@@ -134,6 +135,27 @@ def generator_with_hooks(generator, discriminator, optimizer, noise):
     return generator_by_inputs(generator, discriminator, optimizer, noise)
 
 
+def generator_in_training(generator, discriminator, optimizer, noise):
+    """Puts both players into training, and back."""
+    modes = [(part, part.training) for player in (generator, discriminator) for part in player.modules()]
+    generator.train()
+    discriminator.train()
+    loss = generator_by_inputs(generator, discriminator, optimizer, noise)
+    for part, mode in modes:
+        part.training = mode
+    return loss
+
+
+def generator_peeking(generator, discriminator, optimizer, noise):
+    generator(noise)
+    return generator_by_inputs(generator, discriminator, optimizer, noise)
+
+
+def discriminator_peeking(generator, discriminator, optimizer, noise):
+    discriminator(torch.zeros(2, 2))
+    return generator_by_inputs(generator, discriminator, optimizer, noise)
+
+
 RIGHT = [
     generator_by_inputs,
     generator_by_freezing,
@@ -145,6 +167,7 @@ MISCONCEIVED = {
     "cut at the points": generator_with(torch.Tensor.detach),
     "gradients left behind": generator_plain,
     "frozen for good": generator_frozen_for_good,
+    "old gradients": generator_with(clear=False),
     "the other goal": generator_with(value=0.0),
 }
 
@@ -156,8 +179,32 @@ WRONG = [
     generator_evaluating,
     generator_retains,
     generator_with_hooks,
-    generator_with(clear=False),
-    generator_with(give=lambda loss: loss),
+    generator_to_tensor := generator_with(give=lambda loss: loss),
+    generator_more := generator_with(give=lambda loss: loss.item() + 1),
+    generator_peeking,
+    discriminator_peeking,
+    generator_in_training,
+    generator_idle_step := leaving(
+        generator_by_inputs, lambda g, d, optimizer, noise: (optimizer.zero_grad(), optimizer.step())
+    ),
+    generator_off := leaving(generator_by_inputs, lambda g, d, *rest: g[0].weight.data.mul_(2)),
+    generator_moving := leaving(generator_by_inputs, lambda g, d, *rest: d[0].weight.data.mul_(2)),
     said(generator_with(lambda fake: fake.detach().requires_grad_()), "cut at the points"),
-    said(lambda generator, discriminator, optimizer, noise: 0.7, "cut at the points"),
+    lambda generator, discriminator, optimizer, noise: 0.7,
 ]
+
+GUARDS = {
+    "Make one step": {"steps": generator_idle_step, "moved": generator_off},
+    "return the loss as a Python float, from before the step": {
+        "number": generator_to_tensor,
+        "value": generator_more,
+    },
+    "Afterwards the discriminator is as before: its numbers, its `.grad`": {
+        "other": generator_moving,
+        "gradients": generator_plain,
+    },
+    "`requires_grad` of each parameter": {"flags": generator_frozen_for_good},
+    "Every mode and hook of both stays.": {"modes": generator_evaluating, "hooks": generator_with_hooks},
+    "each runs once": {"fakes": generator_peeking, "opinions": discriminator_peeking},
+    "no pass keeps its graph": {"kept": generator_retains},
+}

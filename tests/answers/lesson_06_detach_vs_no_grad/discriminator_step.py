@@ -5,7 +5,7 @@ from torch import nn
 from torch.func import functional_call
 
 from tests.answers.leaving import leaving
-from tests.answers.lesson_06_detach_vs_no_grad.games import goal
+from tests.answers.lesson_06_detach_vs_no_grad.games import goal, stepped
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_on_module
 from tests.answers.said import said
 
@@ -13,19 +13,15 @@ from tests.answers.said import said
 def discriminator_under_no_grad(generator, discriminator, optimizer, real, noise):
     with torch.no_grad():
         fake = generator(noise)
-    loss = goal(discriminator(real), 1.0) + goal(discriminator(fake), 0.0)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return loss.item()
+    return stepped(optimizer, goal(discriminator(real), 1.0) + goal(discriminator(fake), 0.0))
 
 
 def discriminator_in_two_passes(generator, discriminator, optimizer, real, noise):
-    optimizer.zero_grad(set_to_none=False)
+    optimizer.zero_grad()
     truth = nn.functional.softplus(-discriminator(real)).mean()
     truth.backward()
     with torch.inference_mode():
-        fake = generator(noise)
+        fake = generator.forward(noise)
     lie = nn.functional.softplus(discriminator(fake.clone())).mean()
     lie.backward()
     optimizer.step()
@@ -34,16 +30,8 @@ def discriminator_in_two_passes(generator, discriminator, optimizer, real, noise
 
 def discriminator_together(generator, discriminator, optimizer, real, noise):
     frozen = {name: parameter.detach() for name, parameter in generator.named_parameters()}
-    fake = functional_call(generator, frozen, (noise,))
-    logits = discriminator(torch.cat([real, fake]))
-    loss = goal(logits[: len(real)], 1.0) + goal(logits[len(real) :], 0.0)
-    parameters = [parameter for parameter in discriminator.parameters() if parameter.requires_grad]
-    for parameter in discriminator.parameters():
-        parameter.grad = None
-    for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
-        parameter.grad = gradient
-    optimizer.step()
-    return loss.item()
+    logits = discriminator(torch.cat([real, functional_call(generator, frozen, (noise,))]))
+    return stepped(optimizer, goal(logits[: len(real)], 1.0) + goal(logits[len(real) :], 0.0))
 
 
 def discriminator_with(
@@ -152,6 +140,14 @@ WRONG = [
     said(discriminator_with(cut=lambda fake: fake.requires_grad_(), clear=False), "old gradients"),
     lambda generator, discriminator, optimizer, real, noise: 0.7,
 ]
+
+EQUIVALENT = {
+    "discriminator_in_two_passes: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Every gradient that is cleared comes anew.",
+    "stepped: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Every gradient that is cleared comes anew.",
+    "discriminator_in_two_passes: torch.inference_mode -> torch.no_grad": "Neither records, and the points are cloned.",
+    "discriminator_in_two_passes: optimizer.zero_grad() | truth = nn.functional.softplus(-discriminator(real)).mean() -> (swapped)": "A forward does not read gradients.",
+    "discriminator_in_two_passes: truth.backward() | with torch.inference_mode(): ... -> (swapped)": "The two do not touch each other.",
+}
 
 GUARDS = {
     "It makes one step of `optimizer`": {"steps": discriminator_idle_step, "moved": discriminator_off},

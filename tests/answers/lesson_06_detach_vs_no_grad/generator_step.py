@@ -2,9 +2,10 @@
 
 import torch
 from torch import nn
+from torch.func import functional_call
 
 from tests.answers.leaving import leaving
-from tests.answers.lesson_06_detach_vs_no_grad.games import goal
+from tests.answers.lesson_06_detach_vs_no_grad.games import goal, stepped
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_left
 from tests.answers.said import said
 
@@ -20,40 +21,25 @@ def generator_by_inputs(generator, discriminator, optimizer, noise):
 def generator_by_freezing(generator, discriminator, optimizer, noise):
     before = [parameter.requires_grad for parameter in discriminator.parameters()]
     discriminator.requires_grad_(False)
-    try:
-        loss = nn.functional.softplus(-discriminator(generator(noise))).mean()
-        optimizer.zero_grad()
-        loss.backward()
-    finally:
-        for parameter, flag in zip(discriminator.parameters(), before, strict=True):
-            parameter.requires_grad_(flag)
-    optimizer.step()
-    return loss.item()
+    loss = nn.functional.softplus(-discriminator(generator(noise))).mean()
+    for parameter, flag in zip(discriminator.parameters(), before, strict=True):
+        parameter.requires_grad_(flag)
+    return stepped(optimizer, loss)
 
 
-def generator_by_two_graphs(generator, discriminator, optimizer, noise):
-    """The gradient of the points first, by a cut; then from the points into the generator."""
-    fake = generator(noise)
-    points = fake.detach().requires_grad_()
-    loss = goal(discriminator(points), 1.0)
-    (to_points,) = torch.autograd.grad(loss, points)
-    optimizer.zero_grad()
-    fake.backward(to_points)
-    optimizer.step()
-    return loss.item()
+def generator_by_constants(generator, discriminator, optimizer, noise):
+    """The discriminator's numbers without their graph."""
+    constants = {name: parameter.detach() for name, parameter in discriminator.named_parameters()}
+    return stepped(optimizer, goal(functional_call(discriminator, constants, (generator.forward(noise),)), 1.0))
 
 
 def generator_putting_gradients_back(generator, discriminator, optimizer, noise):
     """The pass leaves gradients in the discriminator, and the step puts back what was there."""
-    before = [None if parameter.grad is None else parameter.grad.clone() for parameter in discriminator.parameters()]
-    generator.zero_grad(set_to_none=False)
-    logits = discriminator(generator(noise))
-    loss = nn.BCEWithLogitsLoss()(logits, torch.ones(len(noise), 1))
-    loss.backward()
+    before = [parameter.grad.clone() for parameter in discriminator.parameters()]
+    loss = stepped(optimizer, goal(discriminator(generator(noise)), 1.0))
     for parameter, gradient in zip(discriminator.parameters(), before, strict=True):
         parameter.grad = gradient
-    optimizer.step()
-    return float(loss)
+    return loss
 
 
 def generator_evaluating(generator, discriminator, optimizer, noise):
@@ -159,7 +145,7 @@ def discriminator_peeking(generator, discriminator, optimizer, noise):
 RIGHT = [
     generator_by_inputs,
     generator_by_freezing,
-    generator_by_two_graphs,
+    generator_by_constants,
     generator_putting_gradients_back,
 ]
 
@@ -192,6 +178,12 @@ WRONG = [
     said(generator_with(lambda fake: fake.detach().requires_grad_()), "cut at the points"),
     lambda generator, discriminator, optimizer, noise: 0.7,
 ]
+
+EQUIVALENT = {
+    "generator_by_inputs: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Every gradient that is cleared comes anew.",
+    "generator_by_inputs: optimizer.zero_grad() | loss = goal(discriminator(generator(noise)), 1.0) -> (swapped)": "A forward does not read gradients.",
+    "stepped: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Every gradient that is cleared comes anew.",
+}
 
 GUARDS = {
     "Make one step": {"steps": generator_idle_step, "moved": generator_off},

@@ -55,7 +55,7 @@ def _discriminator_from(case: Case, seen: Observation, stale: bool) -> bool:
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     nodes = len(list(nodes_behind(players(seen[0][0])[0](seen[0][0].given["noise"].tensor()))))
-    yield f"The generator ran once in each case, unrecorded. Recorded, its run would have made a graph of {nodes} nodes."
+    yield f"The generator ran once in each case, unrecorded. A recorded run would have made a graph of {nodes} nodes."
     runs = seen[0][1]["opinions"]
     yield f"The discriminator ran {'once, on both kinds of points together' if runs == 1 else f'{runs} times'}."
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -48,7 +49,7 @@ def unmarked(*tensors: torch.Tensor) -> bool:
     return not hooks_on(*tensors) and not any(tensor.retains_grad for tensor in tensors)
 
 
-def gradients_of(result: torch.Tensor, tensors: list[torch.Tensor], seed: torch.Tensor) -> list[Any] | None:
+def gradients_of(result: torch.Tensor, tensors: Sequence[torch.Tensor], seed: torch.Tensor) -> list[Any] | None:
     """Return the gradients that reach tensors; None where none can be taken, as after a pass that freed the graph."""
     try:
         return [plain(gradient) for gradient in torch.autograd.grad(result, tensors, seed, allow_unused=True)]

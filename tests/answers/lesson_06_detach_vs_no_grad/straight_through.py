@@ -96,3 +96,8 @@ GUARDS = {
     "If `x` requires no gradient, neither does the result.": {"no gradient": straight_always},
     "Your function leaves `x` as it was, and no hook on it.": {"input": straight_writing, "as before": straight_hooked},
 }
+
+EQUIVALENT = {
+    "RIGHT[3]: x.round().detach() -> x.round()": "The gradient of round is zero: cut or not, nothing comes by it.",
+    "RIGHT[3]: x.round().detach -> x.round().clone": "The gradient of round is zero: cut or not, nothing comes by it.",
+}

@@ -125,7 +125,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "the whole Hessian",
-            "The numbers are right, but on the way you made the whole Hessian: as many numbers as x has, squared.",
+            "On the way you made a tensor with as many numbers as the Hessian has: those of x, squared.",
             lambda case, seen: (
                 seen["largest"] >= case.given["x"].tensor().numel() ** 2 and case.given["x"].tensor().numel() > 100
             ),

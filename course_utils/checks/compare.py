@@ -129,7 +129,7 @@ def _difference(values: torch.Tensor, wanted: torch.Tensor) -> str | None:
         values, wanted = torch.view_as_real(values), torch.view_as_real(wanted)
     if not wanted.dtype.is_floating_point:
         same = values == wanted
-        return None if bool(same.all()) else _first(values, wanted, ~same)
+        return None if bool(same.all()) else f"is wrong: {_first(values, wanted, ~same)}"
     single = torch.float64 not in (values.dtype, wanted.dtype) or values.dtype == torch.float32
     a, b = values.detach().double(), wanted.detach().double()
     # Numbers that cancel keep the rounding of what was summed: a true zero may be off by some units in the last place

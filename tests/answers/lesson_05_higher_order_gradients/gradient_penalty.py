@@ -3,7 +3,6 @@
 import torch
 
 from tests.answers.leaving import gradients_off, leaving
-from tests.answers.said import said
 
 
 def penalty_by_sum(critic, real, fake, mix):
@@ -14,11 +13,12 @@ def penalty_by_sum(critic, real, fake, mix):
 
 def penalty_by_seed(critic, real, fake, mix):
     with torch.no_grad():
-        points = torch.lerp(fake, real, mix.expand_as(real).contiguous())
+        points = torch.lerp(fake, real, mix.expand_as(real))
     points.requires_grad_(True)
-    scores = critic(points)
-    gradients = torch.autograd.grad(scores, points, torch.ones_like(scores), create_graph=True, retain_graph=True)[0]
-    norms = (gradients.reshape(len(real), -1) ** 2).sum(1) ** 0.5
+    scores = critic.forward(points)
+    gradients = torch.autograd.grad(scores, points, torch.ones_like(scores), create_graph=True)[0]
+    rows = gradients.reshape(len(real), -1)
+    norms = torch.einsum("ni,ni->n", rows, rows).sqrt()
     return ((norms - 1) ** 2).sum() / len(norms)
 
 
@@ -72,6 +72,17 @@ def penalty_spent(critic, real, fake, mix):
     return result
 
 
+def penalty_remembered():
+    """Takes the mixed points of the first call for all later ones of that shape."""
+    known = {}
+
+    def penalty(critic, real, fake, mix):
+        at = known.setdefault(real.shape, (real, fake, mix))
+        return penalty_by_sum(critic, *at)
+
+    return penalty
+
+
 RIGHT = [penalty_by_sum, penalty_by_seed, penalty_by_func]
 
 MISCONCEIVED = {
@@ -86,7 +97,7 @@ WRONG = [
     leaving(penalty_by_sum, gradients_off),
     leaving(penalty_by_sum, lambda critic, *given: critic[0].eval()),
     leaving(penalty_by_sum, lambda critic, *given: critic.requires_grad_(False)),
-    leaving(penalty_by_sum, lambda critic, *given: critic.register_forward_hook(lambda *run: None)),
+    penalty_hooked := leaving(penalty_by_sum, lambda critic, *given: critic.register_forward_hook(lambda *run: None)),
     penalty_by_backward,
     penalty_in_a_loop,
     penalty_spent,
@@ -105,9 +116,37 @@ WRONG = [
     penaliser(distance=lambda norms: (norms - 1).square()),
     lambda critic, real, fake, mix: penalty_by_sum(critic, real, fake, mix)[None],
     lambda critic, real, fake, mix: penalty_by_sum(critic, real, fake, mix).detach().requires_grad_(),
-    lambda critic, real, fake, mix: 10 * penalty_by_sum(critic, real, fake, mix),
+    penalty_scaled := lambda critic, real, fake, mix: 10 * penalty_by_sum(critic, real, fake, mix),
     lambda critic, real, fake, mix: (critic(mix * real + (1 - mix) * fake.detach()) - 1).square().mean(),
-    said(lambda critic, real, fake, mix: penalty_by_sum(critic, real, fake, mix).item(), "not recorded"),
+    lambda critic, real, fake, mix: penalty_by_sum(critic, real, fake, mix).item(),
+    penalty_cut := lambda *given: penalty_by_sum(*given).detach(),
+    penalty_remembered(),
+    penalty_twice := lambda critic, real, fake, mix: (critic.forward(real), penalty_by_sum(critic, real, fake, mix))[1],
+    penalty_frozen := leaving(penalty_by_sum, lambda critic, *given: critic[0].requires_grad_(False)),
+    penalty_clearing := leaving(penalty_by_sum, lambda critic, *given: critic.zero_grad()),
+    penalty_writing := leaving(penalty_by_sum, lambda critic, real, fake, mix: mix.mul_(2)),
+    penalty_flagging := leaving(penalty_by_sum, lambda critic, real, fake, mix: mix.requires_grad_()),
+    penalty_for_the_maker := lambda critic, real, fake, mix: penalty_by_sum(critic, real, fake, mix) + 0 * fake.sum(),
+    penalty_short := lambda *given: penalty_by_sum(*given)[None],
 ]
+
+EQUIVALENT = {
+    "penalty_by_sum: ...s, create_graph=True) -> ...s, create_graph=True, retain_graph=True)": "Recording a pass keeps its graph as well.",
+    "penalty_by_seed: ...), create_graph=True) -> ...), create_graph=True, retain_graph=True)": "Recording a pass keeps its graph as well.",
+    "penalty_by_sum: gradients.flatten(1).norm(dim=1) -> gradients.flatten(1).norm(dim=-1)": "The tensor has two dimensions.",
+}
+
+GUARDS = {
+    "The penalty is the mean over samples": {"value": penalty_scaled, "shape": penalty_short},
+    "Its gradient has to reach the critic's parameters": {"recorded": penalty_cut, "usable": penalty_spent},
+    "may not reach whatever made `fake`": {"maker": penalty_for_the_maker},
+    "The critic runs once.": {"calls": penalty_twice},
+    "Its parameters, their `.grad`, its training modes, its hooks and the inputs stay as they were.": {
+        "untouched": penalty_clearing,
+        "left": penalty_hooked,
+        "changed": penalty_writing,
+        "inputs": penalty_flagging,
+    },
+}
 
 STILL_RIGHT = {"keeps every graph"}

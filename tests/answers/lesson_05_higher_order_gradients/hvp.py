@@ -3,30 +3,32 @@
 import torch
 
 from tests.answers.leaving import gradients_off, leaving
-from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on
-from tests.answers.said import said
+from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on, leaf_at
+
+
+def recorded_gradient(f, own):
+    (gradient,) = torch.autograd.grad(f(own), own, create_graph=True)
+    return gradient
 
 
 def hvp_by_seed(f, x, v):
-    own = x.detach().requires_grad_()
-    (gradient,) = torch.autograd.grad(f(own), own, create_graph=True)
+    own = leaf_at(x)
+    gradient = recorded_gradient(f, own)
     if not gradient.requires_grad:
         return torch.zeros_like(x)
     return torch.autograd.grad(gradient, own, v, materialize_grads=True)[0]
 
 
 def hvp_forward_over_reverse(f, x, v):
-    return torch.func.jvp(torch.func.grad(f), (x.detach(),), (v,))[1].detach()
+    _, product = torch.func.jvp(torch.func.grad(f), (x,), (v,))
+    return product.detach()
 
 
 def hvp_by_scalar(f, x, v):
-    own = x.detach().clone().requires_grad_(True)
-    own.grad = None
-    f(own).backward(create_graph=True, inputs=[own])
-    along = (own.grad * v).sum()
-    own.grad = None
+    own = leaf_at(x)
+    along = (recorded_gradient(f, own) * v).sum()
     if not along.requires_grad:
-        return v * 0
+        return torch.zeros_like(x)
     return torch.autograd.grad(along, own, materialize_grads=True)[0]
 
 
@@ -49,12 +51,16 @@ def hvp_measured_at_once(f, x, v):
 
 
 def hvp_reverse_over_forward(f, x, v):
-    slope = torch.func.grad(lambda t: torch.func.jvp(f, (t,), (v,))[1])
-    return slope(x.detach()).detach()
+    def slope(t):
+        _, along = torch.func.jvp(f, (t,), (v,))
+        return along
+
+    return torch.func.grad(slope)(x).detach()
 
 
 def hvp_by_library(f, x, v):
-    return torch.autograd.functional.hvp(f, x.detach(), v)[1]
+    _, product = torch.autograd.functional.hvp(f, x, v)
+    return product
 
 
 def hvp_gradient_times_v(f, x, v):
@@ -103,6 +109,23 @@ def hvp_retained(f, x, v):
     return torch.autograd.grad(gradient, own, v)[0] if gradient.requires_grad else torch.zeros_like(x)
 
 
+def hvp_of_two_points(f, x, v):
+    """One call, but for x and another point at once."""
+
+    def product(at):
+        return torch.func.jvp(torch.func.grad(f), (at,), (v,))[1]
+
+    return torch.func.vmap(product)(torch.stack([x, 2 * x]).detach())[0].detach()
+
+
+def hvp_with_two_more(f, x, v):
+    """Two passes for nothing, over a graph of their own."""
+    own = leaf_at(x)
+    for _ in range(2):
+        torch.autograd.grad((own * own).sum(), own)
+    return hvp_by_seed(f, x, v)
+
+
 RIGHT = [hvp_by_seed, hvp_forward_over_reverse, hvp_by_scalar, hvp_reverse_over_forward, hvp_by_library]
 
 MISCONCEIVED = {
@@ -113,9 +136,8 @@ MISCONCEIVED = {
 
 WRONG = [
     hvp_rows,
-    said(hvp_into_parameters, "row sums times v"),
+    hvp_into_parameters,
     hvp_measured_at_once,
-    leaving(hvp_by_seed, gradients_off),
     leaving(hvp_by_seed, lambda f, x, v: hook_on(x)),
     lambda f, x, v: hvp_by_seed(f, x.double(), v.double()),
     hvp_differences,
@@ -130,6 +152,40 @@ WRONG = [
     lambda f, x, v: torch.zeros_like(x),
     lambda f, x, v: hvp_by_seed(f, x.view(-1), v.view(-1)).view(x.shape),
     lambda f, x, v: hvp_by_seed(f, x, v) + 1e-3 * v,
+    hvp_twice := lambda f, x, v: (f(x.detach()), hvp_by_seed(f, x, v))[1],
+    hvp_live := lambda f, x, v: hvp_by_seed(f, x, v).requires_grad_(),
+    hvp_writing := leaving(hvp_by_seed, lambda f, x, v: v.data.mul_(2)),
+    hvp_flagging := leaving(hvp_by_seed, lambda f, x, v: v.requires_grad_()),
+    hvp_grading := leaving(hvp_by_seed, lambda f, x, v: setattr(v, "grad", v.clone())),
+    hvp_off := leaving(hvp_by_seed, gradients_off),
+    hvp_hooked := leaving(
+        hvp_by_seed,
+        lambda f, x, v: f.register_forward_hook(lambda *run: None) if isinstance(f, torch.nn.Module) else None,
+    ),
+    hvp_of_two_points,
+    hvp_with_two_more,
 ]
+
+EQUIVALENT = {
+    "leaf_at: x.detach().requires_grad_ -> x.clone().requires_grad_": "No gradient for x is asked for, and what is returned has no graph.",
+    "recorded_gradient: ...n, create_graph=True) -> ...n, create_graph=True, retain_graph=True)": "Recording a pass keeps its graph as well.",
+    "hvp_by_seed: ...terialize_grads=True) -> ...terialize_grads=True, retain_graph=True)": "The graph ends with the function.",
+    "hvp_by_scalar: ...terialize_grads=True) -> ...terialize_grads=True, retain_graph=True)": "The graph ends with the function.",
+}
+
+GUARDS = {
+    "It returns the Hessian of `f` at `x` times `v`": {"value": hvp_row_sums},
+    "no tensor of it may have more than 20 n numbers": {"size": hvp_whole},
+    "`f` is called once, for the one point `x`": {"calls": hvp_twice, "one point": hvp_of_two_points},
+    "at most three backward passes run": {"passes": hvp_with_two_more},
+    "The result has no graph": {"recorded": hvp_live},
+    "`x` and `v` are left as they were, their `.grad` and `requires_grad` too.": {
+        "changed": hvp_writing,
+        "requiring": hvp_flagging,
+        "graded": hvp_grading,
+    },
+    "That one stays as it was, too.": {"own parameter": hvp_into_parameters},
+    "No hook stays anywhere, and recording stays switched on.": {"left": hvp_hooked},
+}
 
 STILL_RIGHT = {"keeps every graph"}

@@ -6,15 +6,22 @@ from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on
 
 
+def flat(parts):
+    return torch.cat([part.reshape(-1) for part in parts])
+
+
+def joined_gradient(loss, parameters):
+    return flat(torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True))
+
+
 def hessian_by_rows(loss, parameters):
-    gradients = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
-    joined = torch.cat([gradient.reshape(-1) for gradient in gradients])
+    joined = joined_gradient(loss, parameters)
     if not joined.requires_grad:
         return joined.new_zeros(len(joined), len(joined))
     rows = []
     for number in joined:
         parts = torch.autograd.grad(number, parameters, retain_graph=True, materialize_grads=True)
-        rows.append(torch.cat([part.reshape(-1) for part in parts]))
+        rows.append(flat(parts))
     return torch.stack(rows)
 
 
@@ -30,38 +37,25 @@ def hessian_straight_forgotten(loss, parameters):
 
 
 def hessian_batched(loss, parameters):
-    gradients = torch.autograd.grad(loss, parameters, create_graph=True, allow_unused=True)
-    gradients = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, gradients, strict=True)]
-    joined = torch.cat([gradient.reshape(-1) for gradient in gradients])
+    joined = joined_gradient(loss, parameters)
     seeds = torch.eye(len(joined), dtype=joined.dtype)
     if not joined.requires_grad:
         return torch.zeros_like(seeds)
     parts = torch.autograd.grad(joined, parameters, seeds, is_grads_batched=True, allow_unused=True)
     filled = [
-        torch.zeros(len(joined), p.numel(), dtype=p.dtype) if part is None else part.reshape(len(joined), -1)
+        torch.zeros(len(joined), p.numel()) if part is None else part.reshape(len(joined), -1)
         for p, part in zip(parameters, parts, strict=True)
     ]
     return torch.cat(filled, dim=1)
 
 
-def hessian_block_by_block(loss, parameters):
-    total = sum(p.numel() for p in parameters)
-    matrix = torch.zeros(total, total, dtype=parameters[0].dtype)
-    gradients = torch.autograd.grad(loss, parameters, create_graph=True, allow_unused=True)
-    row = 0
-    for parameter, gradient in zip(parameters, gradients, strict=True):
-        if gradient is None or not gradient.requires_grad:
-            row += parameter.numel()
-            continue
-        for element in gradient.reshape(-1):
-            parts = torch.autograd.grad(element, parameters, retain_graph=True, allow_unused=True)
-            column = 0
-            for other, part in zip(parameters, parts, strict=True):
-                if part is not None:
-                    matrix[row, column : column + other.numel()] = part.reshape(-1)
-                column += other.numel()
-            row += 1
-    return matrix
+def hessian_by_seeds(loss, parameters):
+    joined = joined_gradient(loss, parameters)
+    seeds = torch.eye(len(joined), dtype=joined.dtype)
+    if not joined.requires_grad:
+        return torch.zeros_like(seeds)
+    options = {"retain_graph": True, "materialize_grads": True}
+    return torch.stack([flat(torch.autograd.grad(joined, parameters, seed, **options)) for seed in seeds])
 
 
 def hessian_diagonal_blocks(loss, parameters):
@@ -119,8 +113,13 @@ def hessian_recorded(loss, parameters):
 
 
 def hessian_one_pass_an_entry(loss, parameters):
-    hessian_by_rows(loss, parameters)
-    return hessian_by_rows(loss, parameters)
+    """A pass for each entry: it asks for one parameter at a time, and keeps one number of what comes."""
+    joined = joined_gradient(loss, parameters)
+    if not joined.requires_grad:
+        return joined.new_zeros(len(joined), len(joined))
+    options = {"retain_graph": True, "materialize_grads": True}
+    rows = [[torch.autograd.grad(number, p, **options)[0].reshape(-1) for p in parameters] for number in joined]
+    return torch.stack([torch.cat(row) for row in rows])
 
 
 def hessian_transposed_parts(loss, parameters):
@@ -136,7 +135,7 @@ def hessian_transposed_parts(loss, parameters):
     return torch.stack(rows)
 
 
-RIGHT = [hessian_by_rows, hessian_batched, hessian_block_by_block]
+RIGHT = [hessian_by_rows, hessian_batched, hessian_by_seeds]
 
 MISCONCEIVED = {
     "blocks on the diagonal only": hessian_diagonal_blocks,
@@ -147,10 +146,9 @@ MISCONCEIVED = {
 WRONG = [
     hessian_unguarded,
     hessian_straight_forgotten,
-    leaving(hessian_by_rows, gradients_off),
+    hessian_off := leaving(hessian_by_rows, gradients_off),
     leaving(hessian_by_rows, lambda loss, parameters: hook_on(loss)),
     leaving(hessian_by_rows, lambda loss, parameters: hook_on(parameters[0])),
-    lambda loss, parameters: hessian_by_rows(loss, parameters).double(),
     hessian_leaves_gradients,
     hessian_recorded,
     hessian_one_pass_an_entry,
@@ -160,4 +158,23 @@ WRONG = [
     lambda loss, parameters: list(hessian_by_rows(loss, parameters)),
     lambda loss, parameters: hessian_by_rows(loss, parameters[:1]),
     lambda loss, parameters: hessian_by_rows(loss, [p for p in parameters if p.numel() > 2]),
+    hessian_live := lambda loss, parameters: hessian_by_rows(loss, parameters).requires_grad_(),
+    hessian_doubled := lambda loss, parameters: hessian_by_rows(loss, parameters).double(),
 ]
+
+EQUIVALENT = {
+    "joined_gradient: ...terialize_grads=True) -> ...terialize_grads=True, retain_graph=True)": "Recording a pass keeps its graph as well.",
+    "hessian_batched: ...e, allow_unused=True) -> ...e, allow_unused=True, retain_graph=True)": '"The loss is not used again."',
+    "hessian_batched: torch.cat(filled, dim=1) -> torch.cat(filled, dim=-1)": "The tensors have two dimensions.",
+}
+
+GUARDS = {
+    "It returns one matrix of second derivatives.": {"value": MISCONCEIVED["gradients multiplied"]},
+    "At most one backward pass for the gradient and one for each of its numbers may run.": {
+        "passes": hessian_one_pass_an_entry
+    },
+    "The parameters stay as they were, with their `.grad` and `requires_grad`": {"untouched": hessian_leaves_gradients},
+    "the result has no graph": {"recorded": hessian_live},
+    "the dtype of the loss": {"dtype": hessian_doubled},
+    "no hook stays on anything, and recording stays switched on": {"left": hessian_off},
+}

@@ -11,54 +11,53 @@ from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on
 from tests.answers.said import said
 
 
+def learning(model):
+    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+
+
+def loss_with(model, values, data):
+    inputs, targets = data
+    return mse_loss(functional_call(model, values, (inputs,)), targets)
+
+
+def stepped(values, gradients, lr):
+    return {name: value - lr * gradient for (name, value), gradient in zip(values.items(), gradients, strict=True)}
+
+
 def meta_by_hand(model, support, query, lr, steps):
-    start = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    values = dict(start)
+    start = values = learning(model)
     for _ in range(steps):
-        loss = mse_loss(functional_call(model, values, (support[0],)), support[1])
+        loss = loss_with(model, values, support)
         gradients = torch.autograd.grad(loss, list(values.values()), create_graph=True)
-        pairs = zip(values.items(), gradients, strict=True)
-        values = {name: value - lr * gradient for (name, value), gradient in pairs}
-    loss = mse_loss(functional_call(model, values, (query[0],)), query[1])
-    return dict(zip(start, torch.autograd.grad(loss, list(start.values())), strict=True))
+        values = stepped(values, gradients, lr)
+    gradients = torch.autograd.grad(loss_with(model, values, query), list(start.values()))
+    return dict(zip(start, gradients, strict=True))
 
 
 def meta_by_func(model, support, query, lr, steps):
-    start = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
-
-    def loss(values, inputs, targets):
-        return mse_loss(functional_call(model, values, (inputs,)), targets)
-
     def after(values):
         for _ in range(steps):
-            gradients = torch.func.grad(loss)(values, *support)
+            gradients = torch.func.grad(lambda now: loss_with(model, now, support))(values)
             values = {name: values[name] - lr * gradients[name] for name in values}
-        return loss(values, *query)
+        return loss_with(model, values, query)
 
-    return torch.func.grad(after)(start)
+    return {name: gradient.detach() for name, gradient in torch.func.grad(after)(learning(model)).items()}
 
 
 def meta_by_vectors(model, support, query, lr, steps):
     """Backwards through the steps by Hessian-vector products: no graph longer than one step."""
-    names = [name for name, p in model.named_parameters() if p.requires_grad]
-    values = [model.get_parameter(name).detach() for name in names]
+    values = {name: parameter.detach() for name, parameter in learning(model).items()}
     visited = []
-
-    def loss(values, data):
-        return mse_loss(functional_call(model, dict(zip(names, values, strict=True)), (data[0],)), data[1])
-
     for _ in range(steps):
-        own = [value.requires_grad_() for value in values]
-        visited.append(own)
-        gradients = torch.autograd.grad(loss(own, support), own)
-        values = [(value - lr * gradient).detach() for value, gradient in zip(own, gradients, strict=True)]
-    own = [value.clone().requires_grad_() for value in values]
-    vector = torch.autograd.grad(loss(own, query), own)
-    for own in reversed(visited):
-        gradients = torch.autograd.grad(loss(own, support), own, create_graph=True)
-        products = torch.autograd.grad(gradients, own, vector)
-        vector = [v - lr * product for v, product in zip(vector, products, strict=True)]
-    return dict(zip(names, (v.detach() for v in vector), strict=True))
+        visited.append(values)
+        gradients = torch.func.grad(lambda now: loss_with(model, now, support))(values)
+        values = stepped(values, gradients.values(), lr)
+    vector = torch.func.grad(lambda now: loss_with(model, now, query))(values)
+    for values in reversed(visited):
+        _, pull = torch.func.vjp(torch.func.grad(lambda now: loss_with(model, now, support)), values)
+        (product,) = pull(vector)
+        vector = stepped(vector, product.values(), lr)
+    return vector
 
 
 def meta_first_order(model, support, query, lr, steps):
@@ -85,10 +84,10 @@ def meta_trained(model, support, query, lr, steps):
     optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=lr)
     for _ in range(steps):
         own = dict(model.named_parameters())
-        learning = [p for p in own.values() if p.requires_grad]
-        gradients = torch.autograd.grad(mse_loss(model(support[0]), support[1]), learning)
+        moving = [p for p in own.values() if p.requires_grad]
+        gradients = torch.autograd.grad(mse_loss(model(support[0]), support[1]), moving)
         with torch.no_grad():
-            for parameter, gradient in zip(learning, gradients, strict=True):
+            for parameter, gradient in zip(moving, gradients, strict=True):
                 parameter -= optimizer.param_groups[0]["lr"] * gradient
     return meta_by_hand(model, support, query, lr, 0)
 
@@ -187,10 +186,10 @@ def meta_measured_at_once(model, support, query, lr, steps):
 
 def meta_by_forward_mode(model, support, query, lr, steps):
     """One column of the derivative at a time, all in one run: right, if wasteful."""
-    start = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
 
     def loss(values, data):
-        return (functional_call(model, values, (data[0],)) - data[1]).square().mean()
+        inputs, targets = data
+        return (functional_call(model, values, (inputs,)) - targets).square().mean()
 
     def after(values):
         for _ in range(steps):
@@ -198,7 +197,7 @@ def meta_by_forward_mode(model, support, query, lr, steps):
             values = {name: values[name] - lr * gradients[name] for name in values}
         return loss(values, query)
 
-    return {name: slope.detach() for name, slope in torch.func.jacfwd(after)(start).items()}
+    return {name: slope.detach() for name, slope in torch.func.jacfwd(after)(learning(model)).items()}
 
 
 def meta_unfrozen(model, support, query, lr, steps):
@@ -206,6 +205,16 @@ def meta_unfrozen(model, support, query, lr, steps):
     for parameter in model.parameters():
         parameter.requires_grad_(True)
     return result
+
+
+def meta_in_training(model, support, query, lr, steps):
+    """Puts all parts into training, and back."""
+    modes = [(part, part.training) for part in model.modules()]
+    model.train()
+    gradients = meta_by_hand(model, support, query, lr, steps)
+    for part, mode in modes:
+        part.training = mode
+    return gradients
 
 
 RIGHT = [meta_by_hand, meta_by_func, meta_by_vectors, meta_by_forward_mode]
@@ -232,13 +241,46 @@ WRONG = [
     meta_in_eval,
     meta_unfrozen,
     meta_measured,
-    lambda *given: list(meta_by_hand(*given).values()),
+    meta_as_list := lambda *given: list(meta_by_hand(*given).values()),
     lambda *given: {"first.weight": None, "x": "y"},
     lambda *given: dict.fromkeys(meta_by_hand(*given), 1.0),
     lambda model, support, query, lr, steps: meta_by_hand(model, query, support, lr, steps),
     lambda model, support, query, lr, steps: {
         n: -lr * g for n, g in meta_by_hand(model, support, query, lr, steps).items()
     },
+    meta_doubled := lambda *given: {name: 2 * gradient for name, gradient in meta_by_hand(*given).items()},
+    meta_short := lambda *given: dict(list(meta_by_hand(*given).items())[1:]),
+    meta_moving := leaving(meta_by_hand, lambda model, *given: model.last.weight.data.mul_(2)),
+    meta_running := leaving(
+        meta_by_hand, lambda model, support, *given: [model.forward(support[0]) for _ in range(20)]
+    ),
+    meta_in_training,
 ]
+
+EQUIVALENT = {
+    "meta_by_hand: ...), create_graph=True) -> ...), create_graph=True, retain_graph=True)": "Recording a pass keeps its graph as well.",
+    "meta_by_hand: ...list(start.values())) -> ...list(start.values()), retain_graph=True)": "The graph ends with the function.",
+    "meta_by_vectors: visited.append(values) | gradients = torch.func.grad(lambda now: loss_with(model, now, support))(values) -> (swapped)": "The two do not touch each other.",
+}
+
+GUARDS = {
+    "Return its gradient: a dict from parameter names to tensors.": {
+        "value": meta_doubled,
+        "dict": meta_as_list,
+        "missing": meta_short,
+    },
+    "they don't move, and they have no entry": {"extra": meta_all_names},
+    "The model is left as it was: parameters, `requires_grad`, `.grad`, modes and hooks.": {
+        "moved": meta_moving,
+        "switched": meta_unfrozen,
+        "graded": meta_into_grad,
+        "left": meta_in_eval,
+    },
+    "The gradients have no graph.": {"recorded": meta_recorded},
+    "The model may run at most 3 · (steps + 1) times, each time with one set of parameters": {
+        "runs": meta_running,
+        "batched": meta_measured_at_once,
+    },
+}
 
 STILL_RIGHT = {"keeps every graph"}

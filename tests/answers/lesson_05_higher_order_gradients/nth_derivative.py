@@ -3,12 +3,11 @@
 import torch
 
 from tests.answers.leaving import gradients_off, leaving
-from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on
-from tests.answers.said import said
+from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on, leaf_at
 
 
 def nth_by_passes(f, x, n):
-    own = x.detach().requires_grad_()
+    own = leaf_at(x)
     y = f(own)
     for _ in range(n):
         if not y.requires_grad:
@@ -26,30 +25,33 @@ def nth_by_func(f, x, n):
     g = f
     for _ in range(n):
         g = derivative(g)
-    return g(x.detach()).detach()
+    return g(x).detach()
 
 
 def nth_by_ones(f, x, n):
-    own = x.clone().detach().requires_grad_(True)
+    own = leaf_at(x)
     y = f(own)
-    for number in range(1, n + 1):
-        if y.grad_fn is None:
-            y = torch.zeros_like(own)
-            break
-        y = torch.autograd.grad(y, own, torch.ones_like(y), create_graph=number < n, allow_unused=True)[0]
+    for _ in range(n):
+        if not y.requires_grad:
+            return torch.zeros_like(x)
+        (y,) = torch.autograd.grad(y, own, torch.ones_like(y), create_graph=True, allow_unused=True)
         if y is None:
-            return torch.zeros_like(own).detach()
+            return torch.zeros_like(x)
     return y.detach()
 
 
 def nth_forward_mode(f, x, n):
     def derivative(g):
-        return lambda t: torch.func.jvp(g, (t,), (torch.ones_like(t),))[1]
+        def slope(t):
+            _, along = torch.func.jvp(g, (t,), (torch.ones_like(t),))
+            return along
+
+        return slope
 
     g = f
     for _ in range(n):
         g = derivative(g)
-    return g(x.detach()).detach()
+    return g(x).detach()
 
 
 def nth_without_zeros(f, x, n):
@@ -163,6 +165,37 @@ def nth_after_clearing(f, x, n):
     return y.detach()
 
 
+def nth_remembered():
+    """Remembers what it returned, by the shape of x and n."""
+    known = {}
+
+    def derivative(f, x, n):
+        if (x.shape, n) not in known:
+            known[x.shape, n] = nth_by_passes(f, x, n)
+        return known[x.shape, n]
+
+    return derivative
+
+
+def nth_and_a_pass(f, x, n):
+    """Runs a pass more, over a graph of its own."""
+    own = leaf_at(x)
+    torch.autograd.grad((own * own).sum(), own)
+    return nth_by_passes(f, x, n)
+
+
+def nth_after(change):
+    """Does something to f, where it is a layer."""
+
+    def derivative(f, x, n):
+        result = nth_by_passes(f, x, n)
+        if isinstance(f, torch.nn.Module):
+            change(f)
+        return result
+
+    return derivative
+
+
 RIGHT = [nth_by_passes, nth_by_func, nth_by_ones, nth_forward_mode]
 
 MISCONCEIVED = {
@@ -174,8 +207,10 @@ MISCONCEIVED = {
 WRONG = [
     nth_unguarded,
     nth_without_zeros,
-    said(nth_into_parameters, "one pass too many", "retained, not recorded"),
-    leaving(nth_by_passes, gradients_off),
+    nth_into_parameters,
+    nth_remembered(),
+    nth_and_a_pass,
+    lambda f, x, n: nth_by_passes(f, x, n) if n < 4 or f(x).dtype == torch.float32 else f(x).detach(),
     leaving(nth_by_passes, lambda f, x, n: hook_on(x)),
     lambda f, x, n: nth_by_passes(f, x.double(), n),
     nth_recorded,
@@ -184,8 +219,36 @@ WRONG = [
     nth_forward_each_time,
     nth_after_clearing,
     lambda f, x, n: torch.func.grad(lambda t: f(t).sum())(x.detach()) ** n,
-    said(lambda f, x, n: nth_by_passes(f, x.clone(), min(n, 4)) * (n < 5), "retained, not recorded"),
+    lambda f, x, n: nth_by_passes(f, x, min(n, 4)) * (n < 5),
     lambda f, x, n: nth_by_passes(f, x.flatten(), n),
     lambda f, x, n: nth_by_passes(f, x, n).sum(),
     lambda f, x, n: [[None], "x", {}],
+    nth_twice := lambda f, x, n: (f(x.detach()), nth_by_passes(f, x, n))[1],
+    nth_live := lambda f, x, n: nth_by_passes(f, x, n).requires_grad_(),
+    nth_writing := leaving(nth_by_passes, lambda f, x, n: x.data.mul_(2)),
+    nth_flagging := leaving(nth_by_passes, lambda f, x, n: x.requires_grad_(not x.requires_grad)),
+    nth_grading := leaving(nth_by_passes, lambda f, x, n: setattr(x, "grad", torch.zeros_like(x))),
+    nth_off := leaving(nth_by_passes, gradients_off),
+    nth_hooked := nth_after(lambda f: f.register_forward_hook(lambda *run: None)),
+    nth_frozen := nth_after(lambda f: f.requires_grad_(False)),
 ]
+
+EQUIVALENT = {
+    "leaf_at: x.detach().requires_grad_ -> x.clone().requires_grad_": "No gradient for x is asked for, and the result is detached.",
+    "nth_by_passes: ...terialize_grads=True) -> ...terialize_grads=True, retain_graph=True)": "Recording a pass keeps its graph as well.",
+    "nth_by_ones: ...e, allow_unused=True) -> ...e, allow_unused=True, retain_graph=True)": "Recording a pass keeps its graph as well.",
+}
+
+GUARDS = {
+    "which returns the nth derivative of `f` at each number of `x`": {"value": MISCONCEIVED["retained, not recorded"]},
+    "Your function returns zeros there.": {"runs": nth_unguarded},
+    "The result has no graph.": {"recorded": nth_live},
+    "`x` is as it was, its `.grad` and `requires_grad` too.": {
+        "changed": nth_writing,
+        "requiring": nth_flagging,
+        "graded": nth_grading,
+    },
+    "So is `f` with its parameter.": {"own parameter": nth_frozen},
+    "No hook stays on either, and recording stays switched on.": {"left": nth_hooked},
+    "`f` is called once, and at most n backward passes run.": {"calls": nth_twice, "passes": nth_and_a_pass},
+}

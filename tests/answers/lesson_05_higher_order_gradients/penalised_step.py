@@ -8,26 +8,35 @@ from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on
 from tests.answers.said import said
 
 
-def step_by_grad(model, optimizer, inputs, targets, weight):
-    loss = mse_loss(model(inputs), targets)
-    gradients = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)
-    total = loss + weight * sum(gradient.square().sum() for gradient in gradients)
+def recorded_gradients(loss, parameters):
+    return torch.autograd.grad(loss, parameters, create_graph=True)
+
+
+def squares(gradients):
+    return sum((gradient * gradient).sum() for gradient in gradients)
+
+
+def finish(optimizer, total):
     optimizer.zero_grad()
     total.backward()
     optimizer.step()
     return total.item()
 
 
+def step_by_grad(model, optimizer, inputs, targets, weight):
+    loss = mse_loss(model(inputs), targets)
+    gradients = recorded_gradients(loss, list(model.parameters()))
+    return finish(optimizer, loss + weight * squares(gradients))
+
+
 def step_by_assigning(model, optimizer, inputs, targets, weight):
     parameters = list(model.parameters())
-    loss = (model(inputs) - targets).pow(2).mean()
-    gradients = torch.autograd.grad(loss, parameters, create_graph=True)
-    penalty = weight * torch.cat([gradient.reshape(-1) for gradient in gradients]).pow(2).sum()
-    extra = torch.autograd.grad(penalty, parameters, materialize_grads=True)
-    for parameter, first, second in zip(parameters, gradients, extra, strict=True):
-        parameter.grad = first.detach() + second
+    loss = (model.forward(inputs) - targets).pow(2).mean()
+    total = loss + weight * squares(recorded_gradients(loss, parameters))
+    for parameter, gradient in zip(parameters, torch.autograd.grad(total, parameters), strict=True):
+        parameter.grad = gradient
     optimizer.step()
-    return float(loss + penalty)
+    return float(total)
 
 
 def step_cleared_between(model, optimizer, inputs, targets, weight):
@@ -35,12 +44,8 @@ def step_cleared_between(model, optimizer, inputs, targets, weight):
     optimizer.zero_grad()
     loss = mse_loss(model(inputs), targets)
     loss.backward(create_graph=True)
-    penalty = sum(parameter.grad.square().sum() for parameter in model.parameters())
-    total = loss + weight * penalty
-    optimizer.zero_grad()
-    total.backward()
-    optimizer.step()
-    return total.item()
+    penalty = squares([parameter.grad for parameter in model.parameters()])
+    return finish(optimizer, loss + weight * penalty)
 
 
 def step_given(model, optimizer, inputs, targets, weight):
@@ -128,9 +133,59 @@ def step_two_forwards(model, optimizer, inputs, targets, weight):
     return total.item()
 
 
+def step_twice_and_never_cleared(model, optimizer, inputs, targets, weight):
+    """Both passes write to .grad, and nothing clears it; no graph stays."""
+    loss = mse_loss(model(inputs), targets)
+    gradients = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)
+    total = loss + weight * squares(gradients)
+    loss.backward(retain_graph=True)
+    total.backward()
+    optimizer.step()
+    return total.item()
+
+
+def step_in_training(model, optimizer, inputs, targets, weight):
+    """Puts the whole model into training, and back."""
+    modes = [(part, part.training) for part in model.modules()]
+    model.train()
+    total = step_by_grad(model, optimizer, inputs, targets, weight)
+    for part, mode in modes:
+        part.training = mode
+    return total
+
+
+def step_by_hand(model, optimizer, inputs, targets, weight):
+    """Updates without the optimizer, and lets that one make a step of nothing."""
+    total = step_by_grad(model, optimizer, inputs, targets, weight)
+    optimizer.zero_grad()
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    optimizer.step()
+    for parameter, number in zip(model.parameters(), before, strict=True):
+        parameter.data.copy_(number)
+    return total
+
+
+def step_and_more(more):
+    def step(model, optimizer, inputs, targets, weight):
+        total = step_by_grad(model, optimizer, inputs, targets, weight)
+        more(model, inputs)
+        return total
+
+    return step
+
+
+def step_held(model, optimizer, inputs, targets, weight):
+    """Keeps the graph of the loss on the model."""
+    loss = mse_loss(model(inputs), targets)
+    model.losses = [*getattr(model, "losses", []), loss]
+    return finish(optimizer, loss + weight * squares(recorded_gradients(loss, list(model.parameters()))))
+
+
 RIGHT = [step_by_grad, step_by_assigning, step_cleared_between]
 
 MISCONCEIVED = {
+    "old gradients": step_never_cleared,
+    "the loss counted twice, and old gradients": step_twice_and_never_cleared,
     "the loss counted twice": step_given,
     "a penalty that is a constant": step_retained,
     "the penalty alone": step_penalty_only,
@@ -138,14 +193,20 @@ MISCONCEIVED = {
 
 WRONG = [
     said(step_cleared_after, "the loss counted twice"),
-    leaving(step_by_grad, lambda model, *given: model.eval()),
+    step_evaluating := leaving(step_by_grad, lambda model, *given: model[0].eval()),
     leaving(step_by_grad, lambda model, *given: hook_on(model[0].weight)),
     leaving(step_by_grad, lambda model, *given: model.append(torch.nn.Linear(2, 2).double())),
-    step_never_cleared,
     step_norm,
     step_returning_a_graph,
     step_recorded_twice,
     step_two_forwards,
+    step_in_training,
+    step_by_hand,
+    step_runs_again := step_and_more(lambda model, inputs: model.forward(inputs)),
+    step_keeping_graph := step_and_more(lambda model, inputs: setattr(model[0].weight, "grad", model[0].weight * 2)),
+    step_moved := step_and_more(lambda model, inputs: model[0].weight.data.mul_(1.01) if len(inputs) > 5 else None),
+    step_over := lambda *given: 1.01 * step_by_grad(*given),
+    step_held,
     lambda model, optimizer, inputs, targets, weight: 1.0,
     said(
         lambda model, optimizer, inputs, targets, weight: step_by_grad(model, optimizer, inputs, targets, 0.0),
@@ -155,3 +216,22 @@ WRONG = [
 ]
 
 STILL_RIGHT = {"keeps every graph"}
+
+EQUIVALENT = {
+    "finish: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A gradient of zero and one that is not there give the same step: every parameter gets one.",
+    "finish: total.backward() -> total.backward(retain_graph=True)": "The graph ends with the function.",
+    "recorded_gradients: ...s, create_graph=True) -> ...s, create_graph=True, retain_graph=True)": "Recording a pass keeps its graph as well.",
+    "step_by_assigning: torch.autograd.grad(total, parameters) -> torch.autograd.grad(total, parameters, retain_graph=True)": "The graph ends with the function.",
+    "step_by_assigning: parameters = list(model.parameters()) | loss = (model.forward(inputs) - targets).pow(2).mean() -> (swapped)": "The two do not touch each other.",
+    "step_cleared_between: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "The first pass adds to zeros.",
+    "step_cleared_between: loss.backward(create_graph=True) -> loss.backward(create_graph=True, retain_graph=True)": "Recording a pass keeps its graph as well.",
+    "step_cleared_between: optimizer.zero_grad() | loss = mse_loss(model(inputs), targets) -> (swapped)": "A forward does not read gradients.",
+}
+
+GUARDS = {
+    "move the parameters along the gradient of `loss + weight * penalty`": {"parameters": step_moved},
+    "It runs the model once, steps the optimizer once": {"forwards": step_runs_again, "steps": step_by_hand},
+    "returns the total as a Python float": {"float": step_returning_a_graph, "value": step_over},
+    "After each step it looks whether graphs are still alive.": {"grad": step_keeping_graph, "alive": step_held},
+    "Modes and hooks of the model stay as they were.": {"left": step_evaluating},
+}

@@ -4,7 +4,8 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from tests.answers.lesson_06_detach_vs_no_grad.games import goal
+from tests.answers.leaving import leaving
+from tests.answers.lesson_06_detach_vs_no_grad.games import goal, stepped
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_on_module
 from tests.answers.said import said
 
@@ -12,19 +13,15 @@ from tests.answers.said import said
 def discriminator_under_no_grad(generator, discriminator, optimizer, real, noise):
     with torch.no_grad():
         fake = generator(noise)
-    loss = goal(discriminator(real), 1.0) + goal(discriminator(fake), 0.0)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return loss.item()
+    return stepped(optimizer, goal(discriminator(real), 1.0) + goal(discriminator(fake), 0.0))
 
 
 def discriminator_in_two_passes(generator, discriminator, optimizer, real, noise):
-    optimizer.zero_grad(set_to_none=False)
+    optimizer.zero_grad()
     truth = nn.functional.softplus(-discriminator(real)).mean()
     truth.backward()
     with torch.inference_mode():
-        fake = generator(noise)
+        fake = generator.forward(noise)
     lie = nn.functional.softplus(discriminator(fake.clone())).mean()
     lie.backward()
     optimizer.step()
@@ -33,16 +30,8 @@ def discriminator_in_two_passes(generator, discriminator, optimizer, real, noise
 
 def discriminator_together(generator, discriminator, optimizer, real, noise):
     frozen = {name: parameter.detach() for name, parameter in generator.named_parameters()}
-    fake = functional_call(generator, frozen, (noise,))
-    logits = discriminator(torch.cat([real, fake]))
-    loss = goal(logits[: len(real)], 1.0) + goal(logits[len(real) :], 0.0)
-    parameters = [parameter for parameter in discriminator.parameters() if parameter.requires_grad]
-    for parameter in discriminator.parameters():
-        parameter.grad = None
-    for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
-        parameter.grad = gradient
-    optimizer.step()
-    return loss.item()
+    logits = discriminator(torch.cat([real, functional_call(generator, frozen, (noise,))]))
+    return stepped(optimizer, goal(logits[: len(real)], 1.0) + goal(logits[len(real) :], 0.0))
 
 
 def discriminator_with(
@@ -80,7 +69,7 @@ def discriminator_clears_too_much(generator, discriminator, optimizer, real, noi
 
 
 def discriminator_to_training(generator, discriminator, optimizer, real, noise):
-    discriminator.train()
+    discriminator[0].train(not discriminator[0].training)
     return discriminator_under_no_grad(generator, discriminator, optimizer, real, noise)
 
 
@@ -97,6 +86,24 @@ def discriminator_recording_off(generator, discriminator, optimizer, real, noise
 
 def discriminator_freezes(generator, discriminator, optimizer, real, noise):
     generator.requires_grad_(False)
+    return discriminator_under_no_grad(generator, discriminator, optimizer, real, noise)
+
+
+def discriminator_in_training(generator, discriminator, optimizer, real, noise):
+    """Puts both players into training, and back."""
+    modes = [(part, part.training) for player in (generator, discriminator) for part in player.modules()]
+    generator.train()
+    discriminator.train()
+    loss = discriminator_under_no_grad(generator, discriminator, optimizer, real, noise)
+    for part, mode in modes:
+        part.training = mode
+    return loss
+
+
+def discriminator_peeking(generator, discriminator, optimizer, real, noise):
+    """Runs the generator once more, unrecorded."""
+    with torch.no_grad():
+        generator(noise)
     return discriminator_under_no_grad(generator, discriminator, optimizer, real, noise)
 
 
@@ -118,9 +125,48 @@ WRONG = [
     discriminator_with_hook,
     discriminator_with(steps=2),
     discriminator_with(fakes=1.0),
-    discriminator_with(give=lambda loss: loss),
+    discriminator_to_tensor := discriminator_with(give=lambda loss: loss),
+    discriminator_more := discriminator_with(give=lambda loss: loss.item() + 1),
     discriminator_with(give=lambda loss: loss.detach()),
-    discriminator_with(retain_graph=True),
+    discriminator_keeping := discriminator_with(retain_graph=True),
+    discriminator_in_training,
+    discriminator_thawing := leaving(discriminator_under_no_grad, lambda g, d, *rest: d.requires_grad_(True)),
+    discriminator_moving := leaving(discriminator_under_no_grad, lambda g, d, *rest: g[0].weight.data.mul_(2)),
+    discriminator_idle_step := leaving(
+        discriminator_under_no_grad, lambda g, d, optimizer, *rest: (optimizer.zero_grad(), optimizer.step())
+    ),
+    discriminator_off := leaving(discriminator_under_no_grad, lambda g, d, *rest: d[0].weight.data.mul_(2)),
+    discriminator_peeking,
     said(discriminator_with(cut=lambda fake: fake.requires_grad_(), clear=False), "old gradients"),
     lambda generator, discriminator, optimizer, real, noise: 0.7,
 ]
+
+EQUIVALENT = {
+    "discriminator_in_two_passes: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Every gradient that is cleared comes anew.",
+    "stepped: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Every gradient that is cleared comes anew.",
+    "discriminator_in_two_passes: torch.inference_mode -> torch.no_grad": "Neither records, and the points are cloned.",
+    "discriminator_in_two_passes: optimizer.zero_grad() | truth = nn.functional.softplus(-discriminator(real)).mean() -> (swapped)": "A forward does not read gradients.",
+    "discriminator_in_two_passes: truth.backward() | with torch.inference_mode(): ... -> (swapped)": "The two do not touch each other.",
+}
+
+GUARDS = {
+    "It makes one step of `optimizer`": {"steps": discriminator_idle_step, "moved": discriminator_off},
+    "Return it as a Python float, from before the step.": {
+        "number": discriminator_to_tensor,
+        "value": discriminator_more,
+    },
+    "Leave the generator as it is, its `.grad` too.": {
+        "other": discriminator_moving,
+        "gradients": discriminator_clears_too_much,
+    },
+    "Every mode, hook and `requires_grad` stays.": {
+        "modes": discriminator_to_training,
+        "hooks": discriminator_with_hook,
+        "flags": discriminator_freezes,
+    },
+    "The generator runs once, and *its run is not recorded*.": {
+        "fakes": discriminator_peeking,
+        "recorded": MISCONCEIVED["recorded for nothing"],
+    },
+    "No pass keeps its graph": {"kept": discriminator_keeping},
+}

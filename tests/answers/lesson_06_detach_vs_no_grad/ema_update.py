@@ -18,19 +18,19 @@ def ema_by_lerp(target, source, decay):
 
 def ema_by_name(target, source, decay):
     theirs = dict(source.named_parameters())
-    with torch.inference_mode(False), torch.no_grad():
+    with torch.no_grad():
         for name, parameter in target.named_parameters():
             parameter.mul_(decay).add_(theirs[name], alpha=1 - decay)
-        for name, buffer in source.named_buffers():
-            target.get_buffer(name).copy_(buffer)
+    for name, buffer in source.named_buffers():
+        target.get_buffer(name).copy_(buffer)
 
 
 def ema_by_foreach(target, source, decay):
     with torch.no_grad():
         mine, its = list(target.parameters()), list(source.parameters())
         torch._foreach_lerp_(mine, its, 1 - decay)
-        for here, there in zip(target.buffers(), source.buffers(), strict=True):
-            here[...] = there
+    for here, there in zip(target.buffers(), source.buffers(), strict=True):
+        here[...] = there
 
 
 def ema(parameters=None, buffers=True, after=None):
@@ -72,7 +72,7 @@ def ema_by_state_dict(target, source, decay):
 
 
 def ema_by_loading(target, source, decay):
-    """Right: the new numbers are computed first, and each shared weight gets the same ones twice."""
+    """Right but for the buffer that is not in the state: each shared weight gets the same numbers twice."""
     theirs = source.state_dict()
     mixed = {}
     for name, tensor in target.state_dict().items():
@@ -126,7 +126,39 @@ def ema_frozen(target, source, decay):
         mine.lerp_(its, 1 - decay)
 
 
-RIGHT = [ema_by_lerp, ema_by_name, ema_by_foreach, ema_by_loading]
+def ema_replacing_buffers(target, source, decay):
+    """Puts clones into the places of the buffers."""
+    ema(buffers=False)(target, source, decay)
+    for name, part in target.named_modules():
+        its = source.get_submodule(name)
+        for key in list(part._buffers):
+            part._buffers[key] = its._buffers[key].clone()
+
+
+def ema_of_new_objects(target, source, decay):
+    """Puts other tensors with the same memory into the places of the buffers."""
+    ema_by_lerp(target, source, decay)
+    for part in target.modules():
+        for key in list(part._buffers):
+            part._buffers[key] = part._buffers[key].detach()
+
+
+def ema_recorded_buffer(target, source, decay):
+    """Writes a buffer with an operation that is recorded."""
+    ema_by_lerp(target, source, decay)
+    target[3].mask.add_(0 * target[0].weight.sum())
+
+
+def ema_whole_numbers_left(target, source, decay):
+    ema(buffers=False)(target, source, decay)
+    for mine, its in zip(target.buffers(), source.buffers(), strict=True):
+        if mine.is_floating_point():
+            mine.copy_(its)
+        else:
+            mine.add_(0)
+
+
+RIGHT = [ema_by_lerp, ema_by_name, ema_by_foreach]
 
 MISCONCEIVED = {
     "behind the counter's back": ema(written_by_data),
@@ -137,21 +169,51 @@ MISCONCEIVED = {
 
 WRONG = [
     said(ema(written_by_numpy), "behind the counter's back"),
-    ema(new_memory),
+    ema_by_loading,
+    ema_elsewhere := ema(new_memory),
     ema_all_averaged,
     ema_recorded,
     ema_grad_off,
     ema_frozen,
     ema_switching_on,
     ema_of_live_sources,
-    ema(after=clear_target),
-    ema(after=lambda target, source: target.eval()),
-    ema(after=lambda target, source: hook_on_module(target)),
+    ema_clearing := ema(after=clear_target),
+    ema_evaluating := ema(after=lambda target, source: target.eval()),
+    ema_hooked := ema(after=lambda target, source: hook_on_module(target)),
     ema(after=lambda target, source: source.zero_grad()),
-    ema(after=lambda target, source: target.requires_grad_(True)),
+    ema_unfrozen := ema(after=lambda target, source: target.requires_grad_(True)),
     ema(after=lambda target, source: target.requires_grad_(False)),
     ema(lambda mine, its, decay: mine.copy_(its)),
     ema(lambda mine, its, decay: its.lerp_(mine, decay)),
     lambda target, source, decay: copy.deepcopy(source),
+    ema_replacing_buffers,
+    ema_of_new_objects,
+    ema_moved := ema(after=lambda target, source: setattr(target[0].weight, "data", target[0].weight.data.clone())),
+    ema_recorded_buffer,
+    ema_whole_numbers_left,
+    ema_doubled := ema(after=lambda target, source: [it.mul_(2) for it in target.parameters()]),
+    ema_of_the_source := ema(after=lambda target, source: [it.mul_(2) for it in source.buffers()]),
     lambda target, source, decay: target.load_state_dict(source.state_dict()),
 ]
+
+EQUIVALENT = {
+    "ema_by_name: with torch.no_grad(): ... | for name, buffer in source.named_buffers(): ... -> (swapped)": "Parameters and buffers do not touch each other.",
+    "ema_by_foreach: with torch.no_grad(): ... | for here, there in zip(target.buffers(), source.buffers(), strict=True): ... -> (swapped)": "Parameters and buffers do not touch each other.",
+    "ema_by_lerp: for mine, its in zip(target.parameters(), source.parameters(), strict=True): ... | for mine, its in zip(target.buffers()... -> (swapped)": "Parameters and buffers do not touch each other.",
+}
+
+GUARDS = {
+    "each parameter of `target` becomes": {"value": ema_doubled},
+    "each buffer of `target` becomes a copy of the buffer of `source`": {"value": ema_whole_numbers_left},
+    "the target keeps its parameters and buffers as objects, with their memory": {
+        "objects": ema_of_new_objects,
+        "place": ema_moved,
+    },
+    "it has no graph": {"graph": ema_recorded_buffer},
+    "the version counter of each of them moves": {"counted": MISCONCEIVED["behind the counter's back"]},
+    "nothing of `source`": {"source": ema_of_the_source},
+    "no `requires_grad`": {"flags": ema_unfrozen},
+    "no `.grad`": {"gradients": ema_clearing},
+    "no mode, no hook": {"modes": ema_evaluating, "hooks": ema_hooked},
+    "not whether recording is on": {"grad mode": ema_switching_on},
+}

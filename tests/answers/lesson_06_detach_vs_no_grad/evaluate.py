@@ -5,62 +5,54 @@ import copy
 import torch
 from torch import nn
 
+from tests.answers.leaving import leaving
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_on_module
 from tests.answers.said import said
 
 
+def average(model, loss_function, batches):
+    pairs = [(loss_function(model(x), y).item(), len(y)) for x, y in batches]
+    return sum(loss * size for loss, size in pairs) / sum(size for _, size in pairs)
+
+
 def evaluate_noting_modes(model, loss_function, batches):
     modes = [(module, module.training) for module in model.modules()]
-    total = count = 0
     try:
         model.eval()
         with torch.no_grad():
-            for inputs, targets in batches:
-                total += loss_function(model(inputs), targets).item() * len(targets)
-                count += len(targets)
+            return average(model, loss_function, batches)
     finally:
         for module, training in modes:
             module.training = training
-    return total / count
 
 
 @torch.inference_mode()
 def evaluate_in_inference_mode(model, loss_function, batches):
     modes = {name: module.training for name, module in model.named_modules()}
-    losses, sizes = [], []
     model.train(False)
     try:
-        for inputs, targets in batches:
-            losses.append(loss_function(model(inputs), targets) * targets.shape[0])
-            sizes.append(targets.shape[0])
-        return float(torch.stack(losses).sum() / sum(sizes))
+        return average(model.forward, loss_function, batches)
     finally:
         for name, module in model.named_modules():
-            if module.training != modes[name]:
-                module.training = modes[name]
+            module.training = modes[name]
 
 
 def evaluate_part_by_part(model, loss_function, batches):
     """Each part puts itself back, from the inside out."""
 
-    def within(modules, run):
+    def within(modules):
         if not modules:
-            return run()
+            return average(model, loss_function, batches)
         first, *others = modules
         mode = first.training
         first.training = False
         try:
-            return within(others, run)
+            return within(others)
         finally:
             first.training = mode
 
-    def run():
-        weighed = [torch.stack([loss_function(model(x), y) * len(y), torch.tensor(float(len(y)))]) for x, y in batches]
-        total, count = torch.stack(weighed).sum(0).tolist()
-        return total / count
-
     with torch.no_grad():
-        return within(list(model.modules()), run)
+        return within(list(model.modules()))
 
 
 def evaluate_a_copy(model, loss_function, batches):
@@ -156,6 +148,48 @@ def evaluate_as_one_batch(model, loss_function, batches):
     return evaluate_noting_modes(model, loss_function, [(inputs, targets)])
 
 
+def evaluate_twice_through(model, loss_function, batches):
+    """Counts the samples first, and then goes through the batches again."""
+    count, mean = sum(len(targets) for _, targets in batches), 0.0
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        model.eval()
+        with torch.no_grad():
+            for inputs, targets in batches:
+                mean += loss_function(model(inputs), targets).item() * len(targets) / count
+    finally:
+        for module, training in modes:
+            module.training = training
+    return mean
+
+
+def evaluate_running_more(model, loss_function, batches):
+    """Runs the model twice on each batch."""
+    modes = [(module, module.training) for module in model.modules()]
+    total = count = 0
+    try:
+        model.eval()
+        with torch.no_grad():
+            for inputs, targets in batches:
+                model.forward(inputs)
+                total += loss_function(model(inputs), targets).item() * len(targets)
+                count += len(targets)
+    finally:
+        for module, training in modes:
+            module.training = training
+    return total / count
+
+
+def evaluate_in_training(model, loss_function, batches):
+    """Puts a part without dropout and batch norm into training."""
+
+    def before(model):
+        model.eval()
+        model.again.train()
+
+    return evaluator(before=before)(model, loss_function, batches)
+
+
 RIGHT = [evaluate_noting_modes, evaluate_in_inference_mode, evaluate_part_by_part]
 
 MISCONCEIVED = {
@@ -176,11 +210,36 @@ WRONG = [
     evaluate_a_copy,
     evaluate_seeding,
     said(evaluator(before=eval_if_training), "not evaluating"),
-    evaluator(before=lambda model: hook_on_module(model.eval())),
-    evaluator(hide=True),
+    evaluate_hooked := evaluator(before=lambda model: hook_on_module(model.eval())),
+    evaluate_hiding := evaluator(hide=True),
     said(evaluator(after=nn.Module.train, secure=False), "all to training"),
     evaluator(torch.enable_grad, before=lambda model: None),
     said(evaluator(torch.enable_grad, cut=lambda loss: loss.detach()), "recorded"),
-    evaluator(cut=lambda loss: loss),
+    evaluate_to_tensor := evaluator(cut=lambda loss: loss),
+    evaluate_twice_through,
+    said(evaluate_in_training, "not evaluating"),
+    evaluate_more := lambda *given: evaluate_noting_modes(*given) * 1.01,
+    evaluate_running_more,
+    evaluate_writing := leaving(evaluate_noting_modes, lambda model, *given: model.again.weight.data.mul_(2)),
+    evaluate_counting := leaving(
+        evaluate_noting_modes, lambda model, *given: model.body[1].num_batches_tracked.add_(1)
+    ),
     lambda model, loss_function, batches: sum(len(targets) for _, targets in batches),
 ]
+
+GUARDS = {
+    "Return the average loss over all *samples*": {"value": evaluate_more, "runs": evaluate_running_more},
+    "as a Python float": {"number": evaluate_to_tensor},
+    "Run the model itself, not a copy.": {"copied": evaluate_a_copy},
+    "every part of it is evaluating": {"training": evaluate_in_training},
+    "nothing is saved for a backward pass": {"saved": MISCONCEIVED["recorded"]},
+    "the mode of each part": {"modes": MISCONCEIVED["left evaluating"]},
+    "whether recording is on": {"grad mode": evaluate_gradients_off},
+    "parameters, buffers, hooks": {
+        "model": evaluate_writing,
+        "buffers": evaluate_counting,
+        "hooks": evaluate_hooked,
+    },
+    "the state of the random numbers": {"random": evaluate_seeding},
+    "Let that exception through.": {"raised": evaluate_hiding},
+}

@@ -2,8 +2,10 @@
 
 import torch
 from torch import nn
+from torch.func import functional_call
 
-from tests.answers.lesson_06_detach_vs_no_grad.games import goal
+from tests.answers.leaving import leaving
+from tests.answers.lesson_06_detach_vs_no_grad.games import goal, stepped
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_left
 from tests.answers.said import said
 
@@ -19,44 +21,29 @@ def generator_by_inputs(generator, discriminator, optimizer, noise):
 def generator_by_freezing(generator, discriminator, optimizer, noise):
     before = [parameter.requires_grad for parameter in discriminator.parameters()]
     discriminator.requires_grad_(False)
-    try:
-        loss = nn.functional.softplus(-discriminator(generator(noise))).mean()
-        optimizer.zero_grad()
-        loss.backward()
-    finally:
-        for parameter, flag in zip(discriminator.parameters(), before, strict=True):
-            parameter.requires_grad_(flag)
-    optimizer.step()
-    return loss.item()
+    loss = nn.functional.softplus(-discriminator(generator(noise))).mean()
+    for parameter, flag in zip(discriminator.parameters(), before, strict=True):
+        parameter.requires_grad_(flag)
+    return stepped(optimizer, loss)
 
 
-def generator_by_two_graphs(generator, discriminator, optimizer, noise):
-    """The gradient of the points first, by a cut; then from the points into the generator."""
-    fake = generator(noise)
-    points = fake.detach().requires_grad_()
-    loss = goal(discriminator(points), 1.0)
-    (to_points,) = torch.autograd.grad(loss, points)
-    optimizer.zero_grad()
-    fake.backward(to_points)
-    optimizer.step()
-    return loss.item()
+def generator_by_constants(generator, discriminator, optimizer, noise):
+    """The discriminator's numbers without their graph."""
+    constants = {name: parameter.detach() for name, parameter in discriminator.named_parameters()}
+    return stepped(optimizer, goal(functional_call(discriminator, constants, (generator.forward(noise),)), 1.0))
 
 
 def generator_putting_gradients_back(generator, discriminator, optimizer, noise):
     """The pass leaves gradients in the discriminator, and the step puts back what was there."""
-    before = [None if parameter.grad is None else parameter.grad.clone() for parameter in discriminator.parameters()]
-    generator.zero_grad(set_to_none=False)
-    logits = discriminator(generator(noise))
-    loss = nn.BCEWithLogitsLoss()(logits, torch.ones(len(noise), 1))
-    loss.backward()
+    before = [parameter.grad.clone() for parameter in discriminator.parameters()]
+    loss = stepped(optimizer, goal(discriminator(generator(noise)), 1.0))
     for parameter, gradient in zip(discriminator.parameters(), before, strict=True):
         parameter.grad = gradient
-    optimizer.step()
-    return float(loss)
+    return loss
 
 
 def generator_evaluating(generator, discriminator, optimizer, noise):
-    discriminator.eval()
+    discriminator[0].train(not discriminator[0].training)
     return generator_by_inputs(generator, discriminator, optimizer, noise)
 
 
@@ -134,10 +121,31 @@ def generator_with_hooks(generator, discriminator, optimizer, noise):
     return generator_by_inputs(generator, discriminator, optimizer, noise)
 
 
+def generator_in_training(generator, discriminator, optimizer, noise):
+    """Puts both players into training, and back."""
+    modes = [(part, part.training) for player in (generator, discriminator) for part in player.modules()]
+    generator.train()
+    discriminator.train()
+    loss = generator_by_inputs(generator, discriminator, optimizer, noise)
+    for part, mode in modes:
+        part.training = mode
+    return loss
+
+
+def generator_peeking(generator, discriminator, optimizer, noise):
+    generator(noise)
+    return generator_by_inputs(generator, discriminator, optimizer, noise)
+
+
+def discriminator_peeking(generator, discriminator, optimizer, noise):
+    discriminator(torch.zeros(2, 2))
+    return generator_by_inputs(generator, discriminator, optimizer, noise)
+
+
 RIGHT = [
     generator_by_inputs,
     generator_by_freezing,
-    generator_by_two_graphs,
+    generator_by_constants,
     generator_putting_gradients_back,
 ]
 
@@ -145,6 +153,7 @@ MISCONCEIVED = {
     "cut at the points": generator_with(torch.Tensor.detach),
     "gradients left behind": generator_plain,
     "frozen for good": generator_frozen_for_good,
+    "old gradients": generator_with(clear=False),
     "the other goal": generator_with(value=0.0),
 }
 
@@ -156,8 +165,38 @@ WRONG = [
     generator_evaluating,
     generator_retains,
     generator_with_hooks,
-    generator_with(clear=False),
-    generator_with(give=lambda loss: loss),
+    generator_to_tensor := generator_with(give=lambda loss: loss),
+    generator_more := generator_with(give=lambda loss: loss.item() + 1),
+    generator_peeking,
+    discriminator_peeking,
+    generator_in_training,
+    generator_idle_step := leaving(
+        generator_by_inputs, lambda g, d, optimizer, noise: (optimizer.zero_grad(), optimizer.step())
+    ),
+    generator_off := leaving(generator_by_inputs, lambda g, d, *rest: g[0].weight.data.mul_(2)),
+    generator_moving := leaving(generator_by_inputs, lambda g, d, *rest: d[0].weight.data.mul_(2)),
     said(generator_with(lambda fake: fake.detach().requires_grad_()), "cut at the points"),
-    said(lambda generator, discriminator, optimizer, noise: 0.7, "cut at the points"),
+    lambda generator, discriminator, optimizer, noise: 0.7,
 ]
+
+EQUIVALENT = {
+    "generator_by_inputs: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Every gradient that is cleared comes anew.",
+    "generator_by_inputs: optimizer.zero_grad() | loss = goal(discriminator(generator(noise)), 1.0) -> (swapped)": "A forward does not read gradients.",
+    "stepped: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Every gradient that is cleared comes anew.",
+}
+
+GUARDS = {
+    "Make one step": {"steps": generator_idle_step, "moved": generator_off},
+    "return the loss as a Python float, from before the step": {
+        "number": generator_to_tensor,
+        "value": generator_more,
+    },
+    "Afterwards the discriminator is as before: its numbers, its `.grad`": {
+        "other": generator_moving,
+        "gradients": generator_plain,
+    },
+    "`requires_grad` of each parameter": {"flags": generator_frozen_for_good},
+    "Every mode and hook of both stays.": {"modes": generator_evaluating, "hooks": generator_with_hooks},
+    "each runs once": {"fakes": generator_peeking, "opinions": discriminator_peeking},
+    "no pass keeps its graph": {"kept": generator_retains},
+}

@@ -2,8 +2,8 @@
 
 import torch
 
+from tests.answers.leaving import leaving
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_left, keeps_gradient
-from tests.answers.said import said
 
 
 def straight_by_detach(x):
@@ -46,11 +46,21 @@ def straight_in_place(x):
     return x * 1
 
 
+def straight_remembered():
+    """Takes the change of the first call for all later ones of that shape."""
+    changes = {}
+
+    def through(x):
+        return x + changes.setdefault(x.shape, (x.round() - x).detach())
+
+    return through
+
+
 RIGHT = [
     straight_by_detach,
     straight_by_no_grad,
     Straight.apply,
-    lambda x: x - x.detach() + x.detach().round(),
+    lambda x: x - x.detach() + x.round().detach(),
 ]
 
 MISCONCEIVED = {
@@ -62,17 +72,32 @@ MISCONCEIVED = {
 WRONG = [
     straight_in_place,
     straight_half_up,
-    straight_with(hook_left),
+    straight_hooked := straight_with(hook_left),
+    straight_writing := leaving(straight_by_detach, lambda x: x.data.mul_(2)),
     straight_with(keeps_gradient),
     straight_with(torch.Tensor.requires_grad_),
     straight_with(lambda x: torch.set_grad_enabled(False)),
-    lambda x: straight_by_detach(x if x.requires_grad else x.clone().requires_grad_()),
-    said(lambda x: x, "the other part"),
-    lambda x: x.detach().round(),
-    said(lambda x: x.floor() + (x - x.floor()), "the other part"),
+    straight_always := lambda x: straight_by_detach(x if x.requires_grad else x.clone().requires_grad_()),
+    lambda x: x,
+    straight_cut := lambda x: x.detach().round(),
+    lambda x: x.floor() + (x - x.floor()),
     lambda x: x + (x.floor() - x).detach(),
     lambda x: x * (x.round() / x).detach(),
     lambda x: x.clone().requires_grad_() if x.is_leaf else x.round() + 0 * x,
     lambda x: x.round().requires_grad_() if x.grad_fn is None else x.round() * 1,
     lambda x: (x + (x.round() - x).detach()).double(),
+    straight_remembered(),
+    straight_scaled := lambda x: straight_by_detach(x).detach() + 2 * (x - x.detach()),
 ]
+
+GUARDS = {
+    "It returns the numbers of `x`, rounded as `torch.round` does.": {"value": straight_half_up},
+    "In the backward pass the gradient goes to `x` unchanged": {"graph": straight_cut, "value": straight_scaled},
+    "If `x` requires no gradient, neither does the result.": {"no gradient": straight_always},
+    "Your function leaves `x` as it was, and no hook on it.": {"input": straight_writing, "as before": straight_hooked},
+}
+
+EQUIVALENT = {
+    "RIGHT[3]: x.round().detach() -> x.round()": "The gradient of round is zero: cut or not, nothing comes by it.",
+    "RIGHT[3]: x.round().detach -> x.round().clone": "The gradient of round is zero: cut or not, nothing comes by it.",
+}

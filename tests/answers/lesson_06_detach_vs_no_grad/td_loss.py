@@ -17,13 +17,12 @@ def td_under_no_grad(network, target_network, batch, discount):
     return mse_loss(values, goals)
 
 
-def td_in_inference_mode(network, target_network, batch, discount):
+def td_by_masks(network, target_network, batch, discount):
     states, actions, rewards, next_states, done = batch
-    with torch.inference_mode():
-        best = target_network(next_states).amax(1)
-    goals = torch.where(done.bool(), rewards, rewards + discount * best.clone())
+    with torch.no_grad():
+        later = rewards + discount * target_network.forward(next_states).amax(1)
     chosen = (network(states) * nn.functional.one_hot(actions, 3)).sum(1)
-    return ((goals - chosen) ** 2).mean()
+    return ((torch.where(done.bool(), rewards, later) - chosen) ** 2).mean()
 
 
 def td_with(recording=torch.no_grad, cut=lambda goals: goals, live=False, masked=True, chosen=lambda values: values):
@@ -94,7 +93,56 @@ def td_column(network, target_network, batch, discount):
     return (values - goals).square().mean()
 
 
-RIGHT = [td_under_no_grad, td_in_inference_mode]
+def td_given(network, target_network, batch, discount):
+    """The function of the task."""
+    states, actions, rewards, next_states, _ = batch
+    values = network(states)[torch.arange(len(actions)), actions]
+    best = network(next_states).max(dim=1).values
+    return mse_loss(rewards + discount * best, values.detach())
+
+
+def td_and(more):
+    def loss(network, target_network, batch, discount):
+        result = td_under_no_grad(network, target_network, batch, discount)
+        more(network, target_network, batch)
+        return result
+
+    return loss
+
+
+def _unrecorded(network, states):
+    with torch.no_grad():
+        network(states)
+
+
+def td_in_training(network, target_network, batch, discount):
+    """Puts the older network into training, and back."""
+    modes = [(part, part.training) for part in target_network.modules()]
+    target_network.train()
+    result = td_under_no_grad(network, target_network, batch, discount)
+    for part, mode in modes:
+        part.training = mode
+    return result
+
+
+def td_spent(network, target_network, batch, discount):
+    result = td_under_no_grad(network, target_network, batch, discount)
+    torch.autograd.grad(result, list(network.parameters()))
+    return result
+
+
+def td_steeper(*given):
+    """The right value with twice the gradient."""
+    loss = td_under_no_grad(*given)
+    return 2 * loss - loss.detach()
+
+
+def td_reaching(network, target_network, batch, discount):
+    """A gradient of zero reaches the older network."""
+    return td_under_no_grad(network, target_network, batch, discount) + 0 * target_network[0].weight.sum()
+
+
+RIGHT = [td_under_no_grad, td_by_masks]
 
 MISCONCEIVED = {
     "cut on the wrong side": td_broken,
@@ -114,11 +162,49 @@ WRONG = [
     td_runs_back,
     td_column,
     said(td_with(torch.enable_grad, live=True), "its own judge"),
-    td_with(chosen=torch.Tensor.detach),
-    td_with(masked=False, live=True),
+    td_cut := td_with(chosen=torch.Tensor.detach),
+    said(td_with(masked=False, live=True), "its own judge", "after the end"),
+    said(td_given, "its own judge", "after the end"),
+    td_moving := td_and(lambda network, target_network, batch: target_network[0].bias.data.mul_(2)),
+    td_evaluating := td_and(lambda network, target_network, batch: network[0].eval()),
+    td_grading := td_and(lambda network, target_network, batch: setattr(network[0].bias, "grad", torch.ones(6))),
+    td_running := td_and(lambda network, target_network, batch: network(batch[0])),
+    td_running_the_old := td_and(lambda network, target_network, batch: _unrecorded(target_network, batch[0])),
+    td_in_training,
+    td_more := lambda *given: td_under_no_grad(*given) + 1,
+    td_steeper,
+    td_reaching,
+    td_spent,
     said(
         lambda network, target_network, batch, discount: td_under_no_grad(target_network, network, batch, discount),
         "cut on the wrong side",
     ),
     lambda network, target_network, batch, discount: td_under_no_grad(network, target_network, batch, discount).item(),
 ]
+
+EQUIVALENT = {
+    "td_by_masks: target_network.forward(next_states).amax(1) -> target_network.forward(next_states).amax(-1)": "The values have two dimensions.",
+    "td_by_masks: (network(states) * nn.functional.one_hot(actions, 3)).sum(1) -> (network(states) * nn.functional.one_hot(actions, 3)).sum(-1)": "The values have two dimensions.",
+    "td_by_masks: with torch.no_grad(): ... | chosen = (network(states) * nn.functional.one_hot(actions, 3)).sum(1) -> (swapped)": "The two do not touch each other.",
+    "td_under_no_grad: network(states).gather(1, actions[:, None]) -> network(states).gather(-1, actions[:, None])": "The values have two dimensions.",
+    "td_under_no_grad: target_network(next_states).max(dim=1) -> target_network(next_states).max(dim=-1)": "The values have two dimensions.",
+    "td_under_no_grad: values = network(states).gather(1, actions[:, None])[:, 0] | with torch.no_grad(): ... -> (swapped)": "The two do not touch each other.",
+}
+
+GUARDS = {
+    "It returns the loss as a tensor.": {"value": td_more, "graph": td_cut},
+    "The gradient goes into `network`, by the values of the actions taken, and nowhere else.": {
+        "value": td_steeper,
+        "constant": td_reaching,
+    },
+    "The run of `target_network` is not\nrecorded.": {"recorded": MISCONCEIVED["recorded for nothing"]},
+    "Each network runs once, and keeps its numbers, its `.grad`, its modes, its hooks and its `requires_grad`": {
+        "runs": td_running,
+        "old runs": td_running_the_old,
+        "untouched": td_moving,
+        "graded": td_grading,
+        "modes": td_evaluating,
+        "hooks": td_with_hook,
+    },
+    "The tensors of the batch keep their numbers.": {"batch": td_writes_rewards},
+}

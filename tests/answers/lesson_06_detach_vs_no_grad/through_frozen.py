@@ -6,7 +6,9 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
+from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_on_module
+from tests.answers.said import said
 
 
 def through_by_flags(layer, x):
@@ -24,7 +26,7 @@ def through_by_functional_call(layer, x):
     return functional_call(layer, constants, (x,))
 
 
-def through_with(secure=True, after=None):
+def through_with(secure=True, after=None, kind=Exception):
     """Freezes, and puts back in a wrong way."""
 
     def through(layer, x):
@@ -39,7 +41,7 @@ def through_with(secure=True, after=None):
         layer.requires_grad_(False)
         try:
             y = layer(x)
-        except RuntimeError:
+        except kind:
             if secure:
                 put_back()
             raise
@@ -53,7 +55,7 @@ def through_by_swapping(layer, x):
     """Puts constants into the places of the parameters, for one run."""
     places = [(module, name, its) for module in layer.modules() for name, its in module._parameters.items()]
     for module, name, parameter in places:
-        module._parameters[name] = None if parameter is None else parameter.detach()
+        module._parameters[name] = parameter.detach()
     try:
         return layer(x)
     finally:
@@ -101,7 +103,7 @@ def through_new_leaf(layer, x):
 def through_hiding(layer, x):
     try:
         return through_by_flags(layer, x)
-    except RuntimeError:
+    except Exception:
         return None
 
 
@@ -123,6 +125,35 @@ def through_twice(layer, x):
     return through_by_functional_call(layer, x)
 
 
+def through_past_hooks(layer, x):
+    """Calls forward, so that the layer's own hooks are left out."""
+    before = [(parameter, parameter.requires_grad) for parameter in layer.parameters()]
+    try:
+        layer.requires_grad_(False)
+        return layer.forward(x)
+    finally:
+        for parameter, flag in before:
+            parameter.requires_grad_(flag)
+
+
+def through_steeper(layer, x):
+    """The right value with twice the gradient."""
+    y = through_by_flags(layer, x)
+    return 2 * y - y.detach()
+
+
+def through_new_objects(layer, x):
+    """Puts other parameters with the same numbers, gradients and flags into all places."""
+    y, known = through_by_flags(layer, x), {}
+    for part in layer.modules():
+        for name, its in list(part._parameters.items()):
+            if its not in known:
+                known[its] = nn.Parameter(its.detach(), its.requires_grad)
+                known[its].grad = its.grad
+            part._parameters[name] = known[its]
+    return y
+
+
 RIGHT = [through_by_flags, through_by_functional_call, through_by_swapping]
 
 MISCONCEIVED = {
@@ -140,10 +171,42 @@ WRONG = [
     through_clearing,
     through_new_parameters,
     through_twice,
-    through_a_copy_loaded,
+    said(through_a_copy_loaded, "a copy ran"),
+    through_new_objects,
     through_untied,
     through_with_hook,
-    lambda layer, x: layer(x),
+    through_all := lambda layer, x: layer(x),
+    said(through_with(kind=RuntimeError), "stuck after an error"),
+    through_past_hooks,
+    said(lambda layer, x: through_by_flags(layer, x).detach(), "no_grad around it"),
+    through_off := leaving(through_by_flags, gradients_off),
+    through_writing := leaving(through_by_flags, lambda layer, x: layer[2].bias.data.mul_(2)),
+    through_switching := leaving(
+        through_by_flags, lambda layer, x: layer[0].eval() if layer.training else layer[0].train()
+    ),
+    through_counting := leaving(through_by_flags, lambda layer, x: layer[1].num_batches_tracked.add_(1)),
+    through_steeper,
+    through_peeking := leaving(through_by_flags, lambda layer, x: layer[0](torch.ones(2, 3))),
     lambda layer, x: through_by_flags(layer, x) * 2,
     lambda layer, x: layer(x.detach()),
 ]
+
+GUARDS = {
+    "It returns what `layer(x)` returns.": {"value": through_past_hooks},
+    "A gradient goes through it to `x`": {
+        "graph": through_no_grad,
+        "value": through_steeper,
+    },
+    "the graph leads to **no** parameter of the layer": {"only x": through_all},
+    "the same parameter objects": {"objects": through_new_objects},
+    "each with the numbers, the `requires_grad` and the `.grad` that it had": {
+        "numbers": through_writing,
+        "flags": MISCONCEIVED["thawed"],
+        "gradients": through_clearing,
+    },
+    "the same modes and hooks": {"modes": through_switching, "hooks": through_with_hook},
+    "batch norm's statistics updated if the layer is in training": {"value": through_counting},
+    "Recording stays switched on.": {"grad mode": through_off},
+    "let the exception through, whatever its kind": {"raised": through_hiding},
+    "The layer itself runs once.": {"runs": through_peeking},
+}

@@ -18,7 +18,7 @@ def uncut_by_stacking(points, scale, weights):
 
 
 def uncut_by_position(p, s, w):
-    return torch.dot(w, torch.exp(-s * torch.linalg.vector_norm(p, dim=-1)))
+    return torch.dot(w, torch.exp(-s * torch.linalg.vector_norm(p, dim=1)))
 
 
 def loss_that_differentiates(points, scale, weights):
@@ -77,6 +77,17 @@ def loss_that_runs_back(points, scale, weights):
     return loss
 
 
+def loss_remembered():
+    """Takes the lengths of the first call for all later ones of that shape."""
+    lengths = {}
+
+    def loss(points, scale, weights):
+        length = lengths.setdefault(points.shape, points.norm(dim=1))
+        return (torch.exp(-length * scale) * weights).sum()
+
+    return loss
+
+
 RIGHT = [uncut_by_norm, uncut_by_stacking, uncut_by_position]
 
 MISCONCEIVED = {
@@ -90,14 +101,41 @@ WRONG = [
     loss_that_writes,
     loss_that_runs_back,
     loss_that_differentiates,
-    loss_and(hook_left),
+    loss_hooked := loss_and(hook_left),
     loss_and(keeps_gradient),
     loss_and(lambda points: torch.set_grad_enabled(False)),
-    cut_loss(lengths="cut"),
+    loss_without_points := cut_loss(lengths="cut"),
     said(cut_loss(shares="cut"), "only the weights"),
-    cut_loss(last="cut"),
-    lambda points, scale, weights: uncut_by_norm(points, scale, weights).item(),
-    lambda points, scale, weights: uncut_by_norm(points, scale, weights).detach(),
+    loss_without_weights := cut_loss(last="cut"),
+    loss_as_a_number := lambda points, scale, weights: uncut_by_norm(points, scale, weights).item(),
+    loss_cut := lambda points, scale, weights: uncut_by_norm(points, scale, weights).detach(),
     lambda points, scale, weights: uncut_by_norm(points, scale, weights) / len(points),
     lambda points, scale, weights: (torch.exp(-points.norm() * scale) * weights).sum(),
+    loss_long := lambda points, scale, weights: uncut_by_norm(points, scale, weights)[None],
+    loss_of_another_value := lambda *given: uncut_by_norm(*given) + 1,
+    loss_remembered(),
 ]
+
+GUARDS = {
+    "which gives the same value, as a tensor without dimensions": {
+        "value": loss_of_another_value,
+        "shape": loss_long,
+        "tensor": loss_as_a_number,
+    },
+    "lets a gradient reach `points`, `scale` and `weights`": {
+        "to points": loss_without_points,
+        "to scale": MISCONCEIVED["the scale is still a number"],
+        "to weights": loss_without_weights,
+        "graph": loss_cut,
+    },
+    "Your function runs no backward pass.": {"passes": loss_that_differentiates},
+    "It changes none of its inputs, and leaves no hook on them.": {
+        "untouched": loss_that_writes,
+        "as before": loss_hooked,
+    },
+}
+
+EQUIVALENT = {
+    "uncut_by_norm: points.norm(dim=1) -> points.norm(dim=-1)": "The points have two dimensions.",
+    "uncut_by_position: torch.linalg.vector_norm(p, dim=1) -> torch.linalg.vector_norm(p, dim=-1)": "The points have two dimensions.",
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import torch
@@ -14,7 +14,7 @@ from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
 from course_utils.checks.judges.lesson_05_higher_order_gradients.remembered import Named, remembered
-from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import untouched
+from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import counted, times, untouched
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.gradient_penalty import critic_of
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.maps import doubles
 
@@ -23,7 +23,7 @@ def _cases(seed: int) -> Iterator[Case]:
     trials: dict[str, tuple[tuple[int, ...], bool, bool]] = {
         "vectors": ((5, 3), False, False),
         "images": ((3, 2, 5, 4), True, False),
-        "a critic with a frozen layer": ((4, 3), False, True),
+        "a critic with a frozen layer": ((5, 3), False, True),
     }
     for offset, (name, (shape, images, frozen)) in enumerate(trials.items()):
         real, fake = doubles(seed + offset, *shape), doubles(seed + offset + 10, *shape)
@@ -85,7 +85,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield Finding("one number", False, "The penalty is not one number, so no backward pass can start from it.")
     text = "A gradient of the penalty reaches what made `fake`. Only the critic is to learn from it."
     yield Finding("maker", not seen["maker"], text)
-    yield Finding("calls", seen["calls"] == 1, f"The critic ran {seen['calls']} times; once will do.")
+    yield Finding("calls", seen["calls"] == 1, f"The critic ran {times(seen['calls'])}; it should run once.")
     text = "Your function changed a parameter of the critic: its numbers, its .grad or requires_grad."
     yield Finding("untouched", seen["untouched"], text)
     yield untouched(seen)
@@ -112,6 +112,13 @@ def _pixelwise(gradients: torch.Tensor) -> torch.Tensor:
     return result
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, ran = next((case, ran) for case, ran in seen if case.name == "vectors")
+    samples = case.given["real"].shape[0]
+    yield f"For {samples} samples the check saw one run of the critic and {counted(ran['passes'])}."
+    yield f"A gradient for each sample by itself would take {samples} passes: the sum of the scores saves them."
+
+
 EXERCISE = Exercise(
     id="gradient_penalty",
     title="The gradient penalty of a critic",
@@ -122,6 +129,7 @@ EXERCISE = Exercise(
     call="gradient_penalty(critic, real, fake, mix)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "The gradient is taken for the points, and then differentiated for the parameters. One pass runs in "
         "your function; the caller runs the other.",
@@ -135,7 +143,9 @@ EXERCISE = Exercise(
             "not recorded",
             "The number is right, but it has no graph: the pass that made the gradient was not recorded. Added to a "
             "loss, it would change nothing.",
-            lambda case, seen: not seen["recorded"] and close(seen["returned"], _penalty(case)[0]),
+            lambda case, seen: (
+                not seen["recorded"] and not seen["recorded passes"] and close(seen["returned"], _penalty(case)[0])
+            ),
         ),
         Misconception(
             "one norm for the batch",

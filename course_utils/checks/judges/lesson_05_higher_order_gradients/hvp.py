@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -11,12 +11,13 @@ from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
 from course_utils.checks.judges.lesson_05_higher_order_gradients.remembered import remembered
-from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import clean, times
+from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import clean, counted, times
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.hvp import scalar
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.maps import doubles
 
 # No tensor may have more numbers than this many times x: the n by n Hessian of the large case has far more.
 _TIMES = 20
+_PASSES = 3  # two do; torch.autograd.functional.hvp takes a third
 
 
 def _cases(seed: int) -> Iterator[Case]:
@@ -58,7 +59,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("calls", seen["calls"] == 1, f"You called f {times(seen['calls'])}; one call is enough.")
     text = "Your function called f at several points at once, through vmap. One point, x, is enough."
     yield Finding("one point", not seen["batched"], text)
-    yield Finding("passes", seen["passes"] <= 2, f"{seen['passes']} backward passes ran; two are enough.")
+    yield Finding("passes", seen["passes"] <= _PASSES, f"{counted(seen['passes'])} ran; {_PASSES} are enough.")
     if n >= 100:
         largest = seen["largest"]
         text = (
@@ -77,6 +78,20 @@ def _row_sums(case: Case) -> torch.Tensor:
     return _measured_product(Case(case.name, {**case.given, "v": ones}))
 
 
+def _gave(case: Case, seen: Observation, factors: torch.Tensor) -> bool:
+    """Tell a result that is v times some factors, where the right one is another."""
+    returned = seen["returned"]
+    return close(returned, factors * case.given["v"].tensor()) and not close(returned, _measured_product(case))
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, ran = next((case, ran) for case, ran in seen if case.name == "300 numbers")
+    n = case.given["x"].tensor().numel()
+    passes, largest = counted(ran["passes"]), ran["largest"]
+    yield f"For {n} numbers the check saw {passes}, and no tensor of more than {largest:,} numbers."
+    yield f"The Hessian would have {n * n:,} numbers, and row by row it would take {n + 1} passes."
+
+
 EXERCISE = Exercise(
     id="hvp",
     title="A Hessian-vector product without the Hessian",
@@ -87,6 +102,7 @@ EXERCISE = Exercise(
     call="hvp(f, x, v)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "A pass gives a vector times a Jacobian, without the Jacobian. Of which function is the Hessian the Jacobian?",
         "The Hessian is the Jacobian of the gradient. Record the first pass, then run a second one from the gradient, "
@@ -99,17 +115,17 @@ EXERCISE = Exercise(
         Misconception(
             "the gradient times v",
             "What you returned is the gradient times v, number by number. That is a first derivative.",
-            lambda case, seen: close(seen["returned"], _gradient_by(case) * case.given["v"].tensor()),
+            lambda case, seen: _gave(case, seen, _gradient_by(case)),
         ),
         Misconception(
             "row sums times v",
             "What you returned is the sum of each row of the Hessian, times v. The second pass started from the sum "
             "of the gradient, so v came too late.",
-            lambda case, seen: close(seen["returned"], _row_sums(case) * case.given["v"].tensor()),
+            lambda case, seen: _gave(case, seen, _row_sums(case)),
         ),
         Misconception(
             "the whole Hessian",
-            "The numbers are right, but on the way you made the whole Hessian: as many numbers as x has, squared.",
+            "On the way you made a tensor with as many numbers as the Hessian has: those of x, squared.",
             lambda case, seen: (
                 seen["largest"] >= case.given["x"].tensor().numel() ** 2 and case.given["x"].tensor().numel() > 100
             ),

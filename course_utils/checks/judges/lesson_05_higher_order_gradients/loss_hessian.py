@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -11,7 +11,7 @@ from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
 from course_utils.checks.judges.lesson_05_higher_order_gradients.remembered import remembered
-from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import untouched
+from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import counted, untouched
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.loss_hessian import LOSSES, parameters_of
 
 
@@ -54,7 +54,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     text = "Your function changed a parameter: its numbers, its .grad or requires_grad. Leave all three as they were."
     yield Finding("untouched", seen["untouched"], text)
     most = len(right) + 1
-    text = f"{seen['passes']} backward passes ran. One for the gradient and one for each of its {most - 1} numbers do."
+    ran = counted(seen["passes"])
+    text = f"{ran} ran. One for the gradient and one for each of its {most - 1} numbers do."
     yield Finding("passes", seen["passes"] <= most, text)
     yield untouched(seen)
 
@@ -74,6 +75,15 @@ def _gradient_of(case: Case) -> torch.Tensor:
     return torch.cat([gradient.reshape(-1) for gradient in gradients])
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    passes = {case.name: ran["passes"] for case, ran in seen}
+    many, straight = passes["two layers"], passes["a loss that is linear in all parameters"]
+    yield f"For the 12 numbers of two layers the check saw {counted(many)}."
+    yield f"For a loss that is linear in all parameters it saw {counted(straight)}: the gradient had no graph."
+    if many > 2:
+        yield "The passes for the rows go through one graph: is_grads_batched=True runs them as a single one."
+
+
 EXERCISE = Exercise(
     id="loss_hessian",
     title="The Hessian of a loss",
@@ -84,6 +94,7 @@ EXERCISE = Exercise(
     call="loss_hessian(loss, parameters)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "First one long gradient, recorded. Then its rows: the Hessian is the Jacobian of that gradient.",
         "Some gradients have no graph, because they depend on nothing, and some parameters play no part. "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch.func import functional_call
@@ -12,7 +12,7 @@ from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
 from course_utils.checks.judges.lesson_05_higher_order_gradients.remembered import Named, remembered
-from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import untouched
+from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import times, untouched
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.maps import doubles
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.meta_gradient import adaptable
 
@@ -21,7 +21,7 @@ def _cases(seed: int) -> Iterator[Case]:
     trials: dict[str, tuple[int, float, list[str]]] = {
         "one inner step": (1, 0.3, []),
         "three inner steps": (3, 0.2, []),
-        "a frozen weight, two inner steps": (2, 0.4, ["first.weight"]),
+        "a frozen weight, three inner steps": (3, 0.4, ["first.weight"]),
         "no inner step": (0, 0.3, []),
     }
     for offset, (name, (steps, lr, frozen)) in enumerate(trials.items()):
@@ -118,8 +118,10 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     text = f"Your function changed .grad of {listed(seen['graded'])}. Leave it as it was."
     yield Finding("graded", not seen["graded"], text)
     yield untouched(seen)
-    runs, most = seen["runs"], 3 * (case.given["steps"] + 1)
-    text = f"The model ran {runs} times. For {case.given['steps']} inner steps at most {most} are allowed."
+    runs, steps = seen["runs"], case.given["steps"]
+    most = 3 * (steps + 1)
+    inner = "1 inner step" if steps == 1 else f"{steps} inner steps"
+    text = f"The model ran {times(runs)}. For {inner} at most {most} runs are allowed."
     yield Finding("runs", runs <= most, text)
     text = (
         "Your function ran the model for several sets of parameters at once, through vmap. One set at a time is enough."
@@ -136,6 +138,25 @@ def _names(received: set[str], right: set[str]) -> Iterator[Finding]:
         yield Finding("extra", False, text)
 
 
+def _was_trained(case: Case, seen: Observation) -> bool:
+    """Tell parameters that the inner steps have moved to where they lead."""
+    ends = _trained(case, {name: value[None] for name, value in _start(case).items()})
+    now = seen["parameters"]
+    return bool(seen["moved"]) and all(_within(now.get(name), value[0]) for name, value in ends.items())
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, ran = next((case, ran) for case, ran in seen if case.name == "three inner steps")
+    exact, short = _measured(case), _plain_gradient(case, adapted=True)
+    signs = sum(int((exact[name] * short[name] < 0).sum()) for name in exact)
+    count = sum(value.numel() for value in exact.values())
+    yield f"For three inner steps your function ran the model {times(ran['runs'])}."
+    yield (
+        "With the inner gradients as constants the answer would be cheaper and another one: there "
+        f"{signs} of its {count} numbers have the wrong sign."
+    )
+
+
 EXERCISE = Exercise(
     id="meta_gradient",
     title="A gradient through inner steps",
@@ -146,6 +167,7 @@ EXERCISE = Exercise(
     call="meta_gradient(model, support, query, lr, steps)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "An inner step makes new tensors from the old ones by a formula. Nothing is written in place, and the model's "
         "own parameters stay what they are.",
@@ -171,7 +193,7 @@ EXERCISE = Exercise(
             "the model itself was trained",
             "Your inner steps wrote to the model's own parameters. After that the initial ones, whose gradient was "
             "asked for, are gone.",
-            lambda case, seen: bool(seen["moved"]) and case.given["steps"] > 0,
+            _was_trained,
         ),
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -11,7 +11,7 @@ from course_utils.checks.compare import close, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
-from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import clean, times
+from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import clean, counted, times
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.maps import doubles
 
 
@@ -26,6 +26,7 @@ def _cases(seed: int) -> Iterator[Case]:
         "a line whose slope is a parameter of f, n = 2": ("weighted line", 2, (3,), False),
         "a constant, n = 1": ("constant", 1, (2,), False),
         "a polynomial of degree 4, n = 6": ("polynomial", 6, (2,), False),
+        "a sine times a parameter of f, n = 4": ("weighted sine", 4, (2, 3), True),
     }
     for offset, (name, (function, n, shape, requires_grad)) in enumerate(trials.items()):
         x = doubles(seed + offset, *shape)
@@ -40,6 +41,8 @@ def _formula(case: Case, n: int) -> torch.Tensor:
     match case.given["function"]:
         case "sine":
             return 1.5**n * torch.sin(1.5 * x + n * math.pi / 2)
+        case "weighted sine":
+            return 1.7 * 1.5**n * torch.sin(1.5 * x + n * math.pi / 2)
         case "exponential":
             return (-0.7) ** n * torch.exp(-0.7 * x)
         case "line":
@@ -59,7 +62,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield from clean(seen, ("x",))
     calls, passes = seen["calls"], seen["passes"]
     yield Finding("calls", calls == 1, f"You called f {times(calls)}; one call is enough.")
-    yield Finding("passes", passes <= n, f"{passes} backward passes ran; the derivative number {n} takes {n}.")
+    yield Finding("passes", passes <= n, f"{counted(passes)} ran; the derivative number {n} takes {n}.")
 
 
 def _is_sum(case: Case, seen: Observation) -> bool:
@@ -69,9 +72,29 @@ def _is_sum(case: Case, seen: Observation) -> bool:
     return n > 1 and close(seen["returned"], sum(sums, torch.zeros(())))
 
 
-def _zero(seen: Observation) -> bool:
+def _is_next(case: Case, seen: Observation) -> bool:
+    """Tell the derivative after the one that was asked for. Where both are zero, a pass too many tells."""
+    n, returned = case.given["n"], seen["returned"]
+    other = seen["passes"] > n or not close(returned, _formula(case, n))
+    return close(returned, _formula(case, n + 1)) and other
+
+
+def _unrecorded(case: Case, seen: Observation) -> bool:
+    """Tell zeros that came about because no pass was recorded."""
     returned = seen["returned"]
-    return isinstance(returned, Array) and not bool(returned.tensor().any())
+    zero = isinstance(returned, Array) and not bool(returned.tensor().any())
+    return case.given["n"] > 1 and zero and seen["passes"] > 0 and not seen["recorded passes"]
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    passes = {case.name: ran["passes"] for case, ran in seen}
+    fifth, sixth = passes["an exponential, n = 5"], passes["a polynomial of degree 4, n = 6"]
+    if not fifth:
+        yield "Your function ran no backward pass: in forward mode the derivative is computed along with f itself."
+        return
+    yield f"For the fifth derivative of an exponential your function ran {counted(fifth)}, each over a longer graph."
+    if sixth < 6:
+        yield f"For the sixth derivative of a polynomial of degree 4 it ran {counted(sixth)}, and then had its zeros."
 
 
 EXERCISE = Exercise(
@@ -84,6 +107,7 @@ EXERCISE = Exercise(
     call="nth_derivative(f, x, n)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "The derivative of a derivative: run a pass over the result of the last one. What has to be recorded for that?",
         "Take a tensor of your own from x, call f once, and loop n times. Each number of the result depends on one "
@@ -103,13 +127,13 @@ EXERCISE = Exercise(
         Misconception(
             "one pass too many",
             "Your answer is the derivative after the one that was asked for.",
-            lambda case, seen: close(seen["returned"], _formula(case, case.given["n"] + 1)),
+            _is_next,
         ),
         Misconception(
             "retained, not recorded",
             "From the second derivative on your answer is zero. The passes before were not recorded, so what they "
             "gave counted as a constant.",
-            lambda case, seen: case.given["n"] > 1 and _zero(seen),
+            _unrecorded,
         ),
     ),
 )

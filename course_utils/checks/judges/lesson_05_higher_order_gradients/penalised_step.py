@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import torch
@@ -14,7 +14,7 @@ from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
 from course_utils.checks.judges.lesson_05_higher_order_gradients.remembered import Named, remembered
-from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import untouched
+from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import times, untouched
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.penalised_step import regularised
 
 
@@ -26,10 +26,10 @@ def _cases(seed: int) -> Iterator[Case]:
 _Combine: TypeAlias = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
-def _after(case: Case, combine: _Combine) -> tuple[list[float], list[torch.Tensor]]:
+def _after(case: Case, combine: _Combine, clear: bool = True) -> tuple[list[float], list[torch.Tensor]]:
     """Take the steps with gradients that `combine` makes of the loss's and the weighted penalty's.
 
-    Return the total of each step, and the parameters at the end.
+    Without `clear` they are added to those from before. Return the total of each step, and the parameters at the end.
     """
     model, optimizer, batches = regularised(case)
     weight, totals = case.given["weight"], []
@@ -50,7 +50,8 @@ def _after(case: Case, combine: _Combine) -> tuple[list[float], list[torch.Tenso
         of_penalty, second = torch.func.grad_and_value(penalty)(now)
         totals.append(float(first + second))
         for name, parameter in model.named_parameters():
-            parameter.grad = combine(of_loss[name], of_penalty[name]).detach()
+            old = torch.zeros_like(parameter) if clear or parameter.grad is None else parameter.grad
+            parameter.grad = old + combine(of_loss[name], of_penalty[name]).detach()
         optimizer.step()
     return totals, [parameter.detach() for parameter in model.parameters()]
 
@@ -60,8 +61,9 @@ def _right(case: Case) -> tuple[list[float], list[torch.Tensor]]:
     return _after(case, lambda loss, penalty: loss + penalty)
 
 
-def _moved_like(case: Case, seen: Observation, combine: _Combine) -> bool:
-    return all(close(mine, other) for mine, other in zip(seen["parameters"], _after(case, combine)[1], strict=True))
+def _moved_like(case: Case, seen: Observation, combine: _Combine, clear: bool = True) -> bool:
+    others = _after(case, combine, clear)[1]
+    return all(close(mine, other) for mine, other in zip(seen["parameters"], others, strict=True))
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -81,11 +83,24 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     text = "After the last step, .grad of a parameter still has a graph."
     yield Finding("grad", not seen["recorded grad"], text)
     forwards = seen["forwards"]
-    yield Finding(
-        "forwards", forwards == count, f"The model ran {forwards} times in {count} steps; once a step will do."
-    )
-    yield Finding("steps", seen["steps"] == count, f"The optimizer stepped {seen['steps']} times; expected {count}.")
+    text = f"The model ran {times(forwards)} in {_steps(count)}; once a step will do."
+    yield Finding("forwards", forwards == count, text)
+    text = f"The optimizer stepped {times(seen['steps'])} in {_steps(count)}; expected once a step."
+    yield Finding("steps", seen["steps"] == count, text)
     yield untouched(seen)
+
+
+def _steps(count: int) -> str:
+    return "1 step" if count == 1 else f"{count} steps"
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    ran = sum(observation["steps"] for _, observation in seen)
+    yield f"In {_steps(ran)} the model ran once a step, and each step ended with no graph alive."
+    yield (
+        "The gradient of such a penalty is made of second derivatives. That is why the pass for the loss's gradient "
+        "had to be recorded, or its derivative to be computed in another way."
+    )
 
 
 EXERCISE = Exercise(
@@ -98,6 +113,7 @@ EXERCISE = Exercise(
     call="penalised_step(model, optimizer, inputs, targets, weight)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Two passes run, and both write to `.grad`. What is in there when the optimizer steps? And what does a "
         "parameter refer to when its `.grad` has a graph?",
@@ -118,6 +134,17 @@ EXERCISE = Exercise(
             "The parameters moved along the gradient of the loss alone. The penalty's number is in the total, but no "
             "graph leads from it to the parameters.",
             lambda case, seen: _moved_like(case, seen, lambda loss, penalty: loss),
+        ),
+        Misconception(
+            "old gradients",
+            "The parameters moved along the right gradient and, on top of it, what was in `.grad` before the step.",
+            lambda case, seen: _moved_like(case, seen, lambda loss, penalty: loss + penalty, clear=False),
+        ),
+        Misconception(
+            "the loss counted twice, and old gradients",
+            "Two slips: both passes wrote to `.grad`, so the loss counts twice, and what was in `.grad` before the "
+            "step counts as well.",
+            lambda case, seen: _moved_like(case, seen, lambda loss, penalty: 2 * loss + penalty, clear=False),
         ),
         Misconception(
             "the penalty alone",

@@ -108,7 +108,7 @@ def _only(name: str, *numbers: float) -> Callable[[Case, Observation], bool]:
     """Tell a prediction in which this one entry is wrong, and holds one of the numbers."""
 
     def explains(case: Case, seen: Observation) -> bool:
-        value, right = seen["value"], _settled()
+        value, right = seen["value"], _TABLE.right()
         if not isinstance(value, dict) or not isinstance(value.get(name), int | float):
             return False
         others = {key: entry for key, entry in value.items() if key != name}
@@ -117,6 +117,22 @@ def _only(name: str, *numbers: float) -> Callable[[Case, Observation], bool]:
 
     return explains
 
+
+_TABLE = Table(
+    _settled,
+    {
+        "recorded": "The pass was recorded, so 4 x³ has a graph, and its derivative is 12 x².",
+        "retained": "Retaining keeps what the forward pass saved. It records nothing, so x.grad has no graph.",
+        "two_backwards": "The first pass wrote 13.5 into x.grad, and the second added 27.",
+        "same_pass_twice": "The same pass runs twice over one graph, and each time gives 4 x³.",
+        "third": "Two passes were recorded, so there is a third derivative: 24 x.",
+        "line": "g is the number 5 and depends on nothing: it has no graph.",
+        "relu": "g has a graph, as the step of relu depends on x, and it is flat almost everywhere.",
+        "product": "g depends on x as well: g x is 4 x⁴, and its derivative is 16 x³.",
+        "product_unrecorded": "g is a number here, so the derivative of g x is g.",
+        "square": "g depends on x: the derivative of g² is 2 g times 12 x².",
+    },
+)
 
 EXERCISE = Exercise(
     id="predict_second_order",
@@ -127,7 +143,8 @@ EXERCISE = Exercise(
     points=2,
     call=None,
     cases=one_case,
-    judge=Table(_settled).judge,
+    judge=_TABLE.judge,
+    debrief=_TABLE.debrief,
     hints=(
         "Work out the first derivative of each function on paper, then ask whether the code recorded the pass.",
         "A gradient that was not recorded is a number like any other. A gradient whose graph does not lead to x "

@@ -25,7 +25,7 @@ def clean(seen: Observation, names: tuple[str, ...]) -> Iterator[Finding]:
     yield Finding(
         "graded", not seen["graded"], f"Your function wrote to .grad of {listed(seen['graded'])}. Leave it as it was."
     )
-    text = "f has a parameter of its own, and your function wrote to its .grad."
+    text = "f has a parameter of its own, and your function changed its numbers, its .grad or its requires_grad."
     yield Finding("own parameter", seen["own parameter"], text)
     yield untouched(seen)
 
@@ -37,3 +37,8 @@ def untouched(seen: Observation) -> Finding:
 
 def times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
+
+
+def counted(passes: int) -> str:
+    """Return "1 backward pass" or "3 backward passes"."""
+    return f"{passes} backward {'pass' if passes == 1 else 'passes'}"

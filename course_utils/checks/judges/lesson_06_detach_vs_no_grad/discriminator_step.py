@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch.func import functional_call
@@ -13,6 +13,7 @@ from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad.games import (
     games,
     moved,
+    ran,
     right_number,
     same,
     says_real,
@@ -20,6 +21,7 @@ from course_utils.checks.judges.lesson_06_detach_vs_no_grad.games import (
     value_and_gradient,
 )
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.players import players
+from course_utils.graph.trace import nodes_behind
 
 
 def _discriminator_loss(case: Case) -> tuple[float, dict[str, torch.Tensor]]:
@@ -41,8 +43,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     text = "The generator's .grad is not what it was before your step."
     yield Finding("gradients", seen["generator gradients"], text)
     yield Finding("flags", seen["flags"], "After your step requires_grad is not what it was for every parameter.")
-    text = f"The generator ran {seen['fakes']} times. Expected one run."
-    yield Finding("fakes", seen["fakes"] == 1, text)
+    yield Finding("fakes", seen["fakes"] == 1, ran("generator", seen["fakes"]))
     text = "The generator's run was recorded, and nobody needs that graph: its saved tensors were kept for nothing."
     yield Finding("recorded", not seen["fakes recorded"], text)
 
@@ -50,6 +51,13 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 def _discriminator_from(case: Case, seen: Observation, stale: bool) -> bool:
     gradient = _discriminator_loss(case)[1]
     return same(seen["discriminator"], moved(players(case)[1], gradient, case.given["rate"], stale))
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    nodes = len(list(nodes_behind(players(seen[0][0])[0](seen[0][0].given["noise"].tensor()))))
+    yield f"The generator ran once in each case, unrecorded. A recorded run would have made a graph of {nodes} nodes."
+    runs = seen[0][1]["opinions"]
+    yield f"The discriminator ran {'once, on both kinds of points together' if runs == 1 else f'{runs} times'}."
 
 
 EXERCISE = Exercise(
@@ -62,6 +70,7 @@ EXERCISE = Exercise(
     call="discriminator_step(generator, discriminator, optimizer, real, noise)",
     cases=games,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "In this step the generator only supplies data. Which switch makes its run cost nothing?",
         "Make the points from noise where nothing is recorded. Everything after that, the discriminator's two runs, "
@@ -82,7 +91,9 @@ EXERCISE = Exercise(
         Misconception(
             "through the generator",
             "Your pass went on through the points into the generator, and left gradients there.",
-            lambda case, seen: seen["fakes recorded"] and not seen["generator gradients"],
+            lambda case, seen: (
+                seen["fakes recorded"] and not seen["generator gradients"] and not seen["generator cleared"]
+            ),
         ),
         Misconception(
             "old gradients",

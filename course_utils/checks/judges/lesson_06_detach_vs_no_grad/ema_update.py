@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import nn
 
-from course_utils.checks.compare import close, right_value
+from course_utils.checks.compare import close, listed, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
@@ -45,11 +45,15 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     for name, buffer in pair[1].named_buffers():
         yield _entry(seen["buffers"], name, buffer, f"The buffer {name}")
     yield Finding("graph", not seen["graph"], "A tensor of the target has a graph after your update.")
-    text = "The target has other parameter objects than before. Whoever holds the old ones will not see your update."
+    text = (
+        "The target has other parameters or buffers than before. Whoever holds the old ones will not see your update."
+    )
     yield Finding("objects", seen["same objects"], text)
     yield Finding("place", seen["in place"], "The target's numbers lie in other memory than before. Write in place.")
-    text = "The version counter of a parameter did not move, so a graph that saved it would not notice your write."
-    yield Finding("counted", seen["counted"], text)
+    names = seen["unmoved"]
+    counters = f"version {'counter' if len(names) == 1 else 'counters'} of {listed(names)}"
+    text = f"The {counters} did not move, so a graph that saved the old numbers would not notice your write."
+    yield Finding("counted", not names, text)
     yield Finding("flags", seen["flags"], "After your update requires_grad is not what it was for every parameter.")
     yield Finding("source", seen["source"], "Your update changed the source: its numbers or its .grad.")
     yield Finding("grad mode", seen["grad mode"], "Recording is not switched as it was before your update.")
@@ -67,10 +71,26 @@ def _averaged_as(seen: Observation, right: dict[str, torch.Tensor]) -> bool:
     return isinstance(received, dict) and all(close(received.get(name), value) for name, value in right.items())
 
 
-def _buffers_as_before(case: Case, seen: Observation) -> bool:
+def _buffers_of(model: nn.Module, seen: Observation) -> bool:
     received = seen["buffers"]
-    mine = average_pair(case)[0].named_buffers()
-    return isinstance(received, dict) and all(close(received.get(name), buffer) for name, buffer in mine)
+    return isinstance(received, dict) and all(close(received.get(name), it) for name, it in model.named_buffers())
+
+
+def _buffers_right(case: Case, seen: Observation) -> bool:
+    return _buffers_of(average_pair(case)[1], seen)
+
+
+def _buffers_as_before(case: Case, seen: Observation) -> bool:
+    return _buffers_of(average_pair(case)[0], seen)
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    names = average_pair(seen[0][0])[0].state_dict()
+    parameters, buffers = seen[0][1]["parameters"], seen[0][1]["buffers"]
+    yield (
+        f"The check compared {len(parameters)} parameters and {len(buffers)} buffers. state_dict() has {len(names)} "
+        "entries for them: it names the shared weight twice, and leaves out a buffer that is no part of the state."
+    )
 
 
 EXERCISE = Exercise(
@@ -83,6 +103,7 @@ EXERCISE = Exercise(
     call="ema_update(target, source, decay)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Writing to a leaf that requires a gradient is refused while recording is on. Which switch fits a manual "
         "update?",
@@ -94,11 +115,12 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "behind the counter's back",
-            "The numbers are right, and they were written through .data or in a like way: the version counter did not "
+            "The numbers are right, and some were written through .data or in a like way: a version counter did not "
             "move. A graph that saved the old numbers would give wrong gradients without a word.",
             lambda case, seen: (
                 _averaged_as(seen, _averages(case))
-                and not seen["counted"]
+                and _buffers_right(case, seen)
+                and seen["unmoved"]
                 and seen["in place"]
                 and seen["same objects"]
             ),
@@ -124,8 +146,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "the shared weight twice",
-            "All is right except one weight that two layers share. Your loop met it under both of its names and "
-            "averaged it twice.",
+            "The weight that two layers share was averaged twice: your loop met it under both of its names.",
             lambda case, seen: _averaged_as(seen, _averages(case, shared_times=2)),
         ),
     ),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import nn
 
-from course_utils.checks.compare import close, describe, right_value
+from course_utils.checks.compare import close, describe, listed, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
@@ -65,18 +65,22 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
             received = Array.of(torch.tensor(seen["returned"]))
             yield right_value(received, torch.tensor(sum(losses) / len(losses)), "The average loss")
         count = len(case.given["sizes"])
-        yield Finding("runs", seen["runs"] == count, f"The model ran {seen['runs']} times; there are {count} batches.")
+        yield Finding(
+            "runs", seen["runs"] == count, f"The model ran {_times(seen['runs'])}; there are {count} batches."
+        )
     else:
         text = "The batches raised an exception, and your function hid it. Let it through."
         yield Finding("raised", seen["raised"], text)
     text = "A copy of the model ran. Evaluate the model itself: a copy holds all its numbers a second time."
     yield Finding("copied", not seen["copied"], text)
     yield Finding("training", not seen["in training"], "A part of the model was in training mode while it ran.")
-    text = f"{seen['saved']} tensors were saved for a backward pass while your function ran. Expected none."
+    tensors = "1 tensor was" if seen["saved"] == 1 else f"{seen['saved']} tensors were"
+    text = f"{tensors} saved for a backward pass while your function ran. Expected none."
     yield Finding("saved", seen["saved"] == 0, text)
     after = seen["modes"] if isinstance(seen["modes"], list) else []
     wrong = sum(now is not then for now, then in zip(after, before, strict=False))
-    text = f"{wrong} of the model's {len(before)} parts are in another mode than before your function ran."
+    are = "is" if wrong == 1 else "are"
+    text = f"{wrong} of the model's {len(before)} parts {are} in another mode than before your function ran."
     yield Finding("modes", after == before, text)
     yield Finding("grad mode", seen["grad mode"], "Recording is not switched as it was before your function ran.")
     yield Finding("model", seen["model"], "Your function changed a parameter: its numbers, .grad or requires_grad.")
@@ -99,6 +103,23 @@ def _left_in(case: Case, seen: Observation, training: bool) -> bool:
     return isinstance(modes, list) and modes != _modes_before(case) and all(mode is training for mode in modes)
 
 
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, ran = seen[0]
+    sizes, losses = case.given["sizes"], _losses(*evaluated(case))
+    yield (
+        f"For batches of {listed(sizes)} samples the model ran {_times(ran['runs'])}, and no tensor was saved for a "
+        "backward pass."
+    )
+    yield (
+        f"The average over the samples is {sum(losses) / len(losses):.2f}; the average of the batches' averages would "
+        f"be {_average_of_averages(case):.2f}."
+    )
+
+
 EXERCISE = Exercise(
     id="evaluate",
     title="An evaluation that leaves no trace",
@@ -109,6 +130,7 @@ EXERCISE = Exercise(
     call="evaluate(model, loss_function, batches)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Two switches are needed, one for recording and one for dropout and batch norm. Which of the two puts itself "
         "back?",
@@ -121,14 +143,14 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "recorded",
-            "Your function is right in all but one thing: the model ran with recording on, and tensors were saved for "
-            "a pass that never comes. eval() does not stop that, and detaching afterwards is too late.",
+            "The model ran with recording on, and tensors were saved for a pass that never comes. eval() does not stop "
+            "that, and detaching afterwards is too late.",
             lambda case, seen: seen["saved"] != 0 and not seen["in training"] and not _modes_wrong(case, seen),
         ),
         Misconception(
             "not evaluating",
-            "The model ran in training mode: dropout dropped numbers, or batch norm used and changed its statistics. "
-            "no_grad does not stop that.",
+            "A part of the model was in training mode while it ran. There dropout drops numbers, and batch norm uses "
+            "and changes its statistics. no_grad does not stop that.",
             lambda case, seen: seen["in training"] and seen["saved"] == 0,
         ),
         Misconception(

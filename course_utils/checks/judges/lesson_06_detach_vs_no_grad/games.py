@@ -61,6 +61,10 @@ def same(received: Value, right: list[torch.Tensor]) -> bool:
     )
 
 
+def ran(player: str, runs: int) -> str:
+    return f"The {player} ran {'once' if runs == 1 else f'{runs} times'}. Expected one run."
+
+
 def right_number(received: Value, right: float) -> Finding:
     if type(received) is not float:
         tensor = isinstance(received, Array)
@@ -71,11 +75,11 @@ def right_number(received: Value, right: float) -> Finding:
 
 def step_findings(seen: Observation, moved: str, right: list[torch.Tensor]) -> Iterator[Finding]:
     steps = seen["steps"]
-    yield Finding("steps", steps == 1, f"The optimizer made {steps} steps. Expected one.")
+    made = "1 step" if steps == 1 else f"{steps} steps"
+    yield Finding("steps", steps == 1, f"The optimizer made {made}. Expected one.")
     text = f"After your step the {moved}'s parameters are not where one step on this loss leads."
     yield Finding("moved", same(seen[moved], right), text)
     text = "After your step a part of a player is in another mode, or recording is switched otherwise than before."
     yield Finding("modes", seen["modes"], text)
     yield Finding("hooks", seen["hooks"], "Your step left a hook on a player, or removed one.")
-    text = "After your step the graph still holds its saved tensors, as if another pass were to follow."
-    yield Finding("freed", not seen["held"], text)
+    yield Finding("kept", not seen["kept"], "A pass of your step kept its graph, as if another pass were to follow.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch.func import functional_call
@@ -13,6 +13,7 @@ from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad.games import (
     games,
     moved,
+    ran,
     right_number,
     same,
     says_real,
@@ -41,12 +42,20 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("gradients", seen["discriminator gradients"], text)
     yield Finding("flags", seen["flags"], "After your step requires_grad is not what it was for every parameter.")
     for player, word in (("fakes", "generator"), ("opinions", "discriminator")):
-        yield Finding(player, seen[player] == 1, f"The {word} ran {seen[player]} times. Expected one run.")
+        yield Finding(player, seen[player] == 1, ran(word, seen[player]))
 
 
 def _generator_at(case: Case, seen: Observation, sign: float = 1.0, stale: bool = False) -> bool:
     gradient = _generator_loss(case, sign)[1]
     return same(seen["generator"], moved(players(case)[0], gradient, case.given["rate"], stale))
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    yield (
+        "The gradient went through the discriminator to the generator, and the discriminator's .grad holds what it "
+        "held before."
+    )
+    yield "An ordinary backward would have added to it: the discriminator's next step would have begun with that."
 
 
 EXERCISE = Exercise(
@@ -59,6 +68,7 @@ EXERCISE = Exercise(
     call="generator_step(generator, discriminator, optimizer, noise)",
     cases=games,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "What tells the generator how to move its points? Follow the gradient from the loss back to them.",
         "The gradient has to go through the discriminator to the points. The discriminator's own parameters need none. "
@@ -71,12 +81,12 @@ EXERCISE = Exercise(
         Misconception(
             "cut at the points",
             "Your step left the generator as it was. The gradient ended before it reached the generator.",
-            lambda case, seen: not seen["generator moved"],
+            lambda case, seen: not seen["generator moved"] and seen["steps"] == 1 and seen["passes"] > 0,
         ),
         Misconception(
             "gradients left behind",
-            "The generator's step is right. But your pass also added to, or cleared, the discriminator's .grad, which "
-            "was to stay as it was.",
+            "The generator's step is right. But the discriminator's .grad, which was to stay as it was, is not: a pass "
+            "added to it, or your code cleared or replaced it.",
             lambda case, seen: (
                 _generator_at(case, seen) and not seen["discriminator gradients"] and not seen["discriminator moved"]
             ),
@@ -86,6 +96,11 @@ EXERCISE = Exercise(
             "The generator's step is right. But afterwards the discriminator's parameters do not have the "
             "requires_grad that they had, so its own steps would go wrong.",
             lambda case, seen: _generator_at(case, seen) and not seen["flags"] and seen["discriminator gradients"],
+        ),
+        Misconception(
+            "old gradients",
+            "The generator moved along the right gradient and, on top of it, what earlier steps had left in its .grad.",
+            lambda case, seen: _generator_at(case, seen, stale=True),
         ),
         Misconception(
             "the other goal",

@@ -71,7 +71,23 @@ _SWITCHES: dict[str, Callable[[], torch.Tensor]] = {
     "best": lambda: _x().argmax(),
 }
 
-_TABLE = Table(lambda: {name: make().requires_grad for name, make in _SWITCHES.items()})
+_TABLE = Table(
+    lambda: {name: make().requires_grad for name, make in _SWITCHES.items()},
+    {
+        "detached_factor": "x.detach() is data, and w is live: one live input is enough.",
+        "after_the_block": "h is data, and w joins it outside the block, where recording is on.",
+        "made_inside": "It is a new leaf. no_grad stops operations from being recorded, and no operation made it.",
+        "written_inside": "y was recorded before the block. What the block wrote changed its numbers, not its graph.",
+        "enabled_in_no_grad": "The inner switch holds: recording is on again.",
+        "enabled_in_inference": "Inference mode is stricter: enable_grad does not undo it.",
+        "frozen_live_input": "The way to x is open, whatever the layer's own parameters want.",
+        "frozen_data": "No input of the operation requires a gradient.",
+        "evaluating": "eval() changes what dropout and batch norm compute. The weights are live.",
+        "clone_then_detach": "clone is recorded, and then detach cuts.",
+        "rounded": "Rounding is recorded like any operation. Its gradient is zero.",
+        "best": "It is a whole number, and whole numbers have no gradient.",
+    },
+)
 
 EXERCISE = Exercise(
     id="predict_switches",
@@ -83,6 +99,7 @@ EXERCISE = Exercise(
     call=None,
     cases=one_case,
     judge=_TABLE.judge,
+    debrief=_TABLE.debrief,
     hints=(
         "For each entry ask three things: does an input require a gradient, was recording on when the line ran, and "
         "can the operation be differentiated at all?",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -19,7 +19,8 @@ def _cases(seed: int) -> list[Case]:
         ("a vector", (5,), torch.float32, True, False),
         ("a matrix, transposed", (2, 3), torch.float32, True, True),
         ("double precision", (3, 2, 2), torch.float64, True, False),
-        ("no gradient wanted", (4,), torch.float32, False, False),
+        ("no gradient wanted", (5,), torch.float32, False, False),
+        ("a single number", (), torch.float32, True, False),
     ]
     for number, (name, shape, dtype, live, transposed) in enumerate(shapes):
         whole = (20 * numbers(seed + number, *shape)).round()
@@ -57,6 +58,16 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield right_value(seen["gradient"], wanted, "The gradient that reached x")
 
 
+def _reached(seen: Observation) -> bool:
+    """Return whether anything but zeros came to x."""
+    return isinstance(seen["gradient"], Array) and bool(seen["gradient"].tensor().any())
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    yield "What the check sent back through your result came to x unchanged: number for number, in each case."
+    yield "Through torch.round alone zeros come: it is recorded like any operation, and is flat between its steps."
+
+
 EXERCISE = Exercise(
     id="straight_through",
     title="Round, and let the gradient through",
@@ -67,6 +78,7 @@ EXERCISE = Exercise(
     call="straight_through(x)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Write the result as x plus something. What must be added to x to get the rounded number?",
         "The gradient of a sum goes to both terms. Which of them must count as a constant?",
@@ -82,7 +94,7 @@ EXERCISE = Exercise(
                 and seen["graph"]
                 and close(seen["returned"], _given_to_round(case).round())
                 and isinstance(seen["gradient"], Array)
-                and not bool(seen["gradient"].tensor().any())
+                and not _reached(seen)
             ),
         ),
         Misconception(
@@ -94,7 +106,7 @@ EXERCISE = Exercise(
             "the other part",
             "Your result still holds the numbers of x, unrounded. The part that you detached and the part that you "
             "kept have changed places.",
-            lambda case, seen: close(seen["returned"], _given_to_round(case)),
+            lambda case, seen: close(seen["returned"], _given_to_round(case)) and not _reached(seen),
         ),
     ),
 )

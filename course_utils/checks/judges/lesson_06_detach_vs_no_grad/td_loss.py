@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -18,17 +18,19 @@ from course_utils.checks.scenes.numbers import numbers
 
 def _cases(seed: int) -> list[Case]:
     cases = []
-    for rows, discount in ((5, 0.9), (3, 0.55)):
-        generator = torch.Generator().manual_seed(seed + rows)
+    kinds = (("5 transitions", 5, 0.9), ("3 transitions", 3, 0.55), ("5 other transitions", 5, 0.7))
+    for number, (name, rows, discount) in enumerate(kinds):
+        own = seed + 10 * number
+        generator = torch.Generator().manual_seed(own)
         given: dict[str, Any] = {
-            "states": Array.of(numbers(seed + rows, rows, 4)),
+            "states": Array.of(numbers(own, rows, 4)),
             "actions": Array.of(torch.randint(3, (rows,), generator=generator)),
-            "rewards": Array.of(numbers(seed + rows + 1, rows)),
-            "next_states": Array.of(numbers(seed + rows + 2, rows, 4)),
+            "rewards": Array.of(numbers(own + 1, rows)),
+            "next_states": Array.of(numbers(own + 2, rows, 4)),
             "done": Array.of((torch.arange(rows) % 3 == 1).float()),
         }
-        given |= {"seed": seed + rows, "discount": discount, "frozen": rows == 3}
-        cases.append(Case(f"{rows} transitions", given))
+        given |= {"seed": own, "discount": discount, "frozen": rows == 3}
+        cases.append(Case(name, given))
     return cases
 
 
@@ -71,8 +73,10 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("hooks", seen["hooks"], "Your function left a hook on a network, or removed one.")
     yield Finding("graded", not seen["graded"], "Your function left a .grad behind. It should return the loss only.")
     measured = isinstance(seen["gradients"], list) and len(seen["gradients"]) == len(gradients)
-    text = "No gradient could be taken of what you returned."
-    yield Finding("measured", measured or not seen["graph"] or not seen["untouched"], text)
+    text = (
+        "No gradient could be taken of what you returned: a pass has gone through its graph, or it is no single number."
+    )
+    yield Finding("graph", measured or not seen["graph"] or not seen["untouched"], text)
     if measured:
         names = [name for name, _ in q_networks(case)[0].named_parameters()]
         for name, mine, right in zip(names, seen["gradients"], gradients, strict=True):
@@ -81,9 +85,19 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield Finding("constant", not seen["old gradients"], text)
     text = "target_network's run was recorded, and nobody needs that graph."
     yield Finding("recorded", not seen["recorded"], text)
-    text = f"target_network ran {seen['old runs']} times. Expected one run."
-    yield Finding("old runs", seen["old runs"] == 1, text)
-    yield Finding("runs", seen["runs"] == 1, f"network ran {seen['runs']} times. Expected one run.")
+    yield Finding("old runs", seen["old runs"] == 1, _ran("target_network", seen["old runs"]))
+    yield Finding("runs", seen["runs"] == 1, _ran("network", seen["runs"]))
+
+
+def _ran(name: str, runs: int) -> str:
+    return f"{name} ran {'once' if runs == 1 else f'{runs} times'}. Expected one run."
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case = seen[0][0]
+    right, open_ended = _td(case, _goals(case))[0], _td(case, _goals(case, masked=False))[0]
+    yield "Each network ran once, target_network unrecorded, and the gradient reached network alone."
+    yield f"Had the goals counted a next state after an end, the first loss would be {open_ended:.2f}, not {right:.2f}."
 
 
 def _loss_is(case: Case, seen: Observation, **changed: bool) -> bool:
@@ -100,6 +114,7 @@ EXERCISE = Exercise(
     call="td_loss(network, target_network, batch, discount)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "The loss compares two things. Which of them is to move towards the other, and which is to stay?",
         "Everything that makes the goal runs without recording, and the values of the next states come from the older "
@@ -118,9 +133,7 @@ EXERCISE = Exercise(
         Misconception(
             "a goal that moves",
             "The loss is right, and its gradient goes into target_network, too: the goal is pulled towards the value.",
-            lambda case, seen: (
-                _loss_is(case, seen) and seen["old gradients"] is True and seen["gradients"] != [None] * 4
-            ),
+            lambda case, seen: _loss_is(case, seen) and seen["pulled"] and seen["gradients"] != [None] * 4,
         ),
         Misconception(
             "recorded for nothing",
@@ -131,12 +144,15 @@ EXERCISE = Exercise(
         Misconception(
             "its own judge",
             "Your goals take the values of the next states from network itself, not from target_network.",
-            lambda case, seen: seen["old runs"] == 0 and _loss_is(case, seen, old=False),
+            lambda case, seen: (
+                seen["old runs"] == 0
+                and (_loss_is(case, seen, old=False) or _loss_is(case, seen, old=False, masked=False))
+            ),
         ),
         Misconception(
             "after the end",
             "Your goals count a next state where the episode has ended.",
-            lambda case, seen: seen["old runs"] != 0 and _loss_is(case, seen, masked=False),
+            lambda case, seen: _loss_is(case, seen, masked=False, old=seen["old runs"] != 0),
         ),
     ),
 )

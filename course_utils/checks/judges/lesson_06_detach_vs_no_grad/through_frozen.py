@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import nn
 
-from course_utils.checks.compare import close, listed, right_value
+from course_utils.checks.compare import listed, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.through_frozen import crossed
 from course_utils.checks.scenes.numbers import numbers
+from course_utils.graph.trace import nodes_behind
 
 
 def _cases(seed: int) -> list[Case]:
@@ -20,17 +21,18 @@ def _cases(seed: int) -> list[Case]:
         ("a layer in training", "all", False, False),
         ("some parameters frozen before", "some", False, False),
         ("all frozen before, evaluating", "none", True, False),
-        ("an input of the wrong width", "some", False, True),
+        ("a part that raises", "some", False, True),
     ]
     return [
         Case(
             name,
             {
-                **{"seed": seed + n, "flags": live, "eval": evaluating, "wrong width": wrong},
+                **{"seed": seed + n, "flags": live, "eval": evaluating, "breaks": breaks},
+                "own hook": name == "some parameters frozen before",
                 "direction": Array.of(numbers(seed + n + 70, 7, 5)),
             },
         )
-        for n, (name, live, evaluating, wrong) in enumerate(kinds)
+        for n, (name, live, evaluating, breaks) in enumerate(kinds)
     ]
 
 
@@ -49,19 +51,21 @@ def _flags_kept(seen: Observation) -> bool:
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("objects", seen["same objects"], "The layer has other parameter objects than before.")
-    yield Finding("flags", seen["flags"], "Afterwards requires_grad is not what it was for every parameter.")
+    text = f"Afterwards requires_grad is not what it was, for {listed(seen['switched'])}."
+    yield Finding("flags", seen["flags"], text)
     yield Finding("hooks", seen["hooks"], "Your function left a hook on the layer, or removed one.")
     yield Finding("grad mode", seen["grad mode"], "Afterwards recording is still switched off.")
     yield Finding("gradients", seen["gradients"], "Your function changed the .grad of a parameter.")
     yield Finding("numbers", seen["numbers"], "Your function changed the numbers of a parameter.")
     yield Finding("modes", seen["modes"], "Your function changed whether the layer is in training or evaluating.")
-    if case.given["wrong width"]:
+    if case.given["breaks"]:
         text = "The layer raised, and your function hid that. Let the exception through."
         yield Finding("raised", seen["raised"], text)
         return
     y, gradient, layer = _crossed(case)
     yield right_value(seen["returned"], y, "What you returned")
-    yield Finding("runs", seen["runs"] == 1, f"The layer ran {seen['runs']} times. Expected one run.")
+    ran = "once" if seen["runs"] == 1 else f"{seen['runs']} times"
+    yield Finding("runs", seen["runs"] == 1, f"The layer itself ran {ran}. Expected one run.")
     yield Finding("graph", seen["graph"], "What you returned has no graph, so no gradient can go through it.")
     for name, buffer in layer.named_buffers():
         received = seen["buffers"].get(name) if isinstance(seen["buffers"], dict) else None
@@ -77,6 +81,13 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield Finding("only x", not reached, text)
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    layer, x = crossed(seen[0][0])
+    leaves = sum(hasattr(node, "variable") for node in nodes_behind(layer(x)))
+    yield f"The graph of your result leads to x alone; that of an ordinary call leads to {leaves} leaves."
+    yield "The layer itself ran once, so that batch norm counted the batch, and the way to x stayed open."
+
+
 EXERCISE = Exercise(
     id="through_frozen",
     title="Through a frozen layer",
@@ -87,6 +98,7 @@ EXERCISE = Exercise(
     call="through_frozen(layer, x)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "no_grad would cut the way to x. The cut has to be at the parameters.",
         "Either the layer's parameters do not require a gradient while it runs, and get back what they had whatever "
@@ -97,8 +109,8 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "no_grad around it",
-            "What you returned has no graph: the way to x is cut as well. Frozen parameters do not cut it; a switch "
-            "that stops recording does.",
+            "What you returned has no graph: the way to x is cut as well. Frozen parameters do not cut it; detach, or "
+            "a switch that stops recording, does.",
             lambda case, seen: not seen["graph"] and isinstance(seen["returned"], Array) and seen["flags"],
         ),
         Misconception(
@@ -106,8 +118,8 @@ EXERCISE = Exercise(
             "Afterwards all parameters of the layer are frozen. The freezing was to last for this run only.",
             lambda case, seen: (
                 not _flags_kept(seen)
-                and seen["thawed"] is False
-                and (case.given["wrong width"] or seen["leaves"] == ["x"])
+                and seen["all frozen"] is True
+                and (case.given["breaks"] or seen["leaves"] == ["x"])
             ),
         ),
         Misconception(
@@ -117,21 +129,15 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "stuck after an error",
-            "When the layer raises, its parameters stay frozen: the line that puts things back is never reached.",
+            "When the layer raises, parameters stay frozen: the line that puts things back is not reached.",
             lambda case, seen: (
-                case.given["wrong width"] and seen["raised"] is True and not seen["flags"] and _flags_kept(seen)
+                case.given["breaks"] and seen["raised"] is True and not seen["flags"] and _flags_kept(seen)
             ),
         ),
         Misconception(
             "a copy ran",
-            "A copy of the layer ran. The layer itself saw nothing: its running statistics are those from before.",
-            lambda case, seen: (
-                seen["graph"]
-                and seen["flags"]
-                and seen["leaves"] == ["x"]
-                and isinstance(seen["buffers"], dict)
-                and all(close(seen["buffers"].get(name), buffer) for name, buffer in crossed(case)[0].named_buffers())
-            ),
+            "A copy of the layer ran, and the layer itself did not. A copy holds all its numbers a second time.",
+            lambda case, seen: seen["runs"] == 0 and seen["copies"] > 0,
         ),
     ),
 )

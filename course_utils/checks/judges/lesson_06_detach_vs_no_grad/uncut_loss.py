@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -14,18 +14,21 @@ from course_utils.checks.scenes.numbers import numbers
 
 
 def _cases(seed: int) -> list[Case]:
-    sizes = {"five points": (5, 3, torch.float32), "two points, double precision": (2, 4, torch.float64)}
-    return [
-        Case(
-            name,
-            {
-                "points": Array.of(numbers(seed + rows, rows, columns, dtype=dtype)),
-                "scale": Array.of(numbers(seed + rows + 1, dtype=dtype).abs()),
-                "weights": Array.of(numbers(seed + rows + 2, rows, dtype=dtype)),
-            },
-        )
-        for name, (rows, columns, dtype) in sizes.items()
-    ]
+    sizes = {
+        "five points": (5, 3, torch.float32),
+        "two points, double precision": (2, 4, torch.float64),
+        "five other points": (5, 3, torch.float32),
+    }
+    cases = []
+    for number, (name, (rows, columns, dtype)) in enumerate(sizes.items()):
+        own = seed + 10 * number
+        given = {
+            "points": Array.of(numbers(own, rows, columns, dtype=dtype)),
+            "scale": Array.of(numbers(own + 1, dtype=dtype).abs()),
+            "weights": Array.of(numbers(own + 2, rows, dtype=dtype)),
+        }
+        cases.append(Case(name, given))
+    return cases
 
 
 def _loss(points: torch.Tensor, scale: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
@@ -40,7 +43,10 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("tensor", tensor, "The loss is no tensor, so it has no graph.")
     yield Finding("graph", seen["graph"] or not tensor, "The loss does not require a gradient: nothing was recorded.")
     measured = isinstance(seen["gradients"], dict)
-    yield Finding("measured", measured or not seen["graph"], "No gradient could be taken of what you returned.")
+    text = (
+        "No gradient could be taken of what you returned: a pass has gone through its graph, or it is no single number."
+    )
+    yield Finding("graph", measured or not seen["graph"], text)
     if measured:
         right = torch.func.grad(_loss, argnums=(0, 1, 2))(*given)
         for name, gradient in zip(names, right, strict=True):
@@ -60,6 +66,10 @@ def _reached(seen: Observation) -> set[str]:
     return {name for name, value in gradients.items() if value is not None} if isinstance(gradients, dict) else set()
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    yield "The value is that of the broken loss: a cut changes no number. Only the gradients tell: all three arrive."
+
+
 EXERCISE = Exercise(
     id="uncut_loss",
     title="Repair a loss with hidden cuts",
@@ -70,6 +80,7 @@ EXERCISE = Exercise(
     call="uncut_loss(points, scale, weights)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Follow each input to the loss, line by line. Where does its way go through something that is no tensor "
         "operation, or through a copy without a graph?",
@@ -92,7 +103,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "the scale is still a number",
-            "A gradient reaches points and weights. On its way to scale it meets a Python number.",
+            "A gradient reaches points and weights. On its way to scale it meets a Python number, or a copy.",
             lambda case, seen: _reached(seen) == {"points", "weights"},
         ),
     ),

@@ -7,6 +7,8 @@ import torch
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_05_higher_order_gradients.results import result_of, state
 from course_utils.checks.observers.lesson_05_higher_order_gradients.surroundings import changed, facts_about
+from course_utils.checks.observers.passes import every_pass
+from course_utils.checks.observers.runs import notice
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.gradient_penalty import critic_of
 
 
@@ -21,13 +23,16 @@ def observe(answer: Answer, case: Case) -> Observation:
     before = [state(parameter) for parameter in parameters]
     learning = [parameter for parameter in parameters if parameter.requires_grad]
     calls: list[None] = []
-    critic.register_forward_pre_hook(lambda module, given: calls.append(None))
+    notice(critic, lambda module, given, result: calls.append(None))
     traced = facts_about(critic)
-    returned = answer(critic, real, made, mix)
+    with every_pass() as passes:
+        returned = answer(critic, real, made, mix)
     left = changed(traced, critic)
     seen: Observation = {
         **result_of(returned),
         "calls": len(calls),
+        "passes": len(passes),
+        "recorded passes": sum(it.recorded for it in passes),
         "untouched": [state(parameter) for parameter in parameters] == before,
         "left": left,
         "maker": maker.grad is not None,

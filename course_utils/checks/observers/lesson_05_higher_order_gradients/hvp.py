@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from course_utils.checks.data import Answer, Case, Observation
 from course_utils.checks.observers.lesson_05_higher_order_gradients.results import left_behind, point, result_of
 from course_utils.checks.observers.lesson_05_higher_order_gradients.surroundings import facts_about
-from course_utils.checks.observers.lesson_05_higher_order_gradients.watched import Watched
+from course_utils.checks.observers.lesson_05_higher_order_gradients.watched import tried_on
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.hvp import scalar
 
 
@@ -19,11 +19,11 @@ def observe(answer: Answer, case: Case) -> Observation:
     v = case.given["v"].tensor()
     if v.dim() == 2:
         v = v.mT.contiguous().mT
-    watched, before = Watched(scalar(case.given["function"])), facts_about(x=x, v=v)
-    with watched, _Largest() as largest:
-        returned = answer(watched, x, v)
-    left = left_behind({"x": x, "v": v}, case, before)
-    return {**result_of(returned), **watched.seen(), **left, "largest": largest.numel}
+    before = facts_about(x=x, v=v)
+    with _Largest() as largest:
+        returned, seen = tried_on(answer, scalar(case.given["function"]), x, v)
+    left = left_behind({"x": x, "v": v}, case, before, seen)
+    return {**result_of(returned), **left, "largest": largest.numel}
 
 
 class _Largest(TorchDispatchMode):

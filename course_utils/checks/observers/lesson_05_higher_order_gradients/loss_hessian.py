@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 
 from course_utils.checks.data import Answer, Case, Observation
 from course_utils.checks.observers.lesson_05_higher_order_gradients.results import result_of, state
 from course_utils.checks.observers.lesson_05_higher_order_gradients.surroundings import changed, facts_about
-from course_utils.checks.observers.lesson_05_higher_order_gradients.watched import counter
+from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.loss_hessian import LOSSES, parameters_of
 
 
@@ -23,20 +20,8 @@ def observe(answer: Answer, case: Case) -> Observation:
     loss = LOSSES[case.given["loss"]][1](parameters)
     named = {"loss": loss} | {f"parameter {number}": parameter for number, parameter in enumerate(parameters)}
     traced = facts_about(None, **named)
-    with _passes(loss, *parameters) as passes:
+    with every_pass() as passes:
         returned = answer(loss, list(parameters))
     untouched = [state(parameter) for parameter in parameters] == before
     left = changed(traced, None, **named)
     return {**result_of(returned), "passes": len(passes), "untouched": untouched, "left": left}
-
-
-@contextmanager
-def _passes(*tensors: torch.Tensor) -> Iterator[set[int]]:
-    """Collect the ids of the backward passes that arrive at any of the tensors."""
-    passes: set[int] = set()
-    handles = [tensor.register_hook(counter(passes)) for tensor in tensors]
-    try:
-        yield passes
-    finally:
-        for handle in handles:
-            handle.remove()

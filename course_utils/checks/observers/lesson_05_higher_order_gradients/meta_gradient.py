@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any
 
 from torch import nn
@@ -11,6 +11,7 @@ from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_05_higher_order_gradients.results import recorded, state
 from course_utils.checks.observers.lesson_05_higher_order_gradients.surroundings import changed, facts_about
 from course_utils.checks.observers.lesson_05_higher_order_gradients.watched import batched
+from course_utils.checks.observers.runs import notice
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.maps import doubles
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.meta_gradient import adaptable
 
@@ -25,17 +26,17 @@ def observe(answer: Answer, case: Case) -> Observation:
     )
     runs: list[bool] = []  # whether each was for several sets of parameters at once
 
-    def forward(module: nn.Module, given: Any) -> None:
+    def ran(module: nn.Module, given: Any, result: Any) -> None:
         runs.append(any(batched(parameter) for parameter in module.parameters()))
 
-    model.register_forward_pre_hook(forward)
+    notice(model, ran)
     traced = facts_about(model)
     returned = answer(model, support, query, case.given["lr"], case.given["steps"])
     left = changed(traced, model)
-    entries = dict(dict.items(returned)) if type(returned) in (dict, OrderedDict) else {}
+    entries = dict(returned) if isinstance(returned, Mapping) else {}
     now = dict(model.named_parameters())
     return {
-        "returned": plain(entries or returned),
+        "returned": plain(returned),
         "recorded": any(recorded(value) for value in entries.values()),
         "moved": [
             name
@@ -45,6 +46,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         "graded": [name for name, parameter in parameters.items() if plain(parameter.grad) != before[name][1]],
         "switched": [name for name, parameter in parameters.items() if parameter.requires_grad != before[name][2]],
         "left": left,
+        "parameters": {name: plain(parameter) for name, parameter in parameters.items()},
         "runs": len(runs),
         "batched": any(runs),
     }

@@ -5,13 +5,12 @@ from __future__ import annotations
 from course_utils.checks.data import Answer, Case, Observation
 from course_utils.checks.observers.lesson_05_higher_order_gradients.results import left_behind, point, result_of
 from course_utils.checks.observers.lesson_05_higher_order_gradients.surroundings import facts_about
-from course_utils.checks.observers.lesson_05_higher_order_gradients.watched import Watched
+from course_utils.checks.observers.lesson_05_higher_order_gradients.watched import tried_on
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.nth_derivative import elementwise
 
 
 def observe(answer: Answer, case: Case) -> Observation:
     x = point(case)
-    watched, before = Watched(elementwise(case.given["function"])), facts_about(x=x)
-    with watched:
-        returned = answer(watched, x, case.given["n"])
-    return {**result_of(returned), **watched.seen(), **left_behind({"x": x}, case, before)}
+    before = facts_about(x=x)
+    returned, seen = tried_on(answer, elementwise(case.given["function"]), x, case.given["n"])
+    return {**result_of(returned), **left_behind({"x": x}, case, before, seen)}

@@ -9,6 +9,7 @@ from torch import nn
 
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_05_higher_order_gradients.surroundings import changed, facts_about
+from course_utils.checks.observers.runs import notice
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.penalised_step import regularised
 from course_utils.graph.alive import Graphs
 
@@ -19,11 +20,11 @@ def observe(answer: Answer, case: Case) -> Observation:
     runs: list[None] = []
     steps: list[None] = []
 
-    def forward(module: nn.Module, given: Any, result: torch.Tensor) -> None:
+    def ran(module: nn.Module, given: Any, result: torch.Tensor) -> None:
         runs.append(None)
         graphs.add(result)
 
-    model.register_forward_hook(forward)
+    notice(model, ran)
     optimizer.register_step_pre_hook(lambda *given: steps.append(None))
     parameters, before = list(model.parameters()), facts_about(model)
     for inputs, targets in batches:

@@ -31,15 +31,17 @@ def recorded(value: Any) -> bool:
     return type(value) in (torch.Tensor, nn.Parameter) and value.requires_grad
 
 
-def left_behind(tensors: dict[str, torch.Tensor], case: Case, before: dict[str, Any]) -> Observation:
-    """Say what of the given tensors, and of `before`, is no longer as it was."""
+def left_behind(tensors: dict[str, torch.Tensor], case: Case, before: dict[str, Any], seen: Observation) -> Observation:
+    """Add to what was seen what of the given tensors, and of `before`, is no longer as it was."""
     right = case.given["requires_grad"]
     held = {name: right and name == "x" for name in tensors}
+    left = dict.fromkeys([*seen["left"], *changed(before, None, **tensors)])
     return {
+        **seen,
         "changed": [name for name, tensor in tensors.items() if plain(tensor) != case.given[name]],
         "requiring": [name for name, tensor in tensors.items() if tensor.requires_grad != held[name]],
         "graded": [name for name, tensor in tensors.items() if not _grad_is(tensor, 7.0 if held[name] else None)],
-        "left": changed(before, None, **tensors),
+        "left": list(left)[:3],
     }
 
 

@@ -6,9 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import nn
 
-from course_utils.checks.data import Observation
-from course_utils.checks.scenes.lesson_05_higher_order_gradients.maps import Weighted
+from course_utils.checks.data import Answer, Observation
+from course_utils.checks.observers.lesson_05_higher_order_gradients.results import state
+from course_utils.checks.observers.lesson_05_higher_order_gradients.surroundings import facts_about
+from course_utils.checks.observers.passes import every_pass
+from course_utils.checks.observers.runs import notice
+from course_utils.checks.observers.traces import changes
 
 
 def batched(tensor: Any) -> bool:
@@ -21,35 +26,31 @@ def batched(tensor: Any) -> bool:
     return False
 
 
-def counter(passes: set[int]) -> Callable[[torch.Tensor], None]:
-    return lambda gradient: passes.add(torch._C._current_graph_task_id())
+def tried_on(answer: Answer, function: Callable[[torch.Tensor], torch.Tensor], *given: Any) -> tuple[Any, Observation]:
+    """Call an answer with a function and what else is given. Return its result, and what was seen of the function.
 
+    A function that is a module stays one, so that an answer can do to it what it could do to a layer.
+    """
+    points: list[bool] = []  # whether each was several points at once
+    asked: Callable[[torch.Tensor], torch.Tensor] = function
+    module = function if isinstance(function, nn.Module) else None
+    if module is not None:
+        notice(module, lambda part, inputs, result: points.append(any(map(batched, inputs))))
+    else:
 
-class Watched:
-    """A function that counts its calls, and the backward passes that arrive at the points it was called with."""
+        def asked(point: torch.Tensor) -> torch.Tensor:
+            points.append(batched(point))
+            return function(point)
 
-    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        self._function = function
-        self._calls = 0
-        self._batched = False
-        self._passes: set[int] = set()
-        self._handles: list[Any] = []
-
-    def __call__(self, point: torch.Tensor) -> torch.Tensor:
-        self._calls += 1
-        self._batched = self._batched or batched(point)
-        ordinary = isinstance(point, torch.Tensor) and not torch._C._functorch.is_functorch_wrapped_tensor(point)
-        if ordinary and point.requires_grad:
-            self._handles.append(point.register_hook(counter(self._passes)))
-        return self._function(point)
-
-    def __enter__(self) -> Watched:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for handle in self._handles:
-            handle.remove()
-
-    def seen(self) -> Observation:
-        own = not isinstance(self._function, Weighted) or self._function.weight.grad is None
-        return {"calls": self._calls, "batched": self._batched, "passes": len(self._passes), "own parameter": own}
+    parameters = list(module.parameters()) if module is not None else []
+    before, facts = [state(parameter) for parameter in parameters], facts_about(module)
+    with every_pass() as passes:
+        returned = answer(asked, *given)
+    return returned, {
+        "calls": len(points),
+        "batched": any(points),
+        "passes": len(passes),
+        "recorded passes": sum(it.recorded for it in passes),
+        "own parameter": [state(parameter) for parameter in parameters] == before,
+        "left": [what.replace("the model", "f") for what in changes(facts, facts_about(module))],
+    }

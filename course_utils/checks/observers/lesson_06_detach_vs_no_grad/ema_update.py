@@ -14,7 +14,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     parameters, buffers = dict(target.named_parameters()), dict(target.named_buffers())
     given = [*source.parameters(), *source.buffers()]
     places = {name: tensor.data_ptr() for name, tensor in (parameters | buffers).items()}
-    versions = {name: tensor._version for name, tensor in parameters.items()}
+    versions = {name: tensor._version for name, tensor in (parameters | buffers).items()}
     before = flags(target), flags(source), gradients_in(source), [Array.of(tensor) for tensor in given]
     with torch.set_grad_enabled(case.given["recording"]):
         rest = gradients_in(target), modes_of(target, source), hooks_in(target, source)
@@ -22,14 +22,14 @@ def observe(answer: Answer, case: Case) -> Observation:
         rest_after = gradients_in(target), modes_of(target, source), hooks_in(target, source)
         recording = torch.is_grad_enabled()
     after = dict(target.named_parameters()) | dict(target.named_buffers())
-    written = all(tensor._version > versions[name] for name, tensor in parameters.items())
+    unmoved = [name for name, tensor in (parameters | buffers).items() if tensor._version == versions[name]]
     names_same = after.keys() == parameters.keys() | buffers.keys()
     return {
         "parameters": {name: plain(after.get(name)) for name in parameters},
         "buffers": {name: plain(after.get(name)) for name in buffers},
         "in place": names_same and all(after[name].data_ptr() == place for name, place in places.items()),
-        "same objects": names_same and all(after[name] is tensor for name, tensor in parameters.items()),
-        "counted": written,
+        "same objects": names_same and all(after[name] is tensor for name, tensor in (parameters | buffers).items()),
+        "unmoved": unmoved,
         "graph": any(tensor.grad_fn is not None for tensor in (*target.parameters(), *target.buffers())),
         "flags": (flags(target), flags(source)) == before[:2],
         "source": (gradients_in(source), [Array.of(tensor) for tensor in given]) == before[2:],

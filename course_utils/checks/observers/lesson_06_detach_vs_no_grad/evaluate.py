@@ -11,7 +11,9 @@ from torch import nn
 
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
 from course_utils.checks.observers.lesson_06_detach_vs_no_grad.watching import flags, gradients_in, hooks_in, numbers_in
-from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.evaluate import BadBatch, Batches, evaluated
+from course_utils.checks.observers.runs import notice
+from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.evaluate import BadBatch, evaluated, readable
+from course_utils.checks.scenes.zoo import Once
 
 
 def observe(answer: Answer, case: Case) -> Observation:
@@ -20,7 +22,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     modes, before = [module.training for module in modules], (flags(model), gradients_in(model), numbers_in(model))
     at_first: list[bool] | None = None
     if case.given["bad"] is not None:  # what happens where nothing goes wrong
-        answer(model, nn.functional.cross_entropy, Batches(batches))
+        answer(model, nn.functional.cross_entropy, Once(batches))
         at_first = [module.training for module in modules]
         for module, mode in zip(modules, modes, strict=True):
             module.training = mode
@@ -28,12 +30,12 @@ def observe(answer: Answer, case: Case) -> Observation:
     during: list[bool] = []
     copies: list[bool] = []
 
-    def note(module: nn.Module, given: Any) -> None:
+    def note(module: nn.Module, given: Any, result: Any) -> None:
         during.append(module.training)
         copies.append(all(module is not mine for mine in modules))
 
-    for module in modules:  # the largest part runs first
-        module.register_forward_pre_hook(note)
+    for module in modules:
+        notice(module, note)
     runs: list[None] = []
     model.body.register_forward_hook(lambda *given: runs.append(None))
     raised = False
@@ -41,7 +43,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     hooks, random = hooks_in(model), torch.get_rng_state()
     with torch.set_grad_enabled(case.given["gradients on"]), packs() as saved:
         try:
-            returned = answer(model, nn.functional.cross_entropy, Batches(batches, case.given["bad"]))
+            returned = answer(model, nn.functional.cross_entropy, Once(readable(batches, case.given["bad"])))
         except BadBatch:
             raised = True
         switches = torch.is_grad_enabled(), torch.is_inference_mode_enabled()

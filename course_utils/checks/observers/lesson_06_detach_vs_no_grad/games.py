@@ -16,6 +16,7 @@ from course_utils.checks.observers.lesson_06_detach_vs_no_grad.watching import (
     modes_of,
     numbers_in,
 )
+from course_utils.checks.observers.passes import every_pass
 
 
 def played(
@@ -32,8 +33,9 @@ def played(
     modes, hooks = modes_of(generator, discriminator), hooks_in(generator, discriminator)
     steps: list[None] = []
     optimizer.register_step_post_hook(lambda *given: steps.append(None))
-    returned = answer(generator, discriminator, optimizer, *data)
-    seen = {
+    with every_pass() as passes:
+        returned = answer(generator, discriminator, optimizer, *data)
+    return {
         "returned": plain(returned),
         "generator": numbers_in(generator),
         "discriminator": numbers_in(discriminator),
@@ -47,8 +49,8 @@ def played(
         "fakes recorded": any(fakes.live),
         "fakes": len(fakes.live),
         "opinions": len(opinions.live),
-        "held": fakes.held() or opinions.held(),
+        "passes": len(passes),
+        "kept": sum(it.kept for it in passes),
+        "generator cleared": all(parameter.grad is None for parameter in generator.parameters()),
         "steps": len(steps),
     }
-    del returned
-    return seen

@@ -8,6 +8,7 @@ from course_utils.checks.data import Answer, Array, Case, Observation, plain
 from course_utils.checks.observers.lesson_06_detach_vs_no_grad.watching import (
     Runs,
     flags,
+    gradients_of,
     hooks_in,
     is_result,
     modes_of,
@@ -30,6 +31,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         "graph": is_result(loss),
         "gradients": None,
         "old gradients": None,
+        "pulled": False,
         "recorded": any(old.live),
         "runs": len(live.live),
         "old runs": len(old.live),
@@ -42,8 +44,10 @@ def observe(answer: Answer, case: Case) -> Observation:
     if type(loss) is torch.Tensor and loss.requires_grad and loss.numel() == 1 and seen["untouched"]:
         old_leaves = [parameter for parameter in target_network.parameters() if parameter.requires_grad]
         every = [*network.parameters(), *old_leaves]
-        found = torch.autograd.grad(loss, every, torch.ones_like(loss), allow_unused=True)
+        found = gradients_of(loss, every, torch.ones_like(loss))
         half = len(every) - len(old_leaves)
-        seen["gradients"] = [plain(gradient) for gradient in found[:half]]
-        seen["old gradients"] = any(gradient is not None for gradient in found[half:])
+        if found is not None:
+            seen["gradients"] = found[:half]
+            seen["old gradients"] = any(gradient is not None for gradient in found[half:])
+            seen["pulled"] = any(gradient is not None and bool(gradient.tensor().any()) for gradient in found[half:])
     return seen

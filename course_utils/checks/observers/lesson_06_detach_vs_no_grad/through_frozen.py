@@ -8,11 +8,14 @@ from course_utils.checks.data import Answer, Array, Case, Observation, plain
 from course_utils.checks.observers.lesson_06_detach_vs_no_grad.watching import (
     flags,
     gradients_in,
+    gradients_of,
     hooks_in,
     is_result,
     numbers_in,
 )
-from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.through_frozen import crossed
+from course_utils.checks.observers.runs import notice
+from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.through_frozen import Breaking, crossed
+from course_utils.checks.scenes.zoo import OwnError
 from course_utils.graph.trace import nodes_behind
 
 
@@ -23,25 +26,26 @@ def observe(answer: Answer, case: Case) -> Observation:
     names = {id(parameter): name for name, parameter in objects.items()} | {id(leaf): "x"}
     modes = [module.training for module in layer.modules()]
     before = flags(layer), gradients_in(layer), numbers_in(layer)
-    runs: list[bool] = []
+    runs: list[bool] = []  # whether the layer itself ran, or a copy
     first = layer[0]
-    first.register_forward_hook(lambda module, *given: runs.append(module is first))
+    notice(first, lambda module, *given: runs.append(module is first))
     hooks = hooks_in(layer)
     at_first: bool | None = None
     thawing: dict[str, bool] = {}
-    if case.given["wrong width"]:  # what happens where nothing goes wrong
+    if case.given["breaks"]:  # what happens where nothing goes wrong
         answer(layer, torch.ones(4, 3))
         thawing = {name: parameter.requires_grad for name, parameter in objects.items()}
         at_first = thawing == before[0]
         for name, parameter in objects.items():
             parameter.requires_grad_(before[0][name])
+        for part in layer:
+            if isinstance(part, Breaking):
+                part.broken = True
     raised = False
     y: object = None
     try:
         y = answer(layer, x)
-    except RuntimeError:
-        if not case.given["wrong width"]:
-            raise
+    except OwnError:
         raised = True
     # The parameters that the layer had are looked at, also where it has others now.
     now_flags = {name: parameter.requires_grad for name, parameter in objects.items()}
@@ -56,6 +60,8 @@ def observe(answer: Answer, case: Case) -> Observation:
         "gradient": None,
         "leaves": [],
         "flags": before[0] == after[0],
+        "switched": [name for name, flag in now_flags.items() if flag != before[0][name]],
+        "all frozen": not any(thawing.values()),
         "flags at first": at_first,
         "thawed": any(flag and not before[0][name] for name, flag in thawing.items()),
         "gradients": before[1] == after[1],
@@ -66,11 +72,11 @@ def observe(answer: Answer, case: Case) -> Observation:
         "buffers": {name: Array.of(buffer) for name, buffer in layer.named_buffers()},
         "grad mode": torch.is_grad_enabled(),
         "runs": sum(runs),
+        "copies": len(runs) - sum(runs),
     }
     direction = case.given["direction"].tensor()
     if type(y) is torch.Tensor and y.requires_grad and y.shape == direction.shape:
         nodes = [node for node in nodes_behind(y) if hasattr(node, "variable")]
         seen["leaves"] = sorted({names.get(id(node.variable), "other") for node in nodes})
-        (gradient,) = torch.autograd.grad(y, leaf, direction.to(y.dtype), allow_unused=True)
-        seen["gradient"] = plain(gradient)
+        seen["gradient"] = (gradients_of(y, [leaf], direction.to(y.dtype)) or [None])[0]
     return seen

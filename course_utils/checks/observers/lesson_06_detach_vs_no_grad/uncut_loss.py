@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
-from course_utils.checks.observers.lesson_06_detach_vs_no_grad.watching import is_result, unmarked
+from course_utils.checks.observers.lesson_06_detach_vs_no_grad.watching import gradients_of, is_result, unmarked
+from course_utils.checks.observers.passes import every_pass
 
 
 def observe(answer: Answer, case: Case) -> Observation:
@@ -13,17 +14,13 @@ def observe(answer: Answer, case: Case) -> Observation:
     # What the function gets are results, as they would be inside a network.
     given = {name: leaf * 1 for name, leaf in leaves.items()}
     before = {name: Array.of(tensor) for name, tensor in given.items()}
-    passes: list[None] = []
-    # Hooks on the tensors themselves are called also by a pass that ends here.
-    watching = [tensor.register_hook(lambda gradient: passes.append(None)) for tensor in given.values()]
-    loss = answer(*given.values())
-    for handle in watching:
-        handle.remove()
+    with every_pass() as passes:
+        loss = answer(*given.values())
     as_before = unmarked(*given.values()) and torch.is_grad_enabled()
     seen: Observation = {"returned": plain(loss), "graph": is_result(loss), "gradients": None, "leaf": False}
     if type(loss) is torch.Tensor and loss.requires_grad and loss.numel() == 1:
         seen["leaf"] = loss.is_leaf
-        found = torch.autograd.grad(loss, list(leaves.values()), torch.ones_like(loss), allow_unused=True)
-        seen["gradients"] = {name: plain(gradient) for name, gradient in zip(leaves, found, strict=True)}
+        found = gradients_of(loss, list(leaves.values()), torch.ones_like(loss))
+        seen["gradients"] = dict(zip(leaves, found, strict=True)) if found else None
     untouched = all(Array.of(tensor) == before[name] for name, tensor in given.items())
     return {**seen, "untouched": untouched, "passes": len(passes), "as before": as_before}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
 from course_utils.checks.data import Array, plain
+from course_utils.checks.observers.runs import notice
 from course_utils.checks.observers.traces import hooks_on, parts_of
-from course_utils.graph.saved import kept
-from course_utils.graph.trace import walk
 
 
 def flags(model: nn.Module) -> dict[str, bool]:
@@ -19,24 +19,11 @@ def flags(model: nn.Module) -> dict[str, bool]:
 
 
 class Runs:
-    """The results of one module: how many, which required a gradient, and whether their graphs still hold anything."""
+    """The runs of a model: how many, and which of their results required a gradient."""
 
     def __init__(self, model: nn.Sequential) -> None:
         self.live: list[bool] = []
-        self._nodes: list[Any] = []
-        self._handle = model[-1].register_forward_hook(self._note)
-
-    def _note(self, module: nn.Module, given: Any, result: torch.Tensor) -> None:
-        self.live.append(result.requires_grad)
-        if result.grad_fn is not None:
-            self._nodes.append(result.grad_fn)
-
-    def held(self) -> bool:
-        """Return whether a graph behind any result still has its saved tensors."""
-        return any(state == "held" for node in walk(self._nodes) for _, state, _ in kept(node))
-
-    def close(self) -> None:
-        self._handle.remove()
+        notice(model[-1], lambda module, given, result: self.live.append(result.requires_grad))
 
 
 def numbers_in(model: nn.Module) -> list[Array]:
@@ -60,6 +47,14 @@ def hooks_in(*models: nn.Module) -> int:
 def unmarked(*tensors: torch.Tensor) -> bool:
     """Return whether no tensor has a hook, or keeps its gradient."""
     return not hooks_on(*tensors) and not any(tensor.retains_grad for tensor in tensors)
+
+
+def gradients_of(result: torch.Tensor, tensors: Sequence[torch.Tensor], seed: torch.Tensor) -> list[Any] | None:
+    """Return the gradients that reach tensors; None where none can be taken, as after a pass that freed the graph."""
+    try:
+        return [plain(gradient) for gradient in torch.autograd.grad(result, tensors, seed, allow_unused=True)]
+    except RuntimeError:
+        return None
 
 
 def is_result(value: object) -> bool:

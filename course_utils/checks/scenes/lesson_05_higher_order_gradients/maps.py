@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import torch
+from torch import nn
 
 from course_utils.checks.scenes.numbers import numbers
 
@@ -17,12 +18,14 @@ def doubles(seed: int, *shape: int) -> torch.Tensor:
     return numbers(seed, *shape, dtype=torch.float64)
 
 
-class Weighted:
-    """A function with a parameter of its own, as a layer has."""
+class Weighted(nn.Module):
+    """A function with a parameter of its own, as a layer has, and a gradient from before in it."""
 
     def __init__(self, function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> None:
-        self.weight = torch.tensor(1.7, dtype=torch.float64, requires_grad=True)
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor(1.7, dtype=torch.float64))
+        self.weight.grad = torch.full_like(self.weight, 5.0)
         self._function = function
 
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self._function(self.weight, x)

@@ -10,18 +10,19 @@ from course_utils.checks.scenes.numbers import seeded
 
 
 class Small(nn.Module):
-    """Two layers, the first of which may be frozen, and a buffer that shifts the input."""
+    """Two layers, the first of which may be frozen, dropout that evaluates, and a buffer that shifts the input."""
 
     shift: torch.Tensor
 
     def __init__(self) -> None:
         super().__init__()
         self.first = nn.Linear(2, 3)
+        self.drop = nn.Dropout(0.5).eval()
         self.last = nn.Linear(3, 1)
         self.register_buffer("shift", torch.tensor([0.3, -0.7]))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        result: torch.Tensor = self.last(torch.tanh(self.first(x + self.shift)))
+        result: torch.Tensor = self.last(self.drop(torch.tanh(self.first(x + self.shift))))
         return result
 
 

@@ -16,5 +16,10 @@ ELEMENTWISE: dict[str, Map] = {
 
 
 def elementwise(name: str) -> Map:
-    """Return one of the functions above, or the weighted line, whose slope is a parameter."""
-    return Weighted(lambda weight, x: weight * x) if name == "weighted line" else ELEMENTWISE[name]
+    """Return one of the functions above, or one with a parameter: a line, or a sine."""
+    match name:
+        case "weighted line":
+            return Weighted(lambda weight, x: weight * x)
+        case "weighted sine":
+            return Weighted(lambda weight, x: weight * torch.sin(1.5 * x))
+    return ELEMENTWISE[name]

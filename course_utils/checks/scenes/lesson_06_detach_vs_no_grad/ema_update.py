@@ -6,16 +6,17 @@ from torch import nn
 
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.left_over import remember, stale
-from course_utils.checks.scenes.numbers import seeded
+from course_utils.checks.scenes.numbers import numbers, seeded
 
 
 def averaged(case: Case, seed: int) -> nn.Module:
-    """Return a model with a weight that two layers share, and with batch norm's buffers."""
+    """Return a model with a weight that two layers share, batch norm's buffers, and one that is not in its state."""
     shared = nn.Linear(5, 5)
     model = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), shared, nn.Tanh(), nn.Linear(5, 5), nn.Linear(5, 2))
     model[4].weight = shared.weight
     seeded(model, seed)
     remember(model[1], seed + 7, seed % 90 + 3)
+    model[3].register_buffer("mask", numbers(seed + 11, 5), persistent=False)
     return model
 
 

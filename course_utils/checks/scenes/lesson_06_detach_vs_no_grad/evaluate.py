@@ -51,18 +51,9 @@ def evaluated(case: Case) -> tuple[Forked, list[Batch]]:
     return model, batches
 
 
-class Batches:
-    """Batches to go through once, as a DataLoader has them: no list, no indexing. One of them may be unreadable."""
-
-    def __init__(self, batches: list[Batch], bad: int | None = None) -> None:
-        self._batches = batches
-        self._bad = bad
-
-    def __iter__(self) -> Iterator[Batch]:
-        for number, batch in enumerate(self._batches):
-            if number == self._bad:
-                raise BadBatch(f"batch {number} cannot be read")
-            yield batch
-
-    def __len__(self) -> int:
-        return len(self._batches)
+def readable(batches: list[Batch], bad: int | None) -> Iterator[Batch]:
+    """Yield the batches. The one that is bad cannot be read."""
+    for number, batch in enumerate(batches):
+        if number == bad:
+            raise BadBatch(f"batch {number} cannot be read")
+        yield batch

@@ -12,8 +12,9 @@ from course_utils.checks.scenes.numbers import seeded
 def players(case: Case) -> tuple[nn.Sequential, nn.Sequential]:
     """Return the case's generator and discriminator, with gradients in both from earlier steps."""
     seed = case.given["seed"]
-    generator = nn.Sequential(nn.Linear(3, 5), nn.LeakyReLU(0.2), nn.Linear(5, 2))
-    discriminator = nn.Sequential(nn.Linear(2, 6), nn.Tanh(), nn.Linear(6, 1))
+    # Dropout evaluates in both: who puts a whole player into training changes what it says.
+    generator = nn.Sequential(nn.Linear(3, 5), nn.LeakyReLU(0.2), nn.Dropout(0.4).eval(), nn.Linear(5, 2))
+    discriminator = nn.Sequential(nn.Linear(2, 6), nn.Tanh(), nn.Dropout(0.4).eval(), nn.Linear(6, 1))
     for model, own in ((generator, seed), (discriminator, seed + 1)):
         seeded(model, own)
         stale(model, own + 50)

@@ -8,12 +8,24 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.left_over import stale
 from course_utils.checks.scenes.numbers import numbers, seeded
+from course_utils.checks.scenes.zoo import OwnError
+
+
+class Breaking(nn.Module):
+    """tanh, which raises an error of an own kind once it is broken."""
+
+    broken = False
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        if self.broken:
+            raise OwnError("this part is broken")
+        return inputs.tanh()
 
 
 def crossed(case: Case) -> tuple[nn.Sequential, torch.Tensor]:
     """Return a layer that counts what it sees, with a weight that two parts share, and the leaf behind its input."""
     seed = case.given["seed"]
-    layer = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), nn.Linear(5, 5), nn.Tanh(), nn.Linear(5, 5))
+    layer = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), nn.Linear(5, 5), Breaking(), nn.Linear(5, 5))
     layer[4].weight = layer[2].weight
     seeded(layer, seed)
     stale(layer, seed + 20)
@@ -22,5 +34,10 @@ def crossed(case: Case) -> tuple[nn.Sequential, torch.Tensor]:
             parameter.requires_grad_(case.given["flags"] == "some" and number % 2 == 0)
     if case.given["eval"]:
         layer.eval()
-    width = 2 if case.given["wrong width"] else 3
-    return layer, numbers(seed + 9, 7, width).requires_grad_()
+    if case.given["own hook"]:
+        layer.register_forward_hook(_scaled)
+    return layer, numbers(seed + 9, 7, 3).requires_grad_()
+
+
+def _scaled(module: nn.Module, given: object, result: torch.Tensor) -> torch.Tensor:
+    return 1.5 * result

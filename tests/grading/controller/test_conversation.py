@@ -135,7 +135,9 @@ def test_more_values_than_are_judged_are_an_answer_that_is_too_large(monkeypatch
     assert set(found.answers[SLOPE].seen) == {Raised("TooLarge", conversation.TOO_MUCH)}
 
 
-@pytest.mark.parametrize("cells", [{"stopped": (-1,)}, {"starved": (-9,)}, {"stopped": (10**18,)}, {"starved": (5000,)}])
+@pytest.mark.parametrize(
+    "cells", [{"stopped": (-1,)}, {"starved": (-9,)}, {"stopped": (10**18,)}, {"starved": (5000,)}]
+)
 def test_numbers_of_cells_that_no_notebook_has_are_no_message(cells: dict[str, tuple[int, ...]]) -> None:
     found = said(lambda it: wire.Ran(it.token, **cells) if isinstance(it, wire.Run) else honest(it))
     assert found.trouble.startswith("what came is no message: Expected `int`")

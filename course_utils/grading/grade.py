@@ -99,10 +99,11 @@ def grade(
         room, handed, submissions = _read(paths, course_dir)
         of = {(one.student, one.assignment): one for one in submissions}
         with gradebook.Gradebook(db) as book:
-            waiting = book.to_grade(submissions)
+            waiting = book.to_grade(of.values())
+            graded = grader(waiting, timeout, memory * 1_000_000, unsafe) if waiting else ()
             kept = 0
             try:
-                for result in _shown(grader(waiting, timeout, memory * 1_000_000, unsafe), len(waiting)):
+                for result in _shown(graded, len(waiting)):
                     book.add(of[result.student, result.assignment], result)
                     kept += 1
             except KeyboardInterrupt:
@@ -202,8 +203,6 @@ def _here(after: ExitStack, jobs: int) -> _Grade:
     after.callback(parent.close)
 
     def graded(submissions: Sequence[Submission], timeout: float, memory: int, unsafe: bool) -> Iterable[Result]:
-        if not submissions:
-            return ()
         with _without_collecting():
             from course_utils.grading.controller.pool import grade_all
 

@@ -126,7 +126,7 @@ def shown(text: str) -> str:
     """Return a name or text in one normal form, on one line, so that it can be kept, compared and printed.
 
     What does not print (controls, escape codes of terminals, marks that turn the direction of writing, halves of
-    surrogate pairs) stands there as Python writes it: "\\x1b", "\\u202e". So no two names become one.
+    surrogate pairs) stands there as Python writes it: "\\x1b", "\\u202e".
     """
     normal = unicodedata.normalize("NFC", text)
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in normal)

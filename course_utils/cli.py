@@ -13,6 +13,7 @@ from rich.console import Console
 from course_utils.audit.script import audit
 from course_utils.explain.script import run
 from course_utils.grading import commands
+from course_utils.grading.grade import grade
 
 ROOT = Path(__file__).parents[1]
 FIRST_LESSON = "notebooks/00_start_here.ipynb"
@@ -117,7 +118,7 @@ def new(lesson: str, name: str) -> None:
     click.echo(f"Next: pytest -q -k {name} says what is left to do.")
 
 
-for command in (run, audit, commands.grade, commands.report, commands.export, commands.gradescope):
+for command in (run, audit, grade, commands.report, commands.export, commands.gradescope):
     course.add_command(command)
 
 

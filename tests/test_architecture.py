@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "course_utils"
 MODULES = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in sorted(PACKAGE.rglob("*.py"))}
 
+TERMINAL = "course_utils.grading.terminal"
 PLAIN = ("course_utils.grading.errors", "course_utils.grading.submission")
 WIRE = "course_utils.grading.wire"
 PROGRAM = (
@@ -56,7 +57,9 @@ ALLOWED = {
     "course_utils.grading.sandbox": (WIRE, *OBSERVING),
     "course_utils.grading.outgoing": (*PLAIN, "course_utils.grading.intake", "course_utils.checks"),
     # The programs, which call intake, controller, gradebook and outgoing in turn.
-    "course_utils.grading.commands": PROGRAM,
+    TERMINAL: (*PLAIN, "course_utils.grading.intake.identity"),
+    "course_utils.grading.grade": (*PROGRAM, TERMINAL),
+    "course_utils.grading.commands": (*PROGRAM, TERMINAL),
     "course_utils.grading.gradescope": PROGRAM,
     "course_utils.grading.__init__": (),
     "course_utils.notebooks": ("course_utils.checks",),

@@ -13,7 +13,7 @@ from course_utils.grading.errors import GradingError
 from course_utils.grading.submission import ExerciseResult, Result, Submission
 
 APPLICATION = 0x61757467  # "autg", in the file's header: this is a gradebook of the course
-VERSION = 1
+VERSION = 2
 WAIT_SECONDS = 30.0  # for another process that writes
 
 _SCHEMA = f"""
@@ -29,12 +29,15 @@ create table if not exists results (
     seconds real not null,
     reason text not null,
     exercises text not null,
+    number text not null,
+    detail text not null,
     primary key (student, assignment)
 ) without rowid;
 pragma application_id = {APPLICATION};
 pragma user_version = {VERSION};
 commit;
 """
+_DAMAGED = "Its row in the gradebook is damaged. Grade it into a new file."
 _EXERCISES = msgspec.json.Decoder(tuple[ExerciseResult, ...])
 
 
@@ -46,7 +49,8 @@ class Gradebook:
     """The results of a class, in one file. A student has one row for each assignment: that of the last file graded.
 
     A row is there as a whole or not at all, also after the process was killed. Several processes may write at a
-    time. Every method raises GradebookError where the file cannot be read or written.
+    time. Every method raises GradebookError where the file cannot be read or written; one that was opened to `create`
+    can be written.
     """
 
     def __init__(self, path: Path, create: bool = True) -> None:
@@ -80,13 +84,26 @@ class Gradebook:
         self._database.close()
 
     def add(self, submission: Submission, result: Result) -> None:
-        """Keep the result of a submission in place of an earlier one of the same student and assignment."""
+        """Keep the result of a submission in place of an earlier one of the same student and assignment.
+
+        A result that cannot be kept as it is, is kept as one that crashed, with a sentence.
+        """
+        try:
+            self._add(submission, result)
+        except GradebookError:
+            raise
+        except Exception as error:
+            reason = f"Its result could not be kept ({type(error).__name__}), so it is graded again in the next run."
+            bare = Result(result.student, result.assignment, "", "crashed", 0.0, result.points, 0.0, (), reason)
+            self._add(submission, bare)
+
+    def _add(self, submission: Submission, result: Result) -> None:
         exercises = msgspec.json.encode(result.exercises).decode()
         row = (submission.student, submission.assignment, submission.digest, result.path, result.status, result.score)
-        rest = (result.points, result.seconds, result.reason, exercises)
+        rest = (result.points, result.seconds, result.reason, exercises, result.number, result.detail)
         try:
             with self._database:
-                self._database.execute("insert or replace into results values (?,?,?,?,?,?,?,?,?,?)", row + rest)
+                self._database.execute("insert or replace into results values (?,?,?,?,?,?,?,?,?,?,?,?)", row + rest)
         except sqlite3.Error as error:
             raise self._trouble(error) from error
 
@@ -103,24 +120,25 @@ class Gradebook:
         return [one for one in submissions if (one.student, one.assignment, one.digest) not in done]
 
     def results(self) -> list[Result]:
-        """Return all results, by student and assignment."""
+        """Return all results, by student and assignment. A row that is damaged is a result that says so."""
         query = (
-            "select student, assignment, path, status, score, points, seconds, exercises, reason from results "
-            "order by student, assignment"
+            "select student, assignment, path, status, score, points, seconds, exercises, reason, number, detail "
+            "from results order by student, assignment"
         )
         try:
             rows = self._database.execute(query).fetchall()
-            return [
-                msgspec.convert(dict(zip(Result.__struct_fields__, _decoded(row), strict=True)), Result) for row in rows
-            ]
-        except (sqlite3.Error, msgspec.ValidationError, msgspec.DecodeError) as error:
+        except sqlite3.Error as error:
             raise self._trouble(error) from error
+        return [_result(row) for row in rows]
 
     def _prepare(self, create: bool) -> None:
         (application,) = self._database.execute("pragma application_id").fetchone()
         (version,) = self._database.execute("pragma user_version").fetchone()
         (tables,) = self._database.execute("select count(*) from sqlite_master").fetchone()
         if (application, version) == (APPLICATION, VERSION):
+            if create:  # a file that may only be read fails here, not after the first submission
+                self._database.execute("begin immediate")
+                self._database.rollback()
             return
         if application == APPLICATION:
             raise GradebookError(
@@ -139,5 +157,9 @@ class Gradebook:
         )
 
 
-def _decoded(row: tuple[object, ...]) -> tuple[object, ...]:
-    return (*row[:7], _EXERCISES.decode(str(row[7])), row[8])
+def _result(row: tuple[object, ...]) -> Result:
+    try:
+        whole = (*row[:7], _EXERCISES.decode(str(row[7])), *row[8:])
+        return msgspec.convert(dict(zip(Result.__struct_fields__, whole, strict=True)), Result)
+    except (ValueError, RecursionError):
+        return Result(str(row[0]), str(row[1]), str(row[2]), "crashed", 0.0, 0.0, 0.0, (), _DAMAGED)

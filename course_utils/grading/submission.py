@@ -20,7 +20,8 @@ class Submission(msgspec.Struct, frozen=True):
     """One student's notebook for one assignment. `cells` are the learner's code cells, in order.
 
     `assignment` is the stem of a lesson's notebook, such as "02_how_backward_works". `digest` is the SHA-256 of the
-    file, in hex. `unreadable` is a sentence where there are no cells because the file could not be read, else empty.
+    file, in hex. `unreadable` is a sentence where there are no cells because the file could not be read, else empty,
+    and `detail` what the decoder said of it. `number` is the one that Canvas or Moodle wrote, empty where none did.
     """
 
     student: str
@@ -29,6 +30,8 @@ class Submission(msgspec.Struct, frozen=True):
     digest: str
     cells: tuple[Cell, ...] = ()
     unreadable: str = ""
+    number: str = ""
+    detail: str = ""
 
 
 def within(score: float, points: float) -> float:
@@ -53,7 +56,10 @@ class ExerciseResult(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """The result of one submission. `reason` says why, in a sentence, where `status` is not "graded"."""
+    """The result of one submission. `reason` says why, in a sentence, where `status` is not "graded".
+
+    `number` and `detail` are the submission's.
+    """
 
     student: str
     assignment: str
@@ -64,3 +70,5 @@ class Result(msgspec.Struct, frozen=True):
     seconds: float
     exercises: tuple[ExerciseResult, ...]
     reason: str = ""
+    number: str = ""
+    detail: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import socket
 import time
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -21,6 +21,16 @@ STOP = b"stop"
 
 # No right answer's observation comes near it. A larger one is refused before it is read.
 MAX_FRAME = 4_000_000
+
+# What a child may say beside observations. Decoding refuses more, so that nothing later has to think of it.
+MAX_TEXT = 4000
+MAX_TEXTS = 10
+MAX_CELLS = 5000
+Token: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=16)]
+Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
+Texts: TypeAlias = Annotated[tuple[Text, ...], msgspec.Meta(max_length=MAX_TEXTS)]
+CellIndex: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=MAX_CELLS)]
+CellIndices: TypeAlias = Annotated[tuple[CellIndex, ...], msgspec.Meta(max_length=MAX_CELLS)]
 
 
 class WireError(Exception):
@@ -103,26 +113,26 @@ Request = Run | Try | Observe
 class Ran(msgspec.Struct, frozen=True):
     """From a child: which cells were stopped by their limit, and which failed for want of memory (from 0)."""
 
-    token: bytes
-    stopped: tuple[int, ...] = ()
-    starved: tuple[int, ...] = ()
+    token: Token
+    stopped: CellIndices = ()
+    starved: CellIndices = ()
 
 
 class Tried(msgspec.Struct, frozen=True):
     """From a child: whether there is an answer, and why it cannot be tried, if so."""
 
-    token: bytes
+    token: Token
     attempted: bool
-    problem: str = ""
+    problem: Text = ""
 
 
 class Seen(msgspec.Struct, frozen=True):
     """From a child: an encoded observation, the warnings, and what the answer changed that it should not have."""
 
-    token: bytes
+    token: Token
     seen: bytes
-    warnings: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
+    warnings: Texts = ()
+    changed: Texts = ()
 
 
 Answer = Ran | Tried | Seen

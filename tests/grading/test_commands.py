@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from course_utils import cli
-from course_utils.grading import commands
+from course_utils.grading import commands, grade
 from course_utils.grading.gradebook import Gradebook
 from course_utils.grading.submission import Result, Submission
 
@@ -177,3 +177,62 @@ def test_an_autograder_that_cannot_be_made_is_told(tmp_path, monkeypatch):
     done = run("gradescope", "00", "--out", str(tmp_path / "a.zip"))
     assert done.exit_code == 1
     assert not (tmp_path / "a.zip").exists()
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "1e300", "-1", "0", "-inf", "86401"])
+def test_a_time_limit_that_is_none_is_misuse(seconds):
+    result = run("grade", ".", "--timeout", seconds)
+    assert result.exit_code == 2
+    assert "is no time limit. Name seconds, from 1 to 86,400, which is a day." in " ".join(result.output.split())
+
+
+@pytest.fixture
+def a_grader(monkeypatch):
+    """Grade with what a test puts here, in place of PyTorch."""
+    given = {}
+    monkeypatch.setattr(grade, "_here", lambda after, jobs: lambda these, *limits: map(given["one"], these))
+    return given
+
+
+def done(one: Submission) -> Result:
+    status = "unreadable" if one.unreadable else "graded"
+    return Result(one.student, one.assignment, one.path, status, 0.0, 2.0, 0.1, (), one.unreadable)
+
+
+def test_what_could_not_be_graded_is_listed_at_the_end(a_grader, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    a_grader["one"] = done
+    for name in ("ada", "b\x1b[2J\u202eob"):
+        (tmp_path / "class" / name).mkdir(parents=True)
+        shutil.copy(ROOT / "exercises" / "00_start_here.ipynb", tmp_path / "class" / name)
+    good = run("grade", "class")
+    assert good.exit_code == 0, good.output
+    assert "could not be graded" not in good.output
+    (tmp_path / "class" / "carol").mkdir()
+    bad = run("grade", "class")
+    assert bad.exit_code == 1
+    assert "1 graded, 2 known from before" in bad.output
+    assert bad.output.endswith(
+        "1 could not be graded, or not to the end:\n"
+        "  carol, no notebook: There is no notebook (.ipynb) in this folder, and no zip.\n"
+    )
+    assert not {"\x1b", "\u202e"} & set(bad.output)
+    assert "b\\x1b[2J\\u202eob" in bad.output
+
+
+def test_ctrl_c_says_how_many_are_kept(a_grader, tmp_path, monkeypatch):
+    def stops(one: Submission) -> Result:
+        if one.student == "c":
+            raise KeyboardInterrupt
+        return done(one)
+
+    monkeypatch.chdir(tmp_path)
+    a_grader["one"] = stops
+    for name in "abcd":
+        (tmp_path / "class" / name).mkdir(parents=True)
+        shutil.copy(ROOT / "exercises" / "00_start_here.ipynb", tmp_path / "class" / name)
+    stopped = run("grade", "class")
+    assert stopped.exit_code == 130
+    assert "stopped: 2 of 4 are graded and kept in grades.sqlite. The same command goes on there." in stopped.output
+    a_grader["one"] = done
+    assert "2 graded, 2 known from before" in run("grade", "class").output

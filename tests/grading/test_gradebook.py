@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from pathlib import Path
@@ -108,13 +109,44 @@ def test_a_later_version_is_refused(tmp_path):
         Gradebook(tmp_path / "class.sqlite")
 
 
-def test_damaged_rows_are_told(tmp_path):
+def test_a_damaged_row_says_so_and_the_others_are_there(tmp_path):
     with Gradebook(tmp_path / "class.sqlite") as book:
-        book.add(submission(), result(submission()))
-        with book._database:
-            book._database.execute("update results set exercises = '[3]'")
-        with pytest.raises(GradebookError, match="cannot be used"):
-            book.results()
+        for student in ("ada", "bob"):
+            book.add(submission(student), result(submission(student)))
+        for damage in ("'[3]'", "'['", f"'{'[' * 5000}'"):
+            with book._database:
+                book._database.execute(f"update results set exercises = {damage} where student = 'ada'")
+            ada, bob = book.results()
+            assert bob == result(submission("bob"))
+            assert (ada.student, ada.status, ada.score) == ("ada", "crashed", 0.0)
+            assert ada.reason == "Its row in the gradebook is damaged. Grade it into a new file."
+
+
+def test_a_result_that_cannot_be_kept_is_kept_as_one_that_crashed(tmp_path):
+    half = msgspec.structs.replace(result(submission()), reason="half a pair: \ud800")
+    with Gradebook(tmp_path / "class.sqlite") as book:
+        book.add(submission(), half)
+        (kept,) = book.results()
+        assert (kept.status, kept.points, kept.exercises) == ("crashed", 5.0, ())
+        assert kept.reason.startswith("Its result could not be kept (UnicodeEncodeError), so it is graded again")
+        assert book.to_grade([submission()]) == [submission()]
+
+
+def test_a_file_that_may_only_be_read_is_told_when_it_is_opened():
+    before = os.geteuid()
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "class.sqlite"
+        Gradebook(path).close()
+        path.chmod(0o444)
+        Path(name).chmod(0o555)
+        if before == 0:
+            os.seteuid(1000)
+        try:
+            with pytest.raises(GradebookError, match=r"class\.sqlite: this cannot be used .*(readonly|unable to open)"):
+                Gradebook(path)
+        finally:
+            os.seteuid(before)
+            Path(name).chmod(0o755)
 
 
 WRITER = textwrap.dedent("""

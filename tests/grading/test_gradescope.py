@@ -76,7 +76,10 @@ def test_what_was_handed_in_is_graded(container):
             r"^Hand in one notebook, 00_start_here\.ipynb\. In what came, there is no notebook \(\.ipynb\) in this fol",
         ),
         ({"a.ipynb": LESSON, "b.ipynb": LESSON}, r"You handed in 2: a\.ipynb, b\.ipynb\.$"),
-        ({"x/a.ipynb": LESSON, "x/b.ipynb": LESSON}, "one student has two files"),
+        (
+            {"x/a.ipynb": LESSON, "x/b.ipynb": LESSON},
+            r"There are 2 files of this student for this assignment: .*a\.ipynb; .*b\.ipynb\. Keep the one",
+        ),
         ({"a.ipynb": "01_graph_structure"}, r"You handed in another: a\.ipynb is of 01_graph_structure\.$"),
         ({"a.ipynb": ""}, r"^The file is empty\.$"),
         ({"notes.md": ""}, "there is no notebook"),

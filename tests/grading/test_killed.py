@@ -55,7 +55,7 @@ def test_killed_at_random_moments_a_run_goes_on_and_loses_nothing(tmp_path: Path
     scores, db = hand_in(tmp_path / "class"), tmp_path / "grades.sqlite"
     # A controller costs no import of PyTorch here; each warm parent is started as ever.
     forkserver = multiprocessing.get_context("forkserver")
-    forkserver.set_forkserver_preload(["course_utils.grading.controller.pool", "course_utils.grading.commands"])
+    forkserver.set_forkserver_preload(["course_utils.grading.controller.pool", "course_utils.grading.grade"])
     killed = {"controller": 0, "others": 0}
     started: list[psutil.Process] = []
     run = None

@@ -13,12 +13,12 @@ import msgspec
 from course_utils.checks.data import Raised, TimedOut, decode
 from course_utils.checks.exercise import Seen
 from course_utils.grading import wire
+from course_utils.grading.controller.bounds import TooMany, look
 from course_utils.grading.controller.posing import Posed
 
 # What one child may have observed, in bytes. The observations of all right answers of a lesson are a tenth of it.
 # Empty dicts take 1 byte on the wire and 72 here: without this limit a child could fill the controller's memory.
 MAX_SEEN = 4_000_000
-MAX_TEXT = 4000
 TOO_MUCH = "the observations of this notebook are together too large to be judged"
 
 
@@ -120,13 +120,13 @@ def _answered(talk: _Talk, item: Posed, began: float) -> Answered:
         found = talk.ask(wire.Observe(_token(), name, given, seed, seconds, number == len(item.cases)), wire.Seen)
         talk.left -= len(found.seen)
         seen.append(_decoded(found.seen) if talk.left >= 0 else Raised("TooLarge", TOO_MUCH))
-        warnings |= dict.fromkeys(text[:MAX_TEXT] for text in found.warnings[:10])
-        changed |= dict.fromkeys(name[:MAX_TEXT] for name in found.changed[:10])
+        warnings |= dict.fromkeys(found.warnings)
+        changed |= dict.fromkeys(found.changed)
     return Answered(
         seconds=time.monotonic() - began,
         complete=True,
         attempted=tried.attempted,
-        problem=tried.problem[:MAX_TEXT],
+        problem=tried.problem,
         seen=tuple(seen),
         warnings=tuple(warnings),
         changed=tuple(changed),
@@ -135,7 +135,10 @@ def _answered(talk: _Talk, item: Posed, began: float) -> Answered:
 
 def _decoded(message: bytes) -> Seen:
     try:
+        look(message)
         seen = decode(message)
+    except TooMany:
+        return Raised("TooLarge", TOO_MUCH)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, ValueError) as error:
         raise wire.WireError(f"what came is no observation: {error}") from error
     if not isinstance(seen, dict | Raised | TimedOut):

@@ -39,6 +39,8 @@ def result_of(
         seconds=round(attempt.seconds, 4),
         exercises=rows,
         reason=attempt.reason,
+        number=submission.number,
+        detail=submission.detail,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from functools import cache
 
 import torch
@@ -14,12 +15,15 @@ from course_utils.grading.controller.judging import judge_one, result_of
 from course_utils.grading.controller.machine import choose
 from course_utils.grading.controller.parent import Parents, WarmParent
 from course_utils.grading.controller.posing import Posed, pose
-from course_utils.grading.controller.running import run
+from course_utils.grading.controller.running import Attempt, run
 from course_utils.grading.submission import ExerciseResult, Result, Submission
-from course_utils.grading.wire import Limits
+from course_utils.grading.wire import MAX_TEXT, Limits
 
 TIMEOUT = 60.0
 MEMORY = 1_000_000_000
+
+_FAILED = "The grader failed on this submission, through no fault of its author: {}. All others are graded."
+_UNJUDGED = "The grader failed when it judged `{}`, through no fault of the author: {}. The rest is judged."
 
 
 def grade_all(
@@ -101,16 +105,30 @@ class Grader:
     def grade(
         self, submission: Submission, limits: Limits, told: Callable[[ExerciseResult], None] | None = None
     ) -> Result:
-        """Run a submission, and judge each exercise while the next is observed. Raises nothing but what `told` does."""
-        posed = self.posed(submission.assignment)
+        """Run a submission, and judge each exercise while the next is observed. Raises nothing.
+
+        Where the grader itself fails on it, in whatever part, that is the result: "crashed", with the reason. What
+        was judged before keeps its points.
+        """
+        posed: tuple[Posed, ...] = ()
         judged: dict[str, Future[ExerciseResult]] = {}
 
         def heard(item: Posed, answer: Answered) -> None:
             judged[item.exercise.id] = self._judges.submit(self._judge, item, answer, told)
 
-        attempt = run(submission, posed, limits, self._parents, heard)
-        rows = {name: future.result() for name, future in judged.items()}
-        return result_of(submission, posed, attempt, rows)
+        try:
+            posed = self.posed(submission.assignment)
+            attempt = run(submission, posed, limits, self._parents, heard)
+        except Exception as error:
+            attempt = Attempt("crashed", _FAILED.format(_named(error)))
+        rows: dict[str, ExerciseResult] = {}
+        for name, future in judged.items():
+            try:
+                rows[name] = future.result()
+            except Exception as error:
+                attempt = replace(attempt, status="crashed", reason=_UNJUDGED.format(name, _named(error)))
+        answers = {name: answer for name, answer in attempt.answers.items() if not answer.complete}
+        return result_of(submission, posed, replace(attempt, answers=answers), rows)
 
     def _judge(self, item: Posed, answer: Answered, told: Callable[[ExerciseResult], None] | None) -> ExerciseResult:
         with self._alone:
@@ -118,3 +136,7 @@ class Grader:
         if told is not None:
             told(row)
         return row
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:MAX_TEXT]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import stat
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from course_utils.grading.intake.reading import MAX_BYTES
+from course_utils.grading.intake.reading import MAX_BYTES, MAX_DETAIL
 
 MAX_DIRECTORY = 4_000_000  # bytes of the archive's list of members
 MAX_MEMBERS = 10_000
@@ -21,16 +22,25 @@ _DAMAGED = (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, zi
 
 
 class ArchiveError(Exception):
-    """A zip file cannot be read at all. The message is a sentence about the file."""
+    """A zip file cannot be read at all. The message is a sentence about the file, `detail` what a decoder said."""
+
+    def __init__(self, message: str, detail: object = "") -> None:
+        super().__init__(message)
+        self.detail = str(detail)[:MAX_DETAIL]
 
 
 @dataclass(frozen=True)
 class Member:
-    """A file in an archive: its folders and name, and its bytes, or a sentence that says why there are none."""
+    """A file in an archive: its folders and name, and its bytes, or a sentence that says why there are none.
+
+    `packed` is how many bytes it takes in the archive, and `detail` what a decoder said.
+    """
 
     parts: tuple[str, ...]
     data: bytes = b""
     trouble: str = ""
+    packed: int = field(default=0, compare=False)
+    detail: str = field(default="", compare=False)
 
 
 def members(archive: Path) -> Iterator[Member]:
@@ -42,6 +52,8 @@ def members(archive: Path) -> Iterator[Member]:
     Raises ArchiveError where the file is no zip, is damaged at its end, or has too many members.
     """
     try:
+        if not stat.S_ISREG(archive.lstat().st_mode):
+            raise ArchiveError("The zip is a link or a device, which is not followed.")
         file = _Bounded(archive)
     except OSError as error:
         raise ArchiveError(f"The file cannot be read: {error.strerror}.") from error
@@ -98,7 +110,7 @@ def _directory(file: _Bounded) -> zipfile.ZipFile:
     try:
         opened = zipfile.ZipFile(file)
     except _DAMAGED as error:
-        raise ArchiveError(f"The file is no zip, or was cut off: {error}.") from error
+        raise ArchiveError("The file is no zip, or was cut off on its way.", error) from error
     file.most = MAX_BYTES + 1
     return opened
 
@@ -120,6 +132,6 @@ def _trouble(info: zipfile.ZipInfo) -> str:
 def _read(opened: zipfile.ZipFile, info: zipfile.ZipInfo, parts: tuple[str, ...]) -> Member:
     try:
         with opened.open(info) as file:
-            return Member(parts, file.read(MAX_BYTES + 1))
+            return Member(parts, file.read(MAX_BYTES + 1), packed=info.compress_size)
     except (*_DAMAGED, ArchiveError, MemoryError) as error:
-        return Member(parts, trouble=f"The zip is damaged where this file is: {error}.")
+        return Member(parts, trouble="The zip is damaged where this file is.", detail=str(error)[:MAX_DETAIL])

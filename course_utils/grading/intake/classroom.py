@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from course_utils.grading.errors import GradingError
-from course_utils.grading.intake.identity import shown
+from course_utils.grading.intake.identity import shown, shown_path
 from course_utils.grading.intake.reading import bytes_of, content_of
 from course_utils.grading.intake.released import CourseNotebook, released_notebooks
 from course_utils.grading.submission import Submission
@@ -112,7 +115,9 @@ def handed_in(room: Classroom, paths: Sequence[Path] = ()) -> list[HandedIn]:
     exercises of this course, are passed over, as are links. The gradebook tells the lesson, and the folder the
     student: nothing that a student wrote does.
 
-    Raises ClassroomError where there is nothing, and where a student has two notebooks for one lesson.
+    Two notebooks of a student for one lesson have one submission, which is unreadable and says so.
+
+    Raises ClassroomError where there is nothing.
     """
     found = sorted(_found(room), key=lambda one: (one.student, one.notebook.assignment, one.notebook.name))
     chosen = set(found) if not paths else set()
@@ -124,15 +129,24 @@ def handed_in(room: Classroom, paths: Sequence[Path] = ()) -> list[HandedIn]:
         chosen |= within
     if not chosen:
         raise ClassroomError(f"{room.folder}: {_nothing(room)}")
-    first: dict[tuple[str, str], _Found] = {}
+    handed: dict[tuple[str, str], list[HandedIn]] = {}
     for one in found:
-        if one in chosen and first.setdefault((shown(one.student), one.notebook.lesson), one) is not one:
-            other = first[shown(one.student), one.notebook.lesson]
-            raise ClassroomError(
-                f"{one.student} has two notebooks for lesson {one.notebook.lesson}: {other.path} and {one.path}. Grade "
-                "them apart: name the folders of one assignment, and another --db."
-            )
-    return [_handed_in(room, one) for one in found if one in chosen]
+        if one in chosen:
+            handed.setdefault((shown(one.student), one.notebook.lesson), []).append(_handed_in(room, one))
+    return [one for group in handed.values() for one in (group if len(group) == 1 else _refused(group))]
+
+
+def _refused(group: Sequence[HandedIn]) -> list[HandedIn]:
+    """Return a student's notebooks for one lesson as one submission that says that there are several."""
+    paths = " and ".join(one.submission.path for one in group)
+    several = msgspec.structs.replace(
+        group[0].submission,
+        digest=hashlib.sha256("".join(one.submission.digest for one in group).encode()).hexdigest(),
+        cells=(),
+        unreadable=f"{group[0].submission.student} has {len(group)} notebooks for lesson {group[0].notebook.lesson}: "
+        f"{paths}. Grade them apart: name the folders of one assignment, and another --db.",
+    )
+    return [replace(one, submission=several) for one in group]
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,8 +172,19 @@ def _found(room: Classroom) -> Iterator[_Found]:
                 continue
             for notebook in notebooks:
                 path = folder / f"{notebook.name}.ipynb"
-                if notebook.lesson and (path.is_symlink() or path.exists()):
+                if notebook.lesson and _is_there(path):
                     yield _Found(match["student"], notebook, path)
+
+
+def _is_there(path: Path) -> bool:
+    """Tell whether something lies there. What may not be looked at does: reading says why it cannot be read."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _handed_in(room: Classroom, one: _Found) -> HandedIn:
@@ -169,10 +194,11 @@ def _handed_in(room: Classroom, one: _Found) -> HandedIn:
     submission = Submission(
         student=shown(one.student),
         assignment=one.notebook.lesson,
-        path=shown(str(typed)),
+        path=shown_path(str(typed)),
         digest=content.digest,
         cells=content.cells,
         unreadable=content.unreadable,
+        detail=content.detail,
     )
     return HandedIn(one.student, one.notebook, one.path, submission)
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from course_utils.grading.errors import GradingError
 from course_utils.grading.intake import archives
-from course_utils.grading.intake.identity import Place, assignment_named, assignment_of, shown, student_of
-from course_utils.grading.intake.reading import bytes_of, content_of
+from course_utils.grading.intake.budget import Budget
+from course_utils.grading.intake.identity import Place, assignment_named, assignment_of, shown_path, who
+from course_utils.grading.intake.reading import FAILED, Content, bytes_of, content_of
+from course_utils.grading.intake.walking import walk
 from course_utils.grading.submission import Submission
 
-SHOWN = 10  # duplicates that one message names
+SHOWN = 5  # files that one message names
+_NOTHING = "no notebook"
 
 
 class SubmissionError(GradingError):
@@ -23,78 +28,87 @@ class SubmissionError(GradingError):
 
 @dataclass(frozen=True)
 class _Named:
-    """A path as the teacher typed it, and the real one."""
+    """A path as the teacher typed it, and the real one. It is one of `several` zips, each of which is a student's."""
 
     typed: Path
     real: Path
+    several: bool
 
     def place(self, *parts: str) -> Place:
         """Return the place of what lies at `parts` beneath the path."""
-        alone = not self.real.is_dir() and not archives.is_zip(self.real.name)
+        alone = not self.real.is_dir() and (self.several or not archives.is_zip(self.real.name))
         return Place((*self.real.parts, *parts), len(self.real.parts) - alone)
 
 
-def find(paths: Iterable[Path]) -> list[Submission]:
+def find(paths: Iterable[Path], told: Callable[[int], None] = lambda count: None) -> list[Submission]:
     """Return the submissions in notebooks, folders and zips, sorted by student and assignment.
 
-    `identity.student_of` and `identity.assignment_of` say whose they are and what they answer. Hidden files are
-    passed over. A file that cannot be read is a submission with a sentence in `unreadable`; so is a notebook of no
-    lesson. Zips are read in memory; links are not followed, except in what the teacher named.
+    `identity.who` and `identity.assignment_of` say whose they are and what they answer. Where several zips are named,
+    each is a student's; a single one is a class's. Whatever cannot be read, or counted, is a submission with a sentence
+    in `unreadable`: a damaged file, a notebook of no lesson, a student's folder without a notebook, two files of one
+    student for one assignment. Zips are read in memory; links are not followed, except in what the teacher named.
+    `told` is called with the number of files that were read, as it grows.
 
-    Raises SubmissionError for a path that does not exist or holds no notebook, and for two files of one student
-    for one assignment.
+    Raises SubmissionError for a path that does not exist or holds nothing to grade.
     """
     named = {Path(os.path.realpath(path)): path for path in paths}
-    found = [one for real, typed in named.items() for one in _within(_Named(typed, real))]
-    _refuse_duplicates(found)
-    return sorted(found, key=lambda one: (one.student, one.assignment))
+    several = sum(archives.is_zip(real.name) and not real.is_dir() for real in named) > 1
+    budget = Budget()
+    found: list[Submission] = []
+    for real, typed in named.items():
+        for one in _within(_Named(typed, real, several), budget):
+            found.append(one)
+            told(len(found))
+    return sorted(_one_each(found), key=lambda one: (one.student, one.assignment))
 
 
-def _within(named: _Named) -> Iterator[Submission]:
+def _within(named: _Named, budget: Budget) -> Iterator[Submission]:
     if not named.real.exists():
         raise SubmissionError(f"{named.typed}: there is no such file or folder.")
     if not named.real.is_dir():
         if not archives.is_wanted((named.real.name.lstrip("."),)):
             raise SubmissionError(f"{named.typed}: this is neither a notebook (.ipynb), a folder of them nor a zip.")
-        yield from _in_file(named, ())
+        yield from _in_file(named, (), budget)
         return
-    files = list(_files(named.real))
-    if not files:
-        raise SubmissionError(f"{named.typed}: there is no notebook (.ipynb) in this folder, and no zip.")
-    for file in files:
-        yield from _in_file(named, file.relative_to(named.real).parts)
+    met = list(walk(named.real))
+    if not any(one.path.name and archives.is_wanted((one.path.name,)) for one in met):
+        why = "".join(f"\n  {shown_path(str(one.path))}: {one.trouble}" for one in met[:SHOWN])
+        raise SubmissionError(f"{named.typed}: there is no notebook (.ipynb) in this folder, and no zip.{why}")
+    for one in met:
+        parts = one.path.relative_to(named.real).parts
+        if one.trouble:
+            # In place of a file's name stands what is missing: it becomes that of the assignment, where nothing tells.
+            yield _submission(named, (*parts, _NOTHING), Content("", unreadable=one.trouble))
+        else:
+            yield from _in_file(named, parts, budget)
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    def stop(error: OSError) -> None:
-        raise SubmissionError(f"{error.filename}: this folder cannot be read: {error.strerror}.") from error
-
-    for parent, folders, names in os.walk(folder, onerror=stop):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__MACOSX")
-        yield from (Path(parent, name) for name in sorted(names) if archives.is_wanted((name,)))
-
-
-def _in_file(named: _Named, parts: tuple[str, ...]) -> Iterator[Submission]:
+def _in_file(named: _Named, parts: tuple[str, ...], budget: Budget) -> Iterator[Submission]:
+    """Yield what is in a notebook or a zip. Raises nothing: what goes wrong is a submission."""
     file = Path(named.real, *parts)
-    if not archives.is_zip(file.name):
-        yield _submission(named, parts, *bytes_of(file))
-        return
-    trouble = "The zip holds no notebook."
+    found = 0
     try:
-        if not stat.S_ISREG(file.lstat().st_mode):
-            raise archives.ArchiveError("The zip is a link or a device, which is not followed.")
-        for member in archives.members(file):
-            trouble = ""
-            yield _submission(named, (*parts, *member.parts), member.data, member.trouble)
-    except (archives.ArchiveError, OSError) as error:
-        trouble = str(error)
-    if trouble:
-        yield _submission(named, parts, b"", trouble)
+        for member in archives.members(file) if archives.is_zip(file.name) else [_alone(file)]:
+            found += 1
+            own = (*parts, *member.parts)
+            trouble = budget.take(who(named.place(*own)).name, len(member.data), member.packed) or member.trouble
+            yield _submission(named, own, content_of(b"" if trouble else member.data, trouble, member.detail))
+        if not found:
+            yield _submission(named, parts, content_of(b"", "The zip holds no notebook."))
+    except archives.ArchiveError as error:
+        yield _submission(named, parts, content_of(b"", str(error), error.detail))
+    except Exception as error:
+        yield _submission(named, parts, content_of(b"", FAILED, f"{type(error).__name__}: {error}"))
 
 
-def _submission(named: _Named, parts: tuple[str, ...], data: bytes, trouble: str) -> Submission:
+def _alone(file: Path) -> archives.Member:
+    data, trouble = bytes_of(file)
+    return archives.Member((), data, trouble, len(data))
+
+
+def _submission(named: _Named, parts: tuple[str, ...], content: Content) -> Submission:
     place = named.place(*parts)
-    content = content_of(data, trouble)
+    whose = who(place)
     unreadable = content.unreadable
     assignment = assignment_of(place, content.exercises)
     if assignment is None and not unreadable:
@@ -103,25 +117,35 @@ def _submission(named: _Named, parts: tuple[str, ...], data: bytes, trouble: str
             "its folder is a lesson's."
         )
     return Submission(
-        student=student_of(place),
+        student=whose.name,
         assignment=assignment or assignment_named(place),
-        path=shown(str(Path(named.typed, *parts))),
+        path=shown_path(str(Path(named.typed, *parts))).removesuffix(f"/{_NOTHING}"),
         digest=content.digest,
         cells=() if unreadable else content.cells,
         unreadable=unreadable,
+        number=whose.number,
+        detail=content.detail,
     )
 
 
-def _refuse_duplicates(found: list[Submission]) -> None:
-    first: dict[tuple[str, str], Submission] = {}
-    twice: list[str] = []
+def _one_each(found: Iterable[Submission]) -> Iterator[Submission]:
+    """Yield one submission for each student and assignment: where there are several files, one that names them all."""
+    groups: dict[tuple[str, str], list[Submission]] = {}
     for one in found:
-        other = first.setdefault((one.student, one.assignment), one)
-        if other is not one:
-            twice.append(f"  {one.student}, {one.assignment}: {other.path} and {one.path}")
-    if twice:
-        more = f"\n  and {len(twice) - SHOWN} more" if len(twice) > SHOWN else ""
-        raise SubmissionError(
-            "one student has two files for one assignment. Keep the one that counts. If they are of different "
-            "students, name the very folder or zip in which each student has one:\n" + "\n".join(twice[:SHOWN]) + more
-        )
+        groups.setdefault((one.student, one.assignment), []).append(one)
+    for group in groups.values():
+        yield group[0] if len(group) == 1 else _several(group)
+
+
+def _several(group: list[Submission]) -> Submission:
+    lines = [f"{one.path} ({one.unreadable.rstrip('.')})" if one.unreadable else one.path for one in group[:SHOWN]]
+    more = f" and {len(group) - SHOWN:,} more" if len(group) > SHOWN else ""
+    return msgspec.structs.replace(
+        group[0],
+        digest=hashlib.sha256("".join(one.digest for one in group).encode()).hexdigest(),
+        cells=(),
+        unreadable=f"There are {len(group):,} files of this student for this assignment: {'; '.join(lines)}{more}. "
+        "Keep the one that counts. If they are of different students, name the very folder or zip in which each has "
+        "one.",
+        detail="",
+    )

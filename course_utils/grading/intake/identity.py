@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections import Counter
@@ -10,10 +11,13 @@ from dataclasses import dataclass
 
 from course_utils.checks.registry import LESSONS, lessons_by_exercise
 
-_MOODLE = re.compile(r"(?P<name>.+_\d+)_assignsubmission_file_(?P<rest>.*)")
-_CANVAS = re.compile(r"(?P<name>[^\W_]+)_(?:LATE_)?(?P<id>\d{2,})_\d{2,}_(?P<rest>.+)")
+# The shortest beginning: what a student called the file follows it, and may look alike.
+_MOODLE = re.compile(r"(?P<name>.+?_(?P<id>\d+))_assignsubmission_file_(?P<rest>.*)", re.DOTALL)
+_CANVAS = re.compile(r"(?P<name>[^\W_]+)_(?:LATE_)?(?P<id>\d{2,})_\d{2,}_(?P<rest>.+)", re.DOTALL)
 _ENDING = re.compile(r"(\.ipynb(\.json|\.txt)?|\.zip)$", re.IGNORECASE)
 _EDGES = " _-.,"
+MAX_NAME = 200  # characters; a zip can hold names of 65,535
+MAX_PATH = 600
 
 
 class UnknownLesson(LookupError):
@@ -41,8 +45,16 @@ class Place:
         return self.parts[self.start : -1]
 
 
-def student_of(place: Place) -> str:
-    """Return the name of the student. The outermost part decides: what lies deeper may be named by students.
+@dataclass(frozen=True)
+class Who:
+    """A student: their name, and the number that Canvas or Moodle wrote before it was a file, empty where none did."""
+
+    name: str
+    number: str = ""
+
+
+def who(place: Place) -> Who:
+    """Return whose a file is. The outermost part decides: what lies deeper may be named by students.
 
     A folder or zip tells its student as follows, by the first rule that applies.
 
@@ -50,48 +62,35 @@ def student_of(place: Place) -> str:
        lies in, or one within it.
     2. Moodle: "Name_12345" for "Name_12345_assignsubmission_file_", when the teacher names that folder or the one
        (or the zip) that it lies in.
-    3. Any other first folder or zip in what the teacher names: its name. A folder that is called as a lesson is
+    3. Canvas: "lastfirst_123" for the zip "lastfirst_123_456_work.zip", also with "LATE_".
+    4. Any other first folder or zip in what the teacher names: its name. A folder that is called as a lesson is
        skipped, and its first folder counts.
 
     Where there is no such folder, the file's name tells.
 
-    4. Moodle: as above. Canvas: "lastfirst_123" for "lastfirst_123_456_nb.ipynb", also with "LATE_".
-    5. The file's name without the lesson's: "bob" for "bob_02_how_backward_works.ipynb".
-    6. The name of the folder or zip around it: "carol" for "carol/02_how_backward_works.ipynb".
+    5. Moodle and Canvas: as above.
+    6. The file's name without the lesson's: "bob" for "bob_02_how_backward_works.ipynb".
+    7. The name of the folder or zip around it: "carol" for "carol/02_how_backward_works.ipynb".
 
     The numbers of Moodle and Canvas stay, because two people may have one name. Canvas numbers people; Moodle
     gives a person another number in each assignment.
     """
     for index in range(max(place.start - 3, 0), min(place.start + 1, len(place.parts) - 2)):
         if place.parts[index] == "submitted":
-            return _name(place.parts[index + 1])
+            return Who(_name(place.parts[index + 1]) or "unnamed")
     own = next((part for part in place.beneath if _stem(part).lower() not in LESSONS), None)
     for part in (*place.parts[max(place.start - 1, 0) : place.start], own or place.file):
         found = _MOODLE.fullmatch(part)
         if found:
-            return _name(found["name"])
+            return Who(_name(found["name"]), found["id"])
+    found = _CANVAS.fullmatch(own or place.file)
+    if found and (own is None or own.lower().endswith(".zip")):
+        return Who(_name(f"{found['name']}_{found['id']}"), found["id"])
     if own:
-        return _name(_stem(own)) or "unnamed"
-    found = _CANVAS.fullmatch(place.file)
-    if found:
-        return _name(f"{found['name']}_{found['id']}")
+        return Who(_name(_stem(own)) or "unnamed")
     around = (_stem(part) for part in reversed(place.parts[: place.start]) if not _lesson_in(part))
     names = (_name(name) for name in (_without_lesson(_stem(place.file)), *around))
-    return next((name for name in names if name), "unnamed")
-
-
-def platform_number(student: str, path: str) -> str | None:
-    """Return the number that Canvas or Moodle gave a student of `student_of`; None where the path shows none.
-
-    `path` is the one that a submission shows. A name that merely ends with a number has none.
-    """
-    for part in path.split("/"):
-        moodle, canvas = _MOODLE.fullmatch(part), _CANVAS.fullmatch(part)
-        if moodle and _name(moodle["name"]) == student:
-            return moodle["name"].rpartition("_")[2]
-        if canvas and _name(f"{canvas['name']}_{canvas['id']}") == student:
-            return canvas["id"]
-    return None
+    return Who(next((name for name in names if name), "unnamed"))
 
 
 def lesson_called(name: str) -> str:
@@ -124,8 +123,19 @@ def assignment_named(place: Place) -> str:
 
 
 def shown(text: str) -> str:
-    """Return a path or name in one normal form, printable, so that it can be kept and compared."""
-    return unicodedata.normalize("NFC", text).encode("utf-8", "backslashreplace").decode()
+    """Return a name or text in one normal form, on one line, so that it can be kept, compared and printed.
+
+    What does not print (controls, escape codes of terminals, marks that turn the direction of writing, halves of
+    surrogate pairs) stands there as Python writes it: "\\x1b", "\\u202e".
+    """
+    normal = unicodedata.normalize("NFC", text)
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in normal)
+
+
+def shown_path(path: str) -> str:
+    """Return a path as `shown`, without its middle where it is long."""
+    text = shown(path)
+    return text if len(text) <= MAX_PATH else f"{text[: MAX_PATH // 2]} ... {text[-MAX_PATH // 2 :]}"
 
 
 def _lesson_by_name(place: Place) -> str | None:
@@ -160,4 +170,5 @@ def _stem(name: str) -> str:
 
 
 def _name(text: str) -> str:
-    return shown(" ".join(text.split()))
+    name = shown(" ".join(text.split()))
+    return name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]} {hashlib.sha256(name.encode()).hexdigest()}"

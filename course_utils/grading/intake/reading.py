@@ -17,7 +17,12 @@ from course_utils.grading.submission import Cell
 MAX_BYTES = 20_000_000  # of a notebook's file
 MAX_SOURCE = 1_000_000  # characters of code in it
 MAX_CELLS = 5_000
+MAX_DETAIL = 500  # characters of a decoder's message, which may quote the file
 MAX_REPAIRED = 4_000_000  # bytes; Python's own JSON reader takes some thirty times as much memory
+
+FAILED = (
+    "The file could not be read, for a reason that the course does not know. Open it in JupyterLab and save it again."
+)
 
 # Possessive, so that no source makes them slow.
 _CHECK = re.compile(r"\bcheck\(\s*+[\"'](\w++)[\"']")
@@ -29,13 +34,15 @@ class Content:
     """What a notebook holds: the learner's code, and the exercises that its cells name, once for each cell.
 
     `digest` is the SHA-256 of its file, in hex, or that of the sentence that says why there is none. `unreadable` is a
-    sentence where the notebook could not be read; then there are no cells and exercises.
+    sentence where the notebook could not be read, and `detail` what the decoder said; then there are no cells and
+    exercises.
     """
 
     digest: str
     cells: tuple[Cell, ...] = ()
     exercises: tuple[str, ...] = ()
     unreadable: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,11 @@ class AnyCell:
 
 
 class Unreadable(Exception):
-    """A notebook cannot be read. The message is a sentence for its learner."""
+    """A notebook cannot be read. The message is a sentence for teachers, `detail` what a decoder said."""
+
+    def __init__(self, message: str, detail: object = "") -> None:
+        super().__init__(message)
+        self.detail = str(detail)[:MAX_DETAIL]
 
 
 class _Nbgrader(msgspec.Struct, frozen=True):
@@ -88,10 +99,10 @@ def bytes_of(file: Path) -> tuple[bytes, str]:
         return b"", f"The file cannot be read: {error.strerror}."
 
 
-def content_of(data: bytes, trouble: str = "") -> Content:
+def content_of(data: bytes, trouble: str = "", detail: str = "") -> Content:
     """Read a notebook in format 4. Raises nothing: what cannot be read says so in `unreadable`.
 
-    Where there are no bytes of it, `trouble` is a sentence that says why.
+    Where there are no bytes of it, `trouble` is a sentence that says why, and `detail` what a decoder said.
 
     The learner's cells are the code cells that are neither locked by nbgrader nor a check and nothing else. So a
     check cell may be edited, doubled or missing: the grader does its own checks. A cell in which the learner mixed
@@ -99,11 +110,13 @@ def content_of(data: bytes, trouble: str = "") -> Content:
     """
     digest = hashlib.sha256(data or trouble.encode()).hexdigest()
     if trouble:
-        return Content(digest, unreadable=trouble)
+        return Content(digest, unreadable=trouble, detail=detail[:MAX_DETAIL])
     try:
         return _content(_notebook(data), digest)
     except Unreadable as error:
-        return Content(digest, unreadable=str(error))
+        return Content(digest, unreadable=str(error), detail=error.detail)
+    except Exception as error:  # whatever the file holds, the next one is read
+        return Content(digest, unreadable=FAILED, detail=f"{type(error).__name__}: {error}"[:MAX_DETAIL])
 
 
 def cells_of(data: bytes) -> tuple[AnyCell, ...]:
@@ -148,9 +161,9 @@ def _notebook(data: bytes) -> _Notebook:
     except RecursionError:
         raise Unreadable("The file is no notebook: its values are nested too deeply.") from None
     except msgspec.ValidationError as error:
-        raise Unreadable(f"The file is JSON, but no notebook: {error}.") from None
+        raise Unreadable("The file is no notebook: it holds something that Jupyter does not write.", error) from None
     except ValueError as error:
-        raise Unreadable(f"The file is no JSON, as a notebook is, or was cut off: {error}.") from None
+        raise Unreadable("The file is no notebook, or was cut off on its way. Ask for it once more.", error) from None
     if notebook.nbformat != 4:
         found = f"notebook format {notebook.nbformat}" if notebook.nbformat else "no notebook format that it names"
         raise Unreadable(f"The file is in {found}; format 4 is graded. Open it in JupyterLab and save it again.")

@@ -10,7 +10,7 @@ import msgspec
 from course_utils.checks.show import MARKS
 from course_utils.grading.intake.reading import AnyCell
 from course_utils.grading.intake.released import CHECK, CourseCell, CourseNotebook
-from course_utils.grading.outgoing.inert import inert
+from course_utils.grading.outgoing.inert import converts, inert
 from course_utils.grading.submission import ExerciseResult, Result
 
 NO_RESPONSE = "No response."  # nbgrader's words
@@ -81,9 +81,9 @@ def _verdicts(result: Result) -> dict[str, ExerciseResult]:
 
 
 def _plain(cell_type: str, source: str) -> dict[str, Any]:
-    if cell_type == "markdown":
-        return {"cell_type": "markdown", "metadata": {}, "source": inert(source)}
-    # nbgrader puts a raw cell into its pages as HTML. As code it is shown, not run.
+    if cell_type == "markdown" and converts(harmless := inert(source)):
+        return {"cell_type": "markdown", "metadata": {}, "source": harmless}
+    # nbgrader puts a raw cell into its pages as HTML. As code it is shown, not run; so is what no page can be made of.
     return {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": source}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +17,9 @@ from course_utils.grading.errors import GradingError
 from course_utils.grading.submission import Result
 
 _COLUMNS = ("student", "assignment", "path", "status", "score", "points", "seconds")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# Signs with which a spreadsheet begins a formula, full-width ones too. What parts cells, the language of the reader's
+# spreadsheet says, and some take a quote within a cell for its end.
+_FORMULA = re.compile(r"(^|[;,|\t\r\n\"])(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r])")
 
 
 class ExportError(GradingError):
@@ -35,8 +38,8 @@ def write_json(path: Path, results: Sequence[Result], run: dict[str, Any]) -> No
 def write_csv(path: Path, results: Sequence[Result]) -> None:
     """Write a row for each submission, and in it a column with the score of each exercise that any of them has.
 
-    Texts that a spreadsheet would run as a formula get a ' before them. The file is there as a whole or stays as it
-    was. Raises ExportError where it cannot be written.
+    Where a spreadsheet could begin a formula in a text, whatever parts its cells, there stands a '. The file is there
+    as a whole or stays as it was. Raises ExportError where it cannot be written.
     """
     names = list(dict.fromkeys(exercise.id for result in results for exercise in result.exercises))
     text = io.StringIO()
@@ -74,4 +77,4 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _harmless(cell: object) -> object:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+    return _FORMULA.sub(r"\1'", cell) if isinstance(cell, str) else cell

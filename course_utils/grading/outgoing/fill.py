@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from course_utils.checks.registry import LESSONS
 from course_utils.grading.errors import GradingError
-from course_utils.grading.intake.identity import platform_number, shown
+from course_utils.grading.intake.identity import shown
 from course_utils.grading.outgoing.sheet import Sheet, SheetError, read_sheet
 from course_utils.grading.submission import Result, within
 
@@ -220,9 +220,8 @@ def _fill(sheet: Sheet, people: list[_Person], columns: list[_Column], results: 
 
 
 def _rows_of(result: Result, people: list[_Person]) -> list[_Person]:
-    number = platform_number(result.student, result.path)
-    if number is not None:
-        return [person for person in people if person.number == number]
+    if result.number:
+        return [person for person in people if person.number == result.number]
     student = result.student.casefold()
     return [person for person in people if student in {shown(key).casefold() for key in person.keys}]
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from typing import Any
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 # What a link may lead to: the web, mail, and what lies beside. Entities and backslashes can hide any other scheme.
 _SAFE = r"(?:https?://[^\s<>&\\]*|mailto:[^\s<>&\\:]*|[\w./#?=%+-]*)(?=[\s)`,]|$)"
 _LINK = re.compile(rf"\](?=\s*\(\s*(?!{_SAFE})|\s*:\s*(?!{_SAFE}))")
+MAX_MARKDOWN = 200_000  # characters; what is longer takes a converter long
 _MATHS = re.compile(r"\\(?=href|require|style|cssId|class)")
 
 
@@ -18,3 +21,24 @@ def inert(markdown: str) -> str:
     in the browser of the teacher, who is logged in. Text, code and formulas stay readable.
     """
     return _MATHS.sub(r"\\ ", _LINK.sub("] \N{ZERO WIDTH SPACE}", _TAG.sub("< ", markdown)))
+
+
+def converts(markdown: str) -> bool:
+    """Tell whether nbconvert makes HTML of this Markdown: where it fails in one cell, nbgrader writes no feedback.
+
+    It does so for a picture that is attached to the cell and not there, as those of learners are not.
+    """
+    if len(markdown) > MAX_MARKDOWN:
+        return False
+    try:
+        _converter()(markdown)
+    except Exception:  # whatever a converter does not expect
+        return False
+    return True
+
+
+@cache
+def _converter() -> Any:
+    from nbconvert.filters.markdown import markdown2html
+
+    return markdown2html

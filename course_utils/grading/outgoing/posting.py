@@ -13,7 +13,7 @@ from pathlib import Path
 from course_utils.grading.intake.classroom import Classroom, ClassroomError, HandedIn, trouble
 from course_utils.grading.intake.reading import Unreadable, bytes_of, cells_of
 from course_utils.grading.outgoing.autograded import auto_comments, auto_scores, autograded
-from course_utils.grading.outgoing.export import ExportError, replace_file
+from course_utils.grading.outgoing.export import replace_file
 from course_utils.grading.outgoing.nbgrader_rows import Changes, Graded, differences, write
 from course_utils.grading.submission import Result
 
@@ -56,7 +56,9 @@ def post(room: Classroom, handed: Sequence[HandedIn], results: Mapping[tuple[str
     While the gradebook and a notebook may differ, the notebook's folder is set aside, and nbgrader says that the
     submission needs autograding. So it does where this was ended in the middle; the same call then completes it.
 
-    Raises ClassroomError where the gradebook cannot be written, and ExportError where a file cannot.
+    What cannot be prepared or written of one submission is left, and said so; all others are written.
+
+    Raises ClassroomError where the gradebook cannot be written.
     """
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -67,17 +69,38 @@ def post(room: Classroom, handed: Sequence[HandedIn], results: Mapping[tuple[str
         groups.setdefault((one.student, one.notebook.assignment), []).append(one)
     every = list(groups.values())
     for start in range(0, len(every), AT_A_TIME):
-        found = [_work(room, group, results, left) for group in every[start : start + AT_A_TIME]]
+        found = [_prepared(room, group, results, left) for group in every[start : start + AT_A_TIME]]
         works = [work for work in found if work is not None]
+        before = len(left)
         try:
-            changed = _post(room, works)
+            changed = _post_or_leave(room, works, left)
         except SQLAlchemyError as error:
             raise trouble(room.folder, error) from error
-        except OSError as error:
-            raise ExportError(f"{error.filename or room.folder}: cannot be written: {error.strerror}.") from error
         written += changed
-        unchanged += len(works) - changed
+        unchanged += len(works) - changed - (len(left) - before)
     return Posted(written, unchanged, tuple(left))
+
+
+def _prepared(
+    room: Classroom, group: Sequence[HandedIn], results: Mapping[tuple[str, str], Result], left: list[str]
+) -> _Work | None:
+    """Do as `_work` does, and where that fails on one student, say so."""
+    try:
+        return _work(room, group, results, left)
+    except Exception as error:
+        left.append(f"{group[0].submission.path}: its notebook could not be made: {type(error).__name__}: {error}")
+        return None
+
+
+def _post_or_leave(room: Classroom, works: Sequence[_Work], left: list[str]) -> int:
+    """Write what differs, and return of how many submissions. Where a file cannot be written, the others are."""
+    try:
+        return _post(room, works)
+    except OSError as error:
+        if len(works) == 1:
+            left.append(f"{error.filename or works[0].folder}: cannot be written: {error.strerror}.")
+            return 0
+    return sum(_post_or_leave(room, [work], left) for work in works)
 
 
 def _work(

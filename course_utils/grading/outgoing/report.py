@@ -10,6 +10,8 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
+import msgspec
+
 from course_utils.checks.exercise import Exercise
 from course_utils.checks.registry import exercises
 from course_utils.checks.show import MARKS
@@ -22,6 +24,7 @@ from course_utils.inline import marked
 OUTCOMES = ("correct", "incorrect", "error", "not attempted")
 NAMED = 8  # students that are shown without unfolding
 
+_NO_PAGE = "What the checks say could not be laid out ({}). It stands in what `course grade --json` writes."
 _CLASSES = {"correct": "correct", "incorrect": "incorrect", "error": "error", "not attempted": "none"}
 # Nothing in a page may run or be loaded, whatever a student's file or message holds.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -35,29 +38,48 @@ def write_report(results: Sequence[Result], folder: Path) -> list[Path]:
     """Write index.html for the class and students/*.html into `folder`, and return their paths, the class first.
 
     A student's page holds nothing about others, so it can be handed out. Raises ReportError where there are no
-    results, or where a page cannot be written.
+    results, where a page cannot be written, and at the end where one could not be laid out.
     """
     if not results:
         raise ReportError("there are no results to report yet. Grade submissions first: `course grade`.")
     by_student: dict[str, list[Result]] = defaultdict(list)
     for result in results:
         by_student[result.student].append(result)
+    failed: list[str] = []
     pages = {folder / "index.html": class_page(results)}
     for student, mine in sorted(by_student.items()):
-        pages[folder / page_of(student)] = student_page(student, mine)
+        try:
+            page = student_page(student, mine)
+        except Exception as error:  # all others are written
+            page = _without_words(student, mine, error)
+            failed.append(student)
+        pages[folder / page_of(student)] = page
     try:
         (folder / "students").mkdir(parents=True, exist_ok=True)
         for path, page in pages.items():
             replace_file(path, page.encode())
     except OSError as error:
         raise ReportError(f"{error.filename or folder}: cannot be written: {error.strerror}.") from error
+    if failed:
+        raise ReportError(
+            f"{len(failed)} of {len(by_student)} pages are without what the checks say, which could not be laid out. "
+            f"All others are whole. They are those of {', '.join(failed[:NAMED])}"
+            f"{' and others' * (len(failed) > NAMED)}."
+        )
     return list(pages)
 
 
 def page_of(student: str) -> str:
-    """Return where a student's page lies in the folder. Names that are much alike have pages of their own."""
+    """Return where a student's page lies in the folder. No two names have one page, however they were made."""
     readable = re.sub(r"[^a-z0-9]+", "-", student.lower()).strip("-")[:40]
-    return f"students/{readable}-{hashlib.sha256(student.encode()).hexdigest()[:8]}.html"
+    return f"students/{readable}-{hashlib.sha256(student.encode()).hexdigest()}.html"
+
+
+def _without_words(student: str, mine: Sequence[Result], error: Exception) -> str:
+    reason = _NO_PAGE.format(type(error).__name__)
+    return student_page(
+        student, [msgspec.structs.replace(one, exercises=(), status="crashed", reason=reason) for one in mine]
+    )
 
 
 def class_page(results: Sequence[Result]) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from course_utils.checks.data import Raised, TimedOut, encode
 from course_utils.grading import wire
-from course_utils.grading.controller import conversation
+from course_utils.grading.controller import bounds, conversation
 from course_utils.grading.controller.conversation import Answered, Said, Seconds, converse
 from course_utils.grading.controller.posing import pose
 
@@ -116,3 +116,42 @@ def test_observations_are_limited_together(monkeypatch: pytest.MonkeyPatch) -> N
     found = said(honest)
     assert found.answers[FIRST].seen == ({"value": 8},)
     assert found.answers[SLOPE].seen == (Raised("TooLarge", conversation.TOO_MUCH),) * CASES
+
+
+def test_numbers_as_keys_are_refused_before_anything_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[bytes] = []
+    monkeypatch.setattr(conversation, "decode", decoded.append)
+    message = msgspec.msgpack.encode({"value": {(2**61 - 1) * number: 0 for number in range(8)}})
+    found = said(lambda it: wire.Seen(it.token, message) if isinstance(it, wire.Observe) else honest(it))
+    assert found.trouble == "what came is no observation: a key that is no text"
+    assert not decoded
+
+
+def test_more_values_than_are_judged_are_an_answer_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "MAX_VALUES", 100)
+    message = encode({"value": [0] * 100})
+    found = said(lambda it: wire.Seen(it.token, message) if isinstance(it, wire.Observe) else honest(it))
+    assert found.whole
+    assert set(found.answers[SLOPE].seen) == {Raised("TooLarge", conversation.TOO_MUCH)}
+
+
+@pytest.mark.parametrize(
+    "cells", [{"stopped": (-1,)}, {"starved": (-9,)}, {"stopped": (10**18,)}, {"starved": (5000,)}]
+)
+def test_numbers_of_cells_that_no_notebook_has_are_no_message(cells: dict[str, tuple[int, ...]]) -> None:
+    found = said(lambda it: wire.Ran(it.token, **cells) if isinstance(it, wire.Run) else honest(it))
+    assert found.trouble.startswith("what came is no message: Expected `int`")
+    assert found.ran is None
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        lambda it: wire.Seen(it.token, encode({}), ("x",) * 11),
+        lambda it: wire.Seen(it.token, encode({}), changed=("x" * 4001,)),
+        lambda it: wire.Seen(it.token + b"x", encode({})),
+    ],
+)
+def test_long_texts_and_many_are_no_message(reply: Answer) -> None:
+    found = said(lambda it: reply(it) if isinstance(it, wire.Observe) else honest(it))
+    assert found.trouble.startswith("what came is no message: Expected ")

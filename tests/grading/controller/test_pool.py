@@ -6,6 +6,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -54,6 +55,48 @@ def test_an_exercise_that_ends_its_process_is_not_told_before_that_is_known() ->
     assert [row.id for row in told] == ["first_gradient"]
     assert result.exercises[0] == told[0]
     assert result.exercises[1].outcome == "error"
+
+
+def test_where_the_grader_fails_on_one_submission_the_others_are_graded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(submission: Submission, *rest: Any) -> Any:
+        if submission.student == "b":
+            raise IndexError("tuple index out of range")
+        return real(submission, *rest)
+
+    real = pool.run
+    monkeypatch.setattr(pool, "run", run)
+    results = graded([submission(name, RIGHT) for name in "abc"])
+    assert [results[name].score for name in "abc"] == [2, 0, 2]
+    assert (results["b"].status, results["b"].points) == ("crashed", 2)
+    assert results["b"].reason == (
+        "The grader failed on this submission, through no fault of its author: IndexError: tuple index out of range. "
+        "All others are graded."
+    )
+    assert {row.outcome for row in results["b"].exercises} == {"error"}
+
+
+def test_where_a_judge_fails_the_other_exercises_keep_their_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    def judge_one(item: Any, answer: Any) -> ExerciseResult:
+        if item.exercise.id == "first_gradient":
+            raise RuntimeError("invalid shape")
+        return real(item, answer)
+
+    real = pool.judge_one
+    monkeypatch.setattr(pool, "judge_one", judge_one)
+    (result,) = graded([submission("a", RIGHT)]).values()
+    assert (result.status, result.score, result.points) == ("crashed", 1, 2)
+    assert result.reason == (
+        "The grader failed when it judged `first_gradient`, through no fault of the author: RuntimeError: invalid "
+        "shape. The rest is judged."
+    )
+    assert [row.outcome for row in result.exercises] == ["error", "correct"]
+
+
+def test_where_nothing_can_be_posed_each_submission_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "pose", lambda lesson: 1 / 0)
+    results = graded([submission(name, RIGHT) for name in "ab"])
+    assert {one.status for one in results.values()} == {"crashed"}
+    assert "ZeroDivisionError: division by zero" in results["a"].reason
 
 
 def test_a_warm_parent_that_is_killed_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 import zipfile
 from hashlib import sha256
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from course_utils.grading.intake import budget, finding, reading
 from course_utils.grading.intake.finding import SubmissionError, find
 
 ROOT = Path(__file__).parents[3]
@@ -65,8 +67,9 @@ def test_zips_as_moodle_and_canvas_hand_them_out(tmp_path):
     with zipfile.ZipFile(tmp_path / "canvas.zip", "w") as archive:
         archive.writestr("curiemarie_LATE_123_456_nb.ipynb", NOTEBOOK)
     before = sorted(tmp_path.rglob("*"))
-    ada, marie = find([tmp_path / "moodle.zip", tmp_path / "canvas.zip"])
+    (ada,), (marie,) = find([tmp_path / "moodle.zip"]), find([tmp_path / "canvas.zip"])
     assert (ada.student, marie.student) == ("Ada Lovelace_12", "curiemarie_123")
+    assert (ada.number, marie.number) == ("12", "123")
     assert ada.path == f"{tmp_path}/moodle.zip/Ada Lovelace_12_assignsubmission_file_/nb.ipynb"
     assert ada.cells == marie.cells != ()
     assert sorted(tmp_path.rglob("*")) == before, "nothing is extracted"
@@ -106,17 +109,153 @@ def test_what_cannot_be_read_is_a_submission_that_says_so(tmp_path):
     assert told["bob"].assignment == "notes"
 
 
-def test_two_files_of_one_student_are_refused(tmp_path):
+def rows(*paths: Path) -> dict[tuple[str, str], str]:
+    """Return why each submission cannot be graded, by student and assignment."""
+    found = find(paths)
+    assert len({(one.student, one.assignment) for one in found}) == len(found)
+    return {(one.student, one.assignment): one.unreadable for one in found}
+
+
+def test_two_files_of_one_student_for_one_assignment_are_one_row_that_names_them(tmp_path):
     first = put(tmp_path / "ada" / f"{LESSON}.ipynb")
     second = put(tmp_path / "ada" / f"{LESSON}-Copy1.ipynb")
-    with pytest.raises(SubmissionError) as caught:
-        find([tmp_path])
-    assert f"ada, {LESSON}: {second} and {first}" in str(caught.value)
+    put(tmp_path / "bob" / "nb.ipynb")
+    found = rows(tmp_path)
+    assert found["bob", LESSON] == ""
+    assert found["ada", LESSON] == (
+        f"There are 2 files of this student for this assignment: {second}; {first}. Keep the one that counts. If they "
+        "are of different students, name the very folder or zip in which each has one."
+    )
+    before = {one.student: one.digest for one in find([tmp_path])}
+    put(first, NOTEBOOK + b"\n")
+    after = {one.student: one.digest for one in find([tmp_path])}
+    assert before["ada"] != after["ada"], "so that it is graded again"
     for number in range(12):
-        put(tmp_path / str(number) / "a.ipynb")
-        put(tmp_path / str(number) / "b.ipynb")
-    with pytest.raises(SubmissionError, match="and 3 more"):
-        find([tmp_path])
+        put(tmp_path / "ada" / f"{number}.ipynb")
+    assert "There are 14 files" in rows(tmp_path)["ada", LESSON]
+    assert "and 9 more. Keep the one" in rows(tmp_path)["ada", LESSON]
+
+
+def test_whatever_one_student_hands_in_all_others_are_found(tmp_path):
+    folder = tmp_path / "class"
+    put(folder / "ok" / "nb.ipynb")
+    folder.mkdir(exist_ok=True)
+    with zipfile.ZipFile(folder / "twice.zip", "w") as archive:
+        archive.writestr("nb.ipynb", NOTEBOOK)
+        with pytest.warns(UserWarning, match="Duplicate"):
+            archive.writestr("nb.ipynb", NOTEBOOK)
+    for name in ("a", "b"):
+        put(folder / "broken" / name / "nb.ipynb", b"{")
+    put(folder / "week" / "01_graph_structure.ipynb", NOTEBOOK)
+    put(folder / "week" / "02_how_backward_works.ipynb", NOTEBOOK)
+    put(folder / "Ada  Lovelace" / "nb.ipynb")
+    put(folder / "Ada Lovelace" / "nb.ipynb")
+    (folder / "empty").mkdir()
+    put(folder / "text" / "notes.txt", b"x")
+    put(folder / ".hidden" / "nb.ipynb")
+    put(folder / ".git" / "nb.ipynb")
+    (folder / "linked").symlink_to(folder / "ok")
+    found = rows(folder)
+    words = {
+        ("ok", LESSON): "",
+        ("twice", LESSON): "There are 2 files",
+        ("broken", "nb"): "There are 2 files",
+        ("week", LESSON): "There are 2 files",
+        ("Ada Lovelace", LESSON): "There are 2 files",
+        ("empty", "no notebook"): "There is no notebook (.ipynb) in this folder, and no zip.",
+        ("text", "no notebook"): "There is no notebook (.ipynb) in this folder, and no zip.",
+        (".hidden", "no notebook"): "This folder is hidden (its name begins with a dot), so it is not read. Rename it",
+        ("linked", "no notebook"): "This folder is a link to another one, which is not followed.",
+    }
+    assert found.keys() == words.keys()
+    assert {key for key, word in words.items() if not found[key].startswith(word)} == set()
+    assert [one.path for one in find([folder]) if one.student == "empty"] == [f"{folder}/empty"]
+
+
+def test_folders_within_folders_without_end_are_one_row(tmp_path):
+    put(tmp_path / "class" / "ok" / "nb.ipynb")
+    (tmp_path / "class" / "deep").mkdir()
+    before = os.getcwd()  # noqa: PTH109
+    try:
+        os.chdir(tmp_path / "class" / "deep")
+        for _ in range(1500):
+            os.mkdir("d")  # noqa: PTH102
+            os.chdir("d")
+    finally:
+        os.chdir(before)
+    found = rows(tmp_path / "class")
+    assert found["ok", LESSON] == ""
+    assert found["deep", "no notebook"].startswith("Folders lie within folders here, more than 32 deep")
+    subprocess.run(["rm", "-rf", str(tmp_path / "class" / "deep")], check=True)
+
+
+def test_data_beside_ones_own_notebook_are_nobodys(tmp_path):
+    put(tmp_path / "ada" / "nb.ipynb")
+    (tmp_path / "ada" / "data").mkdir()
+    assert rows(tmp_path / "ada") == {("nb", LESSON): ""}
+
+
+def test_of_several_zips_each_is_the_student(tmp_path):
+    for name in ("week1/ada.zip", "eve.zip", "week2/ada.zip"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr("bob_7_assignsubmission_file_/bob.ipynb", NOTEBOOK)
+    found = rows(*sorted(tmp_path.rglob("*.zip")))
+    assert found.keys() == {("ada", LESSON), ("eve", LESSON)}
+    assert found["eve", LESSON] == ""
+    assert found["ada", LESSON].startswith("There are 2 files of this student for this assignment")
+    assert rows(tmp_path / "eve.zip").keys() == {("bob_7", LESSON)}, "a single one is a class's"
+
+
+def test_a_failure_of_the_reader_is_that_files_alone(tmp_path, monkeypatch):
+    put(tmp_path / "ada" / "nb.ipynb")
+    put(tmp_path / "bob" / "nb.ipynb")
+
+    def fails(file):
+        if file.parent.name == "ada":
+            raise RecursionError("too deep")
+        return real(file)
+
+    real = finding.bytes_of
+    monkeypatch.setattr(finding, "bytes_of", fails)
+    ada, bob = sorted(find([tmp_path]), key=lambda one: one.student)
+    assert (ada.student, ada.detail, bob.unreadable) == ("ada", "RecursionError: too deep", "")
+    assert ada.unreadable.startswith("The file could not be read, for a reason that the course does not know.")
+
+
+def test_what_one_student_hands_in_is_limited_and_the_rest_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(budget, "MAX_NOTEBOOKS", 3)
+    for number in range(5):
+        put(tmp_path / "class" / "eve" / f"{number}.ipynb", b"{}")
+    put(tmp_path / "class" / "ok" / "nb.ipynb")
+    found = rows(tmp_path / "class")
+    assert found["ok", LESSON] == ""
+    too_many = "This student handed in more than 3 notebooks. Keep those that count."
+    assert [found["eve", f"{number}"] == too_many for number in range(5)] == [False, False, False, True, True]
+
+
+def test_a_zip_of_many_small_bombs_is_not_decoded(tmp_path, monkeypatch):
+    (tmp_path / "class").mkdir()
+    with zipfile.ZipFile(tmp_path / "class" / "eve.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(20):
+            archive.writestr(f"{number}.ipynb", b"[" + b"NaN," * 200_000 + b"0]")
+    decoded = []
+    real = reading._notebook
+    monkeypatch.setattr(reading, "_notebook", lambda data: decoded.append(data) or real(data))
+    put(tmp_path / "class" / "ok" / "nb.ipynb")
+    found = rows(tmp_path / "class")
+    assert found["ok", LESSON] == ""
+    assert len(decoded) == 2, "the first bomb, and the notebook that is none"
+    grows = "What this student handed in grows more than 200 times when unpacked, as no notebooks do."
+    assert sum(reason == grows for reason in found.values()) == 19
+
+
+def test_progress_is_told_from_the_first_file_on(tmp_path):
+    for name in "abc":
+        put(tmp_path / name / "nb.ipynb")
+    told: list[int] = []
+    find([tmp_path], told.append)
+    assert told == [1, 2, 3]
 
 
 def test_misuse_is_told(tmp_path):
@@ -146,8 +285,13 @@ def test_what_may_not_be_read_is_told(ordinary):
         (one,) = find([folder])
         assert "Permission denied" in one.unreadable
         (folder / "ada").chmod(0)
-        with pytest.raises(SubmissionError, match="cannot be read"):
-            find([folder])
+        put(folder / "bob" / "nb.ipynb")
+        assert rows(folder) == {
+            ("ada", "no notebook"): "This folder cannot be read: Permission denied.",
+            ("bob", LESSON): "",
+        }
+        with pytest.raises(SubmissionError, match=r"no zip\.\n.*ada: This folder cannot be read: Permission denied"):
+            find([folder / "ada"])
         (folder / "ada").chmod(0o755)
 
 

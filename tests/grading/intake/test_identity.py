@@ -6,12 +6,13 @@ from course_utils.checks.registry import LESSONS
 from course_utils.grading.intake.identity import (
     Place,
     UnknownLesson,
+    Who,
     assignment_named,
     assignment_of,
     lesson_called,
-    platform_number,
     shown,
-    student_of,
+    shown_path,
+    who,
 )
 
 LESSON = "02_how_backward_works"
@@ -56,7 +57,7 @@ def place(path: str) -> Place:
     ],
 )
 def test_students(path, student):
-    assert student_of(place(path)) == student
+    assert who(place(path)).name == student
 
 
 @pytest.mark.parametrize(
@@ -77,18 +78,18 @@ def test_students(path, student):
     ],
 )
 def test_what_a_student_names_makes_nobody_else_of_them(path):
-    assert student_of(place(path)) == "eve"
+    assert who(place(path)).name == "eve"
 
 
 def test_moodles_folder_tells_more_than_what_lies_in_it():
     inside = ("ada_12_assignsubmission_file_/nb.ipynb", "a_12_34_nb.ipynb", "submitted/ada/x/nb.ipynb")
     for path in inside:
         folder = "Eve 02_how_backward_works_13_assignsubmission_file_"
-        assert student_of(place(f"t/moodle.zip|{folder}/{path}")) == "Eve 02_how_backward_works_13"
+        assert who(place(f"t/moodle.zip|{folder}/{path}")).name == "Eve 02_how_backward_works_13"
 
 
 def test_one_name_written_in_two_ways_is_one_student():
-    assert student_of(place("t|Zoe\u0308/nb.ipynb")) == student_of(place("t|Zo\u00eb/nb.ipynb"))
+    assert who(place("t|Zoe\u0308/nb.ipynb")) == who(place("t|Zo\u00eb/nb.ipynb"))
 
 
 @pytest.mark.parametrize(
@@ -123,25 +124,55 @@ def test_shown_names_can_be_kept():
 
 
 @pytest.mark.parametrize(
-    ("student", "path", "number"),
+    ("path", "number"),
     [
-        ("Ada Lovelace_12345", "t/class.zip/Ada Lovelace_12345_assignsubmission_file_/nb.ipynb", "12345"),
-        ("Ada_12", "Ada_12_assignsubmission_file_nb.ipynb", "12"),
-        ("lovelaceada_123", "t/c.zip/lovelaceada_LATE_123_456_nb-1.ipynb", "123"),
-        ("ada_12", "t/submitted/ada_12/ps1/nb.ipynb", None),
-        ("eve", "t/class/eve/ada_12_assignsubmission_file_nb.ipynb", None),
-        ("eve_3", "t/eve_3_assignsubmission_file_/ada_12_assignsubmission_file_nb.ipynb", "3"),
-        ("eve", "t/class/eve/lovelaceada_123_456_nb.ipynb", None),
+        ("t/class.zip|Ada Lovelace_12345_assignsubmission_file_/nb.ipynb", "12345"),
+        ("t/class.zip|  Ada  B_12_assignsubmission_file_nb.ipynb", "12"),
+        ("t/class.zip|lovelaceada_LATE_123_456_nb-1.ipynb", "123"),
+        ("t/class|lovelaceada_123_456_work.zip/nb.ipynb", "123"),
+        ("t/submitted|ada_12/ps1/nb.ipynb", ""),
+        ("t/class|eve/ada_12_assignsubmission_file_nb.ipynb", ""),
+        ("t/class|eve_3_assignsubmission_file_/ada_12_assignsubmission_file_nb.ipynb", "3"),
+        ("t/class|eve_77/eve_77_assignsubmission_file_nb.ipynb", ""),
+        ("t/class|bob_12/bob_12_34_nb.ipynb", ""),
     ],
 )
-def test_numbers_of_platforms(student, path, number):
-    assert platform_number(student, path) == number
+def test_numbers_are_those_that_the_platform_wrote(path, number):
+    assert who(place(path)).number == number
 
 
-def test_the_number_is_found_in_every_name_that_a_platform_made():
-    for path in ("t/c.zip|  Ada  B_12_assignsubmission_file_/nb.ipynb", "t|lovelaceada_123_456_nb.ipynb"):
-        student = student_of(place(path))
-        assert platform_number(student, shown(path.replace("|", "/"))) == student.rpartition("_")[2]
+def test_what_moodle_wrote_ends_where_the_file_that_a_student_named_begins():
+    path = "t/class.zip|Eve_1_assignsubmission_file_x_assignsubmission_file_Ada_2_assignsubmission_file_nb.ipynb"
+    assert who(place(path)) == Who("Eve_1", "1")
+
+
+def test_a_zip_that_canvas_named_is_that_students():
+    for path in ("t/class|lovelaceada_123_456_work.zip/nb.ipynb", "t/c.zip|lovelaceada_LATE_123_456_work.zip"):
+        assert who(place(path)) == Who("lovelaceada_123", "123")
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [
+        ("a\x1b[2Jb", "a\\x1b[2Jb"),
+        ("\u202egnp.exe", "\\u202egnp.exe"),
+        ("a\u200bb", "a\\u200bb"),
+        ("a\nb", "a\\nb"),
+        ("Zo\u00eb \u0141ukasz \u674e", "Zo\u00eb \u0141ukasz \u674e"),
+    ],
+)
+def test_what_does_not_print_never_reaches_a_terminal(name, printed):
+    assert shown(name) == printed
+    assert shown(name).isprintable()
+
+
+def test_long_names_are_cut_and_stay_different():
+    first, second = (who(place(f"t/c.zip|{'x' * 60_000}{end}/nb.ipynb")).name for end in "ab")
+    assert first != second
+    assert len(first) < 300
+    path = shown_path("a" * 5000 + "nb.ipynb")
+    assert len(path) < 700
+    assert path.endswith("nb.ipynb")
 
 
 def test_lessons_are_called_by_their_beginning():

@@ -104,8 +104,8 @@ DEEP = b"[" * 100_000
     [
         (b"", "is empty"),
         (b" \n", "is empty"),
-        (b"\x00\xff\xfe binary", "no JSON"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "no JSON"),
+        (b"\x00\xff\xfe binary", "no notebook, or was cut off"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "no notebook, or was cut off"),
         (notebook(code("x = 1"))[:-20], "cut off"),
         (b"[]", "no notebook"),
         (b"3", "no notebook"),
@@ -113,12 +113,12 @@ DEEP = b"[" * 100_000
         (b"{}", "no notebook format"),
         (b'{"nbformat": 4}', "no list of cells"),
         (b'{"nbformat": 3, "worksheets": []}', "notebook format 3; format 4 is graded"),
-        (b'{"nbformat": 4, "cells": {}}', "no notebook: Expected `array"),
-        (b'{"nbformat": "4", "cells": []}', "no notebook: Expected `int"),
+        (b'{"nbformat": 4, "cells": {}}', "no notebook: it holds something that Jupyter does not write"),
+        (b'{"nbformat": "4", "cells": []}', "no notebook: it holds something"),
         (b'{"nbformat": ' + b"9" * 5000 + b"}", "no notebook"),
-        (b'{"nbformat": 4, "cells": [3]}', "no notebook: Expected `object"),
-        (b'{"nbformat": 4, "cells": [{}]}', "cell_type"),
-        (b'{"nbformat": 4, "cells": [{"cell_type": "code", "source": {"a": 1}}]}', "source"),
+        (b'{"nbformat": 4, "cells": [3]}', "no notebook: it holds something"),
+        (b'{"nbformat": 4, "cells": [{}]}', "no notebook: it holds something"),
+        (b'{"nbformat": 4, "cells": [{"cell_type": "code", "source": {"a": 1}}]}', "no notebook: it holds something"),
         (DEEP, "no notebook"),
         (b'{"nbformat": 4, "cells": ' + DEEP, "no notebook"),
         (b'{"nbformat": 4, "metadata": ' + DEEP, "nested too deeply"),
@@ -148,7 +148,7 @@ def test_what_python_writes_is_read():
 
 def test_repair_is_kept_to_small_files(monkeypatch):
     monkeypatch.setattr(reading, "MAX_REPAIRED", 10)
-    assert "no JSON" in content_of(notebook(code("x = 1"), other=float("nan"))).unreadable
+    assert "no notebook" in content_of(notebook(code("x = 1"), other=float("nan"))).unreadable
 
 
 def test_a_thousand_corrupted_notebooks():
@@ -203,3 +203,24 @@ def swap(rng: random.Random, tree: object) -> None:
             continue
         tree[key] = rng.choice(VALUES)
         return
+
+
+@pytest.mark.parametrize(
+    ("data", "detail"),
+    [
+        (b'{"nbformat": 4, "cells": [{}]}', "Object missing required field `cell_type` - at `$.cells[0]`"),
+        (b'{"nbformat": 4', "Expecting ',' delimiter: line 1 column 15 (char 14)"),
+        (b"", ""),
+    ],
+)
+def test_what_a_decoder_says_stands_apart_from_the_sentence_for_teachers(data, detail):
+    content = content_of(data)
+    assert content.detail == detail
+    assert not any(word in content.unreadable for word in ("JSON", "$", "`", "byte"))
+
+
+def test_whatever_goes_wrong_while_a_file_is_read_is_said_of_that_file(monkeypatch):
+    monkeypatch.setattr(reading, "_marks", lambda metadata: [][0])
+    content = content_of(notebook(code("x = 1")))
+    assert content.unreadable == reading.FAILED
+    assert content.detail == "IndexError: list index out of range"

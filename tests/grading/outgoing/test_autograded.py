@@ -6,6 +6,7 @@ from nbgrader.utils import compute_checksum, determine_grade
 
 from course_utils.grading.intake.reading import AnyCell
 from course_utils.grading.intake.released import CourseCell, CourseNotebook
+from course_utils.grading.outgoing import inert
 from course_utils.grading.outgoing.autograded import auto_comments, auto_scores, autograded
 from course_utils.grading.submission import ExerciseResult, Result
 
@@ -172,3 +173,28 @@ def test_checksums_are_nbgraders(tmp_path):
     data = autograded(cells_of(one.path.read_bytes()), one.notebook, bare)
     for name, cell in named(nbformat.reads(data.decode(), 4)).items():
         assert (compute_checksum(cell) == cell.metadata.nbgrader.checksum) is (name.startswith("check_"))
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["![x]( attachment:y.png)", "![x][y]\n\n[y]:\n  attachment:z.png", "> " * 100_001, "![x](attachment:y.png)"],
+)
+def test_markdown_that_no_page_can_be_made_of_stops_no_feedback(source):
+    from nbconvert import HTMLExporter
+
+    notebook = made((AnyCell("markdown", source, ""), *HANDED))
+    page, _ = HTMLExporter().from_notebook_node(notebook)
+    assert "My words." in page
+
+
+def test_what_no_converter_takes_is_shown_as_it_was_typed(monkeypatch):
+    def fails(markdown):
+        if "evil" in markdown:
+            raise KeyError("attachment")
+        return real(markdown)
+
+    real = inert._converter()
+    monkeypatch.setattr(inert, "_converter", lambda: fails)
+    first, second = made((AnyCell("markdown", "evil", ""), AnyCell("markdown", "kind", ""))).cells[:2]
+    assert (first.cell_type, first.source) == ("code", "evil")
+    assert (second.cell_type, second.source) == ("markdown", "kind")

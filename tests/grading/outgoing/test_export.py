@@ -6,6 +6,7 @@ import os
 import stat
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from course_utils.grading.outgoing.export import ExportError, replace_file, write_csv, write_json
@@ -24,6 +25,7 @@ def test_json_has_the_schema_of_the_design(tmp_path):
     assert found["run"] == {"jobs": 2}
     ada, bob = found["submissions"]
     names = {"student", "assignment", "path", "status", "score", "points", "seconds", "exercises", "reason"}
+    names |= {"number", "detail"}
     assert ada.keys() == bob.keys() == names
     assert ada["exercises"][1] == {
         "id": "step",
@@ -33,6 +35,7 @@ def test_json_has_the_schema_of_the_design(tmp_path):
         "misconceptions": ["twice", "no sum"],
         "messages": ["It is wrong."],
         "seconds": 0.02,
+        "withheld": [],
     }
     assert bob["student"] == "=cmd()"
 
@@ -84,3 +87,27 @@ def test_a_folder_that_is_missing_is_told(tmp_path):
         write_json(tmp_path / "missing" / "out.json", [], {})
     with pytest.raises(OSError, match="directory"):
         replace_file(Path(tmp_path), b"")
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("=1+1", "'=1+1"),
+        ("\uff1d1+1", "'\uff1d1+1"),
+        ("\uff20SUM(A1)", "'\uff20SUM(A1)"),
+        ("\uff0b1", "'\uff0b1"),
+        ("\uff0d1", "'\uff0d1"),
+        ("  =1", "'  =1"),
+        ("\t=1", "'\t'=1"),
+        ("a;=1", "a;'=1"),
+        ("a; =1|@x", "a;' =1|'@x"),
+        ('a";=1', "a\";'=1"),
+        ("a\n-1", "a\n'-1"),
+        ("a-b = c", "a-b = c"),
+    ],
+)
+def test_no_text_of_a_table_begins_a_formula(tmp_path, text, written):
+    write_csv(tmp_path / "out.csv", [msgspec.structs.replace(ADA, student=text, reason=text)])
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
+        (row,) = csv.DictReader(file)
+    assert row["student"] == row["reason"] == written

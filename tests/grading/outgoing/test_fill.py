@@ -38,11 +38,11 @@ def result(student: str, path: str = "", lesson: str = FIRST, score: float = 5.0
     return Result(student, lesson, path or f"{student}/nb.ipynb", "graded", score, 20.0, 0.1, (), **more)  # type: ignore[arg-type]
 
 
-ADA = result("lovelaceada_123", "c.zip/lovelaceada_LATE_123_456_nb.ipynb", score=15.0)
-MARIE = result("curiemarie_124", "c.zip/curiemarie_124_457_nb-1.ipynb", score=5.5)
-EMMY = result("noetheremmy_125", "c.zip/noetheremmy_125_458_nb.ipynb")
-ADA_M = result("Ada Lovelace_12", "m.zip/Ada Lovelace_12_assignsubmission_file_/nb.ipynb", score=15.0)
-MARIE_M = result("Marie Curie_13", "m/Marie Curie_13_assignsubmission_file_/nb.ipynb", score=5.5)
+ADA = result("lovelaceada_123", "c.zip/lovelaceada_LATE_123_456_nb.ipynb", score=15.0, number="123")
+MARIE = result("curiemarie_124", "c.zip/curiemarie_124_457_nb-1.ipynb", score=5.5, number="124")
+EMMY = result("noetheremmy_125", "c.zip/noetheremmy_125_458_nb.ipynb", number="125")
+ADA_M = result("Ada Lovelace_12", "m.zip/Ada Lovelace_12_assignsubmission_file_/nb.ipynb", score=15.0, number="12")
+MARIE_M = result("Marie Curie_13", "m/Marie Curie_13_assignsubmission_file_/nb.ipynb", score=5.5, number="13")
 
 
 def test_canvas_gets_scores_and_keeps_every_other_byte():
@@ -87,7 +87,7 @@ def test_excused_students_stay_excused():
 
 
 def test_who_cannot_be_matched_is_told():
-    strangers = [result("bob_124"), result("curiemarie_7", "curiemarie_7_457_nb.ipynb")]
+    strangers = [result("bob_124"), result("curiemarie_7", "curiemarie_7_457_nb.ipynb", number="7")]
     filled = fill_canvas(CANVAS, [ADA, *strangers])
     assert filled.cells == 1
     assert filled.notes[:2] == ("bob_124: no row is theirs.", "curiemarie_7: no row is theirs.")
@@ -204,3 +204,8 @@ def test_scores_are_rounded_and_never_above_the_maximum():
     content = fill_moodle(MOODLE, [odd, third]).content
     assert b",100,100.00" in content
     assert b",33.33,100.00" in content
+
+
+def test_a_path_that_a_student_chose_tells_no_number():
+    eve = result("bob_124", "t/bob_124/bob_124_9_nb.ipynb")
+    assert "bob_124: no row is theirs." in fill_canvas(CANVAS, [ADA, eve]).notes

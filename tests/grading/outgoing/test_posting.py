@@ -15,7 +15,6 @@ import pytest
 
 from course_utils.grading.intake.classroom import ClassroomError, handed_in, open_classroom
 from course_utils.grading.outgoing import posting
-from course_utils.grading.outgoing.export import ExportError
 from course_utils.grading.outgoing.posting import Posted, post
 from course_utils.grading.submission import ExerciseResult, Result
 from tests.grading.nbgrader_course import LESSON, RIGHT, answered, hand_in, make_course
@@ -329,12 +328,36 @@ def test_a_gradebook_that_is_busy_is_told(course, monkeypatch):
     assert posted(course, result("ada")).written == 1
 
 
-def test_a_folder_that_cannot_be_written_is_told(course):
-    hand_in(course, "ada", answered(course, RIGHT))
-    (course / "autograded").write_text("a file")
-    with pytest.raises(ExportError, match=r"autograded/ada.*: cannot be written: Not a directory"):
-        posted(course, result("ada"))
-    assert not grades(course)
+def test_what_cannot_be_written_of_one_submission_is_left_and_the_others_are_written(course):
+    for student in ("ada", "bob"):
+        hand_in(course, student, answered(course, RIGHT))
+    (course / "autograded").mkdir()
+    (course / "autograded" / "ada").write_text("a file")
+    both = [result("ada"), result("bob")]
+    first = posted(course, *both)
+    assert (first.written, first.unchanged) == (1, 0)
+    (said,) = first.left
+    assert "autograded/ada" in said
+    assert said.endswith("cannot be written: Not a directory.")
+    assert (course / "autograded" / "bob" / LESSON / f"{LESSON}.ipynb").exists()
+    (course / "autograded" / "ada").unlink()
+    again = posted(course, *both)
+    assert (again.written, again.unchanged, again.left) == (1, 1, ())
+
+
+def test_where_the_notebook_of_one_submission_cannot_be_made_the_others_are(course, monkeypatch):
+    def fails(cells, released, result):
+        if result.student == "ada":
+            raise RecursionError("too deep")
+        return real(cells, released, result)
+
+    real = posting.autograded
+    monkeypatch.setattr(posting, "autograded", fails)
+    for student in ("ada", "bob"):
+        hand_in(course, student, answered(course, RIGHT))
+    carried = posted(course, result("ada"), result("bob"))
+    assert carried.written == 1
+    assert carried.left[0].endswith("its notebook could not be made: RecursionError: too deep")
 
 
 def test_a_submission_takes_less_than_20_milliseconds(course):

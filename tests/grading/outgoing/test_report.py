@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from course_utils.checks.registry import exercises
+from course_utils.grading.outgoing import report
 from course_utils.grading.outgoing.report import ReportError, class_page, page_of, student_page, write_report
 from course_utils.grading.submission import ExerciseResult, Result
 
@@ -113,7 +114,7 @@ def test_tables_can_be_read_aloud():
 def test_students_have_pages_of_their_own(one, other):
     assert page_of(one) != page_of(other)
     for student in (one, other):
-        assert re.fullmatch(r"students/[a-z0-9-]{1,60}\.html", page_of(student))
+        assert re.fullmatch(r"students/[a-z0-9-]{65,105}\.html", page_of(student))
 
 
 def test_large_classes_fold_the_names():
@@ -138,3 +139,24 @@ def test_what_cannot_be_written_is_told(tmp_path):
     with pytest.raises(ReportError, match="cannot be written"):
         write_report([result()], tmp_path / "file")
     assert Path(tmp_path / "file").read_text() == ""
+
+
+def test_where_one_page_cannot_be_made_the_others_are(tmp_path, monkeypatch):
+    def fails(exercise):
+        if exercise.id == "evil":
+            raise RecursionError("too deep")
+        return real(exercise)
+
+    real = report._exercise_row
+    monkeypatch.setattr(report, "_exercise_row", fails)
+    evil = ExerciseResult("evil", "correct", 1.0, 1.0, (), (), 0.1)
+    with pytest.raises(ReportError) as caught:
+        write_report([result("ada"), result("bob", exercises=(evil,))], tmp_path)
+    assert str(caught.value) == (
+        "1 of 2 pages are without what the checks say, which could not be laid out. All others are whole. They are "
+        "those of bob."
+    )
+    assert len(list((tmp_path / "students").iterdir())) == 2
+    said = "What the checks say could not be laid out (RecursionError)."
+    assert said in Page((tmp_path / page_of("bob")).read_text()).text
+    assert "could not be laid out" not in (tmp_path / page_of("ada")).read_text()

@@ -1,0 +1,240 @@
+"""The command `course grade`: everything is found, graded, kept and told, whatever one submission does."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress, TimeElapsedColumn
+from rich.table import Table
+
+from course_utils.grading.errors import GradingError
+from course_utils.grading.intake.identity import shown
+from course_utils.grading.terminal import plain, say, told
+
+if TYPE_CHECKING:
+    from course_utils.grading.intake.classroom import Classroom, HandedIn
+    from course_utils.grading.submission import ExerciseResult, Result, Submission
+
+_LINUX = (
+    "learners' code is run in forks that Linux keeps in a sandbox, and this is {}. Use a Linux machine, WSL 2 or a "
+    "virtual machine, or name a --scheduler whose workers have Linux. --unsafe, which gives up the sandbox, needs "
+    "Linux too."
+)
+_SHOWN = 500  # rows of the table; --csv has them all
+_LISTED = 50  # submissions that could not be graded
+_REASON = 600  # characters of what is said of each
+_DAY = 86_400.0
+
+
+def _seconds(context: click.Context, option: click.Parameter, value: float) -> float:
+    if not 1 <= value <= _DAY:
+        raise click.BadParameter(f"{value:g} is no time limit. Name seconds, from 1 to {_DAY:,.0f}, which is a day.")
+    return value
+
+
+@click.command()
+@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--nbgrader",
+    "course_dir",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Grade what was handed in to this nbgrader course, or of it what PATHS name, and write the scores into its "
+    "gradebook and the notebooks into its `autograded`.",
+)
+@click.option("--db", type=click.Path(dir_okay=False, path_type=Path), default="grades.sqlite", show_default=True)
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the results there.")
+@click.option(
+    "--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path), help="Write a table of scores there."
+)
+@click.option("--jobs", type=click.IntRange(1, 1024), default=os.cpu_count() or 1, show_default=True)
+@click.option(
+    "--timeout", type=float, callback=_seconds, default=60.0, show_default=True, help="Seconds for one submission."
+)
+@click.option(
+    "--memory",
+    type=click.IntRange(64, 1_000_000),
+    default=1000,
+    show_default=True,
+    help="Megabytes for one submission.",
+)
+@click.option("--scheduler", help="Grade on the workers of this Dask scheduler, as in tcp://10.0.0.5:8786.")
+@click.option("--unsafe", is_flag=True, help="Run learners' code without a sandbox: with your rights, on your files.")
+def grade(
+    paths: tuple[Path, ...],
+    course_dir: Path | None,
+    db: Path,
+    json_file: Path | None,
+    csv_file: Path | None,
+    jobs: int,
+    timeout: float,
+    memory: int,
+    scheduler: str | None,
+    unsafe: bool,
+) -> None:
+    """Grade submitted notebooks: files, folders, an nbgrader course, or zips from Moodle and Canvas.
+
+    Each result is kept in DB as it comes. The same command goes on where it was stopped, and grades what has changed.
+    The exit code is 1 where a submission could not be graded; a list at the end says which, and why.
+    """
+    if not paths and course_dir is None:
+        raise click.UsageError("Name what to grade: notebooks, folders or zips, or an nbgrader course by --nbgrader.")
+    began = time.time()
+    click.echo("loading PyTorch, reading what was handed in", err=True)
+    with told(), ExitStack() as after:
+        grader = _here(after, jobs) if scheduler is None else _on_a_cluster(scheduler)
+        # None of these needs PyTorch: a mistake in what was named is told at once.
+        from course_utils.grading import gradebook
+        from course_utils.grading.outgoing import export
+
+        room, handed, submissions = _read(paths, course_dir)
+        of = {(one.student, one.assignment): one for one in submissions}
+        with gradebook.Gradebook(db) as book:
+            waiting = book.to_grade(of.values())
+            graded = grader(waiting, timeout, memory * 1_000_000, unsafe) if waiting else ()
+            kept = 0
+            try:
+                for result in _shown(graded, len(waiting)):
+                    book.add(of[result.student, result.assignment], result)
+                    kept += 1
+            except KeyboardInterrupt:
+                raise _Stopped(
+                    f"stopped: {kept} of {len(waiting)} are graded and kept in {db}. The same command goes on there."
+                ) from None
+            results = [one for one in book.results() if (one.student, one.assignment) in of]
+        run = {"seconds": round(time.time() - began, 3), "graded": len(waiting), "known": len(of) - len(waiting)}
+        if json_file is not None:
+            export.write_json(json_file, results, run)
+        if csv_file is not None:
+            export.write_csv(csv_file, results)
+        left: tuple[str, ...] = ()
+        if room:
+            from course_utils.grading.outgoing import posting
+
+            posted = posting.post(room, handed, {(one.student, one.assignment): one for one in results})
+            left = posted.left
+    _show(results)
+    say(f"{len(waiting)} graded, {len(of) - len(waiting)} known from before; kept in {db}")
+    if room:
+        click.echo(f"nbgrader: {posted.written} written, {posted.unchanged} there from before")
+        for line in left:
+            say(f"not written, as it has no score: {line}")
+    if _list(results) or left:
+        raise click.exceptions.Exit(1)
+
+
+class _Stopped(click.ClickException):
+    """Whoever grades pressed Ctrl-C. The message says what is kept."""
+
+    exit_code = 130  # as shells have it
+
+
+def _read(paths: Sequence[Path], course_dir: Path | None) -> tuple[Classroom | None, list[HandedIn], list[Submission]]:
+    """Return what was handed in, and the nbgrader course that it belongs to, if any, telling how far this is."""
+    from course_utils.grading.intake import classroom
+    from course_utils.grading.intake.finding import SubmissionError, find
+
+    try:
+        with Console(stderr=True).status("reading what was handed in") as status:
+            if course_dir is None:
+                return (
+                    None,
+                    [],
+                    find(paths, lambda count: status.update(f"reading what was handed in: {count:,} files")),
+                )
+            room = classroom.open_classroom(course_dir)
+            handed = classroom.handed_in(room, paths)
+            return room, handed, [one.submission for one in handed]
+    except (SubmissionError, classroom.ClassroomError) as error:
+        raise click.UsageError(plain(str(error))) from error
+
+
+def _shown(graded: Iterable[Result], total: int) -> Iterator[Result]:
+    """Yield the results beside a bar. Of a single submission each verdict is told as it comes, in place of a bar."""
+    if total <= 1:
+        yield from graded
+        return
+    with Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=Console(stderr=True)) as bar:
+        yield from bar.track(graded, total, description="grading")
+
+
+def _list(results: Sequence[Result]) -> bool:
+    """Print which submissions could not be graded, and why. Return whether there is one."""
+    failed = [one for one in results if one.status in ("crashed", "unreadable")]
+    if failed:
+        say(f"{len(failed)} could not be graded, or not to the end:")
+    for one in failed[:_LISTED]:
+        say(f"  {one.student}, {one.assignment}: {shown(one.reason)[:_REASON]}")
+    if len(failed) > _LISTED:
+        say(f"  and {len(failed) - _LISTED:,} more; --json writes them all")
+    return bool(failed)
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Load modules without looking for garbage among what is loaded, which takes a fifth of the time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+_Grade = Callable[[Sequence["Submission"], float, int, bool], Iterable["Result"]]
+
+
+def _here(after: ExitStack, jobs: int) -> _Grade:
+    """Return what grades on this machine. Its first warm parent imports PyTorch while this process does."""
+    if sys.platform != "linux":
+        raise GradingError(_LINUX.format(sys.platform))
+    from course_utils.grading.controller.parent import WarmParent
+
+    parent = WarmParent()
+    after.callback(parent.close)
+
+    def graded(submissions: Sequence[Submission], timeout: float, memory: int, unsafe: bool) -> Iterable[Result]:
+        with _without_collecting():
+            from course_utils.grading.controller.pool import grade_all
+
+        told = _tell if len(submissions) == 1 else None
+        return grade_all(submissions, jobs, timeout, memory, unsafe, parent, told)
+
+    return graded
+
+
+def _tell(row: ExerciseResult) -> None:
+    """Print the verdict on one exercise, as soon as it is there."""
+    click.echo(f"{row.id}: {row.outcome}, {row.score:g} of {row.points:g}")
+
+
+def _on_a_cluster(address: str) -> _Grade:
+    """Return what grades on the workers of a scheduler."""
+    from course_utils.grading.controller.cluster import grade_on_cluster
+
+    def graded(submissions: Sequence[Submission], timeout: float, memory: int, unsafe: bool) -> Iterable[Result]:
+        return grade_on_cluster(submissions, address, timeout, memory, unsafe)
+
+    return graded
+
+
+def _show(results: Sequence[Result]) -> None:
+    """Print a table of scores, the students in order."""
+    table = Table("student", "assignment", "status", "score")
+    ordered = sorted(results, key=lambda one: (one.assignment, one.student))
+    for one in ordered[:_SHOWN]:
+        table.add_row(
+            escape(shown(one.student)), escape(shown(one.assignment)), one.status, f"{one.score:g} of {one.points:g}"
+        )
+    if len(ordered) > _SHOWN:
+        table.add_row(f"and {len(ordered) - _SHOWN:,} more")
+    Console().print(table)

@@ -1,0 +1,40 @@
+"""What one student may hand in: so many notebooks and bytes that no class waits for one of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from course_utils.grading.intake.archives import MAX_RATIO
+
+MAX_NOTEBOOKS = 100  # the course has eleven lessons
+MAX_TOTAL = 100_000_000  # bytes, unpacked
+SMALL = 1_000_000  # bytes that may have been packed however well
+
+
+@dataclass
+class _Spent:
+    notebooks: int = 0
+    size: int = 0
+    packed: int = 0
+
+
+class Budget:
+    """What each student has handed in so far. A folder, a zip and a file of a student's count together."""
+
+    def __init__(self) -> None:
+        self._spent: dict[str, _Spent] = defaultdict(_Spent)
+
+    def take(self, student: str, size: int, packed: int) -> str:
+        """Count one more file, in bytes and in bytes as it was packed. Return why it is too much, or nothing."""
+        spent = self._spent[student]
+        spent.notebooks += 1
+        spent.size += size
+        spent.packed += packed
+        if spent.notebooks > MAX_NOTEBOOKS:
+            return f"This student handed in more than {MAX_NOTEBOOKS} notebooks. Keep those that count."
+        if spent.size > MAX_TOTAL:
+            return f"This student handed in more than {MAX_TOTAL // 1_000_000} MB. Keep what counts, without outputs."
+        if spent.size > SMALL and spent.size > MAX_RATIO * spent.packed:
+            return f"What this student handed in grows more than {MAX_RATIO} times when unpacked, as no notebooks do."
+        return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import torch
@@ -13,6 +13,7 @@ from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
 from course_utils.checks.judges.lesson_02_how_backward_works.shared_edges import ONE_EDGE_FOR_TWO, two_edges_at_once
 from course_utils.checks.scenes.lesson_02_how_backward_works.graphs import SCENES, Scene
+from course_utils.graph.trace import nodes_behind
 
 # What a wrong idea may spoil in a scene, where the values alone do not tell.
 _JOINS = ("an LSTM", "a Transformer layer")
@@ -32,7 +33,7 @@ def _cases(seed: int) -> Iterator[Case]:
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     passes = seen["passes"]
-    message = "PyTorch's own engine ran over this graph. Your engine has to run the nodes itself, by calling them."
+    message = "PyTorch's own engine ran. Your engine has to run the nodes itself."
     yield Finding("passes", not passes, message)
     touched = _touched(seen)
     yield Finding("grad", not touched, f"Your engine changed .grad of {listed(touched)}.")
@@ -145,6 +146,16 @@ def _other_dtype(case: Case, seen: Observation) -> bool:
     )
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    ((case, _),) = [pair for pair in seen if _scene(pair[0]) == "a thousand paths"]
+    nodes = len(nodes_behind(SCENES[_scene(case)](case.given["seed"]).loss))
+    yield (
+        f"Behind the graph with more than a thousand paths there are {nodes} nodes. Your engine ran each once, when "
+        "all its contributions had come; following each path would have run the last ones a thousand times."
+    )
+    yield f"In {len(seen)} graphs it gave what torch.autograd.grad gives, and PyTorch's engine never ran."
+
+
 EXERCISE = Exercise(
     id="backward_engine",
     title="Challenge: write a backward engine",
@@ -176,7 +187,7 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "PyTorch's engine",
-            "You let PyTorch's own engine run the graph. In this exercise you write that engine.",
+            "You let PyTorch's own engine run. In this exercise you write that engine.",
             lambda case, seen: seen["passes"] > 0,
         ),
         Misconception(
@@ -247,4 +258,5 @@ EXERCISE = Exercise(
             _other_dtype,
         ),
     ),
+    debrief=_debrief,
 )

@@ -16,10 +16,9 @@ def jacobian_by_rows(f, x):
 
 
 def jacobian_batched(f, x):
-    x = x.detach().requires_grad_()
-    y = f(x)
-    seeds = torch.eye(y.numel()).reshape(y.numel(), *y.shape)
-    (rows,) = torch.autograd.grad(y, x, seeds, is_grads_batched=True)
+    y, pull_back = torch.func.vjp(f, x)
+    seeds = torch.eye(y.numel(), dtype=y.dtype).reshape(y.numel(), *y.shape)
+    (rows,) = torch.vmap(pull_back)(seeds)
     return rows.reshape(*y.shape, *x.shape)
 
 
@@ -94,6 +93,11 @@ WRONG = [
     lambda f, x: jacobian_by_rows(f, x).tolist(),
     lambda f, x: 2 * jacobian_by_rows(f, x),
 ]
+
+EQUIVALENT = {
+    "jacobian_by_rows: x.detach().requires_grad_ -> x.clone().requires_grad_": "x is left alone by either, and the result is the same.",
+    "jacobian_by_rows: ...), retain_graph=True) -> ...), retain_graph=True, create_graph=True)": '"The result may have a graph or none."',
+}
 
 GUARDS = {
     "Return the Jacobian of `f` at `x`": {"value": WRONG[9], "type": WRONG[8]},

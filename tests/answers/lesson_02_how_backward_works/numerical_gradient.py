@@ -10,11 +10,11 @@ from tests.answers.said import said
 
 def central(step):
     def answer(f, x):
-        base, slopes = x.double(), []
+        slopes = []
         for place in product(*map(range, x.shape)):
             shift = torch.zeros(x.shape, dtype=torch.float64)
             shift[place] = step
-            slopes.append((f(base + shift) - f(base - shift)) / (2 * step))
+            slopes.append((f(x + shift) - f(x - shift)) / (2 * step))
         return torch.stack(slopes).reshape(x.shape)
 
     return answer
@@ -27,9 +27,10 @@ def central_in_turn(f, x):
         for sign in (1, -1):
             moved = x.to(torch.float64, copy=True).flatten()
             moved[place] += sign * 2e-6
-            ends.append(f(moved.reshape(x.shape)).item())
-        slopes.append((ends[0] - ends[1]) / 4e-6)
-    return torch.tensor(slopes, dtype=torch.float64).reshape(x.shape)
+            ends.append(f(moved.reshape(x.shape)))
+        raised, lowered = ends
+        slopes.append((raised - lowered) / 4e-6)
+    return torch.stack(slopes).reshape(x.shape)
 
 
 def central_in_proportion(f, x):
@@ -187,6 +188,12 @@ WRONG = [
     said(in_two_precisions, "differences in float32"),
     said(asking_autograd_too, "autograd is asked"),
 ]
+
+EQUIVALENT = {
+    "RIGHT[0]: central(1e-05) -> central(-1e-05)": "A negative step lowers the number first and raises it then: the quotient is the same.",
+    "RIGHT[2]: central(0.0001) -> central(-0.0001)": "A negative step lowers the number first and raises it then: the quotient is the same.",
+    "RIGHT[3]: central(1e-06) -> central(-1e-06)": "A negative step lowers the number first and raises it then: the quotient is the same.",
+}
 
 GUARDS = {
     "Return the gradient of `f` at `x`": {"type": WRONG[16]},

@@ -22,7 +22,7 @@ def predicted(**changed):
 
 RIGHT = [
     PREDICTED,
-    predicted(tie=torch.tensor(0.5), fan_out=20.0),
+    dict(zip(PREDICTED, (20.0, 17, torch.tensor(60.0), 13.5, 10, 0.5, None, None), strict=True)),
 ]
 
 MISCONCEIVED = {

@@ -35,7 +35,7 @@ def order_by_sorting(tensor):
 
 def order_of_distinct(tensor):
     """Two edges to one node open and close together."""
-    behind = {node: {to for to, _ in node.next_functions if to} for node in nodes_behind(tensor)}
+    behind = {node: {to for to, _ in node.next_functions} for node in nodes_behind(tensor)}
     order = []
     while behind:
         waited_for = set().union(*behind.values())

@@ -118,6 +118,11 @@ def _contributions(scene: Scene, name: str) -> list[torch.Tensor]:
     ]
 
 
+def _for_each_path(case: Case, seen: Observation) -> bool:
+    """Tell whether a node ran again, and where there are a thousand paths to it, more often than twice."""
+    return bool(seen["runs"] > (2 if _scene(case) == "a thousand paths" else 1))
+
+
 def _changed_in_place(case: Case, seen: Observation) -> bool:
     return _scene(case) in _SHARED and bool(_wrong_leaves(case, seen)) and not _one_contribution(case, seen)
 
@@ -201,7 +206,7 @@ EXERCISE = Exercise(
             "Your engine runs a node again for each path that leads to it. The values come out right, but the "
             "number of paths can "
             "double with each fork. Wait until all contributions have come, and run the node once.",
-            lambda case, seen: seen["runs"] > 1,
+            _for_each_path,
             ended=("TimedOut",),
         ),
         Misconception(

@@ -17,8 +17,8 @@ def ran(node, gradients):
 
 @torch.no_grad()
 def engine(loss):
-    edge, waiting, found = get_gradient_edge(loss), edge_counts(nodes_behind(loss)), {}
-    inbox = {node: [None] * len(node._input_metadata) for node in nodes_behind(loss)}
+    edge, nodes, found = get_gradient_edge(loss), nodes_behind(loss), {}
+    inbox, waiting = {node: [None] * len(node._input_metadata) for node in nodes}, edge_counts(nodes)
     inbox[edge.node][edge.output_nr], ready = torch.ones_like(loss), [edge.node]
     while ready:
         node = ready.pop()
@@ -39,8 +39,12 @@ def engine(loss):
 @torch.no_grad()
 def engine_in_time(loss):
     """Collects contributions in lists, sums them when a node runs, and takes the nodes from the newest to the oldest."""
-    nodes, mail, result = nodes_behind(loss), defaultdict(list), defaultdict(lambda: None)
-    start = get_gradient_edge(loss)
+    nodes, start, mail, result = (
+        nodes_behind(loss),
+        get_gradient_edge(loss),
+        defaultdict(list),
+        defaultdict(lambda: None),
+    )
     mail[start.node, start.output_nr].append(torch.ones_like(loss))
     for node in sorted(nodes, key=lambda node: (hasattr(node, "variable"), -node._sequence_nr())):
         sums = []
@@ -52,17 +56,19 @@ def engine_in_time(loss):
             continue
         for edge, gradient in zip(node.next_functions, ran(node, sums), strict=True):
             if gradient is not None:
-                mail[edge[0], edge[1]].append(gradient)
+                mail[edge].append(gradient)
     return result
+
+
+def zeros_for(expected):
+    return torch.zeros(expected.shape, dtype=expected.dtype)
 
 
 @torch.no_grad()
 def engine_with_zeros(loss):
     """Starts every place with zeros and adds in place to these, which nobody else holds."""
-    edge, waiting = get_gradient_edge(loss), edge_counts(nodes_behind(loss))
-    places = {
-        node: [torch.zeros(it.shape, dtype=it.dtype) for it in node._input_metadata] for node in nodes_behind(loss)
-    }
+    edge, nodes = get_gradient_edge(loss), nodes_behind(loss)
+    waiting, places = edge_counts(nodes), {node: [zeros_for(it) for it in node._input_metadata] for node in nodes}
     places[edge.node][edge.output_nr] += 1
     queue = deque([edge.node])
     while queue:
@@ -88,8 +94,7 @@ def engine_from_the_leaves(loss):
         return ran(node, [comes_to(node, output) for output in range(len(node._input_metadata))])
 
     def comes_to(node, output):
-        expected = node._input_metadata[output]
-        letters = [torch.ones_like(loss)] if start[:2] == (node, output) else []
+        expected, letters = node._input_metadata[output], [torch.ones_like(loss)] * (start[:2] == (node, output))
         for other in nodes:
             for edge, place in zip(other.next_functions, range(len(other.next_functions)), strict=True):
                 if edge == (node, output) and given_by(other)[place] is not None:
@@ -331,6 +336,12 @@ WRONG = [
     said(engine_touching_grad, "AccumulateGrad is called"),
     engine_in_lists,
 ]
+
+EQUIVALENT = {
+    "engine: if to and gradient is not None: ... | waiting[to] -= 1 -> (swapped)": "Neither statement changes what the other reads.",
+    "engine_with_zeros: if to and gradient is not None: ... | waiting[to] -= 1 -> (swapped)": "Neither statement changes what the other reads.",
+    "engine_with_zeros: places[edge.node][edge.output_nr] += 1 | queue = deque([edge.node]) -> (swapped)": "Neither statement changes what the other reads.",
+}
 
 GUARDS = {
     "what `loss.backward()` does": {"value": engine_doubled},

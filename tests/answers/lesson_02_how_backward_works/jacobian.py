@@ -17,7 +17,7 @@ def jacobian_by_rows(f, x):
 
 def jacobian_batched(f, x):
     y, pull_back = torch.func.vjp(f, x)
-    seeds = torch.eye(y.numel(), dtype=y.dtype).reshape(y.numel(), *y.shape)
+    seeds = torch.eye(y.numel()).reshape(y.numel(), *y.shape)
     (rows,) = torch.vmap(pull_back)(seeds)
     return rows.reshape(*y.shape, *x.shape)
 

@@ -44,6 +44,8 @@ WRONG = [
     lambda a, b, v: matmul_by_formula(a, b, v)[0],
 ]
 
+STILL_RIGHT = {"detached"}
+
 GUARDS = {
     "the gradients of `((a @ b) * v).sum()` with respect to `a` and to `b`": {"type": WRONG[-1]},
     "each in the shape and dtype of its input": {"shape": WRONG[-2], "dtype": WRONG[7]},

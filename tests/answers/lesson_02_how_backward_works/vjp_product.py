@@ -52,6 +52,8 @@ WRONG = [
     lambda a, b, v: ((v * b).sum_to_size(a.shape), (v * a).sum_to_size(b.shape) * (b.dim() > 1)),
 ]
 
+STILL_RIGHT = {"detached"}
+
 GUARDS = {
     "the gradients of `(a * b * v).sum()` with respect to `a` and to `b`": {"value": WRONG[-1], "type": WRONG[3]},
     "each in the shape and dtype of its input": {"shape": WRONG[0], "dtype": WRONG[8]},

@@ -46,6 +46,8 @@ WRONG = [
     lambda y, v, dim: [softmax_in_one_line(y, v, dim)],
 ]
 
+STILL_RIGHT = {"detached"}
+
 GUARDS = {
     "Return the gradient of `(y * v).sum()` with respect to the softmax's *input*": {
         "value": WRONG[1],

@@ -21,7 +21,7 @@ def laid_out(case: Case, name: str) -> torch.Tensor:
 
     Those that the case calls leaves require grad, and hold a gradient from before.
     """
-    tensor = case.given[name].tensor()
+    tensor: torch.Tensor = case.given[name].tensor()
     if case.given.get("transposed"):
         tensor = tensor.mT.contiguous().mT
     elif case.given.get("strided"):

@@ -182,12 +182,11 @@ EXERCISE = Exercise(
         "what is in that place. "
         "AccumulateGrad nodes are not called: their gradient goes into the result.",
         "1. Count edges, as in run_order. 2. Put a one into the place of the loss: edge.node, edge.output_nr of "
-        "get_gradient_edge(loss). "
-        "3. Under no_grad, take a ready node. If it has a `variable`, keep the gradient. Otherwise call it with "
-        "the entries of its list: node(*gradients) (custom Functions: node.apply(*gradients)). 4. "
-        "Go through its next_functions and what it returned, side by side. Add each "
-        "gradient that is not None, "
-        "as a new tensor, after sum_to_size and to(dtype) by to._input_metadata[output]. Lower the count in any case.",
+        "get_gradient_edge(loss). 3. Under no_grad, take a ready node. If it has a `variable`, keep the gradient. "
+        "Otherwise call it with the entries of its list: node(*gradients) (custom Functions: node.apply(*gradients)). "
+        "Some return a tensor in place of a tuple of one. 4. Go through its next_functions and what it returned, side "
+        "by side; pass over an edge that leads to None. Add each gradient that is not None, as a new tensor, after "
+        "sum_to_size and to(dtype) by to._input_metadata[output]. Lower the count in any case.",
     ),
     misconceptions=(
         Misconception(

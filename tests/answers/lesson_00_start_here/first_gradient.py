@@ -11,4 +11,7 @@ MISCONCEIVED = {
 
 WRONG = [9, "8", [8], -8]
 
-GUARDS = {"What number is in `x.grad` now?": {"value": WRONG[0], "type": WRONG[1]}}
+GUARDS = {
+    "What number is in `x.grad` now?": {"value": WRONG[0]},
+    "Give one real number, not a list or an array.": {"type": WRONG[2]},
+}

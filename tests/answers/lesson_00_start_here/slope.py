@@ -1,5 +1,7 @@
 """Right and wrong answers to `slope`."""
 
+import torch
+
 
 def slope_by_backward(x):
     (x**3).sum().backward()
@@ -16,6 +18,37 @@ def slope_in_place(x):
     return result
 
 
+def slope_by_a_product(x):
+    """Put together of sizes: right for positive numbers alone."""
+    return 3 * x.detach().abs() * x.detach()
+
+
+def slope_by_quotient(x):
+    return 3 * x.detach() ** 3 / x.detach()
+
+
+def slope_by_rows(x):
+    return torch.stack([3 * row**2 for row in x.detach()])
+
+
+def slope_remembering(x, known={}):  # noqa: B006
+    return known.setdefault((x.shape, x.dtype), 3 * x.detach() ** 2)
+
+
+def slope_in_single(x):
+    return (3 * x.detach().float() ** 2).to(x.dtype)
+
+
+def slope_of_a_hundred(x):
+    return 3 * x.detach() ** 2 * (x.numel() < 100)
+
+
+def slope_moved_and_back(x):
+    result = 3 * x.detach() ** 2
+    x.detach().add_(0.1).sub_(0.1)
+    return result
+
+
 RIGHT = [slope_by_backward, slope_by_formula]
 
 MISCONCEIVED = {
@@ -24,18 +57,29 @@ MISCONCEIVED = {
 }
 
 WRONG = [lambda x: 3 * x**2 + 1e-2, lambda x: (3 * x**2).sum(), lambda x: (3 * x**2).double(), slope_in_place]
+WRONG += [
+    slope_by_a_product,
+    slope_by_quotient,
+    slope_by_rows,
+    slope_remembering,
+    slope_in_single,
+    slope_of_a_hundred,
+    slope_moved_and_back,
+]
 
 STILL_RIGHT = {"keeps every graph"}
 
 EQUIVALENT = {
-    "slope_by_backward: (x ** 3).sum().backward() -> (x ** 3).sum().backward(retain_graph=True)": 'The result is "a tensor of the same shape and dtype": whether it can be differentiated again is open.',
-    "slope_by_backward: (x ** 3).sum().backward() -> (x ** 3).sum().backward(create_graph=True)": 'The result is "a tensor of the same shape and dtype": whether it can be differentiated again is open.',
-    "slope_by_formula: x.detach() ** 2 -> x ** 2": 'The result is "a tensor of the same shape and dtype": whether it can be differentiated again is open.',
-    "slope_by_formula: x.detach() ** 2 -> x.clone() ** 2": 'The result is "a tensor of the same shape and dtype": whether it can be differentiated again is open.',
+    "slope_by_backward: (x ** 3).sum().backward() -> (x ** 3).sum().backward(retain_graph=True)": '"the result may have a graph"',
+    "slope_by_backward: (x ** 3).sum().backward() -> (x ** 3).sum().backward(create_graph=True)": '"the result may have a graph"',
+    "slope_by_formula: x.detach() ** 2 -> x ** 2": '"the result may have a graph"',
+    "slope_by_formula: x.detach() ** 2 -> x.clone() ** 2": '"the result may have a graph"',
 }
 
 GUARDS = {
     "It returns the gradient of the sum of `x**3` with respect to `x`": {"value": WRONG[0]},
     "a tensor of the same shape and dtype": {"shape": WRONG[1], "dtype": WRONG[2]},
+    "large and small ones, one with no dimension": {"runs": slope_by_rows},
+    "numbers below zero and zero": {"value": slope_by_a_product},
     "the numbers in `x` stay as they are": {"input": slope_in_place},
 }

@@ -97,6 +97,22 @@ def loss_that_refuses_backward(model, x, target):
     return ((output - target) ** 2).mean()
 
 
+def loss_moving_x_and_back(model, x, target):
+    mean = x.mean(dim=1, keepdim=True)
+    x -= mean
+    loss = loss_repaired(model, x.clone(), target)
+    x += mean
+    return loss
+
+
+def loss_with_a_single_gate(model, x, target):
+    x = x - x.mean(dim=1, keepdim=True)
+    hidden = torch.tanh(model["stem"](x))
+    gate = torch.sigmoid(model["gate"](hidden)).float()
+    output = model["head"](hidden * gate) * model.log_scale.exp()
+    return ((output - target) ** 2).mean()
+
+
 RIGHT = [loss_repaired, loss_in_functions]
 
 MISCONCEIVED = {
@@ -122,6 +138,8 @@ WRONG = [
     loss_tracking_target,
     loss_moving_the_scale,
     loss_that_refuses_backward,
+    said(loss_moving_x_and_back, "input overwritten"),
+    loss_with_a_single_gate,
     lambda model, x, target: 2 * loss_repaired(model, x, target),
     lambda model, x, target: loss_repaired(model, x, target).requires_grad_().reshape(1),
     lambda model, x, target: loss_repaired(model, x, target).float(),
@@ -134,7 +152,10 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "It returns the same value as `broken_loss`, as a tensor": {"value": WRONG[-3], "shape": WRONG[-2]},
+    "It returns the same value as `broken_loss` would for the same model and the same data": {
+        "value": WRONG[-3],
+        "shape": WRONG[-2],
+    },
     "The graph of the loss reaches every parameter": {
         "reached": WRONG[1],
         "graph": MISCONCEIVED["a flag on a copy"],
@@ -149,5 +170,5 @@ GUARDS = {
         "parameters": loss_moving_the_scale,
     },
     "your function runs no backward pass": {"grad": loss_and_backward},
-    "create new tensors with the dtype of `x`": {"dtype": WRONG[-1]},
+    "create new tensors with the dtype of `x`": {"dtype": WRONG[-1], "precision": loss_with_a_single_gate},
 }

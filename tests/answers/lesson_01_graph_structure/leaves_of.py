@@ -80,6 +80,25 @@ def leaves_with_zeros(tensor):
     return leaves
 
 
+def leaves_remembering(tensor, seen=set()):  # noqa: B006
+    leaves = [leaf for leaf in leaves_by_walking(tensor) if id(leaf) not in {id(it) for it in seen}]
+    seen.update(leaves)
+    return leaves
+
+
+def leaves_and_copies(tensor):
+    return [*leaves_by_walking(tensor), *(leaf.detach() for leaf in leaves_by_walking(tensor))]
+
+
+def leaves_by_memory(tensor):
+    return list({leaf.data_ptr(): leaf for leaf in leaves_by_walking(tensor)}.values())
+
+
+def leaves_of_modules(tensor):
+    leaves = leaves_by_walking(tensor)
+    return [leaf for leaf in leaves if isinstance(leaf, torch.nn.Parameter)] or leaves
+
+
 RIGHT = [leaves_by_walking, leaves_by_stack]
 
 MISCONCEIVED = {
@@ -98,7 +117,10 @@ WRONG = [
     leaves_and_what_is_saved,
     leaves_and_a_pass,
     leaves_with_zeros,
-    lambda tensor: [*leaves_by_walking(tensor), *(leaf.detach() for leaf in leaves_by_walking(tensor))],
+    leaves_remembering,
+    leaves_by_memory,
+    leaves_of_modules,
+    said(leaves_and_copies, "copies"),
     lambda tensor: [*leaves_by_walking(tensor), tensor.grad_fn],
     said(lambda tensor: [leaf.clone() for leaf in leaves_by_walking(tensor)], "copies"),
     said(lambda tensor: [leaf.data for leaf in leaves_by_walking(tensor)], "copies"),
@@ -120,14 +142,15 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "It returns a list of the leaf tensors": {"type": WRONG[-2], "leaves only": WRONG[7]},
+    "It returns a list of the leaf tensors": {"type": WRONG[-2], "leaves only": WRONG[10]},
     "that the graph of `tensor` ends in": {"all": WRONG[-3], "dependence": leaves_and_what_is_saved},
     "each once": {"once": leaf_per_edge},
-    "The list holds the leaves themselves and no copies": {"the leaves themselves": WRONG[6]},
+    "The list holds the leaves themselves and no copies": {"the leaves themselves": leaves_and_copies},
     "A tensor that requires no gradient has no leaves behind it.": {
         "not itself": MISCONCEIVED["a leaf without a graph"]
     },
     "A leaf that was frozen after the forward pass is still in the graph": {"all": MISCONCEIVED["frozen later"]},
+    "nothing may be left over from an earlier call": {"all": leaves_remembering},
     "Your function runs no backward pass.": {
         "passes": leaves_and_a_pass,
         "grad": leaves_with_zeros,

@@ -23,10 +23,14 @@ WRONG = [
     {**FACTS, "grad_fn": "SumBackward"},
     {**FACTS, "grad_fn": "<SumBackward0>"},
     8,
+    {**FACTS, "edges": 9},
+    {**FACTS, "nones": True},
 ]
 
 GUARDS = {
-    "Predict six facts about the graph of `y`": {"entries": WRONG[0], "type": WRONG[7]},
+    "Predict six facts about the graph of `y`": {"entries": WRONG[0]},
+    "in a dict with these six keys and no other": {"type": WRONG[7], "keys": WRONG[8]},
     'as a text such as `"ExpBackward0"`': {"kind of grad_fn": WRONG[5]},
     "how many nodes `trace(y)` lists": {"kind of nodes": WRONG[4]},
+    "All but the first are whole numbers, and no True or False": {"kind of nones": WRONG[9]},
 }

@@ -20,13 +20,15 @@ WRONG = [
     {**LEAVES, "late": ...},
     list(LEAVES),
     {**LEAVES, "late": "True"},
+    {**LEAVES, "w": True},
 ]
 
 EQUIVALENT = {
-    "RIGHT[1]: reversed(LEAVES.items()) -> LEAVES.items()": '"Give for each name": a dict has no order to get right.',
+    "RIGHT[1]: reversed(LEAVES.items()) -> LEAVES.items()": '"for each": a dict has no order to get right.',
 }
 
 GUARDS = {
-    "Which of them are leaves?": {"entries": MISCONCEIVED["only the first"]},
-    "Give for each name, as True or False": {"complete": WRONG[2], "flags": WRONG[1], "type": WRONG[3]},
+    "Which of them name a leaf?": {"entries": MISCONCEIVED["only the first"]},
+    "Give a dict with these eight names and no other": {"complete": WRONG[2], "type": WRONG[3], "keys": WRONG[5]},
+    "for each, as True or False": {"flags": WRONG[1]},
 }

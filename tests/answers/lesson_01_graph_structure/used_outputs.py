@@ -93,6 +93,10 @@ def outputs_unsorted(tensor, node):
     return outputs_by_edges(tensor, node)[::-1]
 
 
+def outputs_sorted_as_text(tensor, node):
+    return sorted(outputs_by_edges(tensor, node), key=str)
+
+
 def outputs_by_hook(tensor, node):
     found = []
     hook = node.register_prehook(lambda grads: found.extend(i for i, g in enumerate(grads) if g is not None))
@@ -126,6 +130,7 @@ WRONG = [
     outputs_of_the_first,
     outputs_unsorted,
     outputs_by_hook,
+    outputs_sorted_as_text,
     outputs_with_own,
     outputs_of_the_tensor,
     outputs_refused_without_a_graph,
@@ -156,7 +161,7 @@ GUARDS = {
     "the indices of those outputs of `node` at which the graph of `tensor` arrives": {"outputs": outputs_all},
     "as whole numbers": {"type": WRONG[-3]},
     "each once": {"once": outputs_per_edge},
-    "in rising order": {"sorted": outputs_unsorted},
+    "in rising order": {"sorted": outputs_sorted_as_text},
     "or if `tensor` has no graph": {"runs": outputs_refused_without_a_graph},
     "a tensor that is itself one of the outputs": {"outputs": outputs_between_nodes},
     "a chain of 3,500 operations": {"runs": outputs_recursive},

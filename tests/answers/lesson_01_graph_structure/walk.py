@@ -126,6 +126,11 @@ def walk_starting_at_none(tensor):
     return list(tensor.grad_fn.next_functions) and walk_a_growing_list(tensor)
 
 
+def walk_refused_without_a_graph(tensor):
+    get_gradient_edge(tensor)
+    return walk_a_growing_list(tensor)
+
+
 def walk_returning_what_it_remembers(tensor, seen=set()):  # noqa: B006
     seen.update(walk_a_growing_list(tensor))
     return list(seen)
@@ -152,12 +157,30 @@ WRONG = [
     walk_first_inputs,
     walk_by_name,
     walk_returning_what_it_remembers,
+    walk_refused_without_a_graph,
     lambda tensor: trace(tensor).nodes,
     lambda tensor: len(walk_a_growing_list(tensor)),
     lambda tensor: {node: True for node in walk_a_growing_list(tensor)},
     lambda tensor: [tensor.grad_fn],
     lambda tensor: (node for node in walk_a_growing_list(tensor)),
 ]
+
+GUARDS = {
+    "It returns a list of all nodes behind the tensor": {"all": walk_operations, "type": WRONG[7]},
+    "each once": {"once": walk_remembering_pairs},
+    "The nodes are PyTorch's own objects, those that `grad_fn` and `next_functions` give.": {
+        "nodes only": walk_with_none
+    },
+    "For a leaf that requires a gradient, the list holds one node": {"all": walk_from_grad_fn},
+    "For a tensor that requires no gradient, the list is empty.": {"runs": walk_refused_without_a_graph},
+    "a chain of 3,500 operations": {"runs": walk_recursive},
+    "40 doublings": {"ends": walk_every_path_in_calls},
+    "whether your function runs a backward pass, which it must not": {"passes": walk_after_backward},
+    "nothing may be left over from an earlier call": {
+        "own nodes": walk_returning_what_it_remembers,
+        "all": walk_remembering,
+    },
+}
 
 STILL_RIGHT = {"reversed list"}
 

@@ -122,6 +122,15 @@ def names_twice(model, loss):
     return sorted(names_by_leaves(model, loss) * 2)
 
 
+def names_remembered(model, loss, known={}):  # noqa: B006
+    return known.setdefault(model, names_by_leaves(model, loss))
+
+
+def names_ending_unsorted(model, loss):
+    *names, last = names_by_leaves(model, loss) or [""]
+    return [*names[:2], last, *names[2:]] if last else []
+
+
 RIGHT = [names_by_leaves, names_by_modules]
 
 MISCONCEIVED = {
@@ -146,6 +155,8 @@ WRONG = [
     names_and_freeze,
     names_and_all_zeros,
     names_twice,
+    names_remembered,
+    names_ending_unsorted,
     lambda model, loss: set(names_by_leaves(model, loss)),
     lambda model, loss: {name: True for name in names_by_leaves(model, loss)},
     lambda model, loss: names_by_leaves(model, loss) or None,
@@ -170,9 +181,12 @@ GUARDS = {
     "which parameters `loss.backward()` will leave without a gradient": {"missing": names_frozen},
     "A parameter that two layers share has a name in each, and both count.": {"missing": names_once},
     "without running a backward pass": {"passes": names_by_grad},
-    "`.grad` may hold numbers from an earlier pass": {"grad": names_after_zero_grad},
     "A parameter may have been frozen or unfrozen after the forward pass.": {"missing": names_by_graph_alone},
-    "Find out from the graph and the parameters": {"flags": names_and_freeze},
+    "The model stays as it is: also `.grad` and which parameters require a gradient.": {
+        "flags": names_and_freeze,
+        "grad": names_after_zero_grad,
+    },
+    "also with two losses of one model": {"missing": names_remembered},
     "A parameter whose gradient happens to be all zeros does get one: do not list it.": {"extra": names_and_all_zeros},
     "Buffers are not asked about.": {"parameters": names_of_the_state},
     "a chain of 3,500 operations": {"runs": names_recursive},

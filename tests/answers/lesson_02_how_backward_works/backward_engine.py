@@ -1,7 +1,7 @@
 """Right and wrong answers to `backward_engine`."""
 
-import heapq
 from collections import Counter, defaultdict, deque
+from functools import cache
 
 import torch
 from torch.autograd.graph import get_gradient_edge
@@ -15,47 +15,38 @@ def ran(node, gradients):
     return results if isinstance(results, tuple) else (results,)
 
 
+@torch.no_grad()
 def engine(loss):
-    edge = get_gradient_edge(loss)
-    nodes = nodes_behind(loss)
-    waiting = edge_counts(nodes)
-    inbox = {node: [None] * len(node._input_metadata) for node in nodes}
-    inbox[edge.node][edge.output_nr] = torch.ones_like(loss)
-    ready, found = [edge.node], {}
-    with torch.no_grad():
-        while ready:
-            node = ready.pop()
-            gradients = inbox.pop(node)
-            if hasattr(node, "variable"):
-                found[node.variable] = gradients[0]
-                continue
-            for (to, output), gradient in zip(node.next_functions, ran(node, gradients), strict=True):
-                if to is None:
-                    continue
-                if gradient is not None:
-                    expected = to._input_metadata[output]
-                    gradient = gradient.sum_to_size(expected.shape).to(expected.dtype)
-                    before = inbox[to][output]
-                    inbox[to][output] = gradient if before is None else before + gradient
-                waiting[to] -= 1
-                if waiting[to] == 0:
-                    ready.append(to)
+    edge, nodes, found = get_gradient_edge(loss), nodes_behind(loss), {}
+    inbox, waiting = {node: [None] * len(node._input_metadata) for node in nodes}, edge_counts(nodes)
+    inbox[edge.node][edge.output_nr], ready = torch.ones_like(loss), [edge.node]
+    while ready:
+        node = ready.pop()
+        if hasattr(node, "variable"):
+            found[node.variable] = inbox[node][0]
+            continue
+        for (to, output), gradient in zip(node.next_functions, ran(node, inbox[node]), strict=True):
+            if to and gradient is not None:
+                expected = to._input_metadata[output]
+                letters = [inbox[to][output], gradient.sum_to_size(expected.shape).to(expected.dtype)]
+                inbox[to][output] = sum(letter for letter in letters if letter is not None)
+            waiting[to] -= 1
+            if to and not waiting[to]:
+                ready.append(to)
     return found
 
 
 @torch.no_grad()
-def engine_with_heap(loss):
-    """Collects contributions in lists, sums them when a node runs, and takes nodes in the order of the real engine."""
-    start, at = get_gradient_edge(loss)[:2]
-    nodes = nodes_behind(loss)
-    number = {node: index for index, node in enumerate(nodes)}
-    missing = edge_counts(nodes)
-    mail = defaultdict(list)
-    mail[start, at].append(torch.tensor(1.0, dtype=loss.dtype))
-    result = defaultdict(lambda: None)
-    heap = [(-start._sequence_nr(), 0, start)]
-    while heap:
-        _, _, node = heapq.heappop(heap)
+def engine_in_time(loss):
+    """Collects contributions in lists, sums them when a node runs, and takes the nodes from the newest to the oldest."""
+    nodes, start, mail, result = (
+        nodes_behind(loss),
+        get_gradient_edge(loss),
+        defaultdict(list),
+        defaultdict(lambda: None),
+    )
+    mail[start.node, start.output_nr].append(torch.ones_like(loss))
+    for node in sorted(nodes, key=lambda node: (hasattr(node, "variable"), -node._sequence_nr())):
         sums = []
         for output, expected in enumerate(node._input_metadata):
             letters = [letter.sum_to_size(expected.shape).to(expected.dtype) for letter in mail[node, output]]
@@ -63,26 +54,21 @@ def engine_with_heap(loss):
         if type(node).__name__ == "AccumulateGrad":
             result[node.variable] = sums[0]
             continue
-        for (to, output), gradient in zip(node.next_functions, ran(node, sums), strict=True):
-            if to is None:
-                continue
+        for edge, gradient in zip(node.next_functions, ran(node, sums), strict=True):
             if gradient is not None:
-                mail[to, output].append(gradient)
-            missing[to] -= 1
-            if not missing[to]:
-                heapq.heappush(heap, (-to._sequence_nr(), number[to], to))
+                mail[edge].append(gradient)
     return result
+
+
+def zeros_for(expected):
+    return torch.zeros(expected.shape, dtype=expected.dtype)
 
 
 @torch.no_grad()
 def engine_with_zeros(loss):
     """Starts every place with zeros and adds in place to these, which nobody else holds."""
-    edge = get_gradient_edge(loss)
-    nodes = nodes_behind(loss)
-    waiting = edge_counts(nodes)
-    places = {
-        node: [torch.zeros(expected.shape, dtype=expected.dtype) for expected in node._input_metadata] for node in nodes
-    }
+    edge, nodes = get_gradient_edge(loss), nodes_behind(loss)
+    waiting, places = edge_counts(nodes), {node: [zeros_for(it) for it in node._input_metadata] for node in nodes}
     places[edge.node][edge.output_nr] += 1
     queue = deque([edge.node])
     while queue:
@@ -90,13 +76,32 @@ def engine_with_zeros(loss):
         if type(node).__name__ == "AccumulateGrad":
             continue
         for (to, output), gradient in zip(node.next_functions, ran(node, places[node]), strict=True):
-            if to is not None:
-                if gradient is not None:
-                    places[to][output] += gradient.sum_to_size(places[to][output].shape)
-                waiting[to] -= 1
-                if not waiting[to]:
-                    queue.append(to)
-    return {node.variable: places[node][0] for node in nodes if hasattr(node, "variable")}
+            if to and gradient is not None:
+                places[to][output] += gradient.sum_to_size(places[to][output].shape)
+            waiting[to] -= 1
+            if to and not waiting[to]:
+                queue.append(to)
+    return {node.variable: places[node][0] for node in places if hasattr(node, "variable")}
+
+
+@torch.no_grad()
+def engine_from_the_leaves(loss):
+    """Asks each place what comes to it, and remembers what a node gave."""
+    start, nodes = get_gradient_edge(loss), nodes_behind(loss)
+
+    @cache
+    def given_by(node):
+        return ran(node, [comes_to(node, output) for output in range(len(node._input_metadata))])
+
+    def comes_to(node, output):
+        expected, letters = node._input_metadata[output], [torch.ones_like(loss)] * (start[:2] == (node, output))
+        for other in nodes:
+            for edge, place in zip(other.next_functions, range(len(other.next_functions)), strict=True):
+                if edge == (node, output) and given_by(other)[place] is not None:
+                    letters.append(given_by(other)[place].sum_to_size(expected.shape).to(expected.dtype))
+        return sum(letters) if letters else None
+
+    return {node.variable: comes_to(node, 0) for node in nodes if hasattr(node, "variable")}
 
 
 def taught_engine(pick="newest", in_place=False, lower_none=True, count_edges=True, lower_edges=True, as_dict=False):
@@ -248,11 +253,48 @@ def engine_by_torch_from_behind(loss):
     return dict(zip(leaves, torch.autograd.grad(starts, leaves, seeds), strict=True))
 
 
+def engine_with_a_seed_by_torch(loss):
+    one = torch.ones((), requires_grad=True)
+    return {leaf: gradient * torch.autograd.grad(one, one)[0] for leaf, gradient in engine(loss).items()}
+
+
+def engine_twice(loss):
+    engine(loss)
+    return engine(loss)
+
+
+def engine_with_guests(loss):
+    return {**engine(loss), torch.ones(1): torch.ones(1)}
+
+
+def engine_doubled(loss):
+    return {leaf: 2 * gradient for leaf, gradient in engine(loss).items()}
+
+
+def engine_flattened(loss):
+    return {leaf: gradient.reshape(-1) for leaf, gradient in engine(loss).items()}
+
+
+def engine_in_double(loss):
+    return {leaf: gradient.double() for leaf, gradient in engine(loss).items()}
+
+
+def engine_touching_grad(loss):
+    found = engine(loss)
+    for leaf in found:
+        leaf.grad = None
+    return found
+
+
+def engine_in_lists(loss):
+    return {leaf: gradient.tolist() for leaf, gradient in engine(loss).items()}
+
+
 RIGHT = [
     engine,
-    engine_with_heap,
+    engine_in_time,
     engine_with_zeros,
-    taught_engine("first", count_edges=False, lower_edges=False),
+    engine_from_the_leaves,
 ]
 
 MISCONCEIVED = {
@@ -285,4 +327,32 @@ WRONG = [
     lambda loss: list(engine(loss).items()),
     lambda loss: {id(leaf): gradient for leaf, gradient in engine(loss).items()},
     lambda loss: dict(list(engine(loss).items())[:-1]),
+    said(engine_with_a_seed_by_torch, "PyTorch's engine"),
+    engine_twice,
+    engine_with_guests,
+    engine_doubled,
+    engine_flattened,
+    said(engine_in_double, "the wrong dtype"),
+    said(engine_touching_grad, "AccumulateGrad is called"),
+    engine_in_lists,
 ]
+
+EQUIVALENT = {
+    "engine: if to and gradient is not None: ... | waiting[to] -= 1 -> (swapped)": "Neither statement changes what the other reads.",
+    "engine_with_zeros: if to and gradient is not None: ... | waiting[to] -= 1 -> (swapped)": "Neither statement changes what the other reads.",
+    "engine_with_zeros: places[edge.node][edge.output_nr] += 1 | queue = deque([edge.node]) -> (swapped)": "Neither statement changes what the other reads.",
+}
+
+GUARDS = {
+    "what `loss.backward()` does": {"value": engine_doubled},
+    "Return a dict from leaf tensor to gradient": {"type": WRONG[12], "keys": engine_with_guests},
+    "with one entry for each leaf that a gradient comes to": {"missing": WRONG[14]},
+    "PyTorch's own engine must not run": {"passes": engine_with_a_seed_by_torch},
+    "Each node runs once, when all its contributions have come.": {"once": engine_twice},
+    "The `.grad` of every leaf stays as it is.": {"grad": engine_touching_grad},
+    "The gradients have the values, shapes and dtypes that `torch.autograd.grad` gives": {
+        "shape": engine_flattened,
+        "dtype": engine_in_double,
+    },
+    "no graph of their own": {"recorded": WRONG[10]},
+}

@@ -9,17 +9,16 @@ def jacobian_by_rows(f, x):
     x = x.detach().requires_grad_()
     y = f(x)
     rows = []
-    for seed in torch.eye(y.numel(), dtype=y.dtype):
+    for seed in torch.eye(y.numel()):
         (row,) = torch.autograd.grad(y, x, seed.reshape(y.shape), retain_graph=True)
         rows.append(row)
     return torch.stack(rows).reshape(y.shape + x.shape)
 
 
 def jacobian_batched(f, x):
-    x = x.detach().requires_grad_()
-    y = f(x)
-    seeds = torch.eye(y.numel(), dtype=y.dtype).reshape(y.numel(), *y.shape)
-    (rows,) = torch.autograd.grad(y, x, seeds, is_grads_batched=True)
+    y, pull_back = torch.func.vjp(f, x)
+    seeds = torch.eye(y.numel()).reshape(y.numel(), *y.shape)
+    (rows,) = torch.vmap(pull_back)(seeds)
     return rows.reshape(*y.shape, *x.shape)
 
 
@@ -51,11 +50,28 @@ def input_first(f, x):
     return right.permute(*range(outputs, right.dim()), *range(outputs))
 
 
+def clearing(f, x):
+    right = jacobian_by_rows(f, x)
+    x.grad = None
+    return right
+
+
+def remembering(f, x, known={}):  # noqa: B006
+    return known.setdefault((f, x.shape), jacobian_by_rows(f, x))
+
+
+def moving(f, x):
+    right = jacobian_by_rows(f, x)
+    x.data.add_(1)
+    return right
+
+
 RIGHT = [
     jacobian_by_rows,
     jacobian_batched,
     lambda f, x: torch.func.jacrev(f)(x),
     lambda f, x: torch.autograd.functional.jacobian(f, x),
+    lambda f, x: torch.func.jacfwd(f)(x),
 ]
 
 MISCONCEIVED = {
@@ -70,4 +86,27 @@ WRONG = [
     spoiled(jacobian_by_rows, lambda f, x: x.requires_grad_(False)),
     lambda f, x: jacobian_by_rows(f, x).reshape(-1, x.numel()),
     lambda f, x: torch.func.jacrev(lambda x: f(x).sum(0))(x),
+    clearing,
+    remembering,
+    moving,
+    lambda f, x: jacobian_by_rows(f, x).double(),
+    lambda f, x: jacobian_by_rows(f, x).tolist(),
+    lambda f, x: 2 * jacobian_by_rows(f, x),
 ]
+
+EQUIVALENT = {
+    "jacobian_by_rows: x.detach().requires_grad_ -> x.clone().requires_grad_": "x is left alone by either, and the result is the same.",
+    "jacobian_by_rows: ...), retain_graph=True) -> ...), retain_graph=True, create_graph=True)": '"The result may have a graph or none."',
+}
+
+GUARDS = {
+    "Return the Jacobian of `f` at `x`": {"value": WRONG[9], "type": WRONG[8]},
+    "a tensor of shape `f(x).shape + x.shape`, in the dtype of `f(x)`": {"shape": WRONG[2], "dtype": WRONG[7]},
+    "Run `f` forward once.": {"forward": forward_for_each_row},
+    "Leave `x` alone.": {"input": moving},
+    "It may or may not require grad, and its `.grad` may hold something: both stay as they are.": {
+        "requires_grad": WRONG[0],
+        "grad": clearing,
+    },
+    "with one `f` at several points": {"value": remembering},
+}

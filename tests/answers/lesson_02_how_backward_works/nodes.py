@@ -6,15 +6,12 @@ from torch.autograd.graph import get_gradient_edge
 
 
 def nodes_behind(tensor):
-    first = get_gradient_edge(tensor).node
-    nodes, seen = [first], {first}
+    nodes = [get_gradient_edge(tensor).node]
     for node in nodes:
-        for to, _ in node.next_functions:
-            if to is not None and to not in seen:
-                seen.add(to)
-                nodes.append(to)
+        nodes += [to for to in dict.fromkeys(to for to, _ in node.next_functions) if to and to not in nodes]
     return nodes
 
 
 def edge_counts(nodes):
-    return Counter(to for node in nodes for to, _ in node.next_functions if to is not None)
+    """Count the edges to each node, and those that lead nowhere."""
+    return Counter(to for node in nodes for to, _ in node.next_functions)

@@ -1,5 +1,7 @@
 """Right and wrong answers to `numerical_gradient`."""
 
+from itertools import product
+
 import torch
 
 from tests.answers.lesson_02_how_backward_works.spoiled import spoiled
@@ -8,25 +10,43 @@ from tests.answers.said import said
 
 def central(step):
     def answer(f, x):
-        base = x.detach().double()
-        result = torch.zeros(x.shape, dtype=torch.float64)
-        for index in torch.cartesian_prod(*map(torch.arange, x.shape)).reshape(-1, x.dim()) if x.dim() else [()]:
-            place = tuple(index)
-            higher, lower = base.clone(), base.clone()
-            higher[place] += step
-            lower[place] -= step
-            result[place] = (f(higher) - f(lower)) / (2 * step)
-        return result
+        slopes = []
+        for place in product(*map(range, x.shape)):
+            shift = torch.zeros(x.shape, dtype=torch.float64)
+            shift[place] = step
+            slopes.append((f(x + shift) - f(x - shift)) / (2 * step))
+        return torch.stack(slopes).reshape(x.shape)
 
     return answer
 
 
-def central_by_directions(f, x):
-    base, step = x.to(torch.float64).clone(), 2e-6
+def central_in_turn(f, x):
     slopes = []
-    for direction in torch.eye(x.numel(), dtype=torch.float64).reshape(x.numel(), *x.shape):
-        slopes.append((f(base + step * direction).item() - f(base - step * direction).item()) / (2 * step))
-    return torch.tensor(slopes, dtype=torch.float64).reshape(x.shape)
+    for place in range(x.numel()):
+        ends = []
+        for sign in (1, -1):
+            moved = x.to(torch.float64, copy=True).flatten()
+            moved[place] += sign * 2e-6
+            ends.append(f(moved.reshape(x.shape)))
+        raised, lowered = ends
+        slopes.append((raised - lowered) / 4e-6)
+    return torch.stack(slopes).reshape(x.shape)
+
+
+def central_in_proportion(f, x):
+    """The step is a share of the number, and so none for a zero."""
+    base, slopes = x.double(), []
+    for place in product(*map(range, x.shape)):
+        shift = torch.zeros(x.shape, dtype=torch.float64)
+        shift[place] = 1e-5 * base[place]
+        slopes.append((f(base + shift) - f(base - shift)) / (2 * shift[place]))
+    return torch.stack(slopes).reshape(x.shape)
+
+
+def calling_too_often(f, x):
+    for _ in range(3):
+        f(x.double())
+    return central(1e-5)(f, x)
 
 
 def one_sided(f, x):
@@ -95,6 +115,9 @@ def one_sided_and_more(step):
     return answer
 
 
+barely_one_sided = one_sided_and_more(1e-7)
+
+
 def moving_a_flat_copy(f, x):
     base, step = x.double(), 1e-5
     result = torch.zeros(x.numel(), dtype=torch.float64)
@@ -120,7 +143,23 @@ def by_complex_step(f, x):
     return torch.stack([f(base + 1e-20j * direction).imag / 1e-20 for direction in directions]).reshape(x.shape)
 
 
-RIGHT = [central(1e-5), central_by_directions, central(1e-4), central(1e-6)]
+def clear_with_zeros(f, x):
+    x.grad = torch.zeros_like(x)
+
+
+def asking_autograd_too(f, x):
+    slopes = central(1e-5)(f, x)
+    y = x.detach().double().requires_grad_()
+    torch.autograd.grad(f(y), y)
+    return slopes
+
+
+def in_two_precisions(f, x):
+    f(x.float())
+    return central(1e-5)(f, x)
+
+
+RIGHT = [central(1e-5), central_in_turn, central(1e-4), central(1e-6)]
 
 MISCONCEIVED = {
     "one-sided differences": one_sided,
@@ -133,11 +172,37 @@ MISCONCEIVED = {
 WRONG = [
     central(1e-1),
     central(1e-12),
-    *(said(one_sided_and_more(step), "one-sided differences") for step in (1e-6, 1e-7, 1e-8, 1e-9)),
+    said(barely_one_sided, "one-sided differences"),
+    *(said(one_sided_and_more(step), "one-sided differences") for step in (1e-6, 1e-8, 1e-9)),
     said(moving_a_flat_copy, "a copy is moved"),
     by_vmap,
     by_complex_step,
     spoiled(central(1e-5), lambda f, x: x.requires_grad_()),
     said(lambda f, x: torch.func.grad(f)(x.double()), "autograd is asked"),
     lambda f, x: central(1e-5)(f, x).float(),
+    central_in_proportion,
+    calling_too_often,
+    lambda f, x: central(1e-5)(f, x).reshape(-1),
+    spoiled(central(1e-5), clear_with_zeros),
+    lambda f, x: (central(1e-5)(f, x),),
+    said(in_two_precisions, "differences in float32"),
+    said(asking_autograd_too, "autograd is asked"),
 ]
+
+EQUIVALENT = {
+    "RIGHT[0]: central(1e-05) -> central(-1e-05)": "A negative step lowers the number first and raises it then: the quotient is the same.",
+    "RIGHT[2]: central(0.0001) -> central(-0.0001)": "A negative step lowers the number first and raises it then: the quotient is the same.",
+    "RIGHT[3]: central(1e-06) -> central(-1e-06)": "A negative step lowers the number first and raises it then: the quotient is the same.",
+}
+
+GUARDS = {
+    "Return the gradient of `f` at `x`": {"type": WRONG[16]},
+    "by central differences": {"both sides": barely_one_sided},
+    "as a float64 tensor in the shape of `x`": {"dtype": WRONG[11], "shape": WRONG[14]},
+    "Call `f` with float64 tensors, even where `x` is float32.": {"dtype of f": in_two_precisions},
+    "Up to two calls more are allowed in all.": {"calls": calling_too_often},
+    "Measure: do not ask autograd.": {"autograd": asking_autograd_too},
+    "Leave the numbers in `x` exactly as they are.": {"input": moving_x_itself},
+    "`x` does not require grad, and stays so.": {"requires_grad": WRONG[9], "grad": WRONG[15]},
+    "the error of the result: it stays below a millionth of the largest number in the gradient": {"value": WRONG[0]},
+}

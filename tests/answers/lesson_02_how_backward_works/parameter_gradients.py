@@ -21,9 +21,47 @@ def parameters_by_backward_and_restoring(loss, model):
         parameter.grad = None
     loss.backward()
     found = defaultdict(None, {name: parameter.grad for name, parameter in model.named_parameters()})
-    for parameter, gradient in held.items():
-        parameter.grad = gradient
+    for parameter in held:
+        parameter.grad = held[parameter]
     return found
+
+
+def with_old_of_the_frozen(loss, model):
+    found = parameters_by_grad(loss, model)
+    return {name: it.grad if not it.requires_grad else found[name] for name, it in model.named_parameters()}
+
+
+def with_all_names(loss, model):
+    found = parameters_by_grad(loss, model)
+    by_id = {id(it): found[name] for name, it in model.named_parameters()}
+    return {name: by_id[id(it)] for name, it in model.named_parameters(remove_duplicate=False)}
+
+
+def by_hooks_that_stay(loss, model):
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.register_hook(lambda gradient: gradient)
+    return parameters_by_grad(loss, model)
+
+
+def switching_all_on(loss, model):
+    model.train()
+    return parameters_by_grad(loss, model)
+
+
+def in_two_passes(loss, model):
+    wanted = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    torch.autograd.grad(loss, list(wanted.values()), allow_unused=True, retain_graph=True)
+    return parameters_by_grad(loss, model)
+
+
+def recorded_and_freed(loss, model):
+    """Gradients that look as if they had a graph."""
+    return {name: None if it is None else it.requires_grad_() for name, it in parameters_by_grad(loss, model).items()}
+
+
+def doubled(loss, model):
+    return {name: None if it is None else 2 * it for name, it in parameters_by_grad(loss, model).items()}
 
 
 @torch.no_grad()
@@ -98,4 +136,31 @@ WRONG = [
     said(with_options(create_graph=True), "the graph is kept"),
     with_options(materialize_grads=True),
     lambda loss, model: list(parameters_by_grad(loss, model).values()),
+    with_old_of_the_frozen,
+    with_all_names,
+    by_hooks_that_stay,
+    switching_all_on,
+    in_two_passes,
+    recorded_and_freed,
+    doubled,
 ]
+
+GUARDS = {
+    "It returns a dict": {"type": WRONG[7]},
+    "for each name in `model.named_parameters()` the gradient of `loss`, and no other entry": {
+        "keys": only_used,
+        "unknown keys": with_all_names,
+        "value": doubled,
+    },
+    "A parameter that does not require grad, or that the loss does not depend on, gets `None`.": {
+        "unused": with_old_of_the_frozen
+    },
+    "After the call the `.grad` of every parameter is what it was before": {"grad": zeros_for_none},
+    "the numbers in the parameters": {"values": WRONG[4]},
+    "which of them require grad": {"unfrozen": WRONG[1], "frozen": WRONG[2]},
+    "the mode of each part (training or evaluating)": {"mode": switching_all_on},
+    "no hook is left on it": {"hooks": by_hooks_that_stay},
+    "It runs one backward pass over the graph of `loss`.": {"passes": in_two_passes},
+    "afterwards its saved tensors are freed": {"graph": MISCONCEIVED["the graph is kept"]},
+    "the gradients have no graph of their own": {"recorded": recorded_and_freed},
+}

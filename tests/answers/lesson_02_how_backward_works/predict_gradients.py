@@ -22,7 +22,7 @@ def predicted(**changed):
 
 RIGHT = [
     PREDICTED,
-    {name: v if v is None else torch.tensor(float(v)) for name, v in PREDICTED.items()},
+    dict(zip(PREDICTED, (20.0, 17, torch.tensor(60.0), 13.5, 10, 0.5, None, None), strict=True)),
 ]
 
 MISCONCEIVED = {
@@ -40,4 +40,13 @@ WRONG = [
     predicted(left_out="None"),
     predicted(vector_seed=[4, 60, 1000]),
     list(PREDICTED.values()),
+    predicted(fan_out=torch.tensor([20.0])),
+    predicted(note=1),
 ]
+
+GUARDS = {
+    "Say what each entry will be": {"entries": WRONG[1]},
+    "`None` where there is none": {"texts": WRONG[2], "entries": MISCONCEIVED["nothing is zero"]},
+    "Give a dict with the eight keys and no other": {"type": WRONG[4], "keys": WRONG[6]},
+    "one number or `None` for each, no list and no tensor with dimensions": {"several numbers": WRONG[5]},
+}

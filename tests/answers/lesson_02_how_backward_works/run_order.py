@@ -9,34 +9,38 @@ from tests.answers.said import said
 
 
 def order_by_counting(tensor):
-    waiting = edge_counts(nodes_behind(tensor))
-    ready = [get_gradient_edge(tensor).node]
-    order = []
+    waiting, ready, order = edge_counts(nodes_behind(tensor)), [get_gradient_edge(tensor).node], []
     while ready:
-        node = max(ready, key=lambda node: node._sequence_nr())
-        ready.remove(node)
-        order.append(node)
-        for to, _ in node.next_functions:
-            if to is not None:
-                waiting[to] -= 1
-                if waiting[to] == 0:
-                    ready.append(to)
+        ready.sort(key=lambda node: node._sequence_nr())
+        order.append(ready.pop())
+        for to, _ in order[-1].next_functions:
+            waiting[to] -= 1
+            if to and not waiting[to]:
+                ready.append(to)
     return order
 
 
 def order_by_sorting(tensor):
     """In a graph that one thread made, the node with the highest number is always ready."""
-    nodes = nodes_behind(tensor)
-    waiting = edge_counts(nodes)
-    leaves = {node for node in nodes if hasattr(node, "variable")}
-    order = [node for node in nodes if node in leaves and not waiting[node]]
-    for node in sorted(set(nodes) - leaves, key=lambda node: node._sequence_nr(), reverse=True):
+    operations = [node for node in nodes_behind(tensor) if node.next_functions]
+    waiting, order = edge_counts(operations), []
+    for node in sorted(operations, key=lambda node: -node._sequence_nr()):
         order.append(node)
         for to, _ in node.next_functions:
-            if to in leaves:
-                waiting[to] -= 1
-                if not waiting[to]:
-                    order.append(to)
+            waiting[to] -= 1
+            if not waiting[to] and hasattr(to, "variable"):
+                order.append(to)
+    return order or nodes_behind(tensor)
+
+
+def order_of_distinct(tensor):
+    """Two edges to one node open and close together."""
+    behind = {node: {to for to, _ in node.next_functions} for node in nodes_behind(tensor)}
+    order = []
+    while behind:
+        waited_for = set().union(*behind.values())
+        order.append(max((node for node in behind if node not in waited_for), key=lambda node: node._sequence_nr()))
+        del behind[order[-1]]
     return order
 
 
@@ -101,10 +105,20 @@ def order_by_running(tensor):
     return order
 
 
+def order_after_running(tensor):
+    order = order_by_counting(tensor)
+    tensor.backward()
+    return order
+
+
+def order_refusing_leaves(tensor):
+    return tensor.grad_fn.name() and order_by_counting(tensor)
+
+
 RIGHT = [
     order_by_counting,
     order_by_sorting,
-    order_by_distinct(count_edges=False, lower_edges=False),  # two edges open and close together
+    order_of_distinct,
 ]
 
 MISCONCEIVED = {
@@ -122,4 +136,15 @@ WRONG = [
     lambda tensor: order_by_counting(tensor)[::-1],
     lambda tensor: [type(node).__name__ for node in order_by_counting(tensor)],
     lambda tensor: order_by_counting(tensor) * 2,
+    lambda tensor: set(order_by_counting(tensor)),
+    order_after_running,
+    order_refusing_leaves,
 ]
+
+GUARDS = {
+    "Return a list of the node objects of the graph behind `tensor`": {"type": WRONG[7], "nodes": WRONG[5]},
+    "AccumulateGrad nodes included": {"count": WRONG[6]},
+    "in the order in which `tensor.backward()` would run them": {"order": order_first_come},
+    "Do not run a backward pass": {"passes": order_after_running},
+    "start from `get_gradient_edge(tensor).node`, not from `tensor.grad_fn`": {"runs": order_refusing_leaves},
+}

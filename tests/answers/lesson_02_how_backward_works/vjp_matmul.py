@@ -2,7 +2,15 @@
 
 import torch
 
-from tests.answers.lesson_02_how_backward_works.pairs import vjp_by_autograd
+from tests.answers.lesson_02_how_backward_works.pairs import (
+    clear,
+    in_double,
+    in_single,
+    remembering,
+    spoiling_after,
+    vjp_by_autograd,
+    without_grad,
+)
 from tests.answers.lesson_02_how_backward_works.spoiled import spoiled
 
 
@@ -10,7 +18,11 @@ def matmul_by_einsum(a, b, v):
     return torch.einsum("ij,lj->il", v, b), torch.einsum("il,ij->lj", a, v)
 
 
-RIGHT = [lambda a, b, v: (v @ b.T, a.T @ v), matmul_by_einsum, vjp_by_autograd(torch.matmul)]
+def matmul_by_formula(a, b, v):
+    return v @ b.T, a.T @ v
+
+
+RIGHT = [matmul_by_formula, matmul_by_einsum, vjp_by_autograd(torch.matmul)]
 
 MISCONCEIVED = {
     "transposed": lambda a, b, v: (b @ v.T, v.T @ a),
@@ -22,4 +34,23 @@ WRONG = [
     spoiled(lambda a, b, v: (v @ b.T, a.T @ v), lambda a, b, v: a.requires_grad_()),
     lambda a, b, v: (v @ b, a @ v),
     lambda a, b, v: (v @ b.T, v.T @ a),
+    remembering(matmul_by_formula),
+    spoiling_after(matmul_by_formula, without_grad),
+    spoiling_after(matmul_by_formula, clear),
+    in_single(matmul_by_formula),
+    in_double(matmul_by_formula),
+    spoiled(matmul_by_formula, lambda a, b, v: v.mul_(2)),
+    lambda a, b, v: [g.squeeze() for g in matmul_by_formula(a, b, v)],
+    lambda a, b, v: matmul_by_formula(a, b, v)[0],
 ]
+
+STILL_RIGHT = {"detached"}
+
+GUARDS = {
+    "the gradients of `((a @ b) * v).sum()` with respect to `a` and to `b`": {"type": WRONG[-1]},
+    "each in the shape and dtype of its input": {"shape": WRONG[-2], "dtype": WRONG[7]},
+    "as precise as the dtype allows": {"value": WRONG[6]},
+    "your function leaves its inputs alone: their numbers": {"input": WRONG[8]},
+    "their `.grad`": {"grad": WRONG[5]},
+    "whether they require grad": {"requires_grad": WRONG[4]},
+}

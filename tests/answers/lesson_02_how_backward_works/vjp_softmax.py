@@ -2,6 +2,9 @@
 
 import torch
 
+from tests.answers.lesson_02_how_backward_works.pairs import clear, remembering, spoiling_after, without_grad
+from tests.answers.lesson_02_how_backward_works.spoiled import spoiled
+
 
 def softmax_in_one_line(y, v, dim):
     return y * (v - (v * y).sum(dim, keepdim=True))
@@ -11,6 +14,11 @@ def softmax_by_jacobian(y, v, dim):
     rows, weights = y.movedim(dim, -1), v.movedim(dim, -1)
     jacobian = torch.diag_embed(rows) - rows[..., :, None] * rows[..., None, :]
     return (jacobian @ weights[..., None])[..., 0].movedim(-1, dim)
+
+
+def softmax_of_matrices(y, v, dim):
+    """A batch of matrices has its softmax in one of the last two dimensions."""
+    return softmax_in_one_line(y, v, dim if y.dim() < 3 or dim < 0 else max(dim, 1))
 
 
 RIGHT = [softmax_in_one_line, softmax_by_jacobian]
@@ -27,4 +35,27 @@ WRONG = [
     lambda y, v, dim: softmax_in_one_line(y, v, abs(dim)),
     lambda y, v, dim: y * (v - v.sum(dim, keepdim=True)),
     lambda y, v, dim: y * v,
+    softmax_of_matrices,
+    remembering(softmax_in_one_line, 1),
+    spoiling_after(softmax_in_one_line, without_grad),
+    spoiling_after(softmax_in_one_line, clear),
+    lambda y, v, dim: softmax_in_one_line(y.double(), v, dim),
+    lambda y, v, dim: softmax_in_one_line(y, v, dim).reshape(-1),
+    spoiled(softmax_in_one_line, lambda y, v, dim: v.data.mul_(2)),
+    spoiled(softmax_in_one_line, lambda y, v, dim: y.requires_grad_()),
+    lambda y, v, dim: [softmax_in_one_line(y, v, dim)],
 ]
+
+STILL_RIGHT = {"detached"}
+
+GUARDS = {
+    "Return the gradient of `(y * v).sum()` with respect to the softmax's *input*": {
+        "value": WRONG[1],
+        "type": WRONG[-1],
+    },
+    "a softmax along the dimension `dim`, which may be negative": {"value": WRONG[0]},
+    "in the shape and dtype of `y`": {"shape": WRONG[8], "dtype": WRONG[7]},
+    "`y` and `v` are left alone: their numbers": {"input": WRONG[9]},
+    "their `.grad`": {"grad": WRONG[6]},
+    "whether they require grad": {"requires_grad": WRONG[5]},
+}

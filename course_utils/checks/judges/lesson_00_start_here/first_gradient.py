@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -29,6 +29,13 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield finding if finding.prop != "value" or finding.ok else Finding("value", False, unknown)
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    yield (
+        "At x = 3 the term x*x has the slope 2*x = 6, and 2*x has the slope 2. Both terms depend on x, "
+        "so backward() adds the two: x.grad holds 8."
+    )
+
+
 EXERCISE = Exercise(
     id="first_gradient",
     title="Predict a gradient",
@@ -47,13 +54,14 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "the value",
-            "You gave y itself. x.grad holds the derivative of y with respect to x.",
+            "That number is y itself, at x = 3. x.grad holds the derivative of y with respect to x.",
             lambda case, seen: close(seen["value"], _parabola(torch.tensor(case.given["x"]))),
         ),
         Misconception(
             "one term only",
-            "You differentiated x*x and left out the term 2*x, which has a slope too.",
+            "That number is the slope of x*x alone, at x = 3. The term 2*x has a slope too.",
             lambda case, seen: close(seen["value"], 2 * case.given["x"]),
         ),
     ),
+    debrief=_debrief,
 )

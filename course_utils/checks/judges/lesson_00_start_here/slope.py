@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -10,21 +10,42 @@ from course_utils.checks.compare import close, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_00_start_here import LESSON
+from course_utils.checks.scenes.numbers import numbers
 
 
 def _cases(seed: int) -> list[Case]:
-    generator = torch.Generator().manual_seed(seed)
-    sizes = {"five numbers": (5,), "a matrix": (2, 3)}
-    return [
-        Case(name, {"x": Array.of(torch.rand(size, generator=generator) * 2 + 0.5)}) for name, size in sizes.items()
-    ]
+    signed = numbers(seed, 2, 3)
+    fine = numbers(seed, 2, 2, 2, dtype=torch.float64)
+    fine[0, 0, 0] = 1 + 0.98 * 2**-24  # single precision takes it for 1
+    given = {
+        "five numbers": numbers(seed, 5).abs(),
+        "a matrix of both signs": torch.where(torch.arange(6).reshape(2, 3) == seed % 6, 0.0, signed),
+        "the same shape, other numbers": numbers(seed + 1, 2, 3),
+        "a tensor of no dimension": numbers(seed)[()],
+        "float64": fine,
+        "many numbers": numbers(seed, 12, 11),
+    }
+    return [Case(name, {"x": Array.of(x)}) for name, x in given.items()]
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     x = case.given["x"].tensor().requires_grad_()
     (expected,) = torch.autograd.grad((x**3).sum(), x)
     yield right_value(seen["returned"], expected, "What you returned")
-    yield Finding("input", close(seen["x"], x.detach()), "Your function changed the numbers in x.")
+    yield Finding("input", seen["x"] == case.given["x"], "Your function changed the numbers in x.")
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, first = seen[0]
+    numel = case.given["x"].tensor().numel()
+    if first["passes"]:
+        yield (
+            f"For {numel} numbers your function ran {first['passes']} backward "
+            f"pass{'es' if first['passes'] != 1 else ''}. One pass gives the slopes of all numbers: measuring each by "
+            f"a small change would take {numel} calculations more."
+        )
+    else:
+        yield "Your function ran no backward pass: its slope comes from elsewhere, such as the formula 3 * x**2."
 
 
 EXERCISE = Exercise(
@@ -54,4 +75,5 @@ EXERCISE = Exercise(
             lambda case, seen: seen["returned"] is None and seen["grad"] is not None,
         ),
     ),
+    debrief=_debrief,
 )

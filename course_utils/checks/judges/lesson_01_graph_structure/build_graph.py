@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -58,6 +58,16 @@ def _selected(case: Case, seen: Observation) -> bool:
     return bool(names["SelectBackward0"]) and not names["UnbindBackward0"]
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    nodes = seen[0][1]["nodes"]
+    uses = sum(edge[0] == 2 for node in nodes for edge in node[1:] if edge)
+    yield (
+        f"Your exponential was computed once, so it has one node, and {uses} edges lead there: a backward pass adds "
+        "what comes by them before the node runs, once."
+    )
+    yield "The product's other input needs no gradient. So it has no edge, and backward works out no gradient for it."
+
+
 EXERCISE = Exercise(
     id="build_graph",
     title="Build a graph of a given shape",
@@ -100,6 +110,7 @@ EXERCISE = Exercise(
             _other_order,
         ),
     ),
+    debrief=_debrief,
 )
 
 # As `trace` prints it. A leaf is written as the name of its tensor.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import nn
 
-from course_utils.checks.compare import close, listed, right_value
+from course_utils.checks.compare import listed, right_value, told_apart
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_01_graph_structure import LESSON
@@ -16,7 +17,7 @@ from course_utils.checks.scenes.lesson_01_graph_structure.connected_loss import 
 
 
 def _input_overwritten(case: Case, seen: Observation) -> bool:
-    return not close(seen["x"], case.given["x"].tensor())
+    return bool(seen["x"] != case.given["x"])
 
 
 def _loss_cases(seed: int) -> list[Case]:
@@ -51,7 +52,12 @@ def _flag_on_a_copy(case: Case, seen: Observation) -> bool:
 def _judge_loss(case: Case, seen: Observation) -> Iterator[Finding]:
     value = right_value(seen["returned"], _cut_loss(gated_model(case), case), "Your loss")
     yield value
-    given = [name for name in ("x", "target") if not close(seen[name], case.given[name].tensor())]
+    if value.ok:
+        mine, its = seen["returned"].tensor().item(), _cut_loss(gated_model(case), case).item()
+        shown = " and ".join(told_apart(mine, its))
+        message = f"Your loss has the digits of single precision: yours and the right one are {shown}."
+        yield Finding("precision", math.isclose(mine, its, rel_tol=1e-11), message)
+    given = [name for name in ("x", "target") if seen[name] != case.given[name]]
     yield Finding("inputs", not given, f"Your function changed the numbers in {listed(given)}.")
     changed = seen["changed"]
     yield Finding("parameters", not changed, f"Your function changed the numbers in {listed(changed)}.")
@@ -75,6 +81,15 @@ def _judge_loss(case: Case, seen: Observation) -> Iterator[Finding]:
     wrong = [name for name in compared if not _right_slope(case, name, seen["grads"].get(name))]
     message = f"The gradient of {listed(wrong)} is not the slope of the loss: a path to it is missing, or one too many."
     yield Finding("gradient", not wrong, message)
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    found = seen[0][1]
+    count = sum(grad.tensor().numel() for grad in found["grads"].values())
+    yield (
+        f"Your graph reaches {len(found['reached'])} parameters, and one backward pass gave all {count} slopes. Each "
+        f"slope by itself, measured by two runs of the loss, would have taken {2 * count} runs."
+    )
 
 
 EXERCISE = Exercise(
@@ -120,6 +135,7 @@ EXERCISE = Exercise(
             _input_overwritten,
         ),
     ),
+    debrief=_debrief,
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import torch
@@ -15,6 +15,7 @@ from course_utils.checks.judges.lesson_01_graph_structure import LESSON
 from course_utils.checks.judges.lesson_01_graph_structure.programs import random_program
 from course_utils.checks.judges.lesson_01_graph_structure.reading import no_passes, tagged
 from course_utils.checks.scenes.lesson_01_graph_structure.graphs import graph_of
+from course_utils.graph.trace import nodes_behind
 
 
 def _returned_itself(case: Case, seen: Observation) -> bool:
@@ -35,6 +36,7 @@ def _leaves_cases(seed: int) -> list[Case]:
         Case("operations with several outputs", {"shape": "several outputs"}),
         Case("a view that was written to", {"shape": "written view"}),
         Case("a leaf frozen after the forward pass", {"shape": "frozen later"}),
+        Case("called twice", {"shape": "diamond", "calls": 2}),
         Case("a random graph", random_program(seed, 5, 12)),
         Case("another random graph", random_program(seed + 1, 5, 12)),
         Case("40 doublings", {"shape": "doublings"}),
@@ -49,7 +51,8 @@ def _judge_leaves_of(case: Case, seen: Observation) -> Iterator[Finding]:
         yield Finding("type", False, f"What you returned is {describe(items)}; expected a list of leaves.")
         return
     copies = [item[1] for item in items if tagged(item, "copy")]
-    message = f"Your list holds a tensor with the numbers of {listed(copies)} that is another object than the leaf."
+    names = listed(dict.fromkeys(copies))
+    message = f"Your list holds copies: other objects than the leaves, with the numbers of {names}."
     yield Finding("the leaves themselves", not copies, message)
     others = sorted({item[1] for item in items if tagged(item, "type")})
     message = f"Your list holds things that are no leaves of this case, of type {listed(others)}."
@@ -88,6 +91,15 @@ def _repeated_leaves(case: Case, seen: Observation) -> bool:
 def _returned_nodes(case: Case, seen: Observation) -> bool:
     items = seen["returned"]
     return isinstance(items, list) and any(item == ["type", "AccumulateGrad"] for item in items)
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    found = {case.name: len(it["returned"]) for case, it in seen}
+    for name in ("a recurrent loop", "a chain of 3,500 operations"):
+        ((case, _),) = [pair for pair in seen if pair[0].name == name]
+        nodes = len(nodes_behind(graph_of(case)[0]))
+        leaves = f"{found[name]} {'leaf' if found[name] == 1 else 'leaves'}"
+        yield f"Behind {name} there are {nodes:,} nodes, and {leaves}: only a leaf's node has the attribute `variable`."
 
 
 EXERCISE = Exercise(
@@ -143,6 +155,7 @@ EXERCISE = Exercise(
             _returned_itself,
         ),
     ),
+    debrief=_debrief,
 )
 
 

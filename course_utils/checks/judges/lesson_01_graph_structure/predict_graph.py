@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 
 import torch
 
-from course_utils.checks.compare import describe, right_entries
+from course_utils.checks.compare import describe
 from course_utils.checks.data import Array, Case, Observation, Other, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_01_graph_structure import LESSON
-from course_utils.checks.judges.predictions import one_case
+from course_utils.checks.judges.predictions import Table, one_case
 from course_utils.graph.trace import Graph, trace
 
 
@@ -23,14 +22,27 @@ def _counts(seen: Observation, **numbers: int) -> bool:
     return isinstance(value, dict) and all(value.get(name) == number for name, number in numbers.items())
 
 
+TABLE = Table(
+    lambda: _facts(predicted_graph()),
+    reasons={
+        "grad_fn": "sum() made y. Without a dimension its node has the digit 0; sum(0) would give SumBackward1.",
+        "nodes": "Six operations (the sum, the addition, h * h, h * c, tanh, a * b) and two leaves.",
+        "leaves": "a and b. c requires no gradient, so it has no node.",
+        "nones": "The second input of h * c.",
+        "edges_into_tanh": "Two from h * h, one for each operand, and one from h * c.",
+        "paths": "Three ways from y to tanh, and from there two: to a and to b.",
+    },
+)
+
+
 def _judge_facts(case: Case, seen: Observation) -> Iterator[Finding]:
-    value, right = seen["value"], _facts(predicted_graph())
+    value, right = seen["value"], TABLE.right()
     if isinstance(value, dict) and value.keys() == right.keys():
         for key, item in value.items():
             if item != Other("...") and (problem := _no_fact(key, item)):
                 yield Finding(f"kind of {key}", False, f"The value for {key} {problem}, and it is {describe(item)}.")
                 return
-    yield from right_entries(value, right, "Your prediction")
+    yield from TABLE.judge(case, seen)
 
 
 EXERCISE = Exercise(
@@ -52,29 +64,31 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "a tree",
-            "You counted what is below h once for each use of h. h was computed once, so it is there once.",
+            "Your count is that of a tree, with all that is below h there once for each use of h. h was computed "
+            "once, so it is there once.",
             lambda case, seen: _counts(seen, nodes=16) or _counts(seen, leaves=6),
         ),
         Misconception(
             "leaves forgotten",
-            "You counted the operations only. A leaf has a node too, its AccumulateGrad.",
+            "Your nodes are as many as there are operations. A leaf has a node too, its AccumulateGrad.",
             lambda case, seen: _counts(seen, nodes=6, leaves=2),
         ),
         Misconception(
             "constants counted",
-            "You counted c as a leaf of the graph. It needs no gradient, so no node stands for it.",
+            "Your nodes and leaves are one too many, as if c were a leaf of the graph. It needs no gradient, so no "
+            "node stands for it.",
             lambda case, seen: _counts(seen, nodes=9, leaves=3),
         ),
         Misconception(
             "edges as nodes",
-            "You counted one edge for each operation that uses h. h * h uses it twice, through two edges.",
+            "You gave as many edges into tanh as operations use h. h * h uses it twice, through two edges.",
             lambda case, seen: _counts(seen, nodes=8, edges_into_tanh=2),
         ),
     ),
+    debrief=TABLE.debrief,
 )
 
 
-@cache
 def predicted_graph() -> Graph:
     """Return the graph that the exercise asks about."""
     a, b = torch.rand(3, requires_grad=True), torch.rand(3, requires_grad=True)

@@ -7,15 +7,29 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import nn
 
-from course_utils.checks.compare import describe, right_entries
+from course_utils.checks.compare import describe
 from course_utils.checks.data import Array, Case, Observation, Other, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_01_graph_structure import LESSON
-from course_utils.checks.judges.predictions import one_case
+from course_utils.checks.judges.predictions import Table, one_case
+
+TABLE = Table(
+    lambda: {name: tensor.is_leaf for name, tensor in eight_tensors().items()},
+    reasons={
+        "plain": "torch.ones makes it of nothing, and it requires no gradient.",
+        "product": "The multiplication was recorded, as w requires a gradient.",
+        "updated": "Under no_grad nothing is recorded, whatever goes in.",
+        "cut": "detach() gives a tensor without history, in the same memory.",
+        "weight": "nn.Parameter starts without history, whatever it is made of.",
+        "double": "A conversion to another dtype is an operation, and it was recorded.",
+        "same": "There is nothing to convert, so to() returns w itself.",
+        "late": "plain requires no gradient, so the addition was not recorded; the flag came later.",
+    },
+)
 
 
 def _judge_leaves(case: Case, seen: Observation) -> Iterator[Finding]:
-    leaves = {name: tensor.is_leaf for name, tensor in eight_tensors().items()}
+    leaves = TABLE.right()
     value = seen["value"]
     if isinstance(value, dict) and value.keys() == leaves.keys():
         odd = [name for name, it in value.items() if type(it) is not bool and not _is_flag(it) and it != Other("...")]
@@ -23,7 +37,7 @@ def _judge_leaves(case: Case, seen: Observation) -> Iterator[Finding]:
             message = f"Each value must be True or False; the value for {odd[0]} is {describe(value[odd[0]])}."
             yield Finding("flags", False, message)
             return
-    yield from right_entries(value, leaves, "Your prediction")
+    yield from TABLE.judge(case, seen)
 
 
 def _predicts(seen: Observation, belief: Callable[[torch.Tensor], bool], but: str = "") -> bool:
@@ -62,15 +76,18 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "only the first",
-            "You called everything that was computed a non-leaf. Only operations that autograd records count.",
+            "You call no tensor but `plain` a leaf. Whether something was computed does not decide: only operations "
+            "that autograd records count.",
             lambda case, seen: _predicts_only(seen, ("plain",)),
         ),
         Misconception(
             "to() always converts",
-            "All entries but `same` are right. to() with the dtype that the tensor already has makes no new tensor.",
+            "You take `same` for the result of a conversion. to() with the dtype that the tensor already has makes no "
+            "new tensor.",
             lambda case, seen: _predicts(seen, lambda tensor: tensor.is_leaf, but="same"),
         ),
     ),
+    debrief=TABLE.debrief,
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import torch
@@ -13,6 +13,7 @@ from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_01_graph_structure import LESSON
 from course_utils.checks.judges.lesson_01_graph_structure.reading import no_passes, set_of
 from course_utils.checks.scenes.lesson_01_graph_structure.used_outputs import outputs_of
+from course_utils.graph.trace import trace
 
 
 def _first_edge_only(case: Case, seen: Observation) -> bool:
@@ -54,10 +55,10 @@ def _judge_outputs(case: Case, seen: Observation) -> Iterator[Finding]:
 
 def _outputs_cases(seed: int) -> list[Case]:
     generator = torch.Generator().manual_seed(seed)
-    some = sorted(torch.randperm(7, generator=generator)[:3].tolist())
+    some = sorted(torch.randperm(12, generator=generator)[:3].tolist())
     return [
-        Case("two of seven outputs of unbind", {"used": [4, 1], "how": "deep"}),
-        Case("outputs of split", {"sizes": [2, 1, 3, 1], "used": [3, 2], "how": "deep"}),
+        Case("three of twelve outputs of unbind", {"used": [4, 1, 10], "how": "deep"}),
+        Case("outputs of split", {"sizes": [2, 1, 3, 6], "used": [3, 2], "how": "deep"}),
         Case("one output, used twice", {"used": [5, 5], "how": "deep"}),
         Case("three outputs at random", {"used": [*some, some[0]], "how": "deep"}),
         Case("the tensor is itself an output", {"used": [3], "how": "itself"}),
@@ -81,6 +82,15 @@ def _by_name_only(case: Case, seen: Observation) -> bool:
     return bool(seen["returned"] == other)
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    edges = {case.name: _edges(case) for case, _ in seen}
+    yield (
+        f"Behind 40 doublings there are {edges['40 doublings behind the outputs']} edges to look at, for {2**40:,} "
+        f"paths to each used output: looking at each edge once is enough."
+    )
+    yield "No node keeps a list of its used outputs: they stand in the edges that arrive there, in other nodes."
+
+
 EXERCISE = Exercise(
     id="used_outputs",
     title="Which outputs are used?",
@@ -101,7 +111,8 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "one entry per edge",
-            "Your list has an entry for each edge or path. The question is which outputs are used, not how often.",
+            "Your list names an output more than once, as if for each edge or path. The question is which outputs are "
+            "used, not how often.",
             _repeated_outputs,
         ),
         Misconception(
@@ -111,8 +122,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "own output missing",
-            "You looked at the edges between nodes only. Where the tensor is itself an output of the node, "
-            "no node's next_functions has that edge.",
+            "Where the tensor is itself an output of the node, your list is empty. No node's next_functions has that "
+            "edge: it is the tensor's own.",
             _own_output_missing,
         ),
         Misconception(
@@ -122,8 +133,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "only the first edge",
-            "You look only at the first edge that arrives at the node. A node that was seen before can still be "
-            "reached at other outputs.",
+            "Your list has one output of several. A node that was seen before can still be reached at other outputs: "
+            "look at each edge that arrives at it.",
             _first_edge_only,
         ),
         Misconception(
@@ -133,7 +144,14 @@ EXERCISE = Exercise(
             ended_in=("a chain of 3,500 operations",),
         ),
     ),
+    debrief=_debrief,
 )
+
+
+def _edges(case: Case) -> int:
+    """Count the edges behind the tensor of a case, the tensor's own included."""
+    tensor, _ = outputs_of(case)
+    return len(trace(tensor).edges) + 1
 
 
 def _outputs_for(case: Case) -> list[int]:

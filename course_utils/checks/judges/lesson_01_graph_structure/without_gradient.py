@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -50,7 +51,8 @@ def _judge_names(case: Case, seen: Observation) -> Iterator[Finding]:
     missing = sorted(name for name in learns if not learns[name] and name not in received)
     yield Finding("missing", not missing, f"You do not list {abridged(missing)}, where backward leaves no gradient.")
     yield Finding("once", len(set(received)) == len(received), "Your list holds a name more than once.")
-    yield Finding("sorted", received == sorted(received), f"Your list begins {received[:2]}, which is not sorted.")
+    falls = [f"{one} before {other}" for one, other in pairwise(received) if one > other]
+    yield Finding("sorted", not falls, f"Your list is not sorted: it has {falls[0]}." if falls else "")
     yield no_passes(seen)
     graded = seen["graded"]
     yield Finding("grad", not graded, f"Your function changed .grad of {listed(graded)}.")
@@ -95,6 +97,7 @@ def _model_cases(seed: int) -> list[Case]:
         "a loss term times zero": {"model": "switched off"},
         "a loss without a graph": {"model": "no grad"},
         ".grad from an earlier pass": {"model": "cut and unused", "has grad": ["stem.weight", "spare.bias"]},
+        "the second loss of one model": {"model": "cut and unused", "earlier": True},
         "flags changed after the forward pass": {
             **{"model": "frozen middle", "unfrozen after": ["2.bias"], "frozen after": ["0.weight"]},
         },
@@ -110,6 +113,17 @@ def _model_cases(seed: int) -> list[Case]:
 
 def _ran_backward(case: Case, seen: Observation) -> bool:
     return bool(seen["passes"])
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    listed_ones = {case.name: set(found["returned"]) for case, found in seen}
+    frozen = {case.name: set(_by_flag(case, False)) for case, _ in seen}
+    cut = "a cut, and a layer nobody uses"
+    yield (
+        f"In the case of {cut}, {len(listed_ones[cut])} parameters get no gradient, and requires_grad is True for "
+        f"{len(listed_ones[cut] - frozen[cut])} of them: the flag alone would have said nothing."
+    )
+    yield "Your function ran no backward pass. So every loss can still run its own, and no .grad was touched."
 
 
 EXERCISE = Exercise(
@@ -187,6 +201,7 @@ EXERCISE = Exercise(
             ended_in=("a chain of 3,500 operations",),
         ),
     ),
+    debrief=_debrief,
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import torch
@@ -13,6 +13,7 @@ from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
 from course_utils.checks.judges.lesson_02_how_backward_works.shared_edges import ONE_EDGE_FOR_TWO, two_edges_at_once
 from course_utils.checks.scenes.lesson_02_how_backward_works.graphs import SCENES, Scene
+from course_utils.graph.trace import nodes_behind
 
 # What a wrong idea may spoil in a scene, where the values alone do not tell.
 _JOINS = ("an LSTM", "a Transformer layer")
@@ -32,7 +33,7 @@ def _cases(seed: int) -> Iterator[Case]:
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     passes = seen["passes"]
-    message = "PyTorch's own engine ran over this graph. Your engine has to run the nodes itself, by calling them."
+    message = "PyTorch's own engine ran. Your engine has to run the nodes itself."
     yield Finding("passes", not passes, message)
     touched = _touched(seen)
     yield Finding("grad", not touched, f"Your engine changed .grad of {listed(touched)}.")
@@ -117,6 +118,11 @@ def _contributions(scene: Scene, name: str) -> list[torch.Tensor]:
     ]
 
 
+def _for_each_path(case: Case, seen: Observation) -> bool:
+    """Tell whether a node ran again, and where there are a thousand paths to it, more often than twice."""
+    return bool(seen["runs"] > (2 if _scene(case) == "a thousand paths" else 1))
+
+
 def _changed_in_place(case: Case, seen: Observation) -> bool:
     return _scene(case) in _SHARED and bool(_wrong_leaves(case, seen)) and not _one_contribution(case, seen)
 
@@ -145,6 +151,16 @@ def _other_dtype(case: Case, seen: Observation) -> bool:
     )
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    ((case, _),) = [pair for pair in seen if _scene(pair[0]) == "a thousand paths"]
+    nodes = len(nodes_behind(SCENES[_scene(case)](case.given["seed"]).loss))
+    yield (
+        f"Behind the graph with more than a thousand paths there are {nodes} nodes. Your engine ran each once, when "
+        "all its contributions had come; following each path would have run the last ones a thousand times."
+    )
+    yield f"In {len(seen)} graphs it gave what torch.autograd.grad gives, and PyTorch's engine never ran."
+
+
 EXERCISE = Exercise(
     id="backward_engine",
     title="Challenge: write a backward engine",
@@ -166,17 +182,16 @@ EXERCISE = Exercise(
         "what is in that place. "
         "AccumulateGrad nodes are not called: their gradient goes into the result.",
         "1. Count edges, as in run_order. 2. Put a one into the place of the loss: edge.node, edge.output_nr of "
-        "get_gradient_edge(loss). "
-        "3. Under no_grad, take a ready node. If it has a `variable`, keep the gradient. Otherwise call it with "
-        "the entries of its list: node(*gradients) (custom Functions: node.apply(*gradients)). 4. "
-        "Go through its next_functions and what it returned, side by side. Add each "
-        "gradient that is not None, "
-        "as a new tensor, after sum_to_size and to(dtype) by to._input_metadata[output]. Lower the count in any case.",
+        "get_gradient_edge(loss). 3. Under no_grad, take a ready node. If it has a `variable`, keep the gradient. "
+        "Otherwise call it with the entries of its list: node(*gradients) (custom Functions: node.apply(*gradients)). "
+        "Some return a tensor in place of a tuple of one. 4. Go through its next_functions and what it returned, side "
+        "by side; pass over an edge that leads to None. Add each gradient that is not None, as a new tensor, after "
+        "sum_to_size and to(dtype) by to._input_metadata[output]. Lower the count in any case.",
     ),
     misconceptions=(
         Misconception(
             "PyTorch's engine",
-            "You let PyTorch's own engine run the graph. In this exercise you write that engine.",
+            "You let PyTorch's own engine run. In this exercise you write that engine.",
             lambda case, seen: seen["passes"] > 0,
         ),
         Misconception(
@@ -190,7 +205,7 @@ EXERCISE = Exercise(
             "Your engine runs a node again for each path that leads to it. The values come out right, but the "
             "number of paths can "
             "double with each fork. Wait until all contributions have come, and run the node once.",
-            lambda case, seen: seen["runs"] > 1,
+            _for_each_path,
             ended=("TimedOut",),
         ),
         Misconception(
@@ -247,4 +262,5 @@ EXERCISE = Exercise(
             _other_dtype,
         ),
     ),
+    debrief=_debrief,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -20,8 +20,12 @@ def _cases(seed: int) -> Iterator[Case]:
     for offset, (name, shape) in enumerate(zip(MAPS, shapes, strict=True)):
         x = numbers(seed + offset, *shape, dtype=torch.float64)
         leaf = offset % 2 == 0
-        given = {"x": Array.of(x), "function": name, "requires_grad": leaf, "held": leaf, "strided": offset == 3}
+        given = {"x": Array.of(x), "function": name, "leaves": ["x"] * leaf, "strided": offset == 3}
+        if offset == 1:
+            given["earlier"] = Array.of(numbers(seed + 50, *shape, dtype=torch.float64))
         yield Case(name, given)
+    x = numbers(seed + 60, 2, 3)
+    yield Case("float32", {"x": Array.of(x), "function": "a matrix to a vector"})
 
 
 def _jacobian_oracle(case: Case) -> torch.Tensor:
@@ -34,20 +38,32 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield right_value(seen["returned"], _jacobian_oracle(case), "What you returned")
     message = f"You ran f forward {seen['calls']} times. All rows come from one graph, so one run is enough."
     yield Finding("forward", seen["calls"] == 1, message if seen["calls"] else "You never called f.")
-    yield Finding("grad", _grad_kept(case, seen), "Your function changed x.grad.")
-    yield from left_alone(seen, case.given["requires_grad"])
+    yield from left_alone(seen)
 
 
-def _grad_kept(case: Case, seen: Observation) -> bool:
-    if not case.given["held"]:
-        return seen["grad"] is None
-    return close(seen["grad"], torch.full_like(case.given["x"].tensor(), 7.0))
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    rows = {case.name: MAPS[case.given["function"]](case.given["x"].tensor()).numel() for case, _ in seen}
+    case, found = max(seen, key=lambda pair: rows[pair[0].name])
+    passes = found["passes"]
+    yield (
+        f"In the case of {case.name}, with {rows[case.name]} rows, your function ran f once, and "
+        f"{'no backward pass' if not passes else 'one backward pass' if passes == 1 else f'{passes} backward passes'}."
+    )
+    yield (
+        "Reverse mode needs a product for each number of the output, forward mode one for each of the input: here "
+        f"{rows[case.name]} and {case.given['x'].tensor().numel()}. One pass with is_grads_batched runs them together."
+    )
 
 
 def _once_for_each_row(case: Case, seen: Observation) -> bool:
     right = _jacobian_oracle(case)
     rows = right.numel() // case.given["x"].tensor().numel()
     return seen["calls"] > 1 and seen["calls"] in (rows, rows + 1) and close(seen["returned"], right)
+
+
+def _in_grad(case: Case, seen: Observation) -> bool:
+    """Tell whether passes added to x.grad."""
+    return bool(seen["graded"]) and seen["grad"] is not None and seen["calls"] == 1 and not _all_rows_summed(case, seen)
 
 
 def _other_way_round(case: Case, seen: Observation) -> bool:
@@ -103,7 +119,8 @@ EXERCISE = Exercise(
         Misconception(
             "the rows pile up in .grad",
             "You collected the rows in .grad, which adds up over the passes, and left it changed.",
-            lambda case, seen: not _grad_kept(case, seen) and seen["calls"] == 1 and not _all_rows_summed(case, seen),
+            _in_grad,
         ),
     ),
+    debrief=_debrief,
 )

@@ -9,15 +9,17 @@ from course_utils.checks.data import Observation
 from course_utils.checks.exercise import Finding
 
 
-def left_alone(seen: Observation, required: bool = False) -> Iterator[Finding]:
-    """Find whether the inputs hold the same numbers, and require grad only if they did before."""
+def left_alone(seen: Observation) -> Iterator[Finding]:
+    """Find whether the inputs hold the same numbers and gradients, and require grad only if they did before."""
     names = seen["changed"]
     yield Finding("input", not names, f"Your function changed the numbers in {listed(names)}.")
-    names = seen["requiring"]
-    if required:
-        message = "Your function left x without requires_grad; before, it required grad."
-        yield Finding("requires_grad", bool(names), message)
-    else:
-        they = "it" if len(names) == 1 else "they"
-        message = f"Your function left {listed(names)} requiring grad; before, {they} did not."
-        yield Finding("requires_grad", not names, message)
+    names = seen["graded"]
+    yield Finding("grad", not names, f"Your function changed .grad of {listed(names)}.")
+    names = seen["switched on"]
+    they = "it" if len(names) == 1 else "they"
+    message = f"Your function left {listed(names)} requiring grad; before, {they} did not."
+    yield Finding("requires_grad", not names, message)
+    names = seen["switched off"]
+    they = "it" if len(names) == 1 else "they"
+    message = f"Your function left {listed(names)} without requires_grad; before, {they} required grad."
+    yield Finding("requires_grad", not names, message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -19,6 +19,8 @@ def _cases(seed: int) -> Iterator[Case]:
     shapes: dict[str, tuple[int, ...]] = {"a bowl": (3,), "weights and a sine": (2, 3), "one number": ()}
     for offset, (name, shape) in enumerate(shapes.items()):
         x = numbers(seed + offset, *shape, dtype=torch.float64)
+        if name == "weights and a sine":  # a step in proportion to the number would be none here
+            x[0, 1] = 0
         yield Case(name, {"x": Array.of(x), "function": name, "transposed": len(shape) == 2})
     x = numbers(seed + 5, 2, 3)
     yield Case("a float32 input", {"x": Array.of(x), "function": "weights and a sine"})
@@ -99,6 +101,15 @@ def _one_sided(case: Case, seen: Observation) -> bool:
     return usual and 0 < at_x < len(shifts) and not _both_sides(case, seen)
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, found = max(seen, key=lambda pair: len(pair[1]["points"]))
+    count = case.given["x"].tensor().numel()
+    yield (
+        f"For {count} numbers you called f {len(found['points'])} times. Backward needs one call and one pass, "
+        "however many numbers there are: so this is for checking, and not for training."
+    )
+
+
 EXERCISE = Exercise(
     id="numerical_gradient",
     title="A gradient by central differences",
@@ -151,4 +162,5 @@ EXERCISE = Exercise(
         ),
         Misconception("autograd is asked", _ASKED_AUTOGRAD, lambda case, seen: seen["recorded"]),
     ),
+    debrief=_debrief,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
@@ -65,8 +65,22 @@ def without_seed(product: _Product) -> Callable[[Case, Observation], bool]:
     return holds
 
 
-def tensors(seed: int, **shapes: tuple[int, ...]) -> dict[str, Array]:
+def debrief_pair(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    """Compare what was asked with the whole Jacobian, in the case where that is largest."""
+    sizes = [{name: case.given[name].tensor().numel() for name in "abv"} for case, _ in seen]
+    largest = max(sizes, key=lambda size: size["v"] * (size["a"] + size["b"]))
+    yield (
+        f"In the largest case the Jacobians by a and by b have {largest['v'] * (largest['a'] + largest['b'])} numbers. "
+        f"Their products with v have {largest['a'] + largest['b']}, and backward works out no more than these."
+    )
+    if any(found["passes"] for _, found in seen):
+        yield "Your function let autograd do it, in a backward pass of its own."
+    else:
+        yield "Your function ran no backward pass: you wrote the products with v yourself."
+
+
+def tensors(seed: int, dtype: torch.dtype = torch.float64, **shapes: tuple[int, ...]) -> dict[str, Array]:
     return {
-        name: Array.of(numbers(seed + offset, *shape, dtype=torch.float64))
+        name: Array.of(numbers(seed + offset, *shape, dtype=dtype))
         for offset, (name, shape) in enumerate(shapes.items())
     }

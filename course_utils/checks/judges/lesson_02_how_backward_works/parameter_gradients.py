@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -11,8 +11,12 @@ from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
 from course_utils.checks.scenes.lesson_02_how_backward_works.parameter_gradients import two_branches
+from course_utils.graph.saved import saved
 
-_HELD = {"no gradients before": [], "some gradients before": ["trunk.weight", "head.bias", "spare.weight"]}
+_HELD = {
+    "no gradients before": [],
+    "some gradients before": ["trunk.weight", "head.bias", "spare.weight", "frozen.weight"],
+}
 
 
 def _cases(seed: int) -> Iterator[Case]:
@@ -50,8 +54,20 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("unfrozen", not seen["unfrozen"], f"Your function unfroze {listed(seen['unfrozen'])}.")
     yield Finding("frozen", not seen["frozen"], f"Your function froze {listed(seen['frozen'])}.")
     yield Finding("values", not seen["moved"], f"Your function changed the numbers in {listed(seen['moved'])}.")
-    message = "Your function switched the model, or a part of it, from training to evaluation."
+    message = "Your function switched the model, or a part of it, between training and evaluation."
     yield Finding("mode", not seen["mode"], message)
+    message = "Your function left hooks on the model, which would run in each pass from now on."
+    yield Finding("hooks", not seen["hooks"], message)
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    model, loss = two_branches(seen[0][0].given["seed"])
+    asked = sum(parameter.requires_grad for parameter in model.parameters())
+    size = saved(loss).bytes
+    yield (
+        f"Your function ran one backward pass for {asked} parameters, and the graph holds none of its {size} bytes of "
+        f"saved tensors any more. A pass for each parameter would have gone through the graph up to {asked} times."
+    )
 
 
 def _named_gradients(returned: dict[str, Value], expected: dict[str, torch.Tensor | None]) -> Iterator[Finding]:
@@ -131,8 +147,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "one pass for each parameter",
-            "You ran a backward pass for each parameter. Each of them goes through the same graph again: one pass can "
-            "give all gradients.",
+            "You ran several backward passes, as if one for each parameter. Each goes through the same graph again: "
+            "one pass can give all gradients.",
             lambda case, seen: seen["passes"] > 2,
         ),
         Misconception(
@@ -142,4 +158,5 @@ EXERCISE = Exercise(
             lambda case, seen: seen["passes"] == 1 and seen["kept"] > 0 and not _changed_grads(seen),
         ),
     ),
+    debrief=_debrief,
 )

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 import torch
 from torch.autograd import backward
 
-from course_utils.checks.compare import close, listed, right_entries
+from course_utils.checks.compare import close, listed
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
+from course_utils.checks.judges.predictions import Table, one_case
 
 
 def _eight_gradients() -> dict[str, float | None]:
@@ -53,15 +54,31 @@ def _number(grad: torch.Tensor | None, *index: int) -> float | None:
     return None if grad is None else float(grad[index])
 
 
+TABLE = Table(
+    _eight_gradients,
+    reasons={
+        "fan_out": "y = 2x² + 8x, so both ways from x to y together give 4x + 8.",
+        "two_passes": "12 from the first pass and 5 from the second: .grad adds.",
+        "vector_seed": "The slope 2 * 3 of that number, times its seed 10.",
+        "half_seed": "The slope 27, times the seed 0.5.",
+        "broadcast": "w was used for three numbers, so their gradients 2, 3 and 5 add up.",
+        "tie": "amax shares the gradient evenly between the two largest numbers.",
+        "after_grad": "autograd.grad returns what it finds and writes into no .grad.",
+        "left_out": "inputs= names the only leaf that is written to.",
+    },
+)
+
+
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     value = seen["value"]
     texts = [name for name, entry in value.items() if isinstance(entry, str)] if isinstance(value, dict) else []
     message = f"Your prediction gives a text for {listed(texts)}. Write a number, or None without quotes."
     yield Finding("texts", not texts, message)
     many = [name for name, entry in value.items() if _is_many(entry)] if isinstance(value, dict) else []
-    message = f"Your prediction gives several numbers for {listed(many)}. One number is asked for: see the index."
+    message = f"Your prediction gives a list or a tensor with dimensions for {listed(many)}. Write one number."
     yield Finding("several numbers", not many, message)
-    yield from right_entries(value, _eight_gradients(), "Your prediction")
+    if not texts and not many:
+        yield from TABLE.judge(case, seen)
 
 
 def _is_many(entry: Value) -> bool:
@@ -88,7 +105,7 @@ EXERCISE = Exercise(
     minutes=10,
     points=2,
     call=None,
-    cases=lambda seed: [Case("", {})],
+    cases=one_case,
     judge=_judge,
     hints=(
         "Ask three things each time: which paths lead from the leaf to the result, what seed starts the pass, and "
@@ -135,4 +152,5 @@ EXERCISE = Exercise(
             _predicted(tie=(1.0, 0.0)),
         ),
     ),
+    debrief=TABLE.debrief,
 )

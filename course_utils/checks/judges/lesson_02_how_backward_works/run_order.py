@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from course_utils.checks.compare import describe, listed
@@ -119,6 +119,17 @@ def _leaves_at_the_end(run: _Run) -> list[int]:
     return sorted(run.order, key=lambda node: run.names[node] == ACCUMULATE)  # stable: operations stay in order
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, found = max(seen, key=lambda pair: len(pair[1]["order"]))
+    run = _real_run(case)
+    edges = sum(map(len, run.behind))
+    yield (
+        f"In {case.name} you put {len(found['order'])} nodes in the order of a real pass. {edges} edges lead to them: "
+        "each brings one contribution, and a node runs when the last of its own has come."
+    )
+    yield "Of the ready nodes the engine takes leaves first, then the one recorded last: roughly backwards in time."
+
+
 EXERCISE = Exercise(
     id="run_order",
     title="Predict the order in which nodes run",
@@ -167,4 +178,5 @@ EXERCISE = Exercise(
             lambda case, seen: "order" in seen and not seen["passes"] and two_edges_at_once(case),
         ),
     ),
+    debrief=_debrief,
 )

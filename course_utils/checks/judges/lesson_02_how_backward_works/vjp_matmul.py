@@ -11,6 +11,7 @@ from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Misconception
 from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
 from course_utils.checks.judges.lesson_02_how_backward_works.pairs import (
+    debrief_pair,
     given_pair,
     judge_pair,
     swapped,
@@ -21,9 +22,13 @@ from course_utils.checks.judges.lesson_02_how_backward_works.pairs import (
 
 
 def _cases(seed: int) -> Iterator[Case]:
-    for offset, (m, k, n) in enumerate(((2, 3, 5), (5, 2, 3), (3, 5, 2), (4, 4, 4))):
-        given = tensors(seed + 10 * offset, a=(m, k), b=(k, n), v=(m, n))
-        yield Case(f"({m}, {k}) @ ({k}, {n})", {**given, "strided": offset == 1})
+    sizes = ((2, 3, 5), (5, 2, 3), (3, 5, 2), (4, 4, 4), (2, 3, 5), (3, 1, 4), (1, 4, 1))
+    leaves: dict[int, list[str]] = {2: ["a", "b"], 5: ["b"]}
+    for offset, (m, k, n) in enumerate(sizes):
+        dtype = torch.float32 if offset == 3 else torch.float64
+        given = tensors(seed + 10 * offset, dtype, a=(m, k), b=(k, n), v=(m, n))
+        name = f"({m}, {k}) @ ({k}, {n}){', other numbers' if offset == 4 else ''}"
+        yield Case(name, {**given, "strided": offset == 1, "leaves": leaves.get(offset, [])})
 
 
 def _as_columns(case: Case, seen: Observation) -> bool:
@@ -65,4 +70,5 @@ EXERCISE = Exercise(
             without_seed(torch.matmul),
         ),
     ),
+    debrief=debrief_pair,
 )

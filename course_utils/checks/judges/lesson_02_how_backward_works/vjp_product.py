@@ -11,6 +11,7 @@ from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Misconception
 from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
 from course_utils.checks.judges.lesson_02_how_backward_works.pairs import (
+    debrief_pair,
     given_pair,
     judge_pair,
     swapped,
@@ -25,12 +26,17 @@ _BROADCASTS = {
     "b is one number": ((2, 5), ()),
     "a is the smaller one": ((3,), (5, 2, 3)),
     "both are stretched": ((3, 1, 2), (5, 1)),
+    "b is a row again": ((2, 3), (3,)),
+    "float32": ((4, 2), (4, 1)),
 }
 
 
 def _cases(seed: int) -> Iterator[Case]:
     for offset, (name, (a, b)) in enumerate(_BROADCASTS.items()):
-        yield Case(name, tensors(seed + 10 * offset, a=a, b=b, v=tuple(torch.empty(a).mul(torch.empty(b)).shape)))
+        dtype = torch.float32 if name == "float32" else torch.float64
+        given = tensors(seed + 10 * offset, dtype, a=a, b=b, v=tuple(torch.empty(a).mul(torch.empty(b)).shape))
+        leaves = {"b is a column": ["a", "b"], "both are stretched": ["b"]}.get(name, [])
+        yield Case(name, {**given, "strided": offset == 3, "leaves": leaves})
 
 
 def _not_summed(case: Case, seen: Observation) -> bool:
@@ -78,4 +84,5 @@ EXERCISE = Exercise(
             without_seed(torch.mul),
         ),
     ),
+    debrief=debrief_pair,
 )

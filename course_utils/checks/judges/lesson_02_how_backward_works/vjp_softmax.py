@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -21,12 +21,17 @@ def _cases(seed: int) -> Iterator[Case]:
         "counted from the end": ((2, 3, 5), -2),
         "the last one, counted from the end": ((2, 3, 5), -1),
         "a vector": ((5,), 0),
+        "the first of three dimensions": ((2, 3, 5), 0),
+        "the last dimension, other numbers": ((2, 5), 1),
+        "float32": ((4, 3), 0),
     }
+    leaves: dict[str, list[str]] = {"the first dimension": ["y"], "a vector": ["y", "v"]}
     for offset, (name, (shape, dim)) in enumerate(shapes.items()):
-        x = numbers(seed + 10 * offset, *shape, dtype=torch.float64)
-        v = numbers(seed + 10 * offset + 1, *shape, dtype=torch.float64)
+        dtype = torch.float32 if name == "float32" else torch.float64
+        x = numbers(seed + 10 * offset, *shape, dtype=dtype)
+        v = numbers(seed + 10 * offset + 1, *shape, dtype=dtype)
         given = {"y": Array.of(x.softmax(dim)), "v": Array.of(v), "dim": dim, "strided": offset == 1}
-        yield Case(name, given)
+        yield Case(name, {**given, "leaves": leaves.get(name, [])})
 
 
 def _softmax_vjp(case: Case, dim: int | None = None) -> torch.Tensor:
@@ -62,6 +67,15 @@ def _once_more(case: Case, seen: Observation) -> bool:
     x = case.given["y"].tensor().requires_grad_()
     (gradient,) = torch.autograd.grad(x.softmax(case.given["dim"]), x, case.given["v"].tensor())
     return close(seen["returned"], gradient)
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    sizes = [case.given["y"].tensor().numel() for case, _ in seen]
+    yield (
+        f"A softmax of {max(sizes)} numbers has a Jacobian with {max(sizes) ** 2} entries. Its product with v needs y "
+        f"and v alone: a sum along dim, and no matrix."
+    )
+    yield "The node saves y. Had it saved the input, backward would have to work out the exponentials again."
 
 
 EXERCISE = Exercise(
@@ -112,4 +126,5 @@ EXERCISE = Exercise(
             _without_factor,
         ),
     ),
+    debrief=_debrief,
 )

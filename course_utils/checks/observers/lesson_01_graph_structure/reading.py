@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
-import torch
+from collections.abc import Callable, Sequence, Set
 
 from course_utils.checks.data import Value, plain
 
 
-def tracked(tensor: torch.Tensor) -> list[torch.Tensor]:
-    return [tensor] if tensor.requires_grad else []
-
-
 def items(result: object, place: Callable[[object], Value]) -> Value:
-    """Describe each item of a returned list, tuple or set; anything else as plain data that is no list."""
-    if type(result) in (list, tuple, set):
-        items: Iterable[object] = result  # type: ignore[assignment]
-        return [place(item) for item in items]
+    """Describe each item of a returned sequence or set; anything else as plain data that is no list."""
+    if isinstance(result, Sequence | Set) and not isinstance(result, str | bytes | bytearray):
+        return [place(item) for item in result]
     return plain(result)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch.autograd.graph import Node
 
 from course_utils.checks.data import Answer, Case, Observation, Value, type_name
-from course_utils.checks.observers.lesson_01_graph_structure.reading import items, tracked
-from course_utils.checks.observers.passes import engine_passes
+from course_utils.checks.observers.lesson_01_graph_structure.reading import items
+from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.scenes.lesson_01_graph_structure.graphs import graph_of
 from course_utils.graph import trace as graphs
 
@@ -17,7 +17,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         tensor
     )  # kept: the node of a leaf that no operation uses lives as long as someone holds it
     number = {id(node): index for index, node in enumerate(nodes)}
-    with engine_passes(*tracked(tensor)) as passes:
+    with every_pass() as passes:
         results = [answer(tensor) for _ in range(case.given.get("calls", 1))]
 
     def place_of(item: object) -> Value:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from course_utils.checks.data import Answer, Case, Observation, plain
-from course_utils.checks.observers.lesson_01_graph_structure.reading import tracked
-from course_utils.checks.observers.passes import engine_passes
-from course_utils.checks.scenes.lesson_01_graph_structure.without_gradient import model_and_loss
+from course_utils.checks.observers.passes import every_pass
+from course_utils.checks.scenes.lesson_01_graph_structure.without_gradient import earlier_loss, model_and_loss
 
 
 def observe(answer: Answer, case: Case) -> Observation:
     model, loss = model_and_loss(case)
     held = {name: plain(parameter.grad) for name, parameter in model.named_parameters()}
     flags = {name: parameter.requires_grad for name, parameter in model.named_parameters()}
-    with engine_passes(*tracked(loss)) as passes:
+    with every_pass() as passes:
+        if "earlier" in case.given:
+            answer(model, earlier_loss(model))
+            for name, parameter in model.named_parameters():
+                parameter.requires_grad_(flags[name])
         result = plain(answer(model, loss))
     now = dict(model.named_parameters())
     return {

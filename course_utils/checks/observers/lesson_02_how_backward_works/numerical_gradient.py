@@ -11,7 +11,7 @@ from course_utils.checks.scenes.lesson_02_how_backward_works.numerical_gradient 
 
 
 def observe(answer: Answer, case: Case) -> Observation:
-    x = laid_out(case.given["x"], case)
+    x = laid_out(case, "x")
     inner = FUNCTIONS[case.given["function"]]
     dtypes: list[str] = []
     points: list[Value] = []

@@ -6,7 +6,8 @@ import torch
 
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_02_how_backward_works.mappings import entries, is_dict
-from course_utils.checks.observers.passes import engine_passes
+from course_utils.checks.observers.passes import every_pass
+from course_utils.checks.observers.traces import hooks_on, parts_of
 from course_utils.checks.scenes.lesson_02_how_backward_works.parameter_gradients import two_branches
 from course_utils.checks.scenes.numbers import numbers
 from course_utils.graph.saved import saved
@@ -20,8 +21,8 @@ def observe(answer: Answer, case: Case) -> Observation:
     before = {name: plain(parameter.grad) for name, parameter in parameters.items()}
     values = {name: plain(parameter) for name, parameter in parameters.items()}
     requiring = {name: parameter.requires_grad for name, parameter in parameters.items()}
-    training = model.training
-    with engine_passes(loss) as passes:
+    modes, hooks = [module.training for module in model.modules()], hooks_on(*parts_of(model))
+    with every_pass() as passes:
         returned = answer(loss, model)
     recorded = [name for name, value in entries(returned) if type(value) is torch.Tensor and value.requires_grad]
     return {
@@ -34,5 +35,6 @@ def observe(answer: Answer, case: Case) -> Observation:
         "moved": [name for name, parameter in parameters.items() if plain(parameter) != values[name]],
         "unfrozen": [name for name, was in requiring.items() if parameters[name].requires_grad and not was],
         "frozen": [name for name, was in requiring.items() if was and not parameters[name].requires_grad],
-        "mode": any(module.training != training for module in model.modules()),
+        "mode": [module.training for module in model.modules()] != modes,
+        "hooks": hooks_on(*parts_of(model)) - hooks,
     }

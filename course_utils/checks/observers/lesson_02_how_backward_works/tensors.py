@@ -5,29 +5,42 @@ from __future__ import annotations
 import torch
 
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
+from course_utils.checks.observers.passes import every_pass
 
 
-def on_tensors(answer: Answer, case: Case, *names: str) -> Observation:
-    tensors = {name: laid_out(case.given[name], case) for name in names}
-    returned = plain(answer(*tensors.values()))
-    return {"returned": returned, **left(tensors, case)}
+def on_tensors(answer: Answer, case: Case, *names: str, last: tuple[int, ...] = ()) -> Observation:
+    """Call an answer with the tensors of a case, and what comes after them."""
+    tensors = {name: laid_out(case, name) for name in names}
+    with every_pass() as passes:
+        returned = plain(answer(*tensors.values(), *last))
+    return {"returned": returned, "passes": len(passes), **left(tensors, case)}
 
 
-def laid_out(array: Array, case: Case) -> torch.Tensor:
-    """Return the tensor, as a view that is not contiguous where the case asks for one."""
-    tensor = array.tensor()
+def laid_out(case: Case, name: str) -> torch.Tensor:
+    """Return a tensor of the case, as a view that is not contiguous where the case asks for one.
+
+    Those that the case calls leaves require grad, and hold a gradient from before.
+    """
+    tensor: torch.Tensor = case.given[name].tensor()
     if case.given.get("transposed"):
-        return tensor.mT.contiguous().mT
-    if not case.given.get("strided"):
-        return tensor
-    spaced = torch.full((*tensor.shape, 2), 99.0, dtype=tensor.dtype)
-    spaced[..., 0] = tensor
-    return spaced[..., 0]
+        tensor = tensor.mT.contiguous().mT
+    elif case.given.get("strided"):
+        spaced = torch.full((*tensor.shape, 2), 99.0, dtype=tensor.dtype)
+        spaced[..., 0] = tensor
+        tensor = spaced[..., 0]
+    if name in case.given.get("leaves", ()):
+        tensor.requires_grad_()
+        tensor.grad = torch.full_like(tensor, 7.0)
+    return tensor
 
 
 def left(tensors: dict[str, torch.Tensor], case: Case) -> Observation:
-    """Name the tensors that no longer hold the numbers they were given with, and those that require grad."""
+    """Name the tensors that no longer have the numbers, the gradient or the flag that they were given with."""
+    leaves = case.given.get("leaves", ())
+    held = {name: Array.of(torch.full_like(it, 7.0)) if name in leaves else None for name, it in tensors.items()}
     return {
         "changed": [name for name, tensor in tensors.items() if plain(tensor) != case.given[name]],
-        "requiring": [name for name, tensor in tensors.items() if tensor.requires_grad],
+        "graded": [name for name, tensor in tensors.items() if tensor.is_leaf and plain(tensor.grad) != held[name]],
+        "switched on": [name for name, it in tensors.items() if it.requires_grad and name not in leaves],
+        "switched off": [name for name, it in tensors.items() if not it.requires_grad and name in leaves],
     }

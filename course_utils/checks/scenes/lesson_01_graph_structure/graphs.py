@@ -53,7 +53,8 @@ def _constants() -> tuple[torch.Tensor, Named]:
 
 
 def _diamond() -> tuple[torch.Tensor, Named]:
-    x, w = tracked_numbers(3), tracked_numbers(3)
+    x = tracked_numbers(3)
+    w = x.detach().requires_grad_()  # a leaf of its own, in the same memory
     trunk = (x * w).exp()
     return trunk * trunk.sin().cos() + x, {"x": x, "w": w}
 
@@ -87,10 +88,11 @@ def _doublings() -> tuple[torch.Tensor, Named]:
 
 def _recurrent() -> tuple[torch.Tensor, Named]:
     cell = nn.LSTMCell(2, 3)
-    hidden = memory = torch.zeros(1, 3)
+    start, memory = torch.zeros(1, 3, requires_grad=True), torch.zeros(1, 3)
+    hidden = start
     for _ in range(12):
         hidden, memory = cell(torch.ones(1, 2), (hidden, memory))
-    return hidden.sum(), dict(cell.named_parameters())
+    return hidden.sum(), {"start": start, **dict(cell.named_parameters())}
 
 
 def _chain() -> tuple[torch.Tensor, Named]:

@@ -24,6 +24,11 @@ def model_and_loss(case: Case) -> tuple[nn.Module, torch.Tensor]:
     return model, loss
 
 
+def earlier_loss(model: nn.Module) -> torch.Tensor:
+    """Return another loss of a model, one that reaches all parameters but the first."""
+    return torch.stack([parameter.square().sum() for parameter in [*model.parameters()][1:]]).sum()
+
+
 Forward = Callable[[torch.Tensor], torch.Tensor]
 
 

@@ -66,10 +66,25 @@ def short_then_long(seed: int) -> Scene:
     return Scene((short * (fork * 0.3).sin().exp()).sum(), {"x": x}, arrived)
 
 
+class Scaled(torch.autograd.Function):
+    """a * b. Its backward gives a gradient for both, also where b needs none."""
+
+    @staticmethod
+    def forward(ctx: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(a, b)
+        return a * b
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        a, b = ctx.saved_tensors
+        return gradients[0] * b, gradients[0] * a
+
+
 def many_paths(seed: int) -> Scene:
-    """Two ways to go at each of ten places."""
+    """Two ways to go at each of ten places, behind a gradient that nobody takes."""
     x = leaf(seed, 2)
-    h, arrived = square(x)
+    fork, arrived = square(x)
+    h: Any = Scaled.apply(fork, numbers(seed + 1, 2).abs())  # type: ignore[no-untyped-call]
     for _ in range(10):
         h = h * 0.7 + h.tanh()
     return Scene(h.sum(), {"x": x}, arrived)

@@ -9,7 +9,8 @@ from course_utils.checks.scenes.numbers import numbers, seeded
 
 
 class TwoBranches(nn.Module):
-    """A trunk with a head that is used, one that is not, and a layer that is frozen."""
+    """A trunk known by two names, a head that is used, one that is not, a layer that is frozen, and one that "
+    "evaluates."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -17,9 +18,11 @@ class TwoBranches(nn.Module):
         self.frozen = nn.Linear(5, 4).requires_grad_(False)
         self.head = nn.Linear(4, 2)
         self.spare = nn.Linear(4, 2)
+        self.again = self.trunk
+        self.drop = nn.Dropout(0.5).eval()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        result: torch.Tensor = self.head(self.frozen(self.trunk(x).tanh()).sin())
+        result: torch.Tensor = self.head(self.drop(self.frozen(self.trunk(x).tanh()).sin()))
         return result
 
 

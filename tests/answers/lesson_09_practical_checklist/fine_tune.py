@@ -110,6 +110,38 @@ def tuned_zeros(backbone, head, optimizer, batches):
     return losses
 
 
+def tuned_without_fresh_gradients(clear):
+    def fine_tune(backbone, head, optimizer, batches):
+        for parameter in backbone.parameters():
+            parameter.grad = None
+        backbone.eval()
+        losses = []
+        for inputs, targets in batches:
+            with torch.no_grad():
+                features = backbone(inputs)
+            loss = cross_entropy(head(features), targets)
+            loss.backward()
+            optimizer.step()
+            if clear == "after":
+                optimizer.zero_grad()
+            losses.append(loss.item())
+        return losses
+
+    return fine_tune
+
+
+def tuned_layer_by_layer(backbone, head, optimizer, batches):
+    """Goes through the backbone's layers itself, and records them."""
+    backbone.eval()
+    losses = []
+    for inputs, targets in batches:
+        features = inputs
+        for layer in backbone:
+            features = layer(features)
+        losses.append(step(optimizer, cross_entropy(head(features.detach()), targets)))
+    return losses
+
+
 RIGHT = [tuned(), tuned_with_own_care, tuned_without_recording]
 
 MISCONCEIVED = {
@@ -117,6 +149,8 @@ MISCONCEIVED = {
     "running statistics": tuned(evaluate=False),
     "recorded for nothing": tuned(record=True, thaw=True, cut=True),
     "everything under no_grad": tuned(everything=True),
+    "never cleared": tuned_without_fresh_gradients(clear="never"),
+    "gradients from before": tuned_without_fresh_gradients(clear="after"),
 }
 
 WRONG = [
@@ -129,7 +163,8 @@ WRONG = [
         head, *given
     ),
     *(leaving(tuned(), mess) for mess in (*MESSES[:3], *MESSES[4:])),
-    tuned(evaluate=False, clear=False),
-    said(tuned(record=True, thaw=True), "old gradients"),
+    said(tuned(evaluate=False, clear=False), "old gradients", "running statistics"),
+    said(tuned(record=True, thaw=True), "old gradients", "recorded for nothing"),
+    said(tuned_layer_by_layer, "recorded for nothing"),
     lambda backbone, head, optimizer, batches: [],
 ]

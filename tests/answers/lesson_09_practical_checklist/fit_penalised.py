@@ -5,16 +5,20 @@ from torch.nn.functional import mse_loss
 
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
 from tests.answers.lesson_09_practical_checklist.training import step
+from tests.answers.said import said
 
 
-def penalised(penalty, keep=float):
+def penalised(penalty, keep=float, error_of=lambda error: error, clear="before"):
     def fit_penalised(model, optimizer, batches, weight):
         losses = []
         for inputs, targets in batches:
-            loss = mse_loss(model(inputs), targets) + weight * penalty(model)
-            optimizer.zero_grad()
+            loss = error_of(mse_loss(model(inputs), targets)) + weight * penalty(model)
+            if clear == "before":
+                optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            if clear == "after":
+                optimizer.zero_grad()
             losses.append(keep(loss))
         return losses
 
@@ -89,9 +93,33 @@ RIGHT = [
 MISCONCEIVED = {
     "no way back": penalised_rewrapped,
     "a penalty without a gradient": penalised(lambda model: squares(model).item()),
+    "an error without a gradient": penalised(squares, error_of=lambda error: error.detach()),
+    "never cleared": penalised(squares, clear="never"),
+    "gradients from before": penalised(squares, clear="after"),
 }
 
+
+def penalised_with_an_optimizer_of_its_own(model, optimizer, batches, weight):
+    return penalised(squares)(model, torch.optim.SGD(model.parameters(), lr=0.1), batches, weight)
+
+
+def penalised_in_training_mode(model, *given):
+    return penalised(squares)(model.train(), *given)
+
+
+def penalised_where_held(model, optimizer, batches, weight):
+    held = optimizer.param_groups[0]["params"]
+    return penalised(lambda model: sum(p.pow(2).sum() for p in held))(model, optimizer, batches, weight)
+
+
 WRONG = [
+    said(
+        penalised(lambda model: squares(model).item(), clear="never"), "a penalty without a gradient", "never cleared"
+    ),
+    said(penalised(squares, error_of=float, clear="never"), "an error without a gradient", "never cleared"),
+    penalised_with_an_optimizer_of_its_own,
+    penalised_in_training_mode,
+    penalised_where_held,
     penalised_by_decay,
     penalised_by_decay_and_back,
     penalised(lambda model: sum(p.pow(2).sum() for p in model.parameters() if p.requires_grad)),

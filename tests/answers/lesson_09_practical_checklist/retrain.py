@@ -10,11 +10,20 @@ from tests.answers.lesson_09_practical_checklist.training import step
 from tests.answers.said import said
 
 
-def retrain_with(parameters, place=lambda head: head):
+def retrain_with(parameters, place=lambda head: head, clear="before"):
     def retrain(model, head, batches):
-        model.head = place(head)
+        model.head, losses = place(head), []
         optimizer = torch.optim.SGD(parameters(model), lr=0.1)
-        return [step(optimizer, cross_entropy(model(inputs), targets)) for inputs, targets in batches]
+        for inputs, targets in batches:
+            loss = cross_entropy(model(inputs), targets)
+            if clear == "before":
+                optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if clear == "after":
+                optimizer.zero_grad()
+            losses.append(loss.item())
+        return losses
 
     return retrain
 
@@ -62,11 +71,15 @@ RIGHT = [retrain_with(lambda model: model.parameters()), retrain_and_add, retrai
 
 MISCONCEIVED = {
     "an optimizer from before": retrain_too_early,
+    "never cleared": retrain_with(lambda model: model.parameters(), clear="never"),
+    "gradients from before": retrain_with(lambda model: model.parameters(), clear="after"),
     "only the head": retrain_with(lambda model: model.head.parameters()),
     "a copy of the head": retrain_with(lambda model: model.parameters(), copy.deepcopy),
 }
 
 WRONG = [
+    said(retrain_with(lambda model: model.head.parameters(), clear="never"), "only the head", "never cleared"),
+    lambda model, *given: retrain_with(lambda model: model.parameters())(model.train(), *given),
     retrain_by_copying_numbers,
     said(retrain_with(lambda model: model.body.parameters()), "an optimizer from before"),
     retrain_with(lambda model: model.parameters(), lambda head: head.eval()),

@@ -3,6 +3,7 @@
 import torch
 
 from tests.answers.lesson_10_custom_functions.side_effects import gradients_off_after
+from tests.answers.said import said
 
 
 def agrees(function, x):
@@ -120,6 +121,7 @@ WRONG = [
     lambda function, x: 1,
     agrees_coarsely(step=1e-3, one_sided=True),
     agrees_coarsely(step=1e-13),
+    said(agrees_coarsely(rtol=0, atol=1e-3), "too tolerant"),
     agrees_coarsely(rtol=10, atol=10),
     gradients_off_after(agrees),
 ]

@@ -28,7 +28,7 @@ def clamp_inward(x, low, high):
 class ClampBySide(Function):
     @staticmethod
     def forward(x, low, high):
-        return torch.minimum(torch.maximum(x, torch.tensor(low).to(x)), torch.tensor(high).to(x))
+        return torch.minimum(torch.maximum(x, torch.tensor(low, dtype=x.dtype)), torch.tensor(high, dtype=x.dtype))
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -118,7 +118,7 @@ WRONG = [
     said(lambda x, low, high: x.clamp(low, high), "the clamp's own gradient"),
     said(lambda x, low, high: x + (x.clamp(low, high) - x).detach(), "everything passes"),
     clamper(inward, nones=1),
-    lambda x, low, high: ClampInward.apply(x, -1.25, 2.5),
+    lambda x, low, high: ClampInward.apply(x, -1.3, 2.6),
     clamper(lambda x, g, low, high: ((x > low) & (x < high)) | inward(x, g, low + 1e-9, high - 1e-9)),
     clamper(lambda x, g, low, high: inward(x, g, low, high) * 1.5),
     lambda x, low, high: x.detach().clamp(low, high).requires_grad_(),

@@ -108,6 +108,22 @@ class SwishDeleting(Function):
         return g * (s + beta * x * s * (1 - s)), g * x**2 * s * (1 - s)
 
 
+class SwishRemembering(Function):
+    """Keeps the sigmoid of the latest call, whichever that was."""
+
+    @staticmethod
+    def forward(ctx, x, beta):
+        ctx.save_for_backward(x, beta)
+        SwishRemembering.latest = torch.sigmoid(beta.detach() * x.detach())
+        return x * SwishRemembering.latest
+
+    @staticmethod
+    def backward(ctx, g):
+        (x, beta), s = ctx.saved_tensors, SwishRemembering.latest
+        bend = x * s * (1 - s)
+        return g * (s + beta * bend), g * x * bend
+
+
 RIGHT = [lambda x, beta: Swish.apply(x, beta), SwishSummed.apply, swisher(), CopyingSwish.apply]
 
 MISCONCEIVED = {
@@ -122,6 +138,7 @@ WRONG = [
     swisher(beta_gradient=lambda g, full, beta: None),
     lambda x, beta: HalfSwish.apply(x, beta),
     SwishInPlace.apply,
+    SwishRemembering.apply,
     SwishDeleting.apply,
     hooked(Swish.apply),
     lambda x, beta: x * torch.sigmoid(beta * x),

@@ -22,6 +22,7 @@ _TO_VERIFY = {
     "reversed columns": "flip",
     "a sum of squares": "total",
     "a sine, wrong by one percent": "sine, slightly off",
+    "a small sine, wrong by one percent": "small sine, off",
     "a sine, wrong at one place": "sine without the last",
     "a sine that ignores what comes in": "sine without incoming",
     "a softmax, wrong beside the diagonal": "softmax, only its diagonal",
@@ -122,7 +123,7 @@ EXERCISE = Exercise(
         Misconception(
             "too tolerant",
             "Your function lets an error of one percent pass. In float64 central differences are far better than that.",
-            lambda case, seen: _fooled(case, seen, "sine, slightly off"),
+            lambda case, seen: _fooled(case, seen, "sine, slightly off", "small sine, off"),
         ),
     ),
 )

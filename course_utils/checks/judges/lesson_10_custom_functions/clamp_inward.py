@@ -18,7 +18,7 @@ from course_utils.checks.judges.lesson_10_custom_functions.functions import (
     to_rounding,
 )
 
-_RANGES = {"a matrix": ((4, 7), -1.25, 2.5), "three dimensions": ((2, 5, 3), 0.75, 1.5)}
+_RANGES = {"a matrix": ((4, 7), -1.3, 2.6), "three dimensions, transposed": ((2, 5, 3), 0.9, 1.7)}
 
 _KINDS = {
     # where x is: (its bound, how far above the bound, sign of the incoming gradient or 0 for both, whether it passes)
@@ -54,6 +54,7 @@ def _cases(seed: int) -> list[Case]:
     for name, (_, low, high) in _RANGES.items():
         x, direction, _ = _clamped(name, seed)
         given = {"x": Array.of(x), "direction": Array.of(direction), "low": low, "high": high, "seed": seed}
+        given["transposed"] = name.endswith("transposed")
         cases.append(Case(name, given))
     return cases
 

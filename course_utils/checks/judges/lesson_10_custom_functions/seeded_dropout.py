@@ -20,7 +20,7 @@ from course_utils.checks.judges.lesson_10_custom_functions.functions import (
 
 
 def _cases(seed: int) -> list[Case]:
-    shapes = {"a matrix": ((50, 81), 0.3, torch.float64), "float32": ((7, 21, 23), 0.5, torch.float32)}
+    shapes = {"a matrix": ((50, 81), 0.3, torch.float64), "float32, transposed": ((7, 21, 23), 0.5, torch.float32)}
     return [
         Case(
             name,
@@ -28,6 +28,7 @@ def _cases(seed: int) -> list[Case]:
                 "x": Array.of(spread(seed + n, *shape, dtype=dtype)),
                 "direction": Array.of(spread(seed + n + 5, *shape, dtype=dtype)),
                 "p": p,
+                "transposed": name.endswith("transposed"),
                 "seed": 1000 + seed + n,
             },
         )
@@ -64,6 +65,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("same", seen["again"] == seen["returned"], "Called twice with the same seed, it gave two results.")
     message = "Rows or columns of x share one mask. Each number is dropped or kept by itself."
     yield Finding("each by itself", _independent(mask), message)
+    counts = {int(it.sum()) for it in (_mask(case, other) for other in seen["others"]) if it is not None}
+    message = "With each seed it dropped exactly as many numbers. Each number is dropped or kept by itself."
+    yield Finding("by chance", counts != {int(mask.sum())}, message)
     message = "Called with another seed, it dropped the same numbers."
     yield Finding("other", seen["returned"] not in seen["others"], message)
     message = "Your function used PyTorch's global random generator: its state afterwards was another."

@@ -11,7 +11,6 @@ from course_utils.checks.observers.traces import hooks_on, parts_of
 from course_utils.checks.scenes.lesson_09_practical_checklist.checkup import patient
 from course_utils.checks.scenes.zoo import OwnError
 
-
 _FAILS = "this step fails at its end"
 
 

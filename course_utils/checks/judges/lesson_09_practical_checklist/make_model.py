@@ -43,7 +43,8 @@ def _by_formula(
 
     In a new model the scale is what holds ones, and the bias of a layer what does not.
     """
-    sizes, h = case.given["sizes"], inputs - case.given["mean"].tensor()
+    sizes = case.given["sizes"]
+    h: torch.Tensor = inputs - case.given["mean"].tensor()
     new = {name: it.tensor() for name, it in seen["parameters"].items() if isinstance(it, Array)}
     now = {name: it.tensor().to(inputs.dtype) for name, it in (later or seen["parameters"]).items()}
     (scale, *_) = [name for name, it in new.items() if it.numel() == sizes[-1] and bool((it == 1).all())]
@@ -53,7 +54,8 @@ def _by_formula(
         h = h @ now[weight].T + now[bias]
         if b is not sizes[-1]:
             h = h.relu()
-    return now[scale].flatten() * h
+    result: torch.Tensor = now[scale].flatten() * h
+    return result
 
 
 def _inputs(case: Case) -> torch.Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import torch
@@ -77,6 +77,12 @@ def _fooled(case: Case, seen: Observation, *functions: str) -> bool:
     return fair and case.given["function"] in functions and _verdict(seen["returned"]) is not _is_right(case)
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    right = sum(map(_is_right, (case for case, _ in seen)))
+    yield f"You judged {len(seen)} Functions, of which {right} are right, as PyTorch's gradcheck does."
+    yield "result.sum().backward() alone would not find a softmax with a gradient of zeros: its rows always sum to one."
+
+
 EXERCISE = Exercise(
     id="agrees",
     title="Verify a backward",
@@ -87,6 +93,7 @@ EXERCISE = Exercise(
     call="agrees(function, x)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Wiggle one number of x by a little, up and down. How much does each number of the result change?",
         "Compare whole Jacobians, every number of the result against every number of x: column by column from central "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -92,6 +92,14 @@ def _outside(case: Case) -> torch.Tensor:
     return torch.ne(x, x.clamp(low, high))
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, _ = seen[0]
+    plainly, right = _plain_clamp(case), _right_clamp(case)
+    outside, passed = int(_outside(case).sum()), int(((right != 0) & (plainly == 0)).sum())
+    yield f"In the first case {outside} numbers lie outside the range; your gradient lets {passed} of them come back."
+    yield "That of clamp lets none. Yours is the derivative of no function: backward may compute what one wants."
+
+
 EXERCISE = Exercise(
     id="clamp_inward",
     title="A clamp that lets numbers come back",
@@ -102,6 +110,7 @@ EXERCISE = Exercise(
     call="clamp_inward(x, low, high)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Gradient descent subtracts the gradient. Which sign of it raises a number that lies below the range?",
         "Three masks: inside with its bounds; below with a negative gradient; above with a positive gradient. "

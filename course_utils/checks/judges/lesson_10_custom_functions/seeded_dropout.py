@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -110,6 +110,13 @@ def _another_mask(case: Case, seen: Observation) -> bool:
     return used is not None and bool((used & ~mask).any()) and bool((mask & ~used).any())
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, _ = seen[0]
+    count = case.given["x"].tensor().numel()
+    yield f"For {count} numbers PyTorch's dropout keeps a mask of {count} bytes or more, your node at most {_MOST}."
+    yield "What that costs: the mask is made twice, once in the forward and once in each backward."
+
+
 EXERCISE = Exercise(
     id="seeded_dropout",
     title="Dropout that keeps no mask",
@@ -120,6 +127,7 @@ EXERCISE = Exercise(
     call="seeded_dropout(x, p, seed)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "What does backward need? Only the mask. And what does it take to make the same mask again?",
         "A torch.Generator of your own, seeded with `seed`, gives the same numbers each time and leaves the global "

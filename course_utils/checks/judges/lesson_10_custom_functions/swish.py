@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -96,6 +96,13 @@ def _beta_alone(case: Case, seen: Observation) -> bool:
     return close(last, beta) and all(close(mine, right) for mine, right in zip(own, x, strict=True))
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    raised = sum(written == "raised" for _, it in seen for written in it["written"])
+    count = sum(len(it["written"]) for _, it in seen)
+    yield f"After {count} writes to x or beta your backward raised {raised} times, and else gave the right gradients."
+    yield "Kept as attributes of ctx, both would have been read as they were written, without a word."
+
+
 EXERCISE = Exercise(
     id="swish",
     title="Repair a Function with four faults",
@@ -106,6 +113,7 @@ EXERCISE = Exercise(
     call="swish(x, beta)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Run it once with a beta that is one number. Read the error, and count what backward returns, in which order.",
         "Compare each returned gradient with its input: position, shape, and whether the incoming gradient is in it. "

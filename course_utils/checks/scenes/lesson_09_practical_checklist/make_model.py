@@ -10,5 +10,5 @@ from course_utils.checks.scenes.lesson_09_practical_checklist.training import do
 
 def near(case: Case) -> torch.Tensor:
     """Return inputs in float64 so near to the mean that float32 would lose what sets them apart."""
-    mean = case.given["mean"].tensor().double()
+    mean: torch.Tensor = case.given["mean"].tensor().double()
     return mean + 1e-4 * double(case.given["seed"] + 4, 6, len(mean))

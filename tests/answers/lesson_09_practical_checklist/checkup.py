@@ -293,3 +293,14 @@ WRONG = [
 ]
 
 STILL_RIGHT = {"keeps every graph", "reversed list"}
+
+EQUIVALENT = {
+    "checkup.note: arrived.add(name) | if not grad.isfinite().all(): ... -> (swapped)": "Neither line reads what the other one writes.",
+    "checkup: for name, p in model.named_parameters(): ... | trained = {name for name, p in model.named_parameters() if p.requires_gra... -> (swapped)": "Neither line reads what the other one writes.",
+    "checkup: held = {id(p) for group in optimizer.param_groups for p in group['params']} | frozen = {name: p.detach().clone() for nam... -> (swapped)": "Neither line reads what the other one writes.",
+    "checkup: p.detach().clone -> p.clone": "What is compared is its numbers; whether the copy has a graph changes none.",
+    "checkup: p.detach().clone -> p.clone().clone": "What is compared is its numbers; whether the copy has a graph changes none.",
+    "checkup: trained = {name for name, p in model.named_parameters() if p.requires_grad} | try: ... -> (swapped)": "Neither line reads what the other one writes.",
+    "checkup: try: ... | named = dict(model.named_parameters()) -> (swapped)": "Neither line reads what the other one writes.",
+    "checkup_by_tensor_hooks: if name not in came: ... | if all((p is not other for other in held)): ... -> (swapped)": "Neither line reads what the other one writes.",
+}

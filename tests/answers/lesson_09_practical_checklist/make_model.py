@@ -205,3 +205,11 @@ WRONG = [
     lambda sizes, mean: ConstantStart(sizes, mean),
     one_model_for_all,
 ]
+
+EQUIVALENT = {
+    "Named.__init__: for number, (a, b) in enumerate(pairwise(sizes)): ... | self.register_parameter('scale', nn.Parameter(torch.ones(sizes[-... -> (swapped)": "Neither line reads what the other one writes.",
+    "Named.__init__: self.register_parameter('scale', nn.Parameter(torch.ones(sizes[-1]))) | self.mean = nn.Buffer(mean) -> (swapped)": "Neither line reads what the other one writes.",
+    "Net.__init__: self.layers = nn.ModuleList((nn.Linear(a, b) for a, b in pairwise(sizes))) | self.scale = nn.Parameter(torch.ones(sizes[... -> (swapped)": "Neither line reads what the other one writes.",
+    "Net.__init__: self.scale = nn.Parameter(torch.ones(sizes[-1])) | self.register_buffer('mean', mean) -> (swapped)": "Neither line reads what the other one writes.",
+    "ScaleOfOneRow.__init__: self.scale = nn.Parameter(torch.ones(1, sizes[-1])) -> (dropped)": "The layer below has a scale of one dimension, which serves as well.",
+}

@@ -128,3 +128,17 @@ WRONG = [
     ClampOnTheClass.apply,
     clamp_writing_to_x,
 ]
+
+EQUIVALENT = {
+    "ClampBySide.backward: torch.where(side * g < 0, torch.zeros_like(g), g) -> torch.where(side / g < 0, torch.zeros_like(g), g)": "A gradient of zero passes as zero, or is stopped to zero.",
+    "ClampBySide.setup_context: (inputs[0] - output).sign().to(torch.int8) -> (inputs[0] - output).sign()": "Only the sign is read.",
+    "ClampInward.backward: (x < ctx.low) & (g > 0) -> (x < ctx.low) & (g >= 0)": "A gradient of zero passes as zero, or is stopped to zero.",
+    "ClampInward.backward: (x > ctx.high) & (g < 0) -> (x > ctx.high) & (g <= 0)": "A gradient of zero passes as zero, or is stopped to zero.",
+    "ClampInward.forward: ctx.save_for_backward(x) | ctx.low, ctx.high = (low, high) -> (swapped)": "Neither line reads what the other one writes.",
+    "clamper.forward: ctx.save_for_backward(x) | ctx.range = (low, high) -> (swapped)": "Neither line reads what the other one writes.",
+    "clamper: def clamper(passes, nones=2): ... -> def clamper(passes, nones=3): ...": "PyTorch ignores a None at the end, beyond the inputs.",
+    "inward: (x < low) & (g < 0) -> (x < low) & (g <= 0)": "A gradient of zero passes as zero, or is stopped to zero.",
+    "inward: (x < low) & (g < 0) -> (x <= low) & (g < 0)": "A number on a bound lies inside, where everything passes.",
+    "inward: (x > high) & (g > 0) -> (x > high) & (g >= 0)": "A gradient of zero passes as zero, or is stopped to zero.",
+    "inward: (x > high) & (g > 0) -> (x >= high) & (g > 0)": "A number on a bound lies inside, where everything passes.",
+}

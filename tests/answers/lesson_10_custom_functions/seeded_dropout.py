@@ -208,3 +208,8 @@ WRONG = [
         "the mask is kept",
     ),
 ]
+
+EQUIVALENT = {
+    "ForkedDropout.run: torch.random.fork_rng(devices=[]) -> torch.random.fork_rng()": "Without a GPU there is no other generator to fork.",
+    "mask_of: ...manual_seed(seed)) >= p -> ...manual_seed(seed)) > p": "A number drawn from 2**24 is hardly ever p itself, and the text does not say what then.",
+}

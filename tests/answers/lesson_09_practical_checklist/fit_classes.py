@@ -104,3 +104,21 @@ WRONG = [
     lambda model, optimizer, batches: ([], 0.0),
     *(leaving(classifier(), mess) for mess in MESSES),
 ]
+
+EQUIVALENT = {
+    "classifier.fit_classes: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "classifier.fit_classes: hits += hits_of(scores.argmax(1) == targets) -> hits = hits + hits_of(scores.argmax(1) == targets)": "Nobody else holds the object.",
+    "classifier.fit_classes: scores.argmax(1) -> scores.argmax(-1)": "The tensor has two dimensions, so 1 and -1 are the same one.",
+    "classifier.fit_classes: total += len(targets) -> total = total + len(targets)": "Nobody else holds the object.",
+    "classifier.fit_classes: loss = loss_of(scores, targets) | optimizer.zero_grad() -> (swapped)": "Neither line reads what the other one writes.",
+    "classifier.fit_classes: optimizer.step() | losses.append(keep(loss)) -> (swapped)": "Neither line reads what the other one writes.",
+    "classifier.fit_classes: losses.append(keep(loss)) | hits += hits_of(scores.argmax(1) == targets) -> (swapped)": "Neither line reads what the other one writes.",
+    "classifier.fit_classes: hits += hits_of(scores.argmax(1) == targets) | total += len(targets) -> (swapped)": "Neither line reads what the other one writes.",
+    "step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "classes_by_hand: model(inputs).log_softmax(1) -> model(inputs).log_softmax(-1)": "The tensor has two dimensions, so 1 and -1 are the same one.",
+    "classes_by_hand: right += (logarithms.argmax(1) == targets).tolist() -> right = right + (logarithms.argmax(1) == targets).tolist()": "Nobody else holds the object.",
+    "classes_by_hand: logarithms.argmax(1) -> logarithms.argmax(-1)": "The tensor has two dimensions, so 1 and -1 are the same one.",
+    "classes_by_hand: losses.append(step(optimizer, nll_loss(logarithms, targets))) | right += (logarithms.argmax(1) == targets).tolist() -> (swapped)": "Neither line reads what the other one writes.",
+    "classes_by_grad: scores.argmax(1) -> scores.argmax(-1)": "The tensor has two dimensions, so 1 and -1 are the same one.",
+    "classes_by_grad: right.append(scores.argmax(1) == targets) | losses.append(by_grad([p for p in model.parameters() if p.requires_grad], op... -> (swapped)": "Neither line reads what the other one writes.",
+}

@@ -102,3 +102,24 @@ WRONG = [
 ]
 
 STILL_RIGHT = {"keeps every graph"}
+
+EQUIVALENT = {
+    "safe_root: torch.where(apart, squares, 1.0) -> torch.where(apart, squares, 2.0)": "What is not chosen enters neither the numbers nor, behind a second where, the gradient.",
+    "safe_root: torch.where(apart, squares, 1.0) -> torch.where(apart, squares, 0.0)": "What is not chosen enters neither the numbers nor, behind a second where, the gradient.",
+    "safe_root: torch.where(apart, squares, 1.0) -> torch.where(apart, squares, -1.0)": "What is not chosen enters neither the numbers nor, behind a second where, the gradient.",
+    "points_with.fit_points: torch.autograd.grad(loss, points) -> torch.autograd.grad(loss, points, retain_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "points_with.fit_points: torch.autograd.grad(loss, points) -> torch.autograd.grad(loss, points, create_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "points_with.fit_points: with torch.no_grad(): ... | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",
+    "step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "step: loss.backward() -> loss.backward(retain_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "step: loss.backward() -> loss.backward(create_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "points_by_cdist: points.detach() -> points": "The tensor is not written to, and a new one is returned.",
+    "points_by_cdist: points.detach() -> points.clone()": "The tensor is not written to, and a new one is returned.",
+    "points_by_cdist: loss.backward() -> loss.backward(retain_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "points_by_cdist: loss.backward() -> loss.backward(create_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "points_by_cdist: loss.backward() | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",
+    "points_by_cdist: losses.append(loss.item()) | points = (points - points.grad).detach() -> (swapped)": "Neither line reads what the other one writes.",
+    "points_of_formula: torch.where(lengths > 0, (lengths - wanted) / lengths, 0.0) -> torch.where(lengths > 0, (lengths - wanted) / lengths, 1.0)": "What is not chosen enters neither the numbers nor, behind a second where, the gradient.",
+    "points_of_formula: points = points - 2 / len(points) ** 2 * pulls.sum(1) -> points -= 2 / len(points) ** 2 * pulls.sum(1)": "Nobody else holds the object.",
+    "points_of_formula: losses.append((lengths - wanted).pow(2).mean().item()) | away = torch.where(lengths > 0, (lengths - wanted) / lengths, 0... -> (swapped)": "What is not chosen enters neither the numbers nor, behind a second where, the gradient.",
+}

@@ -97,3 +97,13 @@ WRONG = [
     lambda model, optimizer, scheduler, batches, epochs: [],
     lambda model, optimizer, scheduler, batches, epochs: scheduler,
 ]
+
+EQUIVALENT = {
+    "scheduled.fit_scheduled: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "scheduled.fit_scheduled: rates.append(scheduler.get_last_lr()[0]) | for inputs, targets in batches: ... -> (swapped)": "Neither line reads what the other one writes.",
+    "step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "step: return loss.item() -> (dropped)": "Nobody reads what step returns: the task returns no losses here.",
+    "step: return loss.item() -> return optimizer": "Nobody reads what step returns: the task returns no losses here.",
+    "step: return loss.item() -> return loss": "Nobody reads what step returns: the task returns no losses here.",
+    "scheduled_by_groups: rates.append(optimizer.param_groups[0]['lr']) | for inputs, targets in batches: ... -> (swapped)": "Neither line reads what the other one writes.",
+}

@@ -86,3 +86,16 @@ WRONG = [
     said(lambda model, head, batches: [], "a copy of the head"),
     *(leaving(retrain_with(lambda model: model.parameters()), mess) for mess in MESSES),
 ]
+
+EQUIVALENT = {
+    "retrain_with.retrain: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "retrain_with.retrain: loss = cross_entropy(model(inputs), targets) | optimizer.zero_grad() -> (swapped)": "Neither line reads what the other one writes.",
+    "retrain_with.retrain: optimizer.step() | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",
+    "retrain_and_add: model.zero_grad() -> model.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "retrain_and_add: model.zero_grad() | loss = cross_entropy(model(inputs), targets) -> (swapped)": "Neither line reads what the other one writes.",
+    "retrain_and_add: optimizer.step() | losses.append(float(loss)) -> (swapped)": "Neither line reads what the other one writes.",
+    "retrain_and_add: model.head = head | optimizer.add_param_group({'params': list(head.parameters())}) -> (swapped)": "Neither line reads what the other one writes.",
+    "retrain_without_optimizer: ...(model.parameters())) -> ...(model.parameters()), retain_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "retrain_without_optimizer: ...(model.parameters())) -> ...(model.parameters()), create_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "retrain_without_optimizer: with torch.no_grad(): ... | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",
+}

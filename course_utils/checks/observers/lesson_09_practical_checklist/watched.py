@@ -59,6 +59,7 @@ def watched(
                 {"of": number, "training": training, "recorded": result.requires_grad, "shape": list(result.shape)}
             )
 
+    trained = {it for module in modules for it in module.parameters()}
     first = next((it for module in modules for it in module.parameters()), None)
 
     def step(*given: Any) -> None:
@@ -86,7 +87,7 @@ def watched(
         latest.clear()
     return {
         "returned": plain(returned),
-        "graphs": graphs.alive(),
+        "graphs": graphs.alive() + sum(it.grad is not None and it.grad.requires_grad for it in trained),
         "passes": len(passes),
         "runs": runs,
         "recorded": recorded,

@@ -13,12 +13,12 @@ def checkup(model, optimizer, step):
     for name, p in model.named_parameters():
         if p.requires_grad:
 
-            def note(p, name=name):
+            def note(grad, name=name):
                 arrived.add(name)
-                if not p.grad.isfinite().all():
+                if not grad.isfinite().all():
                     bad.add(name)
 
-            handles.append(p.register_post_accumulate_grad_hook(note))
+            handles.append(p.register_hook(note))
     trained = {name for name, p in model.named_parameters() if p.requires_grad}
     try:
         step()
@@ -39,7 +39,7 @@ def checkup_by_tensor_hooks(model, optimizer, step):
     came, handles, before = {}, [], {}
     for name, p in model.named_parameters():
         if p.requires_grad:
-            handles += [p.register_hook(lambda grad, name=name: came.setdefault(name, []).append(grad.clone()))]
+            handles += [p.register_hook(lambda grad, name=name: came.setdefault(name, []).append(grad))]
         else:
             before[name] = p.clone()
     report = {"no_gradient": [], "not_in_optimizer": [], "frozen_but_changed": [], "not_finite": []}
@@ -150,11 +150,11 @@ def checkup_with_frozen(model, optimizer, step):
     return report
 
 
-def checkup_swallowing(model, optimizer, step):
+def checkup_swallowing(model, optimizer, step, kind=Exception):
     def quietly():
         try:
             step()
-        except RuntimeError:
+        except kind:
             print("the step failed")
 
     return checkup(model, optimizer, quietly)
@@ -170,6 +170,90 @@ def checkup_by_numbers(model, optimizer, step):
     return report
 
 
+def checkup_of_grad_as_it_comes(model, optimizer, step):
+    """Looks at .grad when a gradient was added to it: an old NaN counts as arrived."""
+    report, odd, handles = {}, set(), []
+    for name, p in model.named_parameters():
+        if p.requires_grad:
+            note = lambda p, name=name: odd if p.grad.isfinite().all() else odd.add(name)  # noqa: E731
+            handles.append(p.register_post_accumulate_grad_hook(note))
+    try:
+        report = checkup(model, optimizer, step)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return {**report, "not_finite": odd}
+
+
+def checkup_by_versions(model, optimizer, step):
+    frozen = {name: p._version for name, p in model.named_parameters() if not p.requires_grad}
+    report, named = checkup(model, optimizer, step), dict(model.named_parameters())
+    return {
+        **report,
+        "frozen_but_changed": [name for name, version in frozen.items() if named[name]._version > version],
+    }
+
+
+def checkup_by_closeness(model, optimizer, step):
+    frozen = {name: p.detach().clone() for name, p in model.named_parameters() if not p.requires_grad}
+    report, named = checkup(model, optimizer, step), dict(model.named_parameters())
+    return {**report, "frozen_but_changed": [name for name, p in frozen.items() if not torch.allclose(named[name], p)]}
+
+
+def checkup_of_squares(model, optimizer, step):
+    """Squares of huge numbers are infinite."""
+    odd, handles = set(), []
+    for name, p in model.named_parameters():
+        if p.requires_grad:
+            note = lambda grad, name=name: None if grad.square().sum().isfinite() else odd.add(name)  # noqa: E731
+            handles.append(p.register_hook(note))
+    try:
+        report = checkup(model, optimizer, step)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return {**report, "not_finite": odd}
+
+
+def checkup_of_the_last_pass(model, optimizer, step):
+    odd, handles = {}, []
+    for name, p in model.named_parameters():
+        if p.requires_grad:
+            note = lambda grad, name=name: odd.update({name: not grad.isfinite().all()})  # noqa: E731
+            handles.append(p.register_hook(note))
+    try:
+        report = checkup(model, optimizer, step)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return {**report, "not_finite": [name for name, is_odd in odd.items() if is_odd]}
+
+
+def checkup_of_all_names(model, optimizer, step):
+    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    report, named = checkup(model, optimizer, step), model.named_parameters(remove_duplicate=False)
+    return {**report, "not_in_optimizer": [name for name, p in named if p.requires_grad and id(p) not in held]}
+
+
+def checkup_clearing_all_hooks(model, optimizer, step):
+    report = checkup(model, optimizer, step)
+    for p in model.parameters():
+        p._backward_hooks = None
+    return report
+
+
+def checkup_for_errors_of_pytorch(model, optimizer, step):
+    """Removes its hooks where a RuntimeError comes, and not where another error does."""
+    handles = [p.register_hook(lambda grad: None) for p in model.parameters() if p.requires_grad]
+    try:
+        report = checkup(model, optimizer, step)
+    except RuntimeError:
+        [handle.remove() for handle in handles]
+        raise
+    [handle.remove() for handle in handles]
+    return report
+
+
 RIGHT = [checkup, checkup_by_tensor_hooks]
 
 MISCONCEIVED = {
@@ -181,10 +265,20 @@ MISCONCEIVED = {
 WRONG = [
     said(checkup_leaving_hooks_after_an_error, "hooks left behind"),
     checkup_swallowing,
+    lambda model, optimizer, step: checkup_swallowing(model, optimizer, step, RuntimeError),
+    checkup_of_grad_as_it_comes,
+    checkup_by_versions,
+    checkup_by_closeness,
+    checkup_of_squares,
+    said(checkup_of_the_last_pass, ".grad after the step"),  # in that case it is what .grad shows
+    checkup_of_all_names,
+    checkup_clearing_all_hooks,
+    said(checkup_for_errors_of_pytorch, "hooks left behind"),
+    leaving(checkup, lambda model: model.train()),
     checkup_by_numbers,
     checkup_of_values,
     checkup_of_one_group,
-    checkup_of_frozen_too,
+    said(checkup_of_frozen_too, "frozen is not missing"),
     checkup_zeros_are_none,
     *(leaving(checkup, mess) for mess in MESSES[:4]),
     said(leaving(checkup, MESSES[4]), "hooks left behind"),
@@ -199,3 +293,14 @@ WRONG = [
 ]
 
 STILL_RIGHT = {"keeps every graph", "reversed list"}
+
+EQUIVALENT = {
+    "checkup.note: arrived.add(name) | if not grad.isfinite().all(): ... -> (swapped)": "Neither line reads what the other one writes.",
+    "checkup: for name, p in model.named_parameters(): ... | trained = {name for name, p in model.named_parameters() if p.requires_gra... -> (swapped)": "Neither line reads what the other one writes.",
+    "checkup: held = {id(p) for group in optimizer.param_groups for p in group['params']} | frozen = {name: p.detach().clone() for nam... -> (swapped)": "Neither line reads what the other one writes.",
+    "checkup: p.detach().clone -> p.clone": "What is compared is its numbers; whether the copy has a graph changes none.",
+    "checkup: p.detach().clone -> p.clone().clone": "What is compared is its numbers; whether the copy has a graph changes none.",
+    "checkup: trained = {name for name, p in model.named_parameters() if p.requires_grad} | try: ... -> (swapped)": "Neither line reads what the other one writes.",
+    "checkup: try: ... | named = dict(model.named_parameters()) -> (swapped)": "Neither line reads what the other one writes.",
+    "checkup_by_tensor_hooks: if name not in came: ... | if all((p is not other for other in held)): ... -> (swapped)": "Neither line reads what the other one writes.",
+}

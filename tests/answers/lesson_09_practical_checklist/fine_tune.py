@@ -110,6 +110,38 @@ def tuned_zeros(backbone, head, optimizer, batches):
     return losses
 
 
+def tuned_without_fresh_gradients(clear):
+    def fine_tune(backbone, head, optimizer, batches):
+        for parameter in backbone.parameters():
+            parameter.grad = None
+        backbone.eval()
+        losses = []
+        for inputs, targets in batches:
+            with torch.no_grad():
+                features = backbone(inputs)
+            loss = cross_entropy(head(features), targets)
+            loss.backward()
+            optimizer.step()
+            if clear == "after":
+                optimizer.zero_grad()
+            losses.append(loss.item())
+        return losses
+
+    return fine_tune
+
+
+def tuned_layer_by_layer(backbone, head, optimizer, batches):
+    """Goes through the backbone's layers itself, and records them."""
+    backbone.eval()
+    losses = []
+    for inputs, targets in batches:
+        features = inputs
+        for layer in backbone:
+            features = layer(features)
+        losses.append(step(optimizer, cross_entropy(head(features.detach()), targets)))
+    return losses
+
+
 RIGHT = [tuned(), tuned_with_own_care, tuned_without_recording]
 
 MISCONCEIVED = {
@@ -117,6 +149,8 @@ MISCONCEIVED = {
     "running statistics": tuned(evaluate=False),
     "recorded for nothing": tuned(record=True, thaw=True, cut=True),
     "everything under no_grad": tuned(everything=True),
+    "never cleared": tuned_without_fresh_gradients(clear="never"),
+    "gradients from before": tuned_without_fresh_gradients(clear="after"),
 }
 
 WRONG = [
@@ -129,7 +163,35 @@ WRONG = [
         head, *given
     ),
     *(leaving(tuned(), mess) for mess in (*MESSES[:3], *MESSES[4:])),
-    tuned(evaluate=False, clear=False),
-    said(tuned(record=True, thaw=True), "old gradients"),
+    said(tuned(evaluate=False, clear=False), "old gradients", "running statistics"),
+    said(tuned(record=True, thaw=True), "old gradients", "recorded for nothing"),
+    said(tuned_layer_by_layer, "recorded for nothing"),
     lambda backbone, head, optimizer, batches: [],
 ]
+
+EQUIVALENT = {
+    "tuned.fine_tune: for p in backbone.parameters(): ... -> (dropped)": '"whether its parameters require gradients afterwards, is up to you", and nothing is recorded under no_grad.',
+    "tuned.fine_tune: p.requires_grad_(False) -> (dropped)": '"whether its parameters require gradients afterwards, is up to you", and nothing is recorded under no_grad.',
+    "tuned.fine_tune: p.requires_grad_(False) -> p": '"whether its parameters require gradients afterwards, is up to you", and nothing is recorded under no_grad.',
+    "tuned.fine_tune: p.requires_grad_(False) -> p.requires_grad_(True)": '"whether its parameters require gradients afterwards, is up to you", and nothing is recorded under no_grad.',
+    "tuned.fine_tune: with torch.set_grad_enabled(False): ... -> (its body alone)": "The backbone requires no gradient then, so nothing is recorded; recording is on where it begins.",
+    "tuned.fine_tune: torch.set_grad_enabled(False) -> torch.set_grad_enabled(True)": "The backbone requires no gradient then, so nothing is recorded; recording is on where it begins.",
+    "tuned.fine_tune: features = features -> (dropped)": "The assignment does nothing.",
+    "tuned.fine_tune: with torch.set_grad_enabled(True): ... -> (its body alone)": "The backbone requires no gradient then, so nothing is recorded; recording is on where it begins.",
+    "tuned.fine_tune: features = features | with torch.set_grad_enabled(True): ... -> (swapped)": "The backbone requires no gradient then, so nothing is recorded; recording is on where it begins.",
+    "tuned.fine_tune: with torch.set_grad_enabled(True): ... | optimizer.zero_grad() -> (swapped)": "The backbone requires no gradient then, so nothing is recorded; recording is on where it begins.",
+    "tuned.fine_tune: optimizer.step() | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",
+    "tuned.fine_tune: backbone.train(False) | for p in backbone.parameters(): ... -> (swapped)": '"whether its parameters require gradients afterwards, is up to you", and nothing is recorded under no_grad.',
+    "tuned_with_fewer_parameters: optimizer.param_groups[0]['params'] = list(head.parameters()) -> (dropped)": "Cleared gradients are None in the backbone, which the optimizer skips as well.",
+    "tuned_with_fewer_parameters: torch.inference_mode -> torch.no_grad": "Nothing is recorded under either.",
+    "tuned_with_fewer_parameters: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "tuned_with_fewer_parameters: loss = cross_entropy(head(features.clone()), targets) | optimizer.zero_grad() -> (swapped)": "Neither line reads what the other one writes.",
+    "tuned_with_fewer_parameters: optimizer.step() | losses.append(float(loss)) -> (swapped)": "Neither line reads what the other one writes.",
+    "tuned_with_fewer_parameters: optimizer.param_groups[0]['params'] = list(head.parameters()) | backbone.eval() -> (swapped)": "Cleared gradients are None in the backbone, which the optimizer skips as well.",
+    "tuned_without_recording: parameter.requires_grad_(False) | parameter.grad = None -> (swapped)": "Neither line reads what the other one writes.",
+    "tuned_without_recording: head.zero_grad(set_to_none=True) -> head.zero_grad()": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "tuned_without_recording: head.zero_grad(set_to_none=True) -> head.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "tuned_without_recording: head.zero_grad(set_to_none=True) | loss = cross_entropy(head(backbone(inputs)), targets) -> (swapped)": "Neither line reads what the other one writes.",
+    "tuned_without_recording: optimizer.step() | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",
+    "tuned_without_recording: for parameter in backbone.parameters(): ... | backbone.eval() -> (swapped)": "Neither line reads what the other one writes.",
+}

@@ -6,7 +6,6 @@ import torch
 from torch.nn.functional import mse_loss
 
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
-from tests.answers.lesson_09_practical_checklist.training import step
 from tests.answers.said import said
 
 
@@ -17,6 +16,8 @@ def best(
     silent=True,
     evaluate=True,
     back_at_end=True,
+    better=lambda loss, least: loss < least,
+    clear="before",
 ):
     def fit_best(model, optimizer, batches, validation, epochs):
         best_loss, best_state, history = None, None, []
@@ -24,14 +25,19 @@ def best(
             if back:
                 model.train()
             for inputs, targets in batches:
-                step(optimizer, mse_loss(model(inputs), targets))
+                if clear == "before":
+                    optimizer.zero_grad()
+                mse_loss(model(inputs), targets).backward()
+                optimizer.step()
+                if clear == "after":
+                    optimizer.zero_grad()
             if evaluate:
                 model.eval()
             inputs, targets = validation
             with torch.set_grad_enabled(not silent):
                 loss = mse_loss(model(inputs), targets)
             history.append(keep(loss))
-            if best_loss is None or loss < best_loss:
+            if best_loss is None or better(loss, best_loss):
                 best_loss, best_state = keep(loss), state(model)
         if back_at_end:
             model.train()
@@ -67,6 +73,9 @@ MISCONCEIVED = {
     "the model's own tensors": best(state=lambda model: model.state_dict()),
     "evaluation mode stays": best(back=False),
     "validation with a graph": best(silent=False),
+    "losses with graphs": best(silent=False, keep=lambda loss: loss),
+    "never cleared": best(clear="never"),
+    "gradients from before": best(clear="after"),
     "parameters only": best(state=lambda model: {name: p.detach().clone() for name, p in model.named_parameters()}),
 }
 
@@ -78,7 +87,22 @@ WRONG = [
     best(evaluate=False),
     *(leaving(best(), mess) for mess in MESSES),
     best(back_at_end=False),
-    best(silent=False, keep=lambda loss: loss),
+    best(better=lambda loss, least: loss <= least),
+    best(state=lambda model: {**copy.deepcopy(model.state_dict()), "1.seen": model[1].seen}),
+    said(
+        best(state=lambda model: model.state_dict(), back=False, silent=False, keep=lambda loss: loss),
+        *("the model's own tensors", "evaluation mode stays", "losses with graphs"),
+    ),
+    lambda model, *given: (lambda found: (model.load_state_dict(found[0]), found)[1])(best()(model, *given)),
     lambda model, optimizer, batches, validation, epochs: ({}, 0.0, []),
     lambda model, optimizer, batches, validation, epochs: ([1], None, 3),
 ]
+
+EQUIVALENT = {
+    "best.fit_best: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "best.fit_best: model.eval() | inputs, targets = validation -> (swapped)": "Neither line reads what the other one writes.",
+    "best.fit_best: history.append(keep(loss)) | if best_loss is None or better(loss, best_loss): ... -> (swapped)": "Neither line reads what the other one writes.",
+    "best_by_index.validate: mse_loss(model(validation[0]), validation[1]) -> mse_loss(model(validation[0]), validation[-1])": "There are two of them, so 1 and -1 are the same.",
+    "best_by_index: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "best_by_index: history.append(validate()) | states.append({name: tensor.clone() for name, tensor in model.state_dict().items()}) -> (swapped)": "Neither line reads what the other one writes.",
+}

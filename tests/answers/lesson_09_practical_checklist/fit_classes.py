@@ -5,11 +5,12 @@ from torch.nn.functional import cross_entropy, nll_loss
 
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
 from tests.answers.lesson_09_practical_checklist.training import step
+from tests.answers.said import said
 
 
 def by_grad(parameters, optimizer, loss):
     """A step whose gradients come from torch.autograd.grad."""
-    for p, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+    for p, gradient in zip(parameters, torch.autograd.grad(loss, parameters, allow_unused=True), strict=True):
         p.grad = gradient
     optimizer.step()
     return loss.item()
@@ -38,10 +39,9 @@ def classifier(loss_of=cross_entropy, clear=True, keep=float, hits_of=lambda hit
 def classes_by_hand(model, optimizer, batches):
     losses, right = [], []
     for inputs, targets in batches:
-        logarithms = model(inputs).log_softmax(dim=1)
+        logarithms = model(inputs).log_softmax(1)
         losses.append(step(optimizer, nll_loss(logarithms, targets)))
-        right += (logarithms.exp().argmax(dim=1) == targets).tolist()
-        optimizer.zero_grad()
+        right += (logarithms.argmax(1) == targets).tolist()
     return [losses, sum(right) / len(right)]
 
 
@@ -49,20 +49,53 @@ def classes_by_grad(model, optimizer, batches):
     losses, right = [], []
     for inputs, targets in batches:
         scores = model(inputs)
-        right.append(scores.argmax(dim=-1) == targets)
-        losses.append(by_grad(list(model.parameters()), optimizer, cross_entropy(scores, targets)))
+        right.append(scores.argmax(1) == targets)
+        losses.append(
+            by_grad([p for p in model.parameters() if p.requires_grad], optimizer, cross_entropy(scores, targets))
+        )
     return losses, torch.cat(right).double().mean().item()
+
+
+def cleared_after_the_step(loop):
+    """Run a loop that never clears, with an optimizer that clears after each of its steps."""
+
+    def fit_classes(model, optimizer, batches):
+        handle = optimizer.register_step_post_hook(lambda *given: optimizer.zero_grad())
+        try:
+            return loop(model, optimizer, batches)
+        finally:
+            handle.remove()
+
+    return fit_classes
+
+
+def twice(scores, targets):
+    return cross_entropy(scores.softmax(1), targets)
+
+
+def with_an_optimizer_of_its_own(model, optimizer, batches):
+    return classifier()(model, torch.optim.SGD(model.parameters(), lr=optimizer.param_groups[0]["lr"]), batches)
+
+
+def in_training_mode(model, optimizer, batches):
+    return classifier()(model.train(), optimizer, batches)
 
 
 RIGHT = [classifier(), classes_by_hand, classes_by_grad]
 
 MISCONCEIVED = {
-    "softmax twice": classifier(lambda scores, targets: cross_entropy(scores.softmax(1), targets)),
+    "softmax twice": classifier(twice),
     "never cleared": classifier(clear=False),
+    "gradients from before": cleared_after_the_step(classifier(clear=False)),
     "logarithm of a softmax": classifier(lambda s, targets: nll_loss(s.softmax(1).log(), targets)),
 }
 
 WRONG = [
+    said(classifier(twice, clear=False), "softmax twice", "never cleared"),
+    said(cleared_after_the_step(classifier(twice, clear=False)), "softmax twice", "gradients from before"),
+    with_an_optimizer_of_its_own,
+    in_training_mode,
+    classifier(hits_of=lambda hit: hit.sum()),
     classifier(keep=lambda loss: loss),
     classifier(keep=lambda loss: loss.detach()),
     classifier(hits_of=lambda hit: hit.float().mean().item()),
@@ -71,3 +104,21 @@ WRONG = [
     lambda model, optimizer, batches: ([], 0.0),
     *(leaving(classifier(), mess) for mess in MESSES),
 ]
+
+EQUIVALENT = {
+    "classifier.fit_classes: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "classifier.fit_classes: hits += hits_of(scores.argmax(1) == targets) -> hits = hits + hits_of(scores.argmax(1) == targets)": "Nobody else holds the object.",
+    "classifier.fit_classes: scores.argmax(1) -> scores.argmax(-1)": "The tensor has two dimensions, so 1 and -1 are the same one.",
+    "classifier.fit_classes: total += len(targets) -> total = total + len(targets)": "Nobody else holds the object.",
+    "classifier.fit_classes: loss = loss_of(scores, targets) | optimizer.zero_grad() -> (swapped)": "Neither line reads what the other one writes.",
+    "classifier.fit_classes: optimizer.step() | losses.append(keep(loss)) -> (swapped)": "Neither line reads what the other one writes.",
+    "classifier.fit_classes: losses.append(keep(loss)) | hits += hits_of(scores.argmax(1) == targets) -> (swapped)": "Neither line reads what the other one writes.",
+    "classifier.fit_classes: hits += hits_of(scores.argmax(1) == targets) | total += len(targets) -> (swapped)": "Neither line reads what the other one writes.",
+    "step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "classes_by_hand: model(inputs).log_softmax(1) -> model(inputs).log_softmax(-1)": "The tensor has two dimensions, so 1 and -1 are the same one.",
+    "classes_by_hand: right += (logarithms.argmax(1) == targets).tolist() -> right = right + (logarithms.argmax(1) == targets).tolist()": "Nobody else holds the object.",
+    "classes_by_hand: logarithms.argmax(1) -> logarithms.argmax(-1)": "The tensor has two dimensions, so 1 and -1 are the same one.",
+    "classes_by_hand: losses.append(step(optimizer, nll_loss(logarithms, targets))) | right += (logarithms.argmax(1) == targets).tolist() -> (swapped)": "Neither line reads what the other one writes.",
+    "classes_by_grad: scores.argmax(1) -> scores.argmax(-1)": "The tensor has two dimensions, so 1 and -1 are the same one.",
+    "classes_by_grad: right.append(scores.argmax(1) == targets) | losses.append(by_grad([p for p in model.parameters() if p.requires_grad], op... -> (swapped)": "Neither line reads what the other one writes.",
+}

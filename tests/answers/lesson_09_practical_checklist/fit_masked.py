@@ -25,20 +25,21 @@ def by_constant(hidden, mask):
     return hidden + (hidden * mask - hidden).detach()
 
 
-def through_where(hidden, mask):
-    return torch.where(mask > 0, hidden, 0) * mask
-
-
-def masked_loop(apply, limit_when="after", how=lambda weight, limit: weight.data.clamp_(-limit, limit)):
+def masked_loop(apply, limit_when="after", how=lambda weight, limit: weight.data.clamp_(-limit, limit), clear="before"):
     def fit_masked(model, optimizer, batches, limit):
         losses = []
         for inputs, mask, targets in batches:
             loss = mse_loss(model.last(apply(model.first(inputs).tanh(), mask)), targets)
-            optimizer.zero_grad()
+            if clear == "before":
+                optimizer.zero_grad()
             if limit_when == "before":
                 how(model.last.weight, limit)
             loss.backward()
+            if limit_when == "between":
+                how(model.last.weight, limit)
             optimizer.step()
+            if clear == "after":
+                optimizer.zero_grad()
             if limit_when == "after":
                 how(model.last.weight, limit)
             losses.append(loss.item())
@@ -73,19 +74,29 @@ def masked_at_the_end(model, optimizer, batches, limit):
 RIGHT = [
     masked_loop(by_product, how=lambda w, limit: w.detach().clamp_(-limit, limit)),
     masked_with_copy,
-    masked_loop(through_where),
 ]
 
 MISCONCEIVED = {
     "caught by the counter": masked_loop(by_method),
     "a mask that autograd does not know": masked_loop(by_constant),
+    "a write into what tanh saved": masked_loop(by_data),
+    "limited before backward": masked_loop(by_product, "before"),
+    "limited before the step": masked_loop(by_product, "between"),
     "beyond the limit": masked_loop(by_product, "never"),
+    "never cleared": masked_loop(by_product, clear="never"),
+    "gradients from before": masked_loop(by_product, clear="after"),
 }
 
 WRONG = [
-    masked_loop(by_data),
-    masked_loop(by_data, "before"),
-    masked_loop(by_product, "before"),
+    said(masked_loop(by_data, "before"), "a write into what tanh saved", "limited before backward"),
+    said(masked_loop(by_constant, "never"), "a mask that autograd does not know", "beyond the limit"),
+    said(masked_loop(by_data, clear="never"), "a write into what tanh saved", "never cleared"),
+    masked_loop(by_product, how=lambda weight, limit: weight.data.clamp_(max=limit)),
+    masked_loop(by_product, how=lambda weight, limit: weight.data.clamp_(min=-limit)),
+    masked_loop(by_product, how=lambda weight, limit: weight.data.mul_(min(1.0, limit / weight.abs().max().item()))),
+    lambda model, optimizer, *given: masked_loop(by_product)(
+        model, torch.optim.SGD(model.parameters(), lr=0.1), *given
+    ),
     said(
         masked_loop(by_product, "before", how=lambda w, limit: w.detach().clamp_(-limit, limit)),
         "caught by the counter",
@@ -95,3 +106,12 @@ WRONG = [
     *(leaving(masked_loop(by_product), mess) for mess in MESSES),
     masked_loop(lambda hidden, mask: hidden * (mask > 0)),
 ]
+
+EQUIVALENT = {
+    "masked_loop.fit_masked: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "masked_loop.fit_masked: loss = mse_loss(model.last(apply(model.first(inputs).tanh(), mask)), targets) | optimizer.zero_grad() -> (swapped)": "Neither line reads what the other one writes.",
+    "masked_loop.fit_masked: how(model.last.weight, limit) | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",
+    "step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "masked_with_copy: hidden *= mask -> hidden = hidden * mask": "The product is the same, and hidden is read nowhere else.",
+    "masked_with_copy: model.last.weight.clamp(min=-limit, max=limit) -> model.last.weight.clamp_(min=-limit, max=limit)": "What is clamped in place is copied onto itself.",
+}

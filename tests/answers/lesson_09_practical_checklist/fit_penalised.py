@@ -5,16 +5,20 @@ from torch.nn.functional import mse_loss
 
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
 from tests.answers.lesson_09_practical_checklist.training import step
+from tests.answers.said import said
 
 
-def penalised(penalty, keep=float):
+def penalised(penalty, keep=float, error_of=lambda error: error, clear="before"):
     def fit_penalised(model, optimizer, batches, weight):
         losses = []
         for inputs, targets in batches:
-            loss = mse_loss(model(inputs), targets) + weight * penalty(model)
-            optimizer.zero_grad()
+            loss = error_of(mse_loss(model(inputs), targets)) + weight * penalty(model)
+            if clear == "before":
+                optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            if clear == "after":
+                optimizer.zero_grad()
             losses.append(keep(loss))
         return losses
 
@@ -89,9 +93,33 @@ RIGHT = [
 MISCONCEIVED = {
     "no way back": penalised_rewrapped,
     "a penalty without a gradient": penalised(lambda model: squares(model).item()),
+    "an error without a gradient": penalised(squares, error_of=lambda error: error.detach()),
+    "never cleared": penalised(squares, clear="never"),
+    "gradients from before": penalised(squares, clear="after"),
 }
 
+
+def penalised_with_an_optimizer_of_its_own(model, optimizer, batches, weight):
+    return penalised(squares)(model, torch.optim.SGD(model.parameters(), lr=0.1), batches, weight)
+
+
+def penalised_in_training_mode(model, *given):
+    return penalised(squares)(model.train(), *given)
+
+
+def penalised_where_held(model, optimizer, batches, weight):
+    held = optimizer.param_groups[0]["params"]
+    return penalised(lambda model: sum(p.pow(2).sum() for p in held))(model, optimizer, batches, weight)
+
+
 WRONG = [
+    said(
+        penalised(lambda model: squares(model).item(), clear="never"), "a penalty without a gradient", "never cleared"
+    ),
+    said(penalised(squares, error_of=float, clear="never"), "an error without a gradient", "never cleared"),
+    penalised_with_an_optimizer_of_its_own,
+    penalised_in_training_mode,
+    penalised_where_held,
     penalised_by_decay,
     penalised_by_decay_and_back,
     penalised(lambda model: sum(p.pow(2).sum() for p in model.parameters() if p.requires_grad)),
@@ -104,3 +132,21 @@ WRONG = [
     penalised(lambda model: squares(model) if model.training else 0, keep=lambda loss: loss.detach()),
     penalised(lambda model: sum(p.pow(2).sum() for n, p in model.named_parameters() if "weight" in n)),
 ]
+
+EQUIVALENT = {
+    "penalised.fit_penalised: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "penalised.fit_penalised: loss = error_of(mse_loss(model(inputs), targets)) + weight * penalty(model) | optimizer.zero_grad() -> (swapped)": "Neither line reads what the other one writes.",
+    "penalised.fit_penalised: optimizer.step() | losses.append(keep(loss)) -> (swapped)": "Neither line reads what the other one writes.",
+    "penalised_in_two_passes: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "penalised_in_two_passes: penalty.backward() -> penalty.backward(retain_graph=True)": "What the penalty's graph saves are the parameters themselves, and it goes with its loss.",
+    "penalised_in_two_passes: optimizer.zero_grad() | error, penalty = (mse_loss(model(inputs), targets), weight * squares(model)) -> (swapped)": "Neither line reads what the other one writes.",
+    "penalised_in_two_passes: error.backward() | penalty.backward() -> (swapped)": "Neither line reads what the other one writes.",
+    "penalised_in_two_passes: optimizer.step() | losses.append((error + penalty).item()) -> (swapped)": "Neither line reads what the other one writes.",
+    "penalised_by_formula: optimizer.zero_grad(set_to_none=False) -> optimizer.zero_grad()": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "penalised_by_formula: optimizer.zero_grad(set_to_none=False) -> optimizer.zero_grad(set_to_none=True)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "penalised_by_formula: p.requires_grad -> True": "The optimizer does not hold the frozen parameter, and .grad is free to change.",
+    "penalised_by_formula: 2 * weight * p.detach() -> 2 * weight * p": "The numbers are the same, and the optimizer reads only numbers.",
+    "penalised_by_formula: 2 * weight * p.detach() -> 2 * weight * p.clone()": "The numbers are the same, and the optimizer reads only numbers.",
+    "penalised_by_formula: losses.append(error.item() + weight * squares(model).item()) | optimizer.zero_grad(set_to_none=False) -> (swapped)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "penalised_by_formula: error.backward() | for p in model.parameters(): ... -> (swapped)": "Neither line reads what the other one writes.",
+}

@@ -46,11 +46,11 @@ def points_by_norm(points, wanted, steps):
     return points.data, losses
 
 
-def points_by_cdist(points, wanted, steps):
+def points_by_cdist(points, wanted, steps, mode="donot_use_mm_for_euclid_dist"):
     points, losses = points.clone(), []
     for _ in range(steps):
         points = points.detach().requires_grad_()
-        loss = mse_loss(torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist"), wanted)
+        loss = mse_loss(torch.cdist(points, points, compute_mode=mode), wanted)
         loss.backward()
         losses.append(loss.item())
         points = (points - points.grad).detach()
@@ -64,7 +64,7 @@ def points_in_place(points, wanted, steps):
 
 
 def points_of_formula(points, wanted, steps):
-    losses = []
+    points, losses = points.clone(), []
     for _ in range(steps):
         lines = points[:, None] - points
         lengths = lines.pow(2).sum(-1).sqrt()
@@ -75,15 +75,23 @@ def points_of_formula(points, wanted, steps):
     return points, losses
 
 
+def points_not_new(points, wanted, steps):
+    """Without a step, the given points come back."""
+    return points_by_norm(points, wanted, steps) if steps else (points, [])
+
+
 RIGHT = [points_with(safe_root), points_by_norm, points_by_cdist, points_of_formula]
 
 MISCONCEIVED = {
+    "a root of zero": points_with(bare_root),
+    "large squares subtracted": lambda *given: points_by_cdist(*given, mode="use_mm_for_euclid_dist_if_necessary"),
     "only the diagonal": points_with(root_off_the_diagonal),
     "NaN replaced": points_with(bare_root, lambda gradient: gradient.nan_to_num()),
 }
 
 WRONG = [
-    points_with(bare_root),
+    points_not_new,
+    lambda points, wanted, steps: points_by_norm(points, wanted.fill_diagonal_(0.0), steps),
     points_with(lambda squares: (squares + 1e-6).sqrt()),
     points_with(lambda squares: safe_root(squares).detach().requires_grad_()),
     points_with(safe_root, lambda gradient: gradient.clamp(-0.1, 0.1)),
@@ -94,3 +102,24 @@ WRONG = [
 ]
 
 STILL_RIGHT = {"keeps every graph"}
+
+EQUIVALENT = {
+    "safe_root: torch.where(apart, squares, 1.0) -> torch.where(apart, squares, 2.0)": "What is not chosen enters neither the numbers nor, behind a second where, the gradient.",
+    "safe_root: torch.where(apart, squares, 1.0) -> torch.where(apart, squares, 0.0)": "What is not chosen enters neither the numbers nor, behind a second where, the gradient.",
+    "safe_root: torch.where(apart, squares, 1.0) -> torch.where(apart, squares, -1.0)": "What is not chosen enters neither the numbers nor, behind a second where, the gradient.",
+    "points_with.fit_points: torch.autograd.grad(loss, points) -> torch.autograd.grad(loss, points, retain_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "points_with.fit_points: torch.autograd.grad(loss, points) -> torch.autograd.grad(loss, points, create_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "points_with.fit_points: with torch.no_grad(): ... | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",
+    "step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "step: loss.backward() -> loss.backward(retain_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "step: loss.backward() -> loss.backward(create_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "points_by_cdist: points.detach() -> points": "The tensor is not written to, and a new one is returned.",
+    "points_by_cdist: points.detach() -> points.clone()": "The tensor is not written to, and a new one is returned.",
+    "points_by_cdist: loss.backward() -> loss.backward(retain_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "points_by_cdist: loss.backward() -> loss.backward(create_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "points_by_cdist: loss.backward() | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",
+    "points_by_cdist: losses.append(loss.item()) | points = (points - points.grad).detach() -> (swapped)": "Neither line reads what the other one writes.",
+    "points_of_formula: torch.where(lengths > 0, (lengths - wanted) / lengths, 0.0) -> torch.where(lengths > 0, (lengths - wanted) / lengths, 1.0)": "What is not chosen enters neither the numbers nor, behind a second where, the gradient.",
+    "points_of_formula: points = points - 2 / len(points) ** 2 * pulls.sum(1) -> points -= 2 / len(points) ** 2 * pulls.sum(1)": "Nobody else holds the object.",
+    "points_of_formula: losses.append((lengths - wanted).pow(2).mean().item()) | away = torch.where(lengths > 0, (lengths - wanted) / lengths, 0... -> (swapped)": "What is not chosen enters neither the numbers nor, behind a second where, the gradient.",
+}

@@ -86,6 +86,37 @@ class ConstantStart(Net):
             nn.init.zeros_(layer.weight)
 
 
+class Broken(LooseMean):
+    def __init__(self, sizes, mean):
+        super().__init__(sizes, mean)
+        layers = list(self.layers)
+        del self.layers, self.scale
+        self.layers = layers
+        self.scale = torch.ones(sizes[-1], requires_grad=True)
+
+
+class ScaleInside(Net):
+    """The scale does not multiply the last bias. While it is 1, nothing shows."""
+
+    def forward(self, x):
+        x = x - self.mean
+        for layer in self.layers[:-1]:
+            x = layer(x).relu()
+        return self.scale * (x @ self.layers[-1].weight.T) + self.layers[-1].bias
+
+
+class MeanInTraining(Net):
+    def forward(self, x):
+        return super().forward(x if self.training else x + self.mean)
+
+
+class Rounding(Net):
+    """Subtracts in float32, whatever the model computes in."""
+
+    def forward(self, x):
+        return super().forward((x.float() - self.mean.float()).to(x.dtype) + self.mean)
+
+
 KEPT = {}
 
 
@@ -128,8 +159,6 @@ class Named(nn.Module):
             self.layers.append(nn.Linear(a, b))
             self.add_module(f"layer{number}", self.layers[-1])
         self.register_parameter("scale", nn.Parameter(torch.ones(sizes[-1])))
-        self.mean = nn.Parameter(mean, requires_grad=False)
-        del self.mean
         self.mean = nn.Buffer(mean)
 
     def forward(self, x):
@@ -157,7 +186,14 @@ MISCONCEIVED = {
 
 WRONG = [
     said(lambda sizes, mean: BufferScale(sizes, mean), "the scale is no parameter"),
-    lambda sizes, mean: PassingMean(sizes, mean),
+    said(lambda sizes, mean: PassingMean(sizes, mean), "the mean is no state"),
+    said(
+        lambda sizes, mean: Broken(sizes, mean),
+        *("layers in a list", "the scale is no parameter", "the mean is no state"),
+    ),
+    lambda sizes, mean: ScaleInside(sizes, mean),
+    lambda sizes, mean: MeanInTraining(sizes, mean),
+    lambda sizes, mean: Rounding(sizes, mean),
     lambda sizes, mean: ReluLast(sizes, mean),
     lambda sizes, mean: Net(sizes, mean).requires_grad_(False),
     lambda sizes, mean: Net(sizes, torch.zeros_like(mean)),
@@ -169,3 +205,11 @@ WRONG = [
     lambda sizes, mean: ConstantStart(sizes, mean),
     one_model_for_all,
 ]
+
+EQUIVALENT = {
+    "Named.__init__: for number, (a, b) in enumerate(pairwise(sizes)): ... | self.register_parameter('scale', nn.Parameter(torch.ones(sizes[-... -> (swapped)": "Neither line reads what the other one writes.",
+    "Named.__init__: self.register_parameter('scale', nn.Parameter(torch.ones(sizes[-1]))) | self.mean = nn.Buffer(mean) -> (swapped)": "Neither line reads what the other one writes.",
+    "Net.__init__: self.layers = nn.ModuleList((nn.Linear(a, b) for a, b in pairwise(sizes))) | self.scale = nn.Parameter(torch.ones(sizes[... -> (swapped)": "Neither line reads what the other one writes.",
+    "Net.__init__: self.scale = nn.Parameter(torch.ones(sizes[-1])) | self.register_buffer('mean', mean) -> (swapped)": "Neither line reads what the other one writes.",
+    "ScaleOfOneRow.__init__: self.scale = nn.Parameter(torch.ones(1, sizes[-1])) -> (dropped)": "The layer below has a scale of one dimension, which serves as well.",
+}

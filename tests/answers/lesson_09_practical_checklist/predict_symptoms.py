@@ -35,3 +35,7 @@ WRONG = [
     {**SYMPTOMS, "twice": torch.ones(3)},
     list(SYMPTOMS.values()),
 ]
+
+EQUIVALENT = {
+    "RIGHT[1]: reversed(SYMPTOMS.items()) -> SYMPTOMS.items()": "The order of a dict's entries means nothing.",
+}

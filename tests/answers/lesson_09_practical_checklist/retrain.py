@@ -10,11 +10,20 @@ from tests.answers.lesson_09_practical_checklist.training import step
 from tests.answers.said import said
 
 
-def retrain_with(parameters, place=lambda head: head):
+def retrain_with(parameters, place=lambda head: head, clear="before"):
     def retrain(model, head, batches):
-        model.head = place(head)
+        model.head, losses = place(head), []
         optimizer = torch.optim.SGD(parameters(model), lr=0.1)
-        return [step(optimizer, cross_entropy(model(inputs), targets)) for inputs, targets in batches]
+        for inputs, targets in batches:
+            loss = cross_entropy(model(inputs), targets)
+            if clear == "before":
+                optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if clear == "after":
+                optimizer.zero_grad()
+            losses.append(loss.item())
+        return losses
 
     return retrain
 
@@ -62,14 +71,31 @@ RIGHT = [retrain_with(lambda model: model.parameters()), retrain_and_add, retrai
 
 MISCONCEIVED = {
     "an optimizer from before": retrain_too_early,
+    "never cleared": retrain_with(lambda model: model.parameters(), clear="never"),
+    "gradients from before": retrain_with(lambda model: model.parameters(), clear="after"),
     "only the head": retrain_with(lambda model: model.head.parameters()),
     "a copy of the head": retrain_with(lambda model: model.parameters(), copy.deepcopy),
 }
 
 WRONG = [
+    said(retrain_with(lambda model: model.head.parameters(), clear="never"), "only the head", "never cleared"),
+    lambda model, *given: retrain_with(lambda model: model.parameters())(model.train(), *given),
     retrain_by_copying_numbers,
     said(retrain_with(lambda model: model.body.parameters()), "an optimizer from before"),
     retrain_with(lambda model: model.parameters(), lambda head: head.eval()),
     said(lambda model, head, batches: [], "a copy of the head"),
     *(leaving(retrain_with(lambda model: model.parameters()), mess) for mess in MESSES),
 ]
+
+EQUIVALENT = {
+    "retrain_with.retrain: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "retrain_with.retrain: loss = cross_entropy(model(inputs), targets) | optimizer.zero_grad() -> (swapped)": "Neither line reads what the other one writes.",
+    "retrain_with.retrain: optimizer.step() | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",
+    "retrain_and_add: model.zero_grad() -> model.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "retrain_and_add: model.zero_grad() | loss = cross_entropy(model(inputs), targets) -> (swapped)": "Neither line reads what the other one writes.",
+    "retrain_and_add: optimizer.step() | losses.append(float(loss)) -> (swapped)": "Neither line reads what the other one writes.",
+    "retrain_and_add: model.head = head | optimizer.add_param_group({'params': list(head.parameters())}) -> (swapped)": "Neither line reads what the other one writes.",
+    "retrain_without_optimizer: ...(model.parameters())) -> ...(model.parameters()), retain_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "retrain_without_optimizer: ...(model.parameters())) -> ...(model.parameters()), create_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "retrain_without_optimizer: with torch.no_grad(): ... | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",
+}

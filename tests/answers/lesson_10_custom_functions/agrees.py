@@ -3,6 +3,7 @@
 import torch
 
 from tests.answers.lesson_10_custom_functions.side_effects import gradients_off_after
+from tests.answers.said import said
 
 
 def agrees(function, x):
@@ -120,6 +121,38 @@ WRONG = [
     lambda function, x: 1,
     agrees_coarsely(step=1e-3, one_sided=True),
     agrees_coarsely(step=1e-13),
+    said(agrees_coarsely(rtol=0, atol=1e-3), "too tolerant"),
     agrees_coarsely(rtol=10, atol=10),
     gradients_off_after(agrees),
 ]
+
+EQUIVALENT = {
+    "agrees: ...(by_difference, 1), rtol=1e-05, atol=1e-06) -> ...(by_difference, 1), atol=1e-06)": "The text leaves open how near is near, within one percent.",
+    "agrees: ...), rtol=1e-05, atol=1e-06) -> ...), rtol=1e-05, atol=0.0)": "The text leaves open how near is near, within one percent.",
+    "agrees: ...e, allow_unused=True) -> ...e, allow_unused=True, create_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "agrees: ...ence, 1), rtol=1e-05, atol=1e-06) -> ...ence, 1), rtol=1e-05)": "The text leaves open how near is near, within one percent.",
+    "agrees: ...ifference, 1), rtol=1e-05, atol=1e-06) -> ...ifference, 1), rtol=0.0, atol=1e-06)": "The text leaves open how near is near, within one percent.",
+    "agrees: for place in range(result.numel()): ... | for place in range(x.numel()): ... -> (swapped)": "Neither line reads what the other one writes.",
+    "agrees: torch.stack(by_difference, 1) -> torch.stack(by_difference, -1)": "The tensor has two dimensions, so 1 and -1 are the same one.",
+    "agrees: torch.zeros(result.numel(), dtype=x.dtype) -> torch.zeros(result.numel())": "A direction or a step of lower precision is still one; the text asks for no particular one.",
+    "agrees: torch.zeros(x.numel(), dtype=x.dtype) -> torch.ones(x.numel(), dtype=x.dtype)": "The Function whose backward returns nothing triples x: neither zeros nor ones are its derivative.",
+    "agrees: torch.zeros(x.numel(), dtype=x.dtype) -> torch.zeros(x.numel()) #2": "A direction or a step of lower precision is still one; the text asks for no particular one.",
+    "agrees: x.clone().requires_grad_ -> x.detach().requires_grad_": "Nobody writes to the tensor, and what is asked of it is its own gradient.",
+    "agrees_on_random_lines: ...(g * slope).sum()) > 1e-06 * (1 + slope.... -> ...(g * slope).sum()) >= 1e-06 * (1 + slope....": "The text leaves open how near is near, within one percent.",
+    "agrees_on_random_lines: ...randn(result.shape, dtype=x.dtype, generator=generator) -> ...randn(result.shape, generator=generator)": "A direction or a step of lower precision is still one; the text asks for no particular one.",
+    "agrees_on_random_lines: ...shape, dtype=x.dtype, generator=generator) -> ...shape, dtype=x.dtype)": "A direction or a step of lower precision is still one; the text asks for no particular one.",
+    "agrees_on_random_lines: 1 + slope.abs().max() -> 0 + slope.abs().max()": "The text leaves open how near is near, within one percent.",
+    "agrees_on_random_lines: 1 + slope.abs().max() -> 2 + slope.abs().max()": "The text leaves open how near is near, within one percent.",
+    "agrees_on_random_lines: abs((leaf.grad * line).sum() - (g * slope).sum()) -> (leaf.grad * line).sum() - (g * slope).sum()": "Among eight random directions some show an error with each sign.",
+    "agrees_on_random_lines: def agrees_on_random_lines(function, x, step=1e-05): ... -> def agrees_on_random_lines(function, x, step=-1e-05): ...": "Other directions, as many or more, or the same difference the other way around: the text asks for no particular ones.",
+    "agrees_on_random_lines: for _ in range(8): ... -> for _ in range(9): ...": "Other directions, as many or more, or the same difference the other way around: the text asks for no particular ones.",
+    "agrees_on_random_lines: result.backward(g) -> result.backward(g, create_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "agrees_on_random_lines: result.backward(g) -> result.backward(g, retain_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "agrees_on_random_lines: slope = (function(x + step * line) - function(x - step * line)) / (2 * step) | leaf = x.clone().requires_grad_() -> (swapped)": "Neither line reads what the other one writes.",
+    "agrees_on_random_lines: slope.abs().max -> slope.abs().min": "The text leaves open how near is near, within one percent.",
+    "agrees_on_random_lines: slope.abs().max -> slope.abs_().max": "The text leaves open how near is near, within one percent.",
+    "agrees_on_random_lines: torch.Generator().manual_seed(0) -> torch.Generator().manual_seed(1)": "Other directions, as many or more, or the same difference the other way around: the text asks for no particular ones.",
+    "agrees_on_random_lines: torch.randn(x.shape, dtype=x.dtype, generator=generator) -> torch.randn(x.shape, dtype=x.dtype)": "A direction or a step of lower precision is still one; the text asks for no particular one.",
+    "agrees_on_random_lines: torch.randn(x.shape, dtype=x.dtype, generator=generator) -> torch.randn(x.shape, generator=generator)": "A direction or a step of lower precision is still one; the text asks for no particular one.",
+    "agrees_on_random_lines: x.clone().requires_grad_ -> x.detach().requires_grad_": "Nobody writes to the tensor, and what is asked of it is its own gradient.",
+}

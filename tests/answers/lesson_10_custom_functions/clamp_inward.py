@@ -28,7 +28,7 @@ def clamp_inward(x, low, high):
 class ClampBySide(Function):
     @staticmethod
     def forward(x, low, high):
-        return torch.minimum(torch.maximum(x, torch.tensor(low).to(x)), torch.tensor(high).to(x))
+        return torch.minimum(torch.maximum(x, torch.tensor(low, dtype=x.dtype)), torch.tensor(high, dtype=x.dtype))
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -118,7 +118,7 @@ WRONG = [
     said(lambda x, low, high: x.clamp(low, high), "the clamp's own gradient"),
     said(lambda x, low, high: x + (x.clamp(low, high) - x).detach(), "everything passes"),
     clamper(inward, nones=1),
-    lambda x, low, high: ClampInward.apply(x, -1.25, 2.5),
+    lambda x, low, high: ClampInward.apply(x, -1.3, 2.6),
     clamper(lambda x, g, low, high: ((x > low) & (x < high)) | inward(x, g, low + 1e-9, high - 1e-9)),
     clamper(lambda x, g, low, high: inward(x, g, low, high) * 1.5),
     lambda x, low, high: x.detach().clamp(low, high).requires_grad_(),
@@ -128,3 +128,17 @@ WRONG = [
     ClampOnTheClass.apply,
     clamp_writing_to_x,
 ]
+
+EQUIVALENT = {
+    "ClampBySide.backward: torch.where(side * g < 0, torch.zeros_like(g), g) -> torch.where(side / g < 0, torch.zeros_like(g), g)": "A gradient of zero passes as zero, or is stopped to zero.",
+    "ClampBySide.setup_context: (inputs[0] - output).sign().to(torch.int8) -> (inputs[0] - output).sign()": "Only the sign is read.",
+    "ClampInward.backward: (x < ctx.low) & (g > 0) -> (x < ctx.low) & (g >= 0)": "A gradient of zero passes as zero, or is stopped to zero.",
+    "ClampInward.backward: (x > ctx.high) & (g < 0) -> (x > ctx.high) & (g <= 0)": "A gradient of zero passes as zero, or is stopped to zero.",
+    "ClampInward.forward: ctx.save_for_backward(x) | ctx.low, ctx.high = (low, high) -> (swapped)": "Neither line reads what the other one writes.",
+    "clamper.forward: ctx.save_for_backward(x) | ctx.range = (low, high) -> (swapped)": "Neither line reads what the other one writes.",
+    "clamper: def clamper(passes, nones=2): ... -> def clamper(passes, nones=3): ...": "PyTorch ignores a None at the end, beyond the inputs.",
+    "inward: (x < low) & (g < 0) -> (x < low) & (g <= 0)": "A gradient of zero passes as zero, or is stopped to zero.",
+    "inward: (x < low) & (g < 0) -> (x <= low) & (g < 0)": "A number on a bound lies inside, where everything passes.",
+    "inward: (x > high) & (g > 0) -> (x > high) & (g >= 0)": "A gradient of zero passes as zero, or is stopped to zero.",
+    "inward: (x > high) & (g > 0) -> (x >= high) & (g > 0)": "A number on a bound lies inside, where everything passes.",
+}

@@ -23,3 +23,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [dict.fromkeys(PREDICTED, "raises"), dict.fromkeys(PREDICTED, True), list(PREDICTED)]
+
+EQUIVALENT = {
+    "RIGHT[1]: reversed(PREDICTED.items()) -> PREDICTED.items()": "The order of a dict's entries means nothing.",
+}

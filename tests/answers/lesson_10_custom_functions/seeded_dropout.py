@@ -153,6 +153,13 @@ def dropout_of(mask):
     return function(forward, backward)
 
 
+def exactly_the_share(shape, p, seed):
+    """Drops as many numbers with each seed."""
+    count = torch.Size(shape).numel()
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
+    return (order >= round(p * count)).reshape(shape) / (1 - p)
+
+
 RIGHT = [seeded_dropout, ForkedDropout.apply]
 
 MISCONCEIVED = {
@@ -188,6 +195,8 @@ WRONG = [
     dropout(keep_elsewhere, lambda ctx, g: MASKS["last"]),
     said(dropout(keep_as_one_number, mask_from_number), "the mask is kept"),
     DropoutInPlace.apply,
+    dropout_of(exactly_the_share),
+    lambda x, p, seed: SeededDropout.apply(x.view(-1).view(x.shape), p, seed),
     DropoutBySeed.apply,
     dropout_of(lambda shape, p, seed: mask_of(shape[-1:], p, seed) / (1 - p)),
     dropout_of(lambda shape, p, seed: mask_of(shape[:1], p, seed).reshape(-1, *[1] * (len(shape) - 1)) / (1 - p)),
@@ -199,3 +208,8 @@ WRONG = [
         "the mask is kept",
     ),
 ]
+
+EQUIVALENT = {
+    "ForkedDropout.run: torch.random.fork_rng(devices=[]) -> torch.random.fork_rng()": "Without a GPU there is no other generator to fork.",
+    "mask_of: ...manual_seed(seed)) >= p -> ...manual_seed(seed)) > p": "A number drawn from 2**24 is hardly ever p itself, and the text does not say what then.",
+}

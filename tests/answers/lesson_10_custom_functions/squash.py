@@ -6,7 +6,7 @@ from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 from tests.answers.lesson_10_custom_functions.functions import function
-from tests.answers.lesson_10_custom_functions.side_effects import gradients_off_after, hooked
+from tests.answers.lesson_10_custom_functions.side_effects import gradients_off_after, hooked, recording_after
 from tests.answers.said import said
 
 
@@ -116,5 +116,6 @@ WRONG = [
     squasher(save_y, from_y_in_place_at_first),
     gradients_off_after(squash),
     hooked(squash),
+    recording_after(squash),
     lambda x: squash(x.requires_grad_()),
 ]

@@ -33,12 +33,10 @@ class SwishSummed(Function):
     @staticmethod
     def backward(ctx, g):
         x, beta = ctx.saved_tensors
-        to_x = to_beta = None
         with torch.enable_grad():
             x, beta = x.detach().requires_grad_(), beta.detach().requires_grad_()
             y = x * torch.sigmoid(beta * x)
-        to_x, to_beta = torch.autograd.grad(y, (x, beta), g)
-        return to_x, to_beta if ctx.needs_input_grad[1] else None
+        return torch.autograd.grad(y, (x, beta), g)
 
 
 def swisher(attributes=False, beta_gradient=lambda g, full, beta: (g * full).sum_to_size(beta.shape), swap=False):
@@ -108,6 +106,22 @@ class SwishDeleting(Function):
         return g * (s + beta * x * s * (1 - s)), g * x**2 * s * (1 - s)
 
 
+class SwishRemembering(Function):
+    """Keeps the sigmoid of the latest call, whichever that was."""
+
+    @staticmethod
+    def forward(ctx, x, beta):
+        ctx.save_for_backward(x, beta)
+        SwishRemembering.latest = torch.sigmoid(beta.detach() * x.detach())
+        return x * SwishRemembering.latest
+
+    @staticmethod
+    def backward(ctx, g):
+        (x, beta), s = ctx.saved_tensors, SwishRemembering.latest
+        bend = x * s * (1 - s)
+        return g * (s + beta * bend), g * x * bend
+
+
 RIGHT = [lambda x, beta: Swish.apply(x, beta), SwishSummed.apply, swisher(), CopyingSwish.apply]
 
 MISCONCEIVED = {
@@ -122,8 +136,20 @@ WRONG = [
     swisher(beta_gradient=lambda g, full, beta: None),
     lambda x, beta: HalfSwish.apply(x, beta),
     SwishInPlace.apply,
+    SwishRemembering.apply,
     SwishDeleting.apply,
     hooked(Swish.apply),
     lambda x, beta: x * torch.sigmoid(beta * x),
     lambda x, beta: Swish.apply(x, beta) + 0,
 ]
+
+EQUIVALENT = {
+    "CopyingSwish.forward: ctx.save_for_backward(x.clone(), beta.clone()) -> ctx.save_for_backward(x, beta.clone())": "A write to what is saved raises, and a write to what was copied changes no gradient: the task allows both.",
+    "CopyingSwish.forward: ctx.save_for_backward(x.clone(), beta.clone()) -> ctx.save_for_backward(x.clone(), beta)": "A write to what is saved raises, and a write to what was copied changes no gradient: the task allows both.",
+    "CopyingSwish.forward: ctx.save_for_backward(x.clone(), beta.clone()) -> ctx.save_for_backward(x.clone(), beta.detach())": "A write to what is saved raises, and a write to what was copied changes no gradient: the task allows both.",
+    "CopyingSwish.forward: ctx.save_for_backward(x.clone(), beta.clone()) -> ctx.save_for_backward(x.detach(), beta.clone())": "A write to what is saved raises, and a write to what was copied changes no gradient: the task allows both.",
+    "SwishSummed.backward: beta.detach().requires_grad_ -> beta.clone().requires_grad_": "Nobody writes to the tensor, and what is asked of it is its own gradient.",
+    "SwishSummed.backward: torch.autograd.grad(y, (x, beta), g) -> torch.autograd.grad(y, (x, beta), g, retain_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "SwishSummed.backward: x.detach().requires_grad_ -> x.clone().requires_grad_": "Nobody writes to the tensor, and what is asked of it is its own gradient.",
+    "swisher.backward: to_x = g * (s + beta * x * s * (1 - s)) | to_beta = beta_gradient(g, x ** 2 * s * (1 - s), beta) -> (swapped)": "Neither line reads what the other one writes.",
+}

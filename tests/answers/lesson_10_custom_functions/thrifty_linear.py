@@ -182,3 +182,16 @@ WRONG = [
     LinearOfViews.apply,
     LinearZeroing.apply,
 ]
+
+EQUIVALENT = {
+    "Linear.backward: rows = g.flatten(0, -2) | to_x = g @ weight if ctx.needs_input_grad[0] else None -> (swapped)": "Neither line reads what the other one writes.",
+    "Linear.backward: to_weight = rows.T @ x.flatten(0, -2) if ctx.needs_input_grad[1] else None | to_bias = rows.sum(0) if ctx.needs_input_gr... -> (swapped)": "Neither line reads what the other one writes.",
+    "Linear.backward: to_x = g @ weight if ctx.needs_input_grad[0] else None | to_weight = rows.T @ x.flatten(0, -2) if ctx.needs_input_grad[1... -> (swapped)": "Neither line reads what the other one writes.",
+    "Linear.backward: x, weight = ctx.saved_tensors | rows = g.flatten(0, -2) -> (swapped)": "Neither line reads what the other one writes.",
+    "LinearInTwo.backward: if 'weight' in kept: ... | if 'x' in kept: ... -> (swapped)": "Neither line reads what the other one writes.",
+    "LinearInTwo.backward: if 'x' in kept: ... | if ctx.needs_input_grad[2]: ... -> (swapped)": "Neither line reads what the other one writes.",
+    "LinearInTwo.setup_context: ctx.names = list(tensors) | ctx.save_for_backward(*tensors.values()) -> (swapped)": "Neither line reads what the other one writes.",
+    "LinearInTwo.setup_context: if ctx.needs_input_grad[0]: ... | if ctx.needs_input_grad[1]: ... -> (swapped)": "Neither line reads what the other one writes.",
+    "linear.backward: to_x = g @ weight if needs[0] else None | to_weight = rows.T @ x.flatten(0, -2) if needs[1] else None -> (swapped)": "Neither line reads what the other one writes.",
+    "linear.backward: x, weight = ctx.saved_tensors | rows, needs = (g.flatten(0, -2), ctx.needs_input_grad) -> (swapped)": "Neither line reads what the other one writes.",
+}

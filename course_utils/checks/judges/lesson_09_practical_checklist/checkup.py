@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from course_utils.checks.compare import describe, listed
 from course_utils.checks.data import Case, Observation, Value, plain
@@ -28,21 +28,36 @@ _PATIENTS: dict[str, tuple[str, dict[str, list[str]]]] = {
     "an optimizer made too early": ("replaced", {"not_in_optimizer": _LAST}),
     "an optimizer without one bias": ("left out: first.bias", {"not_in_optimizer": ["first.bias"]}),
     "a frozen layer": ("frozen", {}),
-    "a frozen layer that moves": ("frozen and moving", {"frozen_but_changed": ["first.weight"]}),
+    "a frozen layer that moves, and one that is left out": (
+        "frozen and moving",
+        {"frozen_but_changed": ["first.weight"], "no_gradient": _MIDDLE},
+    ),
+    "a frozen layer that is written through .data": (
+        "frozen, moved by data",
+        {"frozen_but_changed": ["first.weight"]},
+    ),
+    "a step that adds to an old NaN in .grad": ("old NaN", {}),
+    "gradients that are huge": ("huge", {}),
+    "infinity in the first of two passes": ("two passes", {"not_finite": ["middle.bias"]}),
     "a root of zero": ("root", {"not_finite": ["middle.bias"]}),
-    "a root of zero, covered up": ("root, hidden", {"not_finite": ["middle.bias"]}),
+    "a root of zero that is covered up": ("root, hidden", {"not_finite": ["middle.bias"]}),
     "two layers with one weight": ("tied", {}),
+    "two layers with one weight that is left out": ("tied, left out", {"not_in_optimizer": ["first.weight"]}),
+    "a model with a hook and a part that evaluates": ("with hooks", {}),
     "a gradient of zeros": ("rounded", {}),
     "an optimizer with two groups": ("two groups", {}),
     "an optimizer for a copy of the model": ("a copy is held", {"not_in_optimizer": _ALL}),
     "a frozen layer that the optimizer does not hold": ("frozen, not held", {}),
     "a step that raises": ("healthy", {}),
+    "a step that raises an error of its own kind": ("with hooks", {}),
 }
+
+_RAISES = {"a step that raises": "RuntimeError", "a step that raises an error of its own kind": "OwnError"}
 
 
 def _cases(seed: int) -> list[Case]:
     return [
-        Case(name, {"seed": seed + n, "scene": scene, "raises": name == "a step that raises"})
+        Case(name, {"seed": seed + n, "scene": scene, "raises": _RAISES.get(name, "")})
         for n, (name, (scene, _)) in enumerate(_PATIENTS.items())
     ]
 
@@ -63,15 +78,21 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     )
     gradients = {name: plain(it.grad) for name, it in model.named_parameters()}
     yield Finding("grad", seen["gradients"] == gradients, "After your function .grad is not what step() leaves there.")
-    yield Finding("hooks", seen["hooks"] == 0, f"Your function left {seen['hooks']} hooks behind.")
+    more = seen["hooks"]
+    what = f"left {more} {'hook' if more == 1 else 'hooks'} behind" if more > 0 else "removed hooks of others"
+    yield Finding("hooks", more == 0, f"Your function {what}.")
     yield Finding("flags", seen["flags"] is True, "Your function changed which parameters require a gradient.")
-    yield Finding("modes", seen["training"], "After your function a part of the model is in evaluation mode.")
+    yield Finding("modes", seen["modes"], "After your function a part of the model is in another mode than before.")
     yield session(seen)
 
 
 def _report(received: Value, right: dict[str, list[str]]) -> Iterator[Finding]:
     if not isinstance(received, dict) or set(received) != set(_KINDS):
-        what = f"a dict with the keys {listed(received)}" if isinstance(received, dict) else describe(received)
+        what = (
+            f"a dict with the keys {listed(received)}"
+            if isinstance(received, dict) and received
+            else describe(received)
+        )
         yield Finding("keys", False, f"You returned {what}; expected a dict with the keys {listed(_KINDS)}.")
         return
     for kind in _KINDS:
@@ -81,7 +102,8 @@ def _report(received: Value, right: dict[str, list[str]]) -> Iterator[Finding]:
             continue
         wanted = set(right.get(kind, []))
         extra, missing = set(map(str, names)) - wanted, wanted - set(map(str, names))
-        text = f"{kind} names {listed(sorted(extra))}, which does not belong there." if extra else ""
+        belongs = "does not belong there" if len(extra) == 1 else "do not belong there"
+        text = f"{kind} names {listed(sorted(extra))}, which {belongs}." if extra else ""
         text += f"{' ' if extra else ''}{kind} lacks {listed(sorted(missing))}." if missing else ""
         yield Finding(kind, not text, text)
         double = len(names) != len(set(map(str, names)))
@@ -94,6 +116,34 @@ def _reported(seen: Observation, kind: str) -> set[str]:
     return {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
 
 
+def _shown(case: Case) -> dict[str, set[str]]:
+    """Return what .grad shows when the step is over: where nothing stands, and where no finite number does."""
+    model, _, step = patient(case)
+    step()
+    grads = {name: it.grad for name, it in model.named_parameters() if it.requires_grad}
+    return {
+        "no_gradient": {name for name, grad in grads.items() if grad is None},
+        "not_finite": {name for name, grad in grads.items() if grad is not None and not bool(grad.isfinite().all())},
+    }
+
+
+def _misleads(case: Case) -> bool:
+    right = _PATIENTS[case.name][1]
+    return any(names != set(right.get(kind, [])) for kind, names in _shown(case).items())
+
+
+def _read_off(case: Case, seen: Observation) -> bool:
+    """Tell a report that holds what .grad shows after the step, where that is not what arrived."""
+    same = all(_reported(seen, kind) == names for kind, names in _shown(case).items())
+    return isinstance(seen["returned"], dict) and same and _misleads(case)
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    fooled = [case.name for case, _ in seen if not case.given["raises"] and _misleads(case)]
+    yield f"Your function was tried on {len(seen)} steps, {len(_RAISES)} of which raise. Nothing of it was left behind."
+    yield f"What stands in .grad after the step misleads in {len(fooled)} of them: {listed(fooled)}."
+
+
 EXERCISE = Exercise(
     id="checkup",
     title="Write the checklist as a function",
@@ -104,37 +154,38 @@ EXERCISE = Exercise(
     call="checkup(model, optimizer, step)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Two of the four can be read off without running anything, or by comparing before and after. For the other "
         "two, what stands in .grad after the step does not tell what arrived.",
-        "register_post_accumulate_grad_hook on a parameter calls you when a gradient has arrived there. It cannot be "
-        "put on a parameter that requires none. Compare objects with the optimizer's by id().",
+        "parameter.register_hook(function) calls the function with each gradient that arrives there, before it is "
+        "added to what stands in .grad. It cannot be put on a parameter that requires none. Compare objects with the "
+        "optimizer's by id().",
         "Before: ids of all tensors in optimizer.param_groups; copies of the frozen parameters; a hook on every other "
-        "parameter, which notes its name, and whether its .grad is finite. Then step() inside try, and remove all "
-        "hooks in finally. After: compare the frozen ones with their copies.",
+        "parameter, which notes its name, and whether the gradient that it is given is finite everywhere. Then step() "
+        "inside try, and remove all hooks in finally. After: compare the frozen ones with their copies.",
     ),
     misconceptions=(
         Misconception(
             ".grad after the step",
-            "You looked at .grad when the step was over. By then it may have been cleared, or it may be left from an "
-            "earlier pass.",
-            lambda case, seen: (
-                (case.name == "a step that clears at its end" and _reported(seen, "no_gradient") == set(_ALL))
-                or (case.given["scene"] == "stale" and _reported(seen, "no_gradient") < set(_MIDDLE))
-                or (case.given["scene"] == "root, hidden" and not _reported(seen, "not_finite"))
-            ),
+            "Your report says what .grad shows when the step is over. By then it may have been cleared or mended, or "
+            "hold what an earlier pass left.",
+            _read_off,
         ),
         Misconception(
             "hooks left behind",
             "Hooks of yours are still there when your function has ended. They must go even where step() raises.",
-            lambda case, seen: not isinstance(seen["hooks"], int) or seen["hooks"] > 0,
+            lambda case, seen: seen["hooks"] > 0,
         ),
         Misconception(
             "frozen is not missing",
             "You reported a frozen layer for what only concerns parameters that require a gradient.",
             lambda case, seen: (
                 case.given["scene"].startswith("frozen")
-                and bool(_reported(seen, "no_gradient") & {"first.weight", "first.bias"})
+                and bool(
+                    (_reported(seen, "no_gradient") | _reported(seen, "not_in_optimizer"))
+                    & {"first.weight", "first.bias"}
+                )
             ),
         ),
     ),

@@ -47,17 +47,21 @@ def descend(
     *,
     momentum: float = 0.0,
     decay: float = 0.0,
+    left: State | None = None,
     adding: bool = False,
     afterwards: Callable[[State], State] = lambda state: state,
 ) -> Path:
-    """Follow p <- p - rate v with v <- momentum v + gradient + decay p. With `adding`, gradients are never cleared."""
+    """Follow p <- p - rate v with v <- momentum v + gradient + decay p.
+
+    `left` are gradients that the first step finds and does not clear. With `adding`, gradients are never cleared.
+    """
     state, values, states = dict(start), [], []
     velocity = {name: torch.zeros_like(it) for name, it in start.items()}
-    total = dict(velocity)
+    total = {**velocity, **(left or {})}
     for number, loss in enumerate(losses):
         gradients, value = grad_and_value(loss)(state)
         values.append(float(value))
-        total = {name: it + (total[name] if adding else 0) for name, it in gradients.items()}
+        total = {name: it + (total[name] if adding or not number else 0) for name, it in gradients.items()}
         rate = rates if isinstance(rates, float) else rates[number]
         for name in state:
             velocity[name] = momentum * velocity[name] + total[name] + decay * state[name]
@@ -86,6 +90,15 @@ def reached(seen: Observation, right: State, module: int = 0) -> bool:
     """Return whether the watched module has these parameters at the end."""
     mine = seen["parameters"][module]
     return set(mine) == set(right) and all(close(mine[name], it) for name, it in right.items())
+
+
+def left_in(*models: nn.Module) -> State:
+    """Return the gradients that stand in `.grad`, by the parameters' names."""
+    named: State = {}
+    for number, model in enumerate(models):
+        prefix = f"{number}." if number else ""
+        named |= {prefix + name: it.grad.clone() for name, it in model.named_parameters() if it.grad is not None}
+    return named
 
 
 def right_end(seen: Observation, right: State, module: int = 0, whose: str = "") -> Iterator[Finding]:

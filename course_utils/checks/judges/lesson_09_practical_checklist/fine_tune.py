@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -17,18 +17,20 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     Refused,
     State,
     descend,
+    left_in,
     on,
     parameters_of,
-    reached,
     right_end,
 )
 from course_utils.checks.judges.lesson_09_practical_checklist.heads import head_cases
-from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, quiet
+from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, one_step_each, quiet, work_done
+from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, NEVER, Slips, uncleared
 from course_utils.checks.scenes.lesson_09_practical_checklist.fine_tune import backbone_and_head
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, classes
+from course_utils.graph.saved import saved
 
 
-def _tuned(case: Case) -> tuple[Path, State, State]:
+def _tuned(case: Case, slips: Slips = frozenset()) -> tuple[Path, State, State]:
     """Return the head's path, and what the backbone's parameters and buffers are to stay."""
     backbone, head, _ = backbone_and_head(case)
     backbone.eval()
@@ -39,8 +41,13 @@ def _tuned(case: Case) -> tuple[Path, State, State]:
         return lambda state: cross_entropy(on(head, features, state), targets)
 
     losses = [loss(*batch) for batch in classes(case)]
-    path = descend(parameters_of(head), losses, RATE, momentum=0.9, decay=0.1)
+    left = left_in(head) if slips else None
+    path = descend(parameters_of(head), losses, RATE, momentum=0.9, decay=0.1, left=left, adding=NEVER in slips)
     return path, parameters_of(backbone), dict(backbone.named_buffers())
+
+
+def _end(case: Case, slips: Slips) -> State:
+    return _tuned(case, slips)[0].end
 
 
 def _frozen(received: Any, right: State) -> bool:
@@ -56,12 +63,18 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("buffers", not changed, f"Buffers of the backbone changed: {listed(changed)}.")
     yield floats(seen["returned"], path.losses, "The list of losses")
     yield from right_end(seen, path.end, 1, "the head")
-    yield from quiet(seen, len(case.given["sizes"]), training=False, free=True)
-    made, count = len(seen["steps"]), len(case.given["sizes"])
-    yield Finding("steps", made == count, f"The given optimizer stepped {made} times; there are {count} batches.")
-    recorded = any(run["recorded"] for run in seen["runs"] if run["shape"][-1:] == [5])
-    text = "What the backbone returned had a graph. Nothing in there is to be trained, so nothing need be recorded."
-    yield Finding("recorded", not recorded, text)
+    yield from quiet(seen, modes=False, free=True)
+    yield one_step_each(seen, len(case.given["sizes"]))
+    text = "What a layer of the backbone returned had a graph. Nothing in there is to be trained."
+    yield Finding("recorded", not seen["recorded"][0], text)
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, _ = seen[0]
+    backbone, _, _ = backbone_and_head(case)
+    (inputs, _), *_ = classes(case)
+    kept = sum(entry.bytes for entry in saved(backbone(inputs)))
+    yield from work_done(seen, f"Recorded, the backbone alone would have kept {kept} bytes for the first batch.")
 
 
 EXERCISE = Exercise(
@@ -74,6 +87,7 @@ EXERCISE = Exercise(
     call="fine_tune(backbone, head, optimizer, batches)",
     cases=head_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Copy backbone.state_dict() before the loop and compare it after each step. Parameters change and buffers "
         "change: two causes.",
@@ -85,30 +99,27 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "old gradients",
-            "The backbone's buffers stayed, its parameters did not. The optimizer moves whatever has a gradient in "
-            ".grad, and the backbone's parameters had one.",
+            "Parameters of the backbone moved. The optimizer moves whatever has a gradient in .grad, and the "
+            "backbone's parameters had one when it stepped.",
             lambda case, seen: (
-                not _frozen(seen["parameters"][0], _tuned(case)[1]) and _frozen(seen["buffers"][0], _tuned(case)[2])
+                not _frozen(seen["parameters"][0], _tuned(case)[1])
+                and any(step["first has a gradient"] for step in seen["steps"])
             ),
         ),
         Misconception(
             "running statistics",
-            "The backbone's parameters stayed, its buffers did not: batch norm was in training mode.",
+            "Buffers of the backbone changed: it ran with batch norm in training mode.",
             lambda case, seen: (
-                _frozen(seen["parameters"][0], _tuned(case)[1]) and not _frozen(seen["buffers"][0], _tuned(case)[2])
+                not _frozen(seen["buffers"][0], _tuned(case)[2])
+                and any(run["training"] for run in seen["runs"] if run["shape"][-1:] == [5])
             ),
         ),
         Misconception(
             "recorded for nothing",
-            "All numbers are right. But the backbone's forward was recorded, and its tensors were saved, for a "
-            "gradient that nobody wants.",
-            lambda case, seen: (
-                _frozen(seen["parameters"][0], _tuned(case)[1])
-                and _frozen(seen["buffers"][0], _tuned(case)[2])
-                and reached(seen, _tuned(case)[0].end, 1)
-                and any(run["recorded"] for run in seen["runs"] if run["shape"][-1:] == [5])
-            ),
+            "The backbone's forward pass was recorded, and its tensors were saved, for a gradient that nobody wants.",
+            lambda case, seen: seen["recorded"][0] is True,
         ),
+        *uncleared((CLEARING,), _end, 1),
         Refused(
             "everything under no_grad",
             "Your code ended because the loss had no graph: the head must be recorded, and only the backbone need not.",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
 import torch
 from torch.nn.functional import mse_loss
 
-from course_utils.checks.compare import close, describe, listed, right_value
+from course_utils.checks.compare import describe, listed, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_09_practical_checklist import LESSON
@@ -17,39 +17,59 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     Path,
     State,
     descend,
+    left_in,
     on,
     parameters_of,
-    reached,
     right_end,
 )
-from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, part, parts, quiet
+from course_utils.checks.judges.lesson_09_practical_checklist.session import (
+    floats,
+    one_float,
+    one_step_each,
+    part,
+    parts,
+    quiet,
+    work_done,
+)
+from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, NEVER, Slips, uncleared
 from course_utils.checks.scenes.lesson_09_practical_checklist.fit_best import warm_network
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, double, regression
 
 
 def _cases(seed: int) -> list[Case]:
-    epochs = {"the best in the middle": (4, 1), "the first is the best": (3, 0), "the last is the best": (3, 2)}
-    return [_best_case(name, seed + n, count, best) for n, (name, (count, best)) in enumerate(epochs.items())]
+    return [
+        _best_case("the best in the middle", seed, 4, 1),
+        _best_case("the first is the best, with old gradients", seed + 1, 3, 0, left=True),
+        _best_case("the last is the best", seed + 2, 3, 2),
+        _best_case("a rate of zero, so all epochs are alike", seed + 3, 2, 0, rate=0.0),
+    ]
 
 
-def _best_case(name: str, seed: int, epochs: int, best: int) -> Case:
-    """Make a case whose validation data fit the model of one epoch nearly exactly."""
+def _best_case(name: str, seed: int, epochs: int, best: int, rate: float = RATE, left: bool = False) -> Case:
+    """Make a case whose validation data fit the model of one epoch nearly exactly; with a rate of zero, exactly."""
     given: dict[str, Any] = {"seed": seed, "sizes": [5, 3, 4], "epochs": epochs, "best": best}
+    given |= {"rate": rate, "left": left}
     path = _warm_path(Case(name, given))
     inputs = double(seed + 30, 6, 4)
     model = warm_network(Case(name, given)).eval()
-    targets = on(model, inputs, path.states[3 * best + 2]) + 1e-3 * double(seed + 31, 6, 3)
+    targets = on(model, inputs, path.states[3 * best + 2]) + (1e-3 * double(seed + 31, 6, 3) if rate else 0)
     return Case(name, {**given, "inputs": Array.of(inputs), "targets": Array.of(targets)})
 
 
-def _warm_path(case: Case) -> Path:
-    return _warm_descent(case.given["seed"], tuple(case.given["sizes"]), case.given["epochs"])
+def _warm_path(case: Case, slips: Slips = frozenset()) -> Path:
+    facts = case.given["seed"], tuple(case.given["sizes"]), case.given["epochs"], case.given["rate"], case.given["left"]
+    return _warm_descent(*facts, slips)
+
+
+def _end(case: Case, slips: Slips) -> State:
+    return _warm_path(case, slips).end
 
 
 @lru_cache(maxsize=16)
-def _warm_descent(seed: int, sizes: tuple[int, ...], epochs: int) -> Path:
-    case = Case("", {"seed": seed, "sizes": sizes})
-    start = parameters_of(warm_network(case))
+def _warm_descent(seed: int, sizes: tuple[int, ...], epochs: int, rate: float, left: bool, slips: Slips) -> Path:
+    case = Case("", {"seed": seed, "sizes": sizes, "left": left})
+    model = warm_network(case)
+    start = parameters_of(model)
 
     def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
         def of(state: State) -> torch.Tensor:
@@ -58,7 +78,8 @@ def _warm_descent(seed: int, sizes: tuple[int, ...], epochs: int) -> Path:
 
         return of
 
-    return descend(start, [loss(*batch) for batch in regression(case)] * epochs, RATE)
+    losses = [loss(*batch) for batch in regression(case)] * epochs
+    return descend(start, losses, rate, left=left_in(model) if slips else None, adding=NEVER in slips)
 
 
 def _validations(case: Case, states: list[State]) -> list[float]:
@@ -73,20 +94,22 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     returned = seen["returned"]
     yield parts(returned, 3, "best_state, best_loss, history")
     yield from _state(case, seen, path.states[count * (best + 1) - 1])
-    number = part(returned, 1)
-    text = f"The best loss should be a Python float; it is {describe(number)}."
-    yield Finding("float", type(number) is float, text)
-    if type(number) is float:
-        yield right_value(number, history[best], "The best loss")
+    yield from one_float(part(returned, 1), history[best], "The best loss")
     yield floats(part(returned, 2), history, "The history")
     yield from right_end(seen, path.end)
-    yield from quiet(seen, count * case.given["epochs"])
-    recorded = any(run["recorded"] for run in seen["runs"] if run["shape"] == [6, 3])
+    yield from quiet(seen)
+    yield one_step_each(seen, count * case.given["epochs"])
+    recorded = any(run["recorded"] for run in _runs(seen, validated=True))
     yield Finding("recorded", not recorded, "The validation recorded a graph that nobody uses.")
-    mixed = any(run["training"] for run in seen["runs"] if run["shape"] == [6, 3])
+    mixed = any(run["training"] for run in _runs(seen, validated=True))
     yield Finding("validation mode", not mixed, "The model was in training mode while it was validated.")
-    late = any(not run["training"] for run in seen["runs"] if run["shape"] != [6, 3])
+    late = any(not run["training"] for run in _runs(seen, validated=False))
     yield Finding("training mode", not late, "The model was in evaluation mode while it was trained.")
+
+
+def _runs(seen: Observation, validated: bool) -> list[dict[str, Any]]:
+    """Return the runs of the model on the validation data, which alone are 6 rows, or those on batches."""
+    return [run for run in seen["runs"] if run["of"] == 0 and (run["shape"] == [6, 3]) is validated]
 
 
 def _state(case: Case, seen: Observation, right: State) -> Iterator[Finding]:
@@ -96,15 +119,31 @@ def _state(case: Case, seen: Observation, right: State) -> Iterator[Finding]:
         has = f"has the entries {listed(state)}" if isinstance(state, dict) else f"is {describe(state)}"
         yield Finding("state", False, f"The best state {has}; expected all of model.state_dict().")
         return
-    text = "The best state holds the model's own tensors, not copies: whatever trains the model changes it."
-    yield Finding("copies", not seen["shared"], text)
+    own = seen["shared"]
+    text = f"Not copied in the best state: {listed(own)}. Training goes on changing what the model's own tensors hold."
+    yield Finding("copies", not own, text)
     for name, it in expected.items():
         yield right_value(state[name], it, f"The best state's {name}")
 
 
-def _last_state(case: Case, seen: Observation) -> bool:
-    return isinstance(seen["state"], dict) and all(
-        close(seen["state"].get(name), it) for name, it in _warm_path(case).end.items()
+def _validated_with_graphs(seen: Observation) -> bool:
+    recorded = [run["recorded"] for run in _runs(seen, validated=True)]
+    return bool(recorded) and all(recorded)
+
+
+def _stayed(case: Case, seen: Observation) -> bool:
+    """Return whether the first epoch alone was trained in training mode."""
+    modes, first = [run["training"] for run in _runs(seen, validated=False)], len(case.given["sizes"])
+    return len(modes) > first and all(modes[:first]) and not any(modes[first:])
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, it = seen[0]
+    numbers_ = sum(tensor.numel() for tensor in _warm_path(case).end.values()) + 1
+    yield from work_done(
+        seen,
+        f"{len(_runs(it, validated=True))} of these runs were validations. A copy of the state holds {numbers_} "
+        "numbers. Copying it in each epoch would hold as many for every epoch.",
     )
 
 
@@ -118,6 +157,7 @@ EXERCISE = Exercise(
     call="fit_best(model, optimizer, batches, validation, epochs)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Four things are wrong. Ask of everything that is kept: is it a number, a copy, or a way to something that "
         "lives on? And in which mode is the model, when?",
@@ -131,23 +171,26 @@ EXERCISE = Exercise(
             "the model's own tensors",
             "Your best state is always the newest: state_dict() returns the model's own tensors, and training goes on "
             "changing them.",
-            lambda case, seen: bool(seen["shared"]) and _last_state(case, seen),
+            lambda case, seen: isinstance(seen["state"], dict) and set(_warm_path(case).end) <= set(seen["shared"]),
         ),
         Misconception(
             "evaluation mode stays",
             "From the second epoch on, the model was trained in evaluation mode. Nobody had switched it back.",
-            lambda case, seen: any(not run["training"] for run in seen["runs"] if run["shape"] != [6, 3]),
+            _stayed,
         ),
         Misconception(
             "validation with a graph",
-            "All your numbers are right. But each validation recorded a graph, which nobody uses.",
+            "Each validation recorded a graph, which nobody uses.",
+            lambda case, seen: seen["graphs"] == 0 and _validated_with_graphs(seen),
+        ),
+        Misconception(
+            "losses with graphs",
+            "Each validation recorded a graph, and the losses that you kept are tensors that hold on to theirs.",
             lambda case, seen: (
-                reached(seen, _warm_path(case).end)
-                and not seen["shared"]
-                and seen["graphs"] == 0
-                and all(seen["training"])
-                and any(run["recorded"] for run in seen["runs"] if run["shape"] == [6, 3])
-                and not any(run["training"] for run in seen["runs"] if run["shape"] == [6, 3])
+                seen["graphs"] > 0
+                and _validated_with_graphs(seen)
+                and isinstance(part(seen["returned"], 2), list)
+                and any(isinstance(it, Array) for it in part(seen["returned"], 2))
             ),
         ),
         Misconception(
@@ -155,5 +198,6 @@ EXERCISE = Exercise(
             "Your best state has the parameters and lacks a buffer, which belongs to the state as well.",
             lambda case, seen: isinstance(seen["state"], dict) and set(seen["state"]) == set(_warm_path(case).end),
         ),
+        *uncleared((CLEARING,), _end),
     ),
 )

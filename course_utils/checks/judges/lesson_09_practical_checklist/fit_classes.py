@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch.nn.functional import cross_entropy
 
-from course_utils.checks.compare import right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_09_practical_checklist import LESSON
@@ -15,33 +14,71 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     Path,
     State,
     descend,
+    left_in,
     on,
     parameters_of,
-    reached,
     right_end,
 )
-from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, part, parts, quiet
+from course_utils.checks.judges.lesson_09_practical_checklist.session import (
+    floats,
+    one_float,
+    one_step_each,
+    part,
+    parts,
+    quiet,
+    work_done,
+)
+from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, LEFT, NEVER, Slips, led, uncleared
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import classes, network
+
+TWICE = "softmax twice"
+
+_SLIPS = ((TWICE,), CLEARING)
 
 
 def _cases(seed: int) -> list[Case]:
     return [
         Case("three batches", {"seed": seed, "sizes": [5, 7, 4], "scale": 0.5, "rate": 3.0}),
         Case("a model that is very sure", {"seed": seed + 1, "sizes": [6, 5], "scale": 600.0, "rate": 0.1}),
+        Case(
+            "old gradients, momentum, a frozen bias and a part that evaluates",
+            {
+                "seed": seed + 2,
+                "sizes": [4, 6, 3],
+                "scale": 0.5,
+                "rate": 2.0,
+                "oddities": True,
+                "left": True,
+                "momentum": 0.9,
+            },
+        ),
     ]
 
 
-def _classified(case: Case, *, twice: bool = False, adding: bool = False) -> Path:
+def _classified(case: Case, slips: Slips = frozenset()) -> Path:
     model = network(case, case.given["scale"])
+    fixed = {name: it.detach().clone() for name, it in model.named_parameters() if not it.requires_grad}
 
     def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
         def of(state: State) -> torch.Tensor:
             scores = on(model, inputs, state)
-            return cross_entropy(scores.softmax(1) if twice else scores, targets)
+            return cross_entropy(scores.softmax(1) if TWICE in slips else scores, targets)
 
         return of
 
-    return descend(parameters_of(model), [loss(*batch) for batch in classes(case)], case.given["rate"], adding=adding)
+    return descend(
+        parameters_of(model),
+        [loss(*batch) for batch in classes(case)],
+        case.given["rate"],
+        momentum=case.given.get("momentum", 0.0),
+        left=left_in(model) if slips & {NEVER, LEFT} else None,
+        adding=NEVER in slips,
+        afterwards=lambda state: {**state, **fixed},
+    )
+
+
+def _end(case: Case, slips: Slips) -> State:
+    return _classified(case, slips).end
 
 
 def _share(case: Case) -> float:
@@ -59,9 +96,10 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     right = _classified(case)
     yield parts(seen["returned"], 2, "losses, accuracy")
     yield floats(part(seen["returned"], 0), right.losses, "The list of losses")
-    yield right_value(part(seen["returned"], 1), _share(case), "The accuracy")
+    yield from one_float(part(seen["returned"], 1), _share(case), "The accuracy")
     yield from right_end(seen, right.end)
-    yield from quiet(seen, len(case.given["sizes"]))
+    yield one_step_each(seen, len(case.given["sizes"]))
+    yield from quiet(seen)
 
 
 def _finite(seen: Observation) -> bool:
@@ -69,6 +107,14 @@ def _finite(seen: Observation) -> bool:
     losses = part(seen["returned"], 0)
     numbers_ = [item for item in losses if type(item) is float] if isinstance(losses, list) else []
     return all(bool(it.isfinite().all()) for it in found) and bool(torch.tensor(numbers_).isfinite().all())
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    yield from work_done(
+        seen,
+        "A softmax before cross_entropy would have left scores between 0 and 1: with 3 classes no such loss is below "
+        f"{float(cross_entropy(torch.eye(3)[:1], torch.tensor([0]))):.2f}, however sure the model is.",
+    )
 
 
 EXERCISE = Exercise(
@@ -81,6 +127,7 @@ EXERCISE = Exercise(
     call="fit_classes(model, optimizer, batches)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Two things are wrong. One is in what the loss is given, the other in what the second step finds in .grad.",
         "Read what cross_entropy expects: scores of any size, which it normalises. And ask who clears the gradients.",
@@ -89,20 +136,16 @@ EXERCISE = Exercise(
     ),
     misconceptions=(
         Misconception(
-            "softmax twice",
+            TWICE,
             "Your loss takes a softmax of a softmax: cross_entropy has one inside. Probabilities lie between 0 and 1, "
             "so as scores they are never far apart.",
-            lambda case, seen: reached(seen, _classified(case, twice=True).end),
+            led(TWICE, _SLIPS, _end),
         ),
-        Misconception(
-            "never cleared",
-            "Your first step is right. From the second one on, the gradient is the sum of all gradients so far.",
-            lambda case, seen: reached(seen, _classified(case, adding=True).end),
-        ),
+        *uncleared(_SLIPS, _end),
         Misconception(
             "logarithm of a softmax",
-            "Your loss is right for moderate scores. For large ones a probability rounds to 0, and its logarithm is "
-            "minus infinity.",
+            "Your loss is right for moderate scores. For large ones it holds infinity or NaN: exp() of such a score "
+            "overflows, and a probability rounds to 0, whose logarithm is minus infinity.",
             lambda case, seen: case.given["scale"] > 1 and not _finite(seen),
         ),
     ),

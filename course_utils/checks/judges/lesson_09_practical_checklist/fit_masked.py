@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch.nn.functional import mse_loss
 
-from course_utils.checks.compare import close
-from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_09_practical_checklist import LESSON
 from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
@@ -16,60 +15,99 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     Refused,
     State,
     descend,
+    left_in,
     parameters_of,
-    reached,
     right_end,
 )
-from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, part, quiet
-from course_utils.checks.scenes.lesson_09_practical_checklist.fit_masked import Masked, masked
+from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, one_step_each, quiet, work_done
+from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, LEFT, NEVER, Slips, led, uncleared
+from course_utils.checks.scenes.lesson_09_practical_checklist.fit_masked import masked, started
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE
 
 
 def _cases(seed: int) -> list[Case]:
     return [
-        Case("three batches", {"seed": seed, "sizes": [5, 4, 6], "limit": 0.55}),
+        Case("three batches", {"seed": seed, "sizes": [5, 4, 6], "limit": 0.2}),
         Case("a wide limit", {"seed": seed + 1, "sizes": [4, 3], "limit": 9.0}),
+        Case(
+            "momentum and old gradients",
+            {"seed": seed + 2, "sizes": [4, 3, 5], "limit": 0.3, "left": True, "momentum": 0.9},
+        ),
     ]
 
 
-def _masked_path(case: Case, *, blind: bool = False) -> Path:
-    """Follow the loop. `blind`: the gradient does not know of the mask."""
-    model = Masked(case.given["seed"])
-    limit = case.given["limit"]
+_CUT, _DATA = "a mask that autograd does not know", "a write into what tanh saved"
 
-    def kept(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        return hidden + (hidden * mask - hidden).detach() if blind else hidden * mask
+_BETWEEN, _EARLY, _UNLIMITED = "limited before backward", "limited before the step", "beyond the limit"
+
+_SLIPS = ((_CUT, _DATA), (_BETWEEN, _EARLY, _UNLIMITED), CLEARING)
+
+
+def _masked_path(case: Case, slips: Slips = frozenset()) -> Path:
+    model = started(case)
+    limit = case.given["limit"]
+    weights = [model.last.weight.detach().clone()]
+
+    def limited(weight: torch.Tensor) -> torch.Tensor:
+        return weight.clamp(-limit, limit)
 
     def loss(inputs: torch.Tensor, mask: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
         def of(state: State) -> torch.Tensor:
-            hidden = (inputs @ state["first.weight"].T + state["first.bias"]).tanh()
-            result = kept(hidden, mask) @ state["last.weight"].T + state["last.bias"]
-            return mse_loss(result, targets)
+            before = inputs @ state["first.weight"].T + state["first.bias"]
+            hidden = before.tanh() * mask
+            if _CUT in slips:
+                hidden = before.tanh() + (hidden - before.tanh()).detach()
+            if _DATA in slips:  # the derivative of tanh comes from its saved result, which is masked by now
+                hidden = hidden.detach() + (before - before.detach()) * (1 - hidden.detach() ** 2)
+            weight = state["last.weight"]
+            result = hidden @ weight.T
+            if _BETWEEN in slips:  # the weight that backward finds is not the one of the forward pass
+                there = limited(weight).detach()
+                result = hidden.detach() @ weight.T + (hidden - hidden.detach()) @ there.T
+            return mse_loss(result + state["last.bias"], targets)
 
         return of
 
     def within(state: State) -> State:
-        return {**state, "last.weight": state["last.weight"].clamp(-limit, limit)}
+        weight = state["last.weight"]
+        if slips & {_BETWEEN, _EARLY}:
+            weight = weight + limited(weights[-1]) - weights[-1]
+        elif _UNLIMITED not in slips:
+            weight = limited(weight)
+        weights.append(weight)
+        return {**state, "last.weight": weight}
 
-    start = parameters_of(model)
-    return descend(start, [loss(*batch) for batch in masked(case)], RATE, afterwards=within)
+    return descend(
+        parameters_of(model),
+        [loss(*batch) for batch in masked(case)],
+        RATE,
+        momentum=case.given.get("momentum", 0.0),
+        left=left_in(model) if slips & {NEVER, LEFT} else None,
+        adding=NEVER in slips,
+        afterwards=within,
+    )
+
+
+def _end(case: Case, slips: Slips) -> State:
+    return _masked_path(case, slips).end
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     right = _masked_path(case)
     yield floats(seen["returned"], right.losses, "The list of losses")
     yield from right_end(seen, right.end)
-    yield from quiet(seen, len(case.given["sizes"]))
+    yield one_step_each(seen, len(case.given["sizes"]))
+    yield from quiet(seen)
 
 
-def _first_loss_right(case: Case, seen: Observation) -> bool:
-    first = part(seen["returned"], 0)
-    return type(first) is float and close(first, _masked_path(case).losses[0])
-
-
-def _within(case: Case, seen: Observation) -> bool:
-    weight = seen["parameters"][0].get("last.weight")
-    return isinstance(weight, Array) and bool((weight.tensor().abs() <= case.given["limit"] + 1e-9).all())
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, _ = seen[0]
+    right, broken = _masked_path(case).losses[-1], _masked_path(case, frozenset({_DATA, _BETWEEN})).losses[-1]
+    yield from work_done(
+        seen,
+        f"The last loss is {right:.2f}. With both writes through .data it would be {broken:.2f}, and the first "
+        "loss the same.",
+    )
 
 
 EXERCISE = Exercise(
@@ -82,6 +120,7 @@ EXERCISE = Exercise(
     call="fit_masked(model, optimizer, batches, limit)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Two lines write through .data. For each ask what autograd saved before, and still needs.",
         "tanh saved its own result, and the last layer its weight. Writing through .data changes both without raising "
@@ -97,14 +136,32 @@ EXERCISE = Exercise(
             words="modified by an inplace operation",
         ),
         Misconception(
-            "a mask that autograd does not know",
+            _CUT,
             "The losses begin rightly, but the gradient passes the mask as if it were not there.",
-            lambda case, seen: _first_loss_right(case, seen) and reached(seen, _masked_path(case, blind=True).end),
+            led(_CUT, _SLIPS, _end),
         ),
         Misconception(
-            "beyond the limit",
-            "At the end there are weights beyond the limit in the last layer.",
-            lambda case, seen: not _within(case, seen),
+            _DATA,
+            "A write that autograd did not see changed what tanh had saved. Its derivative was computed from masked "
+            "numbers, and the gradient knows nothing of the mask.",
+            led(_DATA, _SLIPS, _end),
         ),
+        Misconception(
+            _BETWEEN,
+            "The last layer's weight was limited between the forward pass and backward, so backward multiplied by "
+            "other numbers than the forward pass.",
+            led(_BETWEEN, _SLIPS, _end),
+        ),
+        Misconception(
+            _EARLY,
+            "The weight was limited before the optimizer's step, and the step came on top.",
+            led(_EARLY, _SLIPS, _end),
+        ),
+        Misconception(
+            _UNLIMITED,
+            "The weight of the last layer went on beyond the limit after the steps: nothing limited it between them.",
+            led(_UNLIMITED, _SLIPS, _end),
+        ),
+        *uncleared(_SLIPS, _end),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch.nn.functional import mse_loss
@@ -14,17 +14,19 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     Path,
     State,
     descend,
+    left_in,
     on,
     parameters_of,
     reached,
     right_end,
 )
-from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, quiet
+from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, one_step_each, quiet, work_done
+from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, LEFT, NEVER, Slips, led, uncleared
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, network, regression
 
+_PENALTY, _ERROR = "a penalty without a gradient", "an error without a gradient"
 
-def _unmoved(seen: Observation, start: State, module: int = 0) -> bool:
-    return reached(seen, start, module)
+_SLIPS = ((_PENALTY, _ERROR), CLEARING)
 
 
 def _cases(seed: int) -> list[Case]:
@@ -33,31 +35,64 @@ def _cases(seed: int) -> list[Case]:
         Case("a strong penalty", {"seed": seed + 1, "sizes": [4, 7], "weight": 0.9}),
         Case(
             "a frozen bias, a parameter that the forward does not use, and one with two names",
-            {"seed": seed + 2, "sizes": [4, 6, 3], "weight": 0.2, "oddities": True},
+            {"seed": seed + 2, "sizes": [4, 6, 3], "weight": 0.2, "oddities": True, "left": True, "momentum": 0.9},
         ),
     ]
 
 
-def _penalised(case: Case, weight: float) -> Path:
-    model = network(case)
+def _penalised(case: Case, slips: Slips = frozenset()) -> Path:
+    model, weight = network(case), case.given["weight"]
     fixed = {name: it.detach().clone() for name, it in model.named_parameters() if not it.requires_grad}
 
     def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
         def of(state: State) -> torch.Tensor:
             squares = torch.cat([it.flatten() for it in state.values()])
-            return mse_loss(on(model, inputs, state), targets) + weight * (squares @ squares)
+            error, penalty = mse_loss(on(model, inputs, state), targets), weight * (squares @ squares)
+            counted = error.detach() if _ERROR in slips else error
+            whole: torch.Tensor = counted + (penalty.detach() if _PENALTY in slips else penalty)
+            return whole
 
         return of
 
     losses = [loss(*batch) for batch in regression(case)]
-    return descend(parameters_of(model), losses, RATE, afterwards=lambda state: {**state, **fixed})
+    return descend(
+        parameters_of(model),
+        losses,
+        RATE,
+        momentum=case.given.get("momentum", 0.0),
+        left=left_in(model) if slips & {NEVER, LEFT} else None,
+        adding=NEVER in slips,
+        afterwards=lambda state: {**state, **fixed},
+    )
+
+
+def _end(case: Case, slips: Slips) -> State:
+    return _penalised(case, slips).end
+
+
+def _given_no_gradient(case: Case, seen: Observation) -> bool:
+    return reached(seen, parameters_of(network(case)))
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
-    right = _penalised(case, case.given["weight"])
+    right = _penalised(case)
     yield floats(seen["returned"], right.losses, "The list of losses")
     yield from right_end(seen, right.end)
-    yield from quiet(seen, 2 * len(case.given["sizes"]))  # the two parts of the loss may have a pass each
+    yield one_step_each(seen, len(case.given["sizes"]))
+    yield from quiet(seen)
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, _ = seen[0]
+    model = network(case)
+    (inputs, targets), *_ = regression(case)
+    error = mse_loss(model(inputs), targets)
+    squares = sum(float(it.detach().square().sum()) for it in model.parameters())
+    yield from work_done(
+        seen,
+        f"In its first step the error was {float(error):.2f} and the penalty {case.given['weight'] * squares:.2f}: as "
+        "numbers they would have shown the same losses there, and moved nothing.",
+    )
 
 
 EXERCISE = Exercise(
@@ -70,6 +105,7 @@ EXERCISE = Exercise(
     call="fit_penalised(model, optimizer, batches, weight)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Print loss.grad_fn. What does it tell about the way from the loss to the model?",
         "A Python number has no graph. Find every place where the loss, or a part of it, becomes a number. There are "
@@ -80,15 +116,21 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "no way back",
-            "Your loop ran, and no parameter of the model moved. A loss that is made anew from a number has no way "
-            "back to them.",
-            lambda case, seen: _unmoved(seen, parameters_of(network(case))),
+            "Your loop ran, and no parameter of the model moved: no gradient of the loss reached them. A loss that is "
+            "made anew from a number has no way back to them.",
+            _given_no_gradient,
         ),
         Misconception(
-            "a penalty without a gradient",
-            "Your losses contain the penalty, but the parameters went the way of the error alone: the penalty reached "
-            "the loss as a number.",
-            lambda case, seen: reached(seen, _penalised(case, 0.0).end),
+            _PENALTY,
+            "The parameters went the way of the error alone: no gradient of the penalty took part in the steps.",
+            lambda case, seen: not _given_no_gradient(case, seen) and led(_PENALTY, _SLIPS, _end)(case, seen),
+            hint="Look at what sum(...) adds up: tensors with a grad_fn, or numbers that .item() made?",
         ),
+        Misconception(
+            _ERROR,
+            "The parameters went the way of the penalty alone: no gradient of the error took part in the steps.",
+            lambda case, seen: not _given_no_gradient(case, seen) and led(_ERROR, _SLIPS, _end)(case, seen),
+        ),
+        *uncleared(_SLIPS, _end),
     ),
 )

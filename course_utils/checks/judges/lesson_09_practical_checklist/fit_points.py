@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -18,7 +18,13 @@ def _cases(seed: int) -> list[Case]:
     five = numbers(seed, 5, 2, dtype=torch.float64) * 2
     four = numbers(seed + 1, 4, 3, dtype=torch.float64) * 2
     four[2] = four[0]
-    made = {"five points": (five, 4), "two points in the same place": (four, 3)}
+    far = numbers(seed + 2, 30, 2, dtype=torch.float64) * 2 + 1e6
+    made = {
+        "five points": (five, 4),
+        "two points in the same place": (four, 1),
+        "thirty points far from the origin": (far, 2),
+        "no step at all": (five + 1, 0),
+    }
     return [
         Case(
             name,
@@ -33,7 +39,7 @@ def _cases(seed: int) -> list[Case]:
 
 
 def _wished(seed: int, count: int) -> torch.Tensor:
-    return numbers(seed, count, count, dtype=torch.float64).abs().fill_diagonal_(0.0)
+    return numbers(seed, count, count, dtype=torch.float64).abs().fill_diagonal_(0.3)
 
 
 def _moved(case: Case) -> tuple[torch.Tensor, list[float]]:
@@ -53,17 +59,35 @@ def _moved(case: Case) -> tuple[torch.Tensor, list[float]]:
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     points, losses = _moved(case)
     yield parts(seen["returned"], 2, "points, losses")
-    yield right_value(part(seen["returned"], 0), points, "The moved points")
+    yield right_value(part(seen["returned"], 0), points, "The tensor of moved points")
     yield floats(part(seen["returned"], 1), losses, "The list of losses")
     yield Finding("input", seen["same"], "Your function changed `points` or `wanted`, or left a mark on them.")
+    text = "The points that you returned share memory with those that you were given."
+    yield Finding("new", not seen["shares"], text)
     text = "The moved points require a gradient. Nobody is to differentiate them any further."
     yield Finding("requires a gradient", not seen["requires a gradient"], text)
     yield session(seen)
 
 
-def _nan(seen: Observation) -> bool:
+def _nan(seen: Observation) -> int:
+    """Return how many points have NaN in them."""
     points = part(seen["returned"], 0)
-    return isinstance(points, Array) and bool(points.tensor().double().isnan().any())
+    return int(points.tensor().isnan().any(1).sum()) if isinstance(points, Array) and len(points.shape) == 2 else 0
+
+
+def _cancelled(case: Case, seen: Observation) -> bool:
+    first = part(part(seen["returned"], 1), 0)
+    return case.name.startswith("thirty") and type(first) is float and first != _moved(case)[1][0]
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, _ = seen[0]
+    points = case.given["points"].tensor().requires_grad_()
+    squares = (points[:, None] - points[None]).pow(2).sum(-1)
+    (gradient,) = torch.autograd.grad(torch.where(squares > 0, squares.sqrt(), 0.0).sum(), points)
+    lost, count = int(gradient.isnan().any(1).sum()), len(points)
+    yield f"The broken loop's root gives NaN to {lost} of {count} points: each is no distance from itself."
+    yield "torch.where passes a gradient of 0 to what it did not choose, and 0 times an infinite derivative is NaN."
 
 
 EXERCISE = Exercise(
@@ -76,6 +100,7 @@ EXERCISE = Exercise(
     call="fit_points(points, wanted, steps)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "The loss of the first step is a number. So NaN arises in the backward pass. Anomaly mode names the node.",
         "torch.where chooses a branch in the forward pass. In the backward pass the other branch gets a gradient of 0, "
@@ -86,15 +111,28 @@ EXERCISE = Exercise(
     ),
     misconceptions=(
         Misconception(
+            "a root of zero",
+            "All points became NaN. Each point has the distance zero from itself, and there the root's derivative is "
+            "infinite.",
+            lambda case, seen: _nan(seen) == len(case.given["points"].tensor()),
+        ),
+        Misconception(
             "only the diagonal",
             "Your distances are safe for a point and itself. Two different points can be in one place as well.",
-            lambda case, seen: case.name == "two points in the same place" and _nan(seen),
+            lambda case, seen: case.name == "two points in the same place" and _nan(seen) == 2,
+        ),
+        Misconception(
+            "large squares subtracted",
+            "Far from the origin your distances lose digits. That happens where squares of large numbers are "
+            "subtracted, as in |a|² + |b|² - 2ab, by which torch.cdist computes for more than 25 points.",
+            _cancelled,
         ),
         Misconception(
             "NaN replaced",
-            "No point moved. Every point's gradient was NaN, and you put 0 in its place.",
+            "No point moved. Where a gradient of NaN is replaced by 0, nothing moves: the NaN must not arise.",
             lambda case, seen: (
-                isinstance(part(seen["returned"], 0), Array)
+                case.given["steps"] > 0
+                and isinstance(part(seen["returned"], 0), Array)
                 and close(part(seen["returned"], 0), case.given["points"].tensor())
                 and isinstance(part(seen["returned"], 1), list)
                 and close(part(part(seen["returned"], 1), 0), _moved(case)[1][0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch.nn.functional import mse_loss
@@ -15,11 +15,13 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     Path,
     State,
     descend,
+    left_in,
     on,
     parameters_of,
     right_end,
 )
-from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, quiet
+from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, quiet, work_done
+from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, LEFT, NEVER, Slips, uncleared
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, network, regression
 
 
@@ -34,7 +36,19 @@ def _cases(seed: int) -> list[Case]:
                 "factors": [1.0, 0.7, 0.3, 0.1, 0.05, 0.02, 0.01, 0.004, 0.001],
             },
         ),
-        Case("warming up", {"seed": seed + 1, "sizes": [4, 6, 3], "epochs": 3, "factors": [0.1, 0.5, 1.0, 0.6, 0.2]}),
+        Case(
+            "warming up, with momentum, old gradients and a part that evaluates",
+            {
+                "seed": seed + 1,
+                "sizes": [4, 6, 3],
+                "epochs": 3,
+                "factors": [0.1, 0.5, 1.0, 0.6, 0.2, 0.1, 0.05, 0.04, 0.03, 0.02],
+                "by ratios": True,
+                "oddities": True,
+                "left": True,
+                "momentum": 0.9,
+            },
+        ),
     ]
 
 
@@ -46,14 +60,37 @@ def _rates(case: Case, shift: int = 0, by_batch: bool = False) -> list[float]:
     return [RATE * factors[min(step, len(factors) - 1)] for step in steps]
 
 
-def _scheduled(case: Case) -> Path:
+def _scheduled(case: Case, slips: Slips = frozenset()) -> Path:
     model = network(case)
+    fixed = {name: it.detach().clone() for name, it in model.named_parameters() if not it.requires_grad}
 
     def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
         return lambda state: mse_loss(on(model, inputs, state), targets)
 
     losses = [loss(*batch) for batch in regression(case)] * case.given["epochs"]
-    return descend(parameters_of(model), losses, _rates(case))
+    return descend(
+        parameters_of(model),
+        losses,
+        _rates(case),
+        momentum=case.given.get("momentum", 0.0),
+        left=left_in(model) if slips & {NEVER, LEFT} else None,
+        adding=NEVER in slips,
+        afterwards=lambda state: {**state, **fixed},
+    )
+
+
+def _end(case: Case, slips: Slips) -> State:
+    return _scheduled(case, slips).end
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, _ = seen[0]
+    used = list(dict.fromkeys(_rates(case, by_batch=True)))
+    yield from work_done(
+        seen,
+        f"Its rates were {_shown(_rates(case)[:: len(case.given['sizes'])])}. With a step of the scheduler after each "
+        f"batch they would have been {_shown(used)}.",
+    )
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -63,18 +100,18 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     text = f"The optimizer stepped with the rates {_shown(used)}. These are not the schedule's, epoch by epoch."
     yield Finding("rates", _alike(used, _rates(case)), text)
     yield from right_end(seen, _scheduled(case).end)
-    yield from quiet(seen, count * case.given["epochs"])
+    yield from quiet(seen)
     turned, epochs = seen["scheduler"], case.given["epochs"]
     text = f"After your loop the optimizer's rate is {_shown([seen['rate']])}, which is not what the schedule names."
     yield Finding("rate", _alike([seen["rate"]], _rates(case, shift=epochs)[:1]), text)
     yield Finding("turns", turned == epochs, f"The scheduler stepped {turned} times in {epochs} epochs.")
 
 
-def _shown(rates: list[object]) -> str:
+def _shown(rates: Sequence[object]) -> str:
     return ", ".join(f"{rate:.4g}" if isinstance(rate, float) else "?" for rate in rates) or "of no step at all"
 
 
-def _alike(used: list[object], right: list[float]) -> bool:
+def _alike(used: Sequence[object], right: list[float]) -> bool:
     return len(used) == len(right) and all(
         isinstance(mine, float) and close(mine, it) for mine, it in zip(used, right, strict=True)
     )
@@ -94,6 +131,7 @@ EXERCISE = Exercise(
     call="fit_scheduled(model, optimizer, scheduler, batches, epochs)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Print the rate at every optimizer step, beside the rates that the schedule names. Where do they part?",
         "The scheduler counts epochs. It sets the rate for what comes next, so it steps after the work, not before.",
@@ -103,7 +141,9 @@ EXERCISE = Exercise(
         Misconception(
             "scheduler first",
             "The first rate of the schedule was never used: the scheduler stepped before the epoch that it was for.",
-            lambda case, seen: _alike(_used(seen), _rates(case, shift=1)),
+            lambda case, seen: (
+                _alike(_used(seen), _rates(case, shift=1)) or _alike(_used(seen), _rates(case, shift=1, by_batch=True))
+            ),
         ),
         Misconception(
             "every batch",
@@ -122,5 +162,6 @@ EXERCISE = Exercise(
                 and _alike(seen["returned"], _rates(case, shift=1)[:: len(case.given["sizes"])])
             ),
         ),
+        *uncleared((CLEARING,), _end),
     ),
 )

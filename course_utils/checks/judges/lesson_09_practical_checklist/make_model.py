@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +12,7 @@ from course_utils.checks.compare import close, describe, listed, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_09_practical_checklist import LESSON
+from course_utils.checks.scenes.lesson_09_practical_checklist.make_model import near
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import double
 
 
@@ -35,19 +36,30 @@ def _shapes(seen: Observation) -> list[tuple[int, ...]]:
     return sorted(shape[1:] if len(shape) == 2 and shape[0] == 1 else shape for shape in shapes)
 
 
-def _by_formula(case: Case, seen: Observation) -> torch.Tensor:
-    """Compute what these parameters give. The scale is the vector of the last size that holds ones."""
-    sizes, mean = case.given["sizes"], case.given["mean"].tensor()
-    found = [it.tensor() for it in seen["parameters"].values() if isinstance(it, Array)]
-    h: torch.Tensor = double(case.given["seed"] + 3, 6, sizes[0]).float() - mean
+def _by_formula(
+    case: Case, seen: Observation, inputs: torch.Tensor, later: dict[str, Any] | None = None
+) -> torch.Tensor:
+    """Compute what the parameters give, those of a new model or `later` ones, in the dtype of the inputs.
+
+    In a new model the scale is what holds ones, and the bias of a layer what does not.
+    """
+    sizes = case.given["sizes"]
+    h: torch.Tensor = inputs - case.given["mean"].tensor()
+    new = {name: it.tensor() for name, it in seen["parameters"].items() if isinstance(it, Array)}
+    now = {name: it.tensor().to(inputs.dtype) for name, it in (later or seen["parameters"]).items()}
+    (scale, *_) = [name for name, it in new.items() if it.numel() == sizes[-1] and bool((it == 1).all())]
     for a, b in pairwise(sizes):
-        weight = next(it for it in found if it.shape == (b, a))
-        vectors = [it for it in found if it.shape == (b,)]
-        bias = next((it for it in vectors if not bool((it == 1).all())), vectors[0])
-        h = h @ weight.T + bias
+        weight = next(name for name, it in new.items() if it.shape == (b, a))
+        bias = next(name for name, it in new.items() if it.shape == (b,) and name != scale)
+        h = h @ now[weight].T + now[bias]
         if b is not sizes[-1]:
             h = h.relu()
-    return h
+    result: torch.Tensor = now[scale].flatten() * h
+    return result
+
+
+def _inputs(case: Case) -> torch.Tensor:
+    return double(case.given["seed"] + 3, 6, case.given["sizes"][0]).float()
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -63,12 +75,19 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     text = f"All numbers of {listed(alike)} are alike in a new model. The broken one's layers begin at random."
     yield Finding("random", not alike, text)
     yield Finding("shared", not seen["shared"], "Two calls of your function gave models with parameters in common.")
+    known = shapes == right and not wide and _scaled_by_one(case, seen)
     if shapes == right and not wide:
-        yield right_value(seen["output"], _by_formula(case, seen), "What a new model returns")
+        yield Finding("scale", known, "No parameter of a new model is a scale that begins at 1.")
+    if known:
+        yield right_value(seen["output"], _by_formula(case, seen, _inputs(case)), "What a new model returns")
+        later = _by_formula(case, seen, _inputs(case), seen["trained parameters"])
+        yield right_value(
+            seen["trained"], later, "What a model with other numbers in its parameters returns in evaluation mode"
+        )
     text = f"These parameters get no gradient: {listed(seen['without gradient'])}."
     yield Finding("gradients", not seen["without gradient"], text)
     yield Finding("frozen", not seen["frozen"], f"These parameters require no gradient: {listed(seen['frozen'])}.")
-    same = isinstance(seen["copied"], Array) and isinstance(seen["output"], Array) and _equal(seen)
+    same = isinstance(seen["copied"], Array) and isinstance(seen["trained"], Array) and _equal(seen)
     text = (
         "A second model that loads the first one's state_dict() gives other results. Something that the result depends "
         "on is not in the state."
@@ -77,6 +96,14 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     moved = seen["moved"]
     text = "After model.double() the model cannot compute in float64: a part of it did not move."
     yield Finding("moves", isinstance(moved, Array) and moved.dtype == "float64", text)
+    if known and isinstance(moved, Array) and moved.dtype == "float64":
+        exact = _by_formula(case, seen, near(case), seen["trained parameters"])
+        yield right_value(moved, exact, "What the model returns after model.double()")
+
+
+def _scaled_by_one(case: Case, seen: Observation) -> bool:
+    found = [it.tensor() for it in seen["parameters"].values() if isinstance(it, Array)]
+    return any(it.numel() == case.given["sizes"][-1] and bool((it == 1).all()) for it in found)
 
 
 def _constant(weight: Array) -> bool:
@@ -85,11 +112,34 @@ def _constant(weight: Array) -> bool:
 
 
 def _equal(seen: Observation) -> bool:
-    return bool(close(seen["copied"], seen["output"].tensor()))
+    return bool(close(seen["copied"], seen["trained"].tensor()))
 
 
 def _means(case: Case, tensors: dict[str, Any]) -> bool:
     return any(close(it, case.given["mean"].tensor()) for it in tensors.values())
+
+
+def _has_layers(case: Case, seen: Observation) -> bool:
+    return any(len(shape) == 2 for shape in _shapes(seen))
+
+
+def _lasts(shapes: list[tuple[int, ...]], case: Case) -> list[tuple[int, ...]]:
+    """Return the shapes that a scale could have."""
+    return [shape for shape in shapes if shape == (case.given["sizes"][-1],)]
+
+
+def _uses_the_mean(case: Case, seen: Observation) -> bool:
+    """Return whether a new model computes what it should, as far as its parameters let one tell."""
+    if _shapes(seen) != _expected_shapes(case) or not _scaled_by_one(case, seen):
+        return not _has_layers(case, seen)
+    return isinstance(seen["output"], Array) and close(seen["output"], _by_formula(case, seen, _inputs(case)))
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    _, it = seen[0]
+    count = sum(array.tensor().numel() for array in it["parameters"].values())
+    yield f"Your first model has {count} numbers to train, and {len(it['state'])} tensors in its state."
+    yield "The broken one's parameters() is empty, and its state_dict() as well: nothing of it would be saved."
 
 
 def _without(shapes: list[tuple[int, ...]], case: Case) -> list[tuple[int, ...]]:
@@ -108,6 +158,7 @@ EXERCISE = Exercise(
     call="make_model(sizes, mean)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Print [name for name, _ in model.named_parameters()] and model.state_dict().keys(). What is missing?",
         "A module knows parameters, buffers and modules that are its attributes. It does not look into lists, and a "
@@ -119,13 +170,16 @@ EXERCISE = Exercise(
         Misconception(
             "layers in a list",
             "The layers' parameters are not among the model's own. A module does not look into a Python list.",
-            lambda case, seen: seen["module"] and len(_shapes(seen)) <= 1,
+            lambda case, seen: seen["module"] and not _has_layers(case, seen),
         ),
         Misconception(
             "the scale is no parameter",
-            "All layers are among the parameters, and the scale is not. A plain tensor is no parameter, even where it "
-            "requires a gradient.",
-            lambda case, seen: seen["module"] and _shapes(seen) == _without(_expected_shapes(case), case),
+            "The scale is not among the model's parameters. A plain tensor is no parameter, even where it requires a "
+            "gradient.",
+            lambda case, seen: (
+                seen["module"]
+                and (_shapes(seen) == _without(_expected_shapes(case), case) or not _lasts(_shapes(seen), case))
+            ),
         ),
         Misconception(
             "the mean is trained",
@@ -134,14 +188,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "the mean is no state",
-            "All parameters are right. The mean is neither saved with the state nor moved with the model.",
-            lambda case, seen: (
-                seen["module"]
-                and _shapes(seen) == _expected_shapes(case)
-                and not _means(case, seen["buffers"])
-                and isinstance(seen["output"], Array)
-                and close(seen["output"], _by_formula(case, seen))
-            ),
+            "No tensor of state_dict() holds the mean. What is no parameter and no persistent buffer is not saved.",
+            lambda case, seen: seen["module"] and not _means(case, seen["state"]) and _uses_the_mean(case, seen),
         ),
     ),
 )

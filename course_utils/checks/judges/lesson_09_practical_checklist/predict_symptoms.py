@@ -119,7 +119,21 @@ def _symptom(step: _Step) -> str:
         return "moves" if moved else "stands still"
 
 
-_TABLE = Table(lambda: {name: _symptom(step) for name, step in _STEPS.items()})
+_REASONS = {
+    "zero_between": "When the optimizer steps, every .grad is None, and it skips such parameters.",
+    "rewrapped": "The new tensor is a leaf: backward fills its own .grad, and never comes to the model.",
+    "under_no_grad": "The loss has no graph, so backward has nowhere to begin.",
+    "in_eval": "Evaluation mode changes what dropout and batch norm do. It does not stop the recording.",
+    "rounded": "round is recorded, and its derivative is zero: gradients of zeros arrive.",
+    "twice": "The first pass freed what the graph had saved, and the second needs it.",
+    "scheduler_first": "The step is made, with a warning: the scheduler has turned before the first step.",
+    "replaced": "The gradients arrive at the new tensors. The optimizer holds the old ones.",
+    "wrong_shape": "(8, 1) minus (8,) is broadcast to (8, 8). A loss comes out, with a warning.",
+    "one_frozen": "The weight gets no gradient and is skipped. The bias gets one, and moves.",
+    "hard_choice": "A comparison gives True and False, which have no graph. float() makes numbers of them, no graph.",
+}
+
+_TABLE = Table(lambda: {name: _symptom(step) for name, step in _STEPS.items()}, reasons=_REASONS)
 _WORDS = ("raises", "warns", "stands still", "moves")
 
 
@@ -156,6 +170,7 @@ EXERCISE = Exercise(
     call=None,
     cases=one_case,
     judge=_judge,
+    debrief=_TABLE.debrief,
     hints=(
         "For each entry ask three things: does backward find a graph, do gradients arrive at the tensors that the "
         "optimizer holds, and are they still there when it steps?",

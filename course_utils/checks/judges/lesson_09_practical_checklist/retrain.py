@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -14,28 +14,40 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     Path,
     State,
     descend,
+    left_in,
     on,
     parameters_of,
     reached,
     right_end,
 )
 from course_utils.checks.judges.lesson_09_practical_checklist.heads import head_cases
-from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, quiet
-from course_utils.checks.scenes.lesson_09_practical_checklist.retrain import Headed
+from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, quiet, work_done
+from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, LEFT, NEVER, Slips, led, uncleared
+from course_utils.checks.scenes.lesson_09_practical_checklist.retrain import headed
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, classes, new_head
 
+_EARLY, _ONLY = "an optimizer from before", "only the head"
 
-def _retrained(case: Case, body: bool = True) -> Path:
-    model = Headed(case.given["seed"])
-    model.head = new_head(case)
+_SLIPS = ((_EARLY, _ONLY), CLEARING)
+
+
+def _retrained(case: Case, slips: Slips = frozenset()) -> Path:
+    model, head = headed(case)
+    model.head = head
     start = parameters_of(model)
-    fixed = {} if body else {name: it for name, it in start.items() if name.startswith("body")}
+    unmoved = [part for part, slip in (("head", _EARLY), ("body", _ONLY)) if slip in slips]
+    fixed = {name: it for name, it in start.items() if name.startswith(tuple(unmoved))}
 
     def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
         return lambda state: cross_entropy(on(model, inputs, state), targets)
 
     losses = [loss(*batch) for batch in classes(case)]
-    return descend(start, losses, RATE, afterwards=lambda state: {**state, **fixed})
+    left = left_in(model) if slips & {NEVER, LEFT} else None
+    return descend(start, losses, RATE, left=left, adding=NEVER in slips, afterwards=lambda state: {**state, **fixed})
+
+
+def _end(case: Case, slips: Slips) -> State:
+    return _retrained(case, slips).end
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -43,11 +55,22 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("head", seen["head in place"], "After your loop model.head is not the head that was given.")
     yield floats(seen["returned"], right.losses, "The list of losses")
     yield from right_end(seen, right.end)
-    yield from quiet(seen, len(case.given["sizes"]))
+    yield from quiet(seen)
 
 
 def _head_unmoved(case: Case, seen: Observation) -> bool:
     return reached(seen, parameters_of(new_head(case)), 1)
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, _ = seen[0]
+    model, head = headed(case)
+    old, new = (sum(it.numel() for it in part.parameters()) for part in (model.head, head))
+    yield from work_done(
+        seen,
+        f"An optimizer from before would hold the {old} numbers of the old head, which no gradient reaches any more, "
+        f"and none of the new head's {new}.",
+    )
 
 
 EXERCISE = Exercise(
@@ -60,6 +83,7 @@ EXERCISE = Exercise(
     call="retrain(model, head, batches)",
     cases=head_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Which tensors does the optimizer hold? Compare them with model.parameters() after the head was replaced.",
         "An optimizer keeps the tensors that it was given when it was made. It does not look at the model again.",
@@ -68,19 +92,20 @@ EXERCISE = Exercise(
     ),
     misconceptions=(
         Misconception(
-            "an optimizer from before",
-            "The body was trained and the new head was not. The optimizer does not hold its parameters.",
-            lambda case, seen: seen["head in place"] and _head_unmoved(case, seen),
+            _EARLY,
+            "The body was trained and the new head was not: no optimizer that stepped held the head's parameters.",
+            lambda case, seen: seen["head in place"] and led(_EARLY, _SLIPS, _end)(case, seen),
         ),
         Misconception(
-            "only the head",
+            _ONLY,
             "The head was trained and the body stayed as it was. Here both are to be trained.",
-            lambda case, seen: seen["head in place"] and reached(seen, _retrained(case, body=False).end),
+            lambda case, seen: seen["head in place"] and led(_ONLY, _SLIPS, _end)(case, seen),
         ),
         Misconception(
             "a copy of the head",
             "model.head holds other tensors than the head that was given, which is still as it was.",
             lambda case, seen: not seen["head in place"] and _head_unmoved(case, seen),
         ),
+        *uncleared(_SLIPS, _end),
     ),
 )

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from course_utils.checks.compare import describe, listed, right_floats
-from course_utils.checks.data import Observation, Value
+from course_utils.checks.compare import describe, listed, right_floats, right_value
+from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Finding
 
 
@@ -17,24 +17,49 @@ def floats(received: Value, right: Sequence[float], what: str) -> Finding:
     return right_floats(received, torch.tensor(list(right), dtype=torch.float64), what)
 
 
-def quiet(seen: Observation, passes: int, *, training: bool = True, free: bool = False) -> Iterator[Finding]:
+def one_float(received: Value, right: float, what: str) -> Iterator[Finding]:
+    """Find whether a Python float came, right to the accuracy of float64."""
+    is_one = type(received) is float
+    yield Finding("float", is_one, f"{what} should be a Python float; it is {describe(received)}.")
+    if is_one:
+        yield right_value(received, right, what)
+
+
+def quiet(seen: Observation, *, modes: bool = True, free: bool = False) -> Iterator[Finding]:
     """Find whether a loop left its surroundings alone. `free`: the first module may be frozen."""
     yield Finding("data", seen["same data"], "Your loop changed a batch that it was given.")
-    ran = seen["passes"]  # fewer are no fault: torch.autograd.grad brings gradients without ending in parameters
-    text = f"{ran} backward passes reached the parameters; this loop needs {passes}."
-    yield Finding("passes", ran <= passes, text)
-    text = f"After your loop {seen['graphs']} graphs are still alive: something that outlives the steps refers to them."
-    yield Finding("graphs", seen["graphs"] == 0, text)
-    text = "When the optimizer stepped, a graph still held what it had saved. That pass was the last to need it."
+    alive = seen["graphs"]
+    text = f"After your loop {alive} {'graph is' if alive == 1 else 'graphs are'} still alive: something holds on to "
+    text += "the result." if alive == 1 else "the results."
+    yield Finding("graphs", alive == 0, text)
+    text = "When the optimizer stepped, a graph still held what it had saved for a backward pass."
     yield Finding("freed", not any(step["held"] for step in seen["steps"]), text)
-    if training:
-        yield Finding("modes", all(seen["training"]), "After your loop a part of the model is in evaluation mode.")
+    if modes:
+        yield Finding("modes", seen["modes"], "After your loop a part of the model is in another mode than before.")
     yield Finding("hooks", seen["hooks"] == 0, "Your loop left hooks on the model.")
     flags = seen["flags"][1:] if free else seen["flags"]
     yield Finding("flags", all(flags), "After your loop other parameters require a gradient than before.")
     text = "After your loop the optimizer holds other tensors, or has other settings, than when you got it."
     yield Finding("settings", seen["settings"], text)
     yield session(seen)
+
+
+def one_step_each(seen: Observation, count: int) -> Finding:
+    """Find whether the given optimizer stepped once for each of `count` batches."""
+    made = len(seen["steps"])
+    text = f"The given optimizer stepped {made} {'time' if made == 1 else 'times'}; it should step {count} times."
+    return Finding("steps", made == count, text)
+
+
+def work_done(seen: Sequence[tuple[Case, Observation]], more: str) -> Iterator[str]:
+    """Say what a right loop did in the first case: forward runs, backward passes, and what another way costs."""
+    case, it = seen[0]
+    count, epochs = len(case.given["sizes"]), case.given.get("epochs", 1)
+    runs, passes = sum(run["of"] == 0 for run in it["runs"]), it["passes"]
+    given = f"{count} batches" + (f" and {epochs} epochs" if epochs > 1 else "")
+    ran = f"ran the model {runs} times and made" if runs else "made"
+    yield f"With {given}, your loop {ran} {passes} backward passes."
+    yield more
 
 
 def session(seen: Observation) -> Finding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import torch
@@ -22,6 +22,7 @@ _TO_VERIFY = {
     "reversed columns": "flip",
     "a sum of squares": "total",
     "a sine, wrong by one percent": "sine, slightly off",
+    "a small sine, wrong by one percent": "small sine, off",
     "a sine, wrong at one place": "sine without the last",
     "a sine that ignores what comes in": "sine without incoming",
     "a softmax, wrong beside the diagonal": "softmax, only its diagonal",
@@ -76,6 +77,12 @@ def _fooled(case: Case, seen: Observation, *functions: str) -> bool:
     return fair and case.given["function"] in functions and _verdict(seen["returned"]) is not _is_right(case)
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    right = sum(map(_is_right, (case for case, _ in seen)))
+    yield f"You judged {len(seen)} Functions, of which {right} are right, as PyTorch's gradcheck does."
+    yield "result.sum().backward() alone would not find a softmax with a gradient of zeros: its rows always sum to one."
+
+
 EXERCISE = Exercise(
     id="agrees",
     title="Verify a backward",
@@ -86,6 +93,7 @@ EXERCISE = Exercise(
     call="agrees(function, x)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Wiggle one number of x by a little, up and down. How much does each number of the result change?",
         "Compare whole Jacobians, every number of the result against every number of x: column by column from central "
@@ -122,7 +130,7 @@ EXERCISE = Exercise(
         Misconception(
             "too tolerant",
             "Your function lets an error of one percent pass. In float64 central differences are far better than that.",
-            lambda case, seen: _fooled(case, seen, "sine, slightly off"),
+            lambda case, seen: _fooled(case, seen, "sine, slightly off", "small sine, off"),
         ),
     ),
 )

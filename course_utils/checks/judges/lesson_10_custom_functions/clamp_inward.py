@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -18,7 +18,7 @@ from course_utils.checks.judges.lesson_10_custom_functions.functions import (
     to_rounding,
 )
 
-_RANGES = {"a matrix": ((4, 7), -1.25, 2.5), "three dimensions": ((2, 5, 3), 0.75, 1.5)}
+_RANGES = {"a matrix": ((4, 7), -1.3, 2.6), "three dimensions, transposed": ((2, 5, 3), 0.9, 1.7)}
 
 _KINDS = {
     # where x is: (its bound, how far above the bound, sign of the incoming gradient or 0 for both, whether it passes)
@@ -54,6 +54,7 @@ def _cases(seed: int) -> list[Case]:
     for name, (_, low, high) in _RANGES.items():
         x, direction, _ = _clamped(name, seed)
         given = {"x": Array.of(x), "direction": Array.of(direction), "low": low, "high": high, "seed": seed}
+        given["transposed"] = name.endswith("transposed")
         cases.append(Case(name, given))
     return cases
 
@@ -91,6 +92,14 @@ def _outside(case: Case) -> torch.Tensor:
     return torch.ne(x, x.clamp(low, high))
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, _ = seen[0]
+    plainly, right = _plain_clamp(case), _right_clamp(case)
+    outside, passed = int(_outside(case).sum()), int(((right != 0) & (plainly == 0)).sum())
+    yield f"In the first case {outside} numbers lie outside the range; your gradient lets {passed} of them come back."
+    yield "That of clamp lets none. Yours is the derivative of no function: backward may compute what one wants."
+
+
 EXERCISE = Exercise(
     id="clamp_inward",
     title="A clamp that lets numbers come back",
@@ -101,6 +110,7 @@ EXERCISE = Exercise(
     call="clamp_inward(x, low, high)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Gradient descent subtracts the gradient. Which sign of it raises a number that lies below the range?",
         "Three masks: inside with its bounds; below with a negative gradient; above with a positive gradient. "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -67,6 +67,12 @@ def _ends_after(case: Case, seen: Observation, count: int) -> bool:
     return all(close(mine, one) for mine, one in zip(seen["derivatives"], right, strict=False))
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    _, it = seen[0]
+    yield f"The check took {len(it['derivatives'])} derivatives through your one node, each recorded for the next."
+    yield "What backward computes from a saved input or output is recorded; a saved intermediate leads nowhere."
+
+
 EXERCISE = Exercise(
     id="log_cosh",
     title="A second derivative that was lost",
@@ -77,6 +83,7 @@ EXERCISE = Exercise(
     call="log_cosh(x)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "The saved tanh is a number without history. Where would the second derivative of log cosh have to come from?",
         "What is saved must be an input or an output of the Function: those lead back to x. Anything else must be "

@@ -89,7 +89,20 @@ def _outcome(name: str) -> str:
     return "right" if torch.allclose(x.grad, right) else "wrong"
 
 
-_TABLE = Table(lambda: {name: _outcome(name) for name in _ENTRIES})
+_REASONS = {
+    "as_it_should": "The saved x times 2 times what came in, which is 3 everywhere.",
+    "no_return": "Python returns None from a function without return, and None is a gradient that does not arrive.",
+    "g_left_out": "The derivative is there, and the 3 that came in is not.",
+    "summed": "One number does not fit an input of shape (3,). PyTorch compares the shapes.",
+    "in_a_list": "apply looks at tensors and tuples of them. What stands in a list gets no graph.",
+    "one_too_few": "forward got two inputs and backward returns one gradient. The number k needs its None.",
+    "none_too_many": "A None at the end, beyond the inputs, is ignored.",
+    "not_summed": "A gradient of shape (2, 3) for an input of shape (3,) is summed, as for a broadcast input.",
+    "saved_then_written": "save_for_backward noted the version of h, and backward finds another.",
+    "on_ctx_then_written": "An attribute of ctx is plain Python: backward reads the new numbers of h, unnoticed.",
+}
+
+_TABLE = Table(lambda: {name: _outcome(name) for name in _ENTRIES}, reasons=_REASONS)
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -113,6 +126,7 @@ EXERCISE = Exercise(
     call=None,
     cases=one_case,
     judge=_judge,
+    debrief=_TABLE.debrief,
     hints=(
         "Ask two things of each entry: does PyTorch see that something is wrong, and if not, what arrives at x?",
         "PyTorch compares the number of gradients with the number of inputs, and their shapes with the shapes of the "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -20,7 +20,7 @@ from course_utils.checks.judges.lesson_10_custom_functions.functions import (
 
 
 def _cases(seed: int) -> list[Case]:
-    shapes = {"a matrix": ((50, 81), 0.3, torch.float64), "float32": ((7, 21, 23), 0.5, torch.float32)}
+    shapes = {"a matrix": ((50, 81), 0.3, torch.float64), "float32, transposed": ((7, 21, 23), 0.5, torch.float32)}
     return [
         Case(
             name,
@@ -28,6 +28,7 @@ def _cases(seed: int) -> list[Case]:
                 "x": Array.of(spread(seed + n, *shape, dtype=dtype)),
                 "direction": Array.of(spread(seed + n + 5, *shape, dtype=dtype)),
                 "p": p,
+                "transposed": name.endswith("transposed"),
                 "seed": 1000 + seed + n,
             },
         )
@@ -64,6 +65,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("same", seen["again"] == seen["returned"], "Called twice with the same seed, it gave two results.")
     message = "Rows or columns of x share one mask. Each number is dropped or kept by itself."
     yield Finding("each by itself", _independent(mask), message)
+    counts = {int(it.sum()) for it in (_mask(case, other) for other in seen["others"]) if it is not None}
+    message = "With each seed it dropped exactly as many numbers. Each number is dropped or kept by itself."
+    yield Finding("by chance", counts != {int(mask.sum())}, message)
     message = "Called with another seed, it dropped the same numbers."
     yield Finding("other", seen["returned"] not in seen["others"], message)
     message = "Your function used PyTorch's global random generator: its state afterwards was another."
@@ -106,6 +110,13 @@ def _another_mask(case: Case, seen: Observation) -> bool:
     return used is not None and bool((used & ~mask).any()) and bool((mask & ~used).any())
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, _ = seen[0]
+    count = case.given["x"].tensor().numel()
+    yield f"For {count} numbers PyTorch's dropout keeps a mask of {count} bytes or more, your node at most {_MOST}."
+    yield "What that costs: the mask is made twice, once in the forward and once in each backward."
+
+
 EXERCISE = Exercise(
     id="seeded_dropout",
     title="Dropout that keeps no mask",
@@ -116,6 +127,7 @@ EXERCISE = Exercise(
     call="seeded_dropout(x, p, seed)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "What does backward need? Only the mask. And what does it take to make the same mask again?",
         "A torch.Generator of your own, seeded with `seed`, gives the same numbers each time and leaves the global "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -16,6 +16,7 @@ from course_utils.checks.judges.lesson_10_custom_functions.functions import (
     one_function,
     spread,
 )
+from course_utils.graph.saved import saved
 
 
 def _cases(seed: int) -> list[Case]:
@@ -68,6 +69,14 @@ def _slope(case: Case) -> torch.Tensor:
     return _squashed(case)[1] / direction
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, it = seen[0]
+    x = case.given["x"].tensor().requires_grad_()
+    plainly = sum(entry.bytes for entry in saved(x / (1 + x**2).sqrt()))
+    yield f"Besides its result your Function keeps {it['kept']} bytes for backward."
+    yield f"Written with tensor operations, the graph of the same x would hold {plainly} bytes."
+
+
 EXERCISE = Exercise(
     id="squash",
     title="Save the result, and nothing else",
@@ -78,6 +87,7 @@ EXERCISE = Exercise(
     call="squash(x)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Square the result. What is 1 minus that square, as an expression in x?",
         "1 - y² = 1 / (1 + x²). So the derivative can be written with y alone. Pass y to save_for_backward.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -24,6 +24,7 @@ def _cases(seed: int) -> list[Case]:
         "a beta for each column": ((4,), True),
         "a beta for each row": ((3, 1), True),
         "beta is frozen": ((4,), False),
+        "x is data": ((3, 1), True),
     }
     return [
         Case(
@@ -33,6 +34,7 @@ def _cases(seed: int) -> list[Case]:
                 "beta": Array.of(spread(seed + n + 20, *shape)),
                 "direction": Array.of(spread(seed + n + 40, 3, 4)),
                 "learned": learned,
+                "data": name == "x is data",
             },
         )
         for n, (name, (shape, learned)) in enumerate(shapes.items())
@@ -42,10 +44,15 @@ def _cases(seed: int) -> list[Case]:
 def _swish(case: Case, ones: bool = False) -> tuple[torch.Tensor, list[torch.Tensor]]:
     """Return value and gradients as autograd has them; with ones, the gradients for an incoming gradient of ones."""
     x, beta, direction = (case.given[name].tensor() for name in ("x", "beta", "direction"))
-    wanted = [x.requires_grad_(), beta.requires_grad_()] if case.given["learned"] else [x.requires_grad_()]
+    wanted = [it.requires_grad_() for it, is_wanted in zip((x, beta), _wanted(case), strict=True) if is_wanted]
     y = x * torch.sigmoid(beta * x)
     incoming = torch.ones_like(direction) if ones else direction
     return y.detach(), list(torch.autograd.grad(y, wanted, incoming))
+
+
+def _wanted(case: Case) -> tuple[bool, bool]:
+    """Return whether x and whether beta wants a gradient."""
+    return not case.given["data"], case.given["learned"]
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -55,7 +62,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield one_function(seen)
     if not seen["attached"]:
         return
-    for name, mine, right in zip(("x", "beta"), seen["gradients"], gradients, strict=False):
+    names = [name for name, is_wanted in zip(("x", "beta"), _wanted(case), strict=True) if is_wanted]
+    for name, mine, right in zip(names, seen["gradients"], gradients, strict=True):
         found = to_rounding(mine, right, f"The gradient of {name}")
         yield Finding(f"{name} {found.prop}", found.ok, found.message)
     safe = all(_safe(written, gradients) for written in seen["written"])
@@ -79,11 +87,20 @@ def _right_swish(case: Case, seen: Observation) -> bool:
 
 
 def _beta_alone(case: Case, seen: Observation) -> bool:
-    """Return whether x has the right gradient, and beta the one for an incoming gradient of ones."""
+    """Return whether x has the right gradient where it wants one, and beta the one for an incoming one of ones."""
     if not seen["attached"] or not case.given["learned"]:
         return False
-    (x, _), (_, beta) = _swish(case)[1], _swish(case, ones=True)[1]
-    return close(seen["gradients"][0], x) and close(seen["gradients"][1], beta)
+    *x, _ = _swish(case)[1]
+    *_, beta = _swish(case, ones=True)[1]
+    *own, last = seen["gradients"]
+    return close(last, beta) and all(close(mine, right) for mine, right in zip(own, x, strict=True))
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    raised = sum(written == "raised" for _, it in seen for written in it["written"])
+    count = sum(len(it["written"]) for _, it in seen)
+    yield f"After {count} writes to x or beta your backward raised {raised} times, and else gave the right gradients."
+    yield "Kept as attributes of ctx, both would have been read as they were written, without a word."
 
 
 EXERCISE = Exercise(
@@ -96,6 +113,7 @@ EXERCISE = Exercise(
     call="swish(x, beta)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "Run it once with a beta that is one number. Read the error, and count what backward returns, in which order.",
         "Compare each returned gradient with its input: position, shape, and whether the incoming gradient is in it. "
@@ -120,7 +138,7 @@ EXERCISE = Exercise(
             "Your gradient of beta fits some shapes of beta and raises for others. It was summed over too many "
             "numbers, or over the wrong ones.",
             ended=("RuntimeError",),
-            ended_in=("a beta for each column", "a beta for each row"),
+            ended_in=("a beta for each column", "a beta for each row", "x is data"),
         ),
     ),
 )

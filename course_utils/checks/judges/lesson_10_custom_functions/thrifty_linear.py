@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -98,6 +98,13 @@ def _extra(case: Case, seen: Observation) -> bool:
     return bool(set(seen["kept"]) - _needed(case))
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    made, most = sum(it["backward"] for _, it in seen), 2 * len(seen)
+    kept = sum(len(it["kept"]) for _, it in seen)
+    yield f"In {len(seen)} cases your backward made {made} matrix products, and kept {kept} factors for them."
+    yield f"A backward that always computes both gradients makes {most}, and keeps as many."
+
+
 EXERCISE = Exercise(
     id="thrifty_linear",
     title="A linear layer that does no needless work",
@@ -108,6 +115,7 @@ EXERCISE = Exercise(
     call="thrifty_linear(x, weight, bias)",
     cases=_cases,
     judge=_judge,
+    debrief=_debrief,
     hints=(
         "ctx.needs_input_grad says for each input whether its gradient is wanted. It can be read in forward, too.",
         "The gradient of x takes the weight, that of the weight takes x. Save only what will be used; None may be "

@@ -6,31 +6,33 @@ from collections.abc import Mapping
 from typing import Any
 
 from course_utils.checks.data import Answer, Case, Observation, plain, type_name
-from course_utils.checks.observers.lesson_09_practical_checklist.watched import flags_of, session_changes
+from course_utils.checks.observers.lesson_09_practical_checklist.watched import flags_of, modes_of, session_changes
 from course_utils.checks.observers.traces import hooks_on, parts_of
 from course_utils.checks.scenes.lesson_09_practical_checklist.checkup import patient
+from course_utils.checks.scenes.zoo import OwnError
 
-
-class Broken(RuntimeError):
-    """A step that raises."""
+_FAILS = "this step fails at its end"
 
 
 def observe(answer: Answer, case: Case) -> Observation:
     model, optimizer, step = patient(case)
     calls: list[None] = []
-    before = flags_of([model])
+    before, modes, own = flags_of([model]), modes_of([model]), hooks_on(*parts_of(model), optimizer)
+    error = {"RuntimeError": RuntimeError, "OwnError": OwnError}.get(case.given["raises"])
 
     def counted() -> None:
         calls.append(None)
         step()
-        if case.given["raises"]:
-            raise Broken("this step fails at its end")
+        if error:
+            raise error(_FAILS)
 
     raised = False
     returned: Any = None
     try:
         returned = answer(model, optimizer, counted)
-    except Broken:
+    except (RuntimeError, OwnError) as caught:
+        if str(caught) != _FAILS:
+            raise
         raised = True
     if isinstance(returned, Mapping):
         returned = {key: _names(value) if isinstance(key, str) else value for key, value in returned.items()}
@@ -38,11 +40,11 @@ def observe(answer: Answer, case: Case) -> Observation:
         "returned": plain(returned),
         "raised": raised,
         "calls": len(calls),
-        "hooks": hooks_on(*parts_of(model), optimizer),
+        "hooks": hooks_on(*parts_of(model), optimizer) - own,
         "parameters": {name: plain(it) for name, it in model.named_parameters()},
         "gradients": {name: plain(it.grad) for name, it in model.named_parameters()},
         "flags": flags_of([model]) == before,
-        "training": all(part.training for part in model.modules()),
+        "modes": modes_of([model]) == modes,
         "session": session_changes(),
     }
 

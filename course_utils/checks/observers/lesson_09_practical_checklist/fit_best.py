@@ -15,7 +15,7 @@ from course_utils.checks.scenes.lesson_09_practical_checklist.training import re
 def observe(answer: Answer, case: Case) -> Observation:
     model, batches = warm_network(case), Batches(regression(case))
     validation = (case.given["inputs"].tensor(), case.given["targets"].tensor())
-    optimizer = sgd(model)
+    optimizer = sgd(model, case.given["rate"])
     kept: list[Any] = []
 
     def run() -> Any:
@@ -25,6 +25,6 @@ def observe(answer: Answer, case: Case) -> Observation:
     seen = watched(run, [model], [*batches, validation], optimizer)
     own = {tensor.untyped_storage().data_ptr() for tensor in model.state_dict().values()}
     state = kept[0][0] if isinstance(kept[0], tuple | list) and kept[0] else None
-    tensors = [it for it in state.values() if isinstance(it, torch.Tensor)] if isinstance(state, dict) else []
-    shared = any(tensor.untyped_storage().data_ptr() in own for tensor in tensors if type(tensor) is torch.Tensor)
+    held = state.items() if isinstance(state, dict) else ()
+    shared = [str(name) for name, it in held if isinstance(it, torch.Tensor) and it.untyped_storage().data_ptr() in own]
     return {**seen, "state": plain(state), "shared": shared}

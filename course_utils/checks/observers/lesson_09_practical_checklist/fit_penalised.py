@@ -9,5 +9,5 @@ from course_utils.checks.scenes.lesson_09_practical_checklist.training import ne
 
 def observe(answer: Answer, case: Case) -> Observation:
     model, batches = network(case), Batches(regression(case))
-    optimizer = sgd(model)
+    optimizer = sgd(model, momentum=case.given.get("momentum", 0.0))
     return watched(lambda: answer(model, optimizer, batches, case.given["weight"]), [model], batches, optimizer)

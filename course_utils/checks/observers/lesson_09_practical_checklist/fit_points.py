@@ -17,6 +17,8 @@ def observe(answer: Answer, case: Case) -> Observation:
     return {
         "returned": plain(returned),
         "same": same and points.grad is None and not points.requires_grad,
+        "shares": isinstance(moved, torch.Tensor)
+        and moved.untyped_storage().data_ptr() == points.untyped_storage().data_ptr(),
         "requires a gradient": isinstance(moved, torch.Tensor) and moved.requires_grad,
         "session": session,
     }

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-import torch
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler, MultiplicativeLR
 
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_09_practical_checklist.watched import Batches, watched
-from course_utils.checks.scenes.lesson_09_practical_checklist.training import network, regression, sgd
+from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, network, regression, sgd
 
 
 def observe(answer: Answer, case: Case) -> Observation:
     model, batches = network(case), Batches(regression(case))
-    optimizer = sgd(model)
+    optimizer = sgd(model, momentum=case.given.get("momentum", 0.0))
     factors = case.given["factors"]
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: factors[min(epoch, len(factors) - 1)])
+    scheduler: LRScheduler = LambdaLR(optimizer, lambda epoch: _factor(factors, epoch))
+    if case.given.get("by ratios"):  # get_lr() of this one is the rate to come
+        optimizer.param_groups[0]["lr"] = optimizer.param_groups[0]["initial_lr"] = RATE * factors[0]
+        scheduler = MultiplicativeLR(optimizer, lambda epoch: _factor(factors, epoch) / _factor(factors, epoch - 1))
     epochs = case.given["epochs"]
     seen = watched(lambda: answer(model, optimizer, scheduler, batches, epochs), [model], batches, optimizer)
     return {**seen, "scheduler": plain(scheduler.last_epoch)}
+
+
+def _factor(factors: list[float], epoch: int) -> float:
+    """Return what the schedule names for an epoch: its last number for all that come after."""
+    return factors[min(epoch, len(factors) - 1)]

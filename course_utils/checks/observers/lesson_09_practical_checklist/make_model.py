@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from course_utils.checks.data import Answer, Case, Observation, Value, plain
+from course_utils.checks.scenes.lesson_09_practical_checklist.make_model import near
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import double
 
 
@@ -27,11 +28,18 @@ def observe(answer: Answer, case: Case) -> Observation:
     if isinstance(output, torch.Tensor) and output.requires_grad:
         output.pow(2).sum().backward()
     seen["without gradient"] = [name for name, it in model.named_parameters() if it.grad is None]
+    dtype = output.dtype if isinstance(output, torch.Tensor) else inputs.dtype
+    with torch.no_grad():  # as after some training
+        for offset, it in enumerate(model.parameters()):
+            it.add_(double(case.given["seed"] + 20 + offset, *it.shape).to(it.dtype) / 4)
+    seen["trained parameters"] = {name: plain(it.detach()) for name, it in model.named_parameters()}
+    seen["trained"] = plain(model.eval()(inputs.to(dtype)))
+    seen["state"] = {name: plain(it) for name, it in model.state_dict().items()}
     other = answer(list(sizes), mean + 1)
     seen["shared"] = isinstance(other, nn.Module) and _share(other, model)
     seen["copied"] = _loaded(other, model, inputs) if isinstance(other, nn.Module) else plain(other)
     try:
-        seen["moved"] = plain(model.double()(inputs.double()))
+        seen["moved"] = plain(model.double()(near(case)))
     except RuntimeError:  # parts that did not move meet parts that did
         seen["moved"] = None
     return seen

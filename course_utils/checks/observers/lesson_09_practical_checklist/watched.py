@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,7 +11,8 @@ from torch import nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from course_utils.checks.data import Array, Observation, plain
-from course_utils.checks.observers.passes import engine_passes
+from course_utils.checks.observers.passes import every_pass
+from course_utils.checks.observers.runs import notice
 from course_utils.checks.observers.traces import hooks_on, parts_of
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import Batch, Optimizer
 from course_utils.graph.alive import Graphs
@@ -35,62 +37,77 @@ def watched(
 ) -> Observation:
     """Run a loop. Return what came back, what became of the modules, and what was seen at every forward and step."""
     modules = list(modules)
-    settings = settings_of(optimizer)
-    flags = flags_of(modules)
+    settings, flags, modes = settings_of(optimizer), flags_of(modules), modes_of(modules)
     graphs = Graphs()
     runs: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []
-
-    def forward(module: nn.Module, given: Any, result: Any) -> None:
-        if isinstance(result, torch.Tensor):
-            graphs.add(result)
-            training = all(part.training for part in module.modules())
-            runs.append({"training": training, "recorded": result.requires_grad, "shape": list(result.shape)})
-
     latest: list[torch.Tensor] = []  # from the last recorded operation of a module until the next step
 
-    def remember(module: nn.Module, given: Any, result: Any) -> None:
-        if isinstance(result, torch.Tensor) and result.requires_grad:
+    recorded = [False for _ in modules]
+
+    def part_ran(number: int, module: nn.Module, given: Any, result: Any) -> None:
+        if _own(result) and result.requires_grad:
             latest[:] = [result]
+            recorded[number] = True
+
+    def ran(number: int, module: nn.Module, given: Any, result: Any) -> None:
+        part_ran(number, module, given, result)
+        if _own(result):
+            graphs.add(result)
+            training = all(part.training for part in module.modules())
+            runs.append(
+                {"of": number, "training": training, "recorded": result.requires_grad, "shape": list(result.shape)}
+            )
+
+    trained = {it for module in modules for it in module.parameters()}
+    first = next((it for module in modules for it in module.parameters()), None)
 
     def step(*given: Any) -> None:
-        rates = [group["lr"] for group in given[0].param_groups]
+        groups = given[0].param_groups
         held = any(entry.state == "held" for entry in saved(*latest))
         latest.clear()
-        steps.append({"rate": plain(rates[0]), "held": held})
+        held_first = any(it is first for group in groups for it in group["params"])
+        fed = held_first and first is not None and first.grad is not None
+        steps.append({"rate": plain(groups[0]["lr"]), "held": held, "first has a gradient": fed})
 
-    handles = [module.register_forward_hook(forward) for module in modules]
-    handles += [part.register_forward_hook(remember) for module in modules for part in module.modules()]
+    for number, module in enumerate(modules):
+        for part in module.modules():
+            notice(part, partial(ran if part is module else part_ran, number))
     # Where the loop makes its own optimizer, all optimizers are watched.
     on_step = register_optimizer_step_pre_hook if optimizer is None else optimizer.register_step_pre_hook
-    handles.append(on_step(step))
+    handle = on_step(step)
     data = [tensor for batch in batches for tensor in batch]
     before = [Array.of(tensor) for tensor in data]
-    trainable = [it for module in modules for it in module.parameters() if it.requires_grad]
     try:
-        with engine_passes(*trainable) as passes:
+        with every_pass() as passes:
             returned = run()
             session = session_changes()
     finally:
-        for handle in handles:
-            handle.remove()
+        handle.remove()
         latest.clear()
     return {
         "returned": plain(returned),
-        "graphs": graphs.alive(),
+        "graphs": graphs.alive() + sum(it.grad is not None and it.grad.requires_grad for it in trained),
         "passes": len(passes),
         "runs": runs,
+        "recorded": recorded,
         "steps": steps,
         "same data": [Array.of(tensor) for tensor in data] == before,
         "parameters": [_named(module.named_parameters()) for module in modules],
         "buffers": [_named(module.named_buffers()) for module in modules],
         "training": [part.training for module in modules for part in module.modules()],
-        "hooks": hooks_on(*parts_of(*modules), ours=(forward, remember)),  # a copy carries ours
+        "modes": modes_of(modules) == modes,
+        "hooks": hooks_on(*parts_of(*modules)),
         "session": session,
         "flags": [mine == it for mine, it in zip(flags_of(modules), flags, strict=True)],
         "settings": settings_of(optimizer) == settings,
         "rate": plain(optimizer.param_groups[0]["lr"]) if optimizer is not None else None,
     }
+
+
+def _own(result: Any) -> bool:
+    """Return whether a module gave a tensor that lives outside torch.func, which keeps its own graphs."""
+    return type(result) is torch.Tensor and not torch._C._functorch.is_functorch_wrapped_tensor(result)
 
 
 def session_changes() -> list[str]:
@@ -106,6 +123,11 @@ def session_changes() -> list[str]:
 def flags_of(modules: Iterable[nn.Module]) -> list[dict[str, bool]]:
     """Return which parameters require a gradient, by name, for each module."""
     return [{name: it.requires_grad for name, it in module.named_parameters()} for module in modules]
+
+
+def modes_of(modules: Iterable[nn.Module]) -> list[dict[str, bool]]:
+    """Return which parts of each module are in training mode, by name."""
+    return [{name: part.training for name, part in module.named_modules()} for module in modules]
 
 
 def settings_of(optimizer: Optimizer | None) -> list[Any]:

@@ -6,19 +6,22 @@ import torch
 
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, on_ctx, operations
-from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings
+from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings, unrecorded
 
 
 def observe(answer: Answer, case: Case) -> Observation:
-    x, direction = case.given["x"].tensor().requires_grad_(), case.given["direction"].tensor()
+    x, direction = case.given["x"].tensor(), case.given["direction"].tensor()
+    if case.given["transposed"]:  # the same numbers, in another order in memory
+        x, direction = (it.transpose(0, -1).contiguous().transpose(0, -1) for it in (x, direction))
+    x.requires_grad_()
     around, low, high = Surroundings({"x": x, INCOMING: direction}), case.given["low"], case.given["high"]
     y = answer(x, low, high)
     seen: Observation = {"returned": plain(y), "attached": attached(y, x)}
-    answer(direction, low + 0.3, high + 0.3)  # a call of its own, that must not disturb the pass through the first
+    mode = unrecorded(answer, direction, low + 0.3, high + 0.3)  # must not disturb the first
     if seen["attached"]:
         seen["operations"] = operations(y, x)
         (gradient,) = torch.autograd.grad(y, x, direction, allow_unused=True)
         seen["gradient"] = plain(gradient)
         seen["attribute"] = on_ctx(y)
-        seen["changed"] = around.changed()
+        seen["changed"] = around.changed() + mode
     return seen

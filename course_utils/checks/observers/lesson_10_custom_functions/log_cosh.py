@@ -8,12 +8,13 @@ import torch
 
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, on_ctx, operations
-from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings
+from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings, unrecorded
 
 
 def observe(answer: Answer, case: Case) -> Observation:
     x, direction = case.given["x"].tensor().requires_grad_(), case.given["direction"].tensor()
     around = Surroundings({"x": x, INCOMING: direction})
+    mode = unrecorded(answer, direction)
     y = answer(x)
     seen: Observation = {"returned": plain(y), "attached": attached(y, x)}
     if seen["attached"]:
@@ -25,5 +26,5 @@ def observe(answer: Answer, case: Case) -> Observation:
             (y,) = torch.autograd.grad(y, x, direction, create_graph=True, allow_unused=True)
             derivatives.append(plain(y))
         seen["derivatives"] = derivatives
-        seen["changed"] = around.changed()
+        seen["changed"] = around.changed() + mode
     return seen

@@ -10,7 +10,7 @@ from torch.autograd.function import FunctionCtx
 
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, operations
-from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings
+from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings, unrecorded
 from course_utils.graph import saved
 from course_utils.graph.alive import Memory, PeakMemory
 
@@ -38,6 +38,9 @@ def observe(answer: Answer, case: Case) -> Observation:
     base, direction = case.given["x"].tensor().requires_grad_(), case.given["direction"].tensor()
     p, seed, memory = case.given["p"], case.given["seed"], Memory()
     x = base + 0
+    if case.given["transposed"]:  # the same numbers, in another order in memory
+        x = base.transpose(0, -1).contiguous().transpose(0, -1)
+        direction = direction.transpose(0, -1).contiguous().transpose(0, -1)
     around = Surroundings({"x": x, INCOMING: direction}, may_draw=True)
     memory.add(x)
     state = torch.get_rng_state()
@@ -45,12 +48,12 @@ def observe(answer: Answer, case: Case) -> Observation:
         y = answer(x, p, seed)
         seen: Observation = {"returned": plain(y), "attached": attached(y, x), "again": plain(answer(x, p, seed))}
         seen["others"] = [plain(answer(x, p, seed + more)) for more in (1, 2, 1024)]
-    answer(x[:3], p / 2, seed)  # a call of its own, that must not disturb the passes through the first
+    mode = unrecorded(answer, x[:3], p / 2, seed)  # must not disturb the first
     if seen["attached"]:
         seen["operations"] = operations(y, x)
         passes = [torch.autograd.grad(y, base, direction, retain_graph=True, allow_unused=True) for _ in range(2)]
         seen["gradients"] = [plain(gradient) for (gradient,) in passes]
-        seen["changed"] = around.changed()
+        seen["changed"] = around.changed() + mode
         total = y.sum()  # it keeps the graph, and not the result
         del x, y, passes, around
         seen["kept"] = max(made.alive(), saved.saved(total).bytes) + memory.alive() + bytes_on_ctx(total)

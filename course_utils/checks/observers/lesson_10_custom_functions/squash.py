@@ -8,7 +8,7 @@ import torch
 
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, on_ctx, operations
-from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings
+from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings, unrecorded
 from course_utils.graph.alive import Memory, PeakMemory
 
 
@@ -18,7 +18,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     if case.given["transposed"]:
         x = x.t()
     around = Surroundings({"x": x, INCOMING: direction})
-    answer(direction)  # plain data: it stays plain
+    mode = unrecorded(answer, direction)  # plain data: it stays plain
     memory.add(x)
     with PeakMemory() as made:
         y = answer(x)
@@ -28,7 +28,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         gradient, second = _two_derivatives(answer(x), x, direction)
         seen |= {"gradient": gradient, "second": second}
         torch.autograd.grad(answer(x), x, direction, allow_unused=True)
-        seen["changed"] = around.changed()
+        seen["changed"] = around.changed() + mode
         del x, around
         own = y.untyped_storage().nbytes() if seen["operations"] else 0
         seen["kept"] = max(0, made.alive() - own) + memory.alive()

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from course_utils.checks.data import Array
+from course_utils.checks.data import Answer, Array
 from course_utils.checks.observers.traces import changes, hook_counts
 
 
@@ -32,6 +32,13 @@ class Surroundings:
         if not self._may_draw:
             state["PyTorch's random generator"] = Array.of(torch.get_rng_state())
         return state
+
+
+def unrecorded(answer: Answer, *given: Any) -> list[str]:
+    """Call an answer where nothing is recorded. Name the grad mode where that is another afterwards."""
+    with torch.no_grad():
+        answer(*given)
+        return ["the grad mode"] if torch.is_grad_enabled() else []
 
 
 INCOMING = "the incoming gradient"

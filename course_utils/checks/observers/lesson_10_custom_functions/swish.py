@@ -8,7 +8,7 @@ import torch
 
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, on_ctx, operations
-from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings
+from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings, unrecorded
 from course_utils.graph.alive import Memory
 
 
@@ -26,6 +26,7 @@ def after_a_write(written: torch.Tensor, result: Any, wanted: list[torch.Tensor]
 def observe(answer: Answer, case: Case) -> Observation:
     base, beta = case.given["x"].tensor().requires_grad_(), case.given["beta"].tensor()
     beta.requires_grad_(case.given["learned"])
+    base.requires_grad_(not case.given["data"])
     direction, memory = case.given["direction"].tensor(), Memory()
     x = base + 0
     around = Surroundings({"x": x, "beta": beta, INCOMING: direction})
@@ -34,11 +35,12 @@ def observe(answer: Answer, case: Case) -> Observation:
     seen: Observation = {"returned": plain(y), "attached": attached(y, x)}
     if seen["attached"]:
         seen["operations"] = operations(y, x, beta)
-        wanted = [base, beta] if case.given["learned"] else [base]
+        mode = unrecorded(answer, direction, beta.detach() + 1)  # a call of its own, that must not disturb the pass
+        wanted = [it for it in (base, beta) if it.requires_grad]
         gradients = torch.autograd.grad(y, wanted, direction, allow_unused=True)
         seen["gradients"] = [plain(gradient) for gradient in gradients]
         seen["attribute"] = on_ctx(y)
-        seen["changed"] = around.changed()
+        seen["changed"] = around.changed() + mode
         del x, around
         seen["kept"] = memory.alive()
         seen["written"] = []

@@ -8,7 +8,7 @@ import torch
 
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, on_ctx, operations
-from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings
+from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings, unrecorded
 from course_utils.graph.alive import Memory, PeakMemory
 
 
@@ -24,6 +24,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     memory["weight"].add(weight)
     direction = case.given["direction"].tensor().expand(*x.shape[:-1], len(weight))
     around = Surroundings({**leaves, INCOMING: direction})
+    three = [leaves["x"], leaves["weight"], leaves.get("bias", torch.zeros(len(weight), dtype=x.dtype))]
     with Products() as forward:
         y = answer(x, weight, leaves.get("bias"))
     seen: Observation = {"returned": plain(y), "attached": attached(y, direction), "forward": forward.count}
@@ -39,7 +40,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         seen["gradients"] = [plain(gradient) for gradient in gradients]
         seen["backward"] = backward.count
         seen["held"] = [name for name, watched in memory.items() if watched.alive()]
-        seen["changed"] = around.changed()
+        seen["changed"] = around.changed() + unrecorded(answer, *(it.detach() + 0 for it in three))
     return seen
 
 

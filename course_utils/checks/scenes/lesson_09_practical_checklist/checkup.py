@@ -36,24 +36,34 @@ def patient(case: Case) -> tuple[Patient, Optimizer, Callable[[], None]]:
     if scene == "two groups":
         groups: list[dict[str, Any]] = [{"params": parameters[:2]}, {"params": parameters[2:], "lr": RATE / 2}]
         optimizer = torch.optim.SGD(groups, lr=RATE)
-    skips = scene in ("skipped", "stale", "cleared at the end")
+    skips = scene in ("skipped", "stale", "cleared at the end", "frozen and moving")
     if scene == "replaced":
         model.last = nn.Linear(5, 3).double()
         seeded(model.last, seed + 9)
-    if scene == "tied":
+    if scene.startswith("tied"):
         model.middle.weight = model.first.weight = nn.Parameter(double(seed + 8, 5, 5))
         inputs = double(seed + 1, 6, 5)
         optimizer = sgd(model)
-    if scene in ("frozen", "frozen and moving", "frozen, not held"):
+        if scene == "tied, left out":
+            optimizer = torch.optim.SGD([it for it in model.parameters() if it is not model.first.weight], lr=RATE)
+    if scene == "with hooks":
+        model.first.weight.register_hook(lambda gradient: 2 * gradient)
+        model.middle.eval()
+    if scene in ("frozen", "frozen, moved by data", "frozen and moving", "frozen, not held"):
         model.first.requires_grad_(False)
     if scene == "frozen, not held":
         optimizer = torch.optim.SGD(parameters[2:], lr=RATE)
+    if scene == "old NaN":
+        model.first.weight.grad = torch.full_like(model.first.weight, torch.nan)
     if scene in ("stale", "frozen and moving"):
         layer = model.middle if scene == "stale" else model.first
         layer.weight.grad = double(seed + 3, *layer.weight.shape)
 
     def step() -> None:
-        if scene not in ("stale", "frozen and moving", "cleared at the end"):
+        if scene not in ("stale", "frozen and moving", "cleared at the end", "old NaN"):
+            optimizer.zero_grad()
+        if scene == "two passes":
+            (model.middle.bias[:1] * torch.inf).sum().backward()
             optimizer.zero_grad()
         hidden = model.first(inputs).tanh()
         if not skips:
@@ -64,8 +74,10 @@ def patient(case: Case) -> tuple[Patient, Optimizer, Callable[[], None]]:
             hidden = hidden.round()
         result = model.last(hidden)
         loss = (result - targets).pow(2).mean()
-        if scene in ("root", "root, hidden"):
-            loss = loss + (model.middle.bias - model.middle.bias.detach()).sqrt().sum()
+        if scene in ("root", "root, hidden"):  # one of the bias's gradients is infinite
+            loss = loss + (model.middle.bias - model.middle.bias.detach())[:1].sqrt().sum()
+        if scene == "huge":
+            loss = 1e200 * loss
         loss.backward()
         if scene == "root, hidden":
             for parameter in model.parameters():
@@ -74,5 +86,9 @@ def patient(case: Case) -> tuple[Patient, Optimizer, Callable[[], None]]:
         optimizer.step()
         if scene == "cleared at the end":
             optimizer.zero_grad()
+        if scene == "frozen, moved by data":
+            model.first.weight.data[0, 0] += 1e-12
+            model.first.bias.data.mul_(1.0)
+            model.first.bias.detach().mul_(1.0)
 
     return model, optimizer, step

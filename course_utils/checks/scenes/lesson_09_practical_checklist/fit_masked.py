@@ -8,6 +8,7 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import Batch, regression
 from course_utils.checks.scenes.numbers import seeded
+from course_utils.checks.scenes.zoo import leave_gradients
 
 
 class Masked(nn.Module):
@@ -18,6 +19,16 @@ class Masked(nn.Module):
         self.first = nn.Linear(4, 5)
         self.last = nn.Linear(5, 3)
         seeded(self.double(), seed)
+        with torch.no_grad():  # weights on both sides of any limit
+            self.last.weight[0, :2] = torch.tensor([0.75, -0.75])
+
+
+def started(case: Case) -> Masked:
+    """Return the model. With `left` an earlier pass has left its gradients."""
+    model = Masked(case.given["seed"])
+    if case.given.get("left"):
+        leave_gradients(model, case.given["seed"])
+    return model
 
 
 def masked(case: Case) -> list[Batch]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from course_utils.checks.data import Case
+from course_utils.checks.scenes.lesson_09_practical_checklist.training import new_head
 from course_utils.checks.scenes.numbers import seeded
+from course_utils.checks.scenes.zoo import leave_gradients
 
 
 class Headed(nn.Module):
@@ -14,9 +17,22 @@ class Headed(nn.Module):
     def __init__(self, seed: int) -> None:
         super().__init__()
         self.body = nn.Sequential(nn.Linear(4, 5), nn.Tanh())
-        self.head = nn.Linear(5, 2)
+        self.head: nn.Module = nn.Linear(5, 2)
         seeded(self.double(), seed)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         result: torch.Tensor = self.head(self.body(inputs))
         return result
+
+
+def headed(case: Case) -> tuple[Headed, nn.Module]:
+    """Return the model and the head to put in place.
+
+    With `oddities` an earlier pass has left gradients in both, and a part of the body evaluates.
+    """
+    model, head = Headed(case.given["seed"]), new_head(case)
+    if case.given.get("oddities"):
+        model.body.add_module("drop", nn.Dropout(0.5).eval())
+        leave_gradients(model, case.given["seed"])
+        leave_gradients(head, case.given["seed"] + 1)
+    return model, head

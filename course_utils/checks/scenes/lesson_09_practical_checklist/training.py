@@ -9,6 +9,7 @@ from torch import nn
 
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.numbers import numbers, seeded
+from course_utils.checks.scenes.zoo import leave_gradients
 
 Batch = tuple[torch.Tensor, ...]
 
@@ -40,15 +41,21 @@ def classes(case: Case) -> list[Batch]:
 def network(case: Case, scale: float = 0.5) -> nn.Sequential:
     """Return a small network for these batches, in float64.
 
-    With `oddities` a bias is frozen, one parameter is no part of the result, one has two names, and there is a buffer.
+    With `oddities` a bias is frozen, one parameter is no part of the result, one has two names, there is a buffer, and
+    a part evaluates. With `left` an earlier pass has left its gradients.
     """
     model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)).double()
     if case.given.get("oddities"):
         model.register_parameter("spare", nn.Parameter(torch.ones(3, dtype=torch.float64)))
         model.register_parameter("again", cast(nn.Parameter, model[2].weight))
         model.register_buffer("count", torch.full((2,), 5.0, dtype=torch.float64))
+        model.add_module("drop", nn.Dropout(0.5).eval())
         model[0].bias.requires_grad_(False)
     seeded(model, case.given["seed"], scale)
+    if case.given.get("left"):
+        leave_gradients(model, case.given["seed"])
+        for name, parameter in model.named_parameters():
+            parameter.grad = None if name == "spare" else parameter.grad  # no pass reaches it
     return model
 
 
@@ -59,6 +66,6 @@ def new_head(case: Case) -> nn.Linear:
     return head
 
 
-def sgd(model: nn.Module, rate: float = RATE) -> Optimizer:
-    """Return plain gradient descent for a model."""
-    return torch.optim.SGD(model.parameters(), lr=rate)
+def sgd(model: nn.Module, rate: float = RATE, momentum: float = 0.0) -> Optimizer:
+    """Return gradient descent for what a model trains, without momentum where none is given."""
+    return torch.optim.SGD([it for it in model.parameters() if it.requires_grad], lr=rate, momentum=momentum)

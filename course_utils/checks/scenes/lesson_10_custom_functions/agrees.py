@@ -59,6 +59,7 @@ FUNCTIONS: dict[str, Forward] = {
     "flip": _function(lambda x: x.flip(1) * 2, lambda x, g: 2 * g.flip(1)),
     "total": _function(lambda x: x.pow(2).sum(), lambda x, g: 2 * g * x),
     "sine, slightly off": _function(lambda x: x.sin(), lambda x, g: 1.01 * g * x.cos()),
+    "small sine, off": _function(lambda x: 0.02 * x.sin(), lambda x, g: 0.0202 * g * x.cos()),
     "sine without the last": _function(lambda x: x.sin(), _all_but_last),
     "sine without incoming": _function(lambda x: x.sin(), lambda x, g: x.cos()),
     "softmax, only its diagonal": _function(_softmax, lambda x, g: g * _softmax(x) * (1 - _softmax(x))),

@@ -1,0 +1,61 @@
+"""Telling which known slips, alone or in pairs, lead to the numbers that a loop reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import combinations, product
+from typing import TypeAlias
+
+from course_utils.checks.data import Case, Observation, decode, encode
+from course_utils.checks.exercise import Misconception
+from course_utils.checks.judges.lesson_09_practical_checklist.descent import State, reached
+
+Slips: TypeAlias = frozenset[str]
+Groups: TypeAlias = Sequence[tuple[str, ...]]  # of the slips in one group, a loop makes one
+End: TypeAlias = Callable[[Case, Slips], State]
+
+NEVER, LEFT = CLEARING = "never cleared", "gradients from before"
+
+
+def led(slip: str, known: Groups, end: End, module: int = 0) -> Callable[[Case, Observation], bool]:
+    """Tell a loop that ended where one or two of the `known` slips lead, this `slip` among them.
+
+    `end` follows the training with a set of slips. An exercise has a case where each set of slips leads to numbers of
+    its own, so that no slip is named that was not made.
+    """
+
+    def told(case: Case, seen: Observation) -> bool:
+        given = encode(case.given)
+        if reached(seen, _after(end, given, frozenset()), module):
+            return False
+        return any(slip in them and reached(seen, _after(end, given, them), module) for them in _sets(known))
+
+    return told
+
+
+def uncleared(known: Groups, end: End, module: int = 0) -> tuple[Misconception, Misconception]:
+    """Return the wrong ideas about clearing gradients, told as `led` tells them."""
+    return (
+        Misconception(
+            NEVER,
+            "The gradients were not cleared between the steps: each step used the sum of all gradients so far.",
+            led(NEVER, known, end, module),
+            hint="When is .grad set, when is it added to, and which line of yours empties it before the next backward?",
+        ),
+        Misconception(
+            LEFT,
+            "The first step used the gradients that stood in .grad beforehand as well. Clear them before backward.",
+            led(LEFT, known, end, module),
+        ),
+    )
+
+
+def _sets(known: Groups) -> Iterator[Slips]:
+    for groups in (*combinations(known, 1), *combinations(known, 2)):
+        yield from map(frozenset, product(*groups))
+
+
+@lru_cache(maxsize=64)
+def _after(end: End, given: bytes, slips: Slips) -> State:
+    return end(Case("", decode(given)), slips)

@@ -8,7 +8,6 @@ from tests.mutation.making import mutants
 from tests.mutation.running import results, warm
 from tests.mutation.seeds import SEEDS, differing
 
-
 # The answers to the stages of lesson 11 are whole engines: thousands of mutants each, not yet decided.
 DECIDED = [name for name, exercise in exercises().items() if not exercise.lesson.startswith("11")]
 

@@ -24,14 +24,64 @@ def train_in_a_function(model, optimizer, batches):
     def step(inputs, targets):
         predictions = model(inputs)
         loss = torch.mean((predictions - targets) ** 2)
+        model.zero_grad()
         loss.backward()
         optimizer.step()
-        model.zero_grad()
         return float(loss), torch.tensor(predictions[0].tolist())
 
     steps = [step(*batch) for batch in batches]
     losses = [loss for loss, _ in steps]
     return [losses, sum(losses) / len(batches), [sample for _, sample in steps]]
+
+
+def train_by_grad(model, optimizer, batches):
+    """No pass that writes into .grad, and no call of the model."""
+    losses, samples = [], []
+    parameters = list(model.parameters())
+    for inputs, targets in batches:
+        predictions = model.forward(inputs)
+        loss = nn.functional.mse_loss(predictions, targets)
+        for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+        losses.append(loss.item())
+        samples.append(predictions[0].clone().detach())
+    return losses, sum(losses) / len(losses), samples
+
+
+def train_by_functions(model, optimizer, batches):
+    """With torch.func, which takes the parameters as an argument."""
+    losses, samples = [], []
+
+    def loss_of(parameters, inputs, targets):
+        predictions = torch.func.functional_call(model, parameters, inputs)
+        loss = nn.functional.mse_loss(predictions, targets)
+        return loss, (loss, predictions[0].clone())
+
+    for inputs, targets in batches:
+        values = {name: parameter.detach() for name, parameter in model.named_parameters()}
+        gradients, (loss, row) = torch.func.grad(loss_of, has_aux=True)(values, inputs, targets)
+        for name, parameter in model.named_parameters():
+            parameter.grad = gradients[name]
+        optimizer.step()
+        losses.append(loss.item())
+        samples.append(row)
+    return losses, sum(losses) / len(losses), samples
+
+
+def train_retaining_what_goes(model, optimizer, batches):
+    """The graph is gone before the step, whatever the pass retained."""
+    losses, samples = [], []
+    for inputs, targets in batches:
+        predictions = model(inputs)
+        samples.append(predictions[0].detach().clone())
+        loss = nn.functional.mse_loss(predictions, targets)
+        losses.append(loss.item())
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True)
+        del predictions, loss
+        optimizer.step()
+    return losses, sum(losses) / len(losses), samples
 
 
 def trainer(keep_loss=float, keep_total=float, keep_row=lambda row: row.detach().clone(), **options):
@@ -51,6 +101,66 @@ def trainer(keep_loss=float, keep_total=float, keep_row=lambda row: row.detach()
         return losses, float(total) / len(losses), samples
 
     return train
+
+
+def train_clearing(when):
+    """Clears .grad at another time than before each pass."""
+
+    def train(model, optimizer, batches):
+        losses, samples = [], []
+        for inputs, targets in batches:
+            predictions = model(inputs)
+            loss = nn.functional.mse_loss(predictions, targets)
+            loss.backward()
+            if when == "between":
+                optimizer.zero_grad()
+            optimizer.step()
+            if when == "after":
+                optimizer.zero_grad()
+            losses.append(loss.item())
+            samples.append(predictions[0].detach().clone())
+        return losses, sum(losses) / len(losses), samples
+
+    return train
+
+
+def train_evaluating(model, optimizer, batches):
+    model.eval()
+    returned = train_with_floats(model, optimizer, batches)
+    model.train()
+    return returned
+
+
+def train_without_the_optimizer(model, optimizer, batches):
+    """Steps by hand, where no hook of the optimizer's sees it, and holds all graphs."""
+    losses, samples, total = [], [], 0
+    for inputs, targets in batches:
+        predictions = model(inputs)
+        loss = nn.functional.mse_loss(predictions, targets)
+        for parameter, gradient in zip(
+            model.parameters(), torch.autograd.grad(loss, list(model.parameters())), strict=True
+        ):
+            parameter.data -= 0.2 * gradient
+        losses.append(loss.item())
+        samples.append(predictions[0].detach().clone())
+        total = total + loss
+    return losses, total.item() / len(losses), samples
+
+
+def train_keeping_the_last(model, optimizer, batches):
+    """The graph of the batch before is alive at each step."""
+    losses, samples, before = [], [], None
+    for inputs, targets in batches:
+        predictions = model(inputs)
+        loss = nn.functional.mse_loss(predictions, targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        samples.append(predictions[0].detach().clone())
+        before, predictions = loss, None  # noqa: F841
+        loss = None
+    return losses, sum(losses) / len(losses), samples
 
 
 def train_nothing(model, optimizer, batches):
@@ -121,17 +231,24 @@ def train_and_remember(model, optimizer, batches):
     return [loss.item() for loss in losses], average, samples
 
 
-RIGHT = [train_with_floats, train_in_a_function, train_with_a_closure]
+RIGHT = [
+    *(train_with_floats, train_in_a_function, train_with_a_closure),
+    *(train_by_grad, train_by_functions, train_retaining_what_goes),
+]
 
 MISCONCEIVED = {
     "losses with graphs": trainer(keep_loss=lambda loss: loss),
     "a total with a graph": trainer(keep_total=lambda loss: loss),
     "retained for nothing": trainer(retain_graph=True),
     "a row that keeps the rest": trainer(keep_row=lambda row: row.detach()),
+    "rows with graphs": trainer(keep_row=lambda row: row.clone()),
+    "never cleared": train_clearing("never"),
+    "cleared too late": train_clearing("after"),
 }
 
 WRONG = [
-    train_nothing,
+    *(train_nothing, train_clearing("between"), train_evaluating, train_without_the_optimizer),
+    train_keeping_the_last,
     train_in_two_passes,
     said(train_and_remember, "a total with a graph"),
     train_and_copy_rows_at_the_end,
@@ -140,7 +257,13 @@ WRONG = [
     train_with_a_hook,
     trainer(keep_row=lambda row: row._base.detach().clone()[0]),
     trainer(keep_loss=lambda loss: loss.detach()),
-    trainer(keep_row=lambda row: row),
+    said(trainer(keep_row=lambda row: row), "rows with graphs", "a row that keeps the rest"),
+    said(
+        trainer(keep_row=lambda row: row.detach(), retain_graph=True),
+        "retained for nothing",
+        "a row that keeps the rest",
+    ),
+    said(trainer(lambda loss: loss, retain_graph=True), "losses with graphs", "retained for nothing"),
     lambda model, optimizer, batches: (1, 2, 3),
     lambda model, optimizer, batches: ([], [], []),
     lambda model, optimizer, batches: ([[]], 0.0, [None]),

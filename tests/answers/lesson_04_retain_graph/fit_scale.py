@@ -34,6 +34,54 @@ def fit_by_grad(model, log_scale, optimizer, batches):
     return [step(*batch) for batch in batches]
 
 
+def fit_layer_by_layer(model, log_scale, optimizer, batches):
+    """No call of the model; its hidden layer's result is held until the next batch."""
+    losses = []
+    for inputs, targets in batches:
+        hidden = inputs
+        for layer in model:
+            below, hidden = hidden, layer.forward(hidden)
+        loss = cross_entropy(log_scale.exp() * hidden, targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    del below
+    return losses
+
+
+def fit_by_functions(model, log_scale, optimizer, batches):
+    """With torch.func, which takes parameters and scale as arguments."""
+    named = dict(model.named_parameters())
+
+    def loss_of(parameters, logarithm, inputs, targets):
+        return cross_entropy(logarithm.exp() * torch.func.functional_call(model, parameters, inputs), targets)
+
+    losses = []
+    for inputs, targets in batches:
+        values = {name: parameter.detach() for name, parameter in named.items()}
+        of = torch.func.grad_and_value(loss_of, argnums=(0, 1))
+        (gradients, log_scale.grad), loss = of(values, log_scale.detach(), inputs, targets)
+        for name, parameter in named.items():
+            parameter.grad = gradients[name]
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def fit_retaining_what_goes(model, log_scale, optimizer, batches):
+    """The graph is gone before the step, whatever the pass retained."""
+    losses = []
+    for inputs, targets in batches:
+        loss = cross_entropy(log_scale.exp() * model(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True)
+        losses.append(loss.item())
+        del loss
+        optimizer.step()
+    return losses
+
+
 def fit_by_closure(model, log_scale, optimizer, batches):
     losses = []
     for inputs, targets in batches:
@@ -97,6 +145,67 @@ def fitter(scale_of=lambda log_scale: log_scale.exp(), once=False, **options):
     return fit_scale
 
 
+def fit_clearing_after(model, log_scale, optimizer, batches, scale_of=torch.exp):
+    losses = []
+    for inputs, targets in batches:
+        loss = cross_entropy(scale_of(log_scale) * model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return losses
+
+
+def fit_clearing_the_model_only(model, log_scale, optimizer, batches):
+    losses = []
+    for inputs, targets in batches:
+        loss = cross_entropy(log_scale.exp() * model(inputs), targets)
+        model.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def fit_without_the_optimizer(model, log_scale, optimizer, batches):
+    """The same numbers, by a step of its own."""
+    leaves, losses = [*model.parameters(), log_scale], []
+    moving = [torch.zeros_like(leaf) for leaf in leaves]
+    for inputs, targets in batches:
+        loss = cross_entropy(log_scale.exp() * model(inputs), targets)
+        gradients = torch.autograd.grad(loss, leaves)
+        for leaf, gradient, velocity in zip(leaves, gradients, moving, strict=True):
+            velocity.mul_(0.5).add_(gradient)
+            leaf.data.sub_(velocity, alpha=0.4)
+        losses.append(loss.item())
+    return losses
+
+
+def fit_in_two_passes(model, log_scale, optimizer, batches):
+    """A pass for the model and one for the scale."""
+    parameters, losses = list(model.parameters()), []
+    for inputs, targets in batches:
+        loss = cross_entropy(log_scale.exp() * model(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True, inputs=parameters)
+        loss.backward(inputs=[log_scale])
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def fit_after_a_look(model, log_scale, optimizer, batches):
+    """Runs the model once more for each batch."""
+    losses = []
+    for inputs, targets in batches:
+        with torch.no_grad():
+            losses.append(cross_entropy(log_scale.exp() * model.forward(inputs), targets).item())
+        optimizer.zero_grad()
+        cross_entropy(log_scale.exp() * model(inputs), targets).backward()
+        optimizer.step()
+    return losses
+
+
 def fit_without_zeroing(model, log_scale, optimizer, batches):
     losses = []
     for inputs, targets in batches:
@@ -130,11 +239,17 @@ def fit_and_keep(model, log_scale, optimizer, batches):
     return [loss.item() for loss in losses]
 
 
-RIGHT = [fit_inside, fit_by_grad, fit_by_closure, fit_zeroing_after]
+RIGHT = [
+    *(fit_inside, fit_by_grad, fit_by_closure, fit_zeroing_after),
+    *(fit_layer_by_layer, fit_by_functions, fit_retaining_what_goes),
+]
 
 MISCONCEIVED = {
     "a stale scale": fitter(once=True, retain_graph=True),
     "the scale made a constant": fitter(lambda log_scale: log_scale.exp().detach()),
+    "not the exponential": fitter(lambda log_scale: log_scale),
+    "never cleared": fit_without_zeroing,
+    "cleared too late": fit_clearing_after,
     "retained for nothing": fitter(retain_graph=True),
 }
 
@@ -144,11 +259,19 @@ WRONG = [
     fit_zeroing_between,
     fit_with_its_own_optimizer,
     fit_a_copy,
-    fit_without_zeroing,
+    *(fit_clearing_the_model_only, fit_without_the_optimizer, fit_in_two_passes, fit_after_a_look),
+    said(
+        lambda *given: fit_clearing_after(*given, scale_of=lambda log_scale: log_scale.exp().detach()),
+        *("the scale made a constant", "cleared too late"),
+    ),
+    said(
+        lambda *given: fit_clearing_after(*given, scale_of=lambda log_scale: log_scale),
+        *("not the exponential", "cleared too late"),
+    ),
+    said(fitter(lambda log_scale: log_scale, retain_graph=True), "retained for nothing", "not the exponential"),
     fit_one_step_late,
     fit_and_keep,
     fitter(once=True),
-    fitter(lambda log_scale: log_scale),
     said(fitter(lambda log_scale: log_scale.exp().detach().requires_grad_()), "the scale made a constant"),
     lambda model, log_scale, optimizer, batches: [0.0 for _ in batches],
 ]

@@ -65,6 +65,106 @@ def chunks_detached_in_place(lstm, readout, optimizer, chunks, state):
     return losses, state
 
 
+def chunks_by_forward(lstm, readout, optimizer, chunks, state):
+    """No call of a module, and nothing kept of a retained graph."""
+    losses = []
+    for inputs, targets in chunks:
+        outputs, end = lstm.forward(inputs, state)
+        state = detach_both(end, None)
+        loss = mse_loss(readout.forward(outputs), targets)
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True)
+        losses.append(loss.item())
+        del loss, outputs, end
+        optimizer.step()
+    return losses, list(state)
+
+
+def chunks_clearing(when, carry):
+    def train_chunks(lstm, readout, optimizer, chunks, state):
+        losses, first = [], state
+        for inputs, targets in chunks:
+            outputs, last = lstm(inputs, state)
+            loss = mse_loss(readout(outputs), targets)
+            loss.backward()
+            optimizer.step()
+            if when == "after":
+                optimizer.zero_grad()
+            losses.append(loss.item())
+            state = carry(last, first)
+        return losses, detach_both(last, None)
+
+    return train_chunks
+
+
+def chunks_in_place(lstm, readout, optimizer, chunks, state):
+    """Writes into the given h and c."""
+    losses = []
+    for inputs, targets in chunks:
+        outputs, end = lstm(inputs, tuple(part.clone() for part in state))
+        loss = mse_loss(readout(outputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        for part, new in zip(state, end, strict=True):
+            part.copy_(new.detach())
+    return losses, state
+
+
+def chunks_without_the_optimizer(lstm, readout, optimizer, chunks, state):
+    parameters, losses = [*lstm.parameters(), *readout.parameters()], []
+    for inputs, targets in chunks:
+        outputs, end = lstm(inputs, state)
+        state = detach_both(end, None)
+        loss = mse_loss(readout(outputs), targets)
+        for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+            parameter.data.sub_(gradient, alpha=0.3)
+        losses.append(loss.item())
+    return losses, state
+
+
+def chunks_by_hand(lstm, readout, optimizer, chunks, state):
+    """Runs a copy of the state through the LSTM a second time, by forward."""
+    losses = []
+    for inputs, targets in chunks:
+        with torch.no_grad():
+            _, end = lstm.forward(inputs, state)
+        loss = mse_loss(readout(lstm(inputs, state)[0]), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        state = end
+    return losses, state
+
+
+def chunks_in_two_passes(lstm, readout, optimizer, chunks, state):
+    losses = []
+    for inputs, targets in chunks:
+        outputs, end = lstm(inputs, state)
+        state = detach_both(end, None)
+        loss = mse_loss(readout(outputs), targets)
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True, inputs=list(lstm.parameters()))
+        loss.backward(inputs=list(readout.parameters()))
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, state
+
+
+def chunks_and_keep(lstm, readout, optimizer, chunks, state):
+    losses = []
+    for inputs, targets in chunks:
+        outputs, state = lstm(inputs, detach_both(state, None))
+        loss = mse_loss(readout(outputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss)
+    return [loss.item() for loss in losses], detach_both(state, None)
+
+
 def chunks_zeroing_between(lstm, readout, optimizer, chunks, state):
     losses = []
     for inputs, targets in chunks:
@@ -172,13 +272,18 @@ def chunks_with_fresh_states(lstm, readout, optimizer, chunks, state):
     return losses, detach_both(end, None)
 
 
-RIGHT = [chunks_detached_after, chunks_detached_before, chunks_by_copies, chunks_detached_in_place]
+RIGHT = [
+    *(chunks_detached_after, chunks_detached_before, chunks_by_copies, chunks_detached_in_place),
+    chunks_by_forward,
+]
 
 MISCONCEIVED = {
     "the state thrown away": chunker(lambda state, first: None),
     "the first state again": chunker(lambda state, first: first),
     "cut inside the chunk": chunker(detach_both, lambda outputs: outputs.detach()),
     "retained for nothing": chunker(detach_both, retain_graph=True),
+    "never cleared": chunks_clearing("never", detach_both),
+    "cleared too late": chunks_clearing("after", detach_both),
 }
 
 WRONG = [
@@ -186,8 +291,10 @@ WRONG = [
     chunks_zeroing_between,
     chunks_moment_by_moment,
     chunks_with_states_of_the_new_weights,
-    chunks_returned_with_graph,
-    chunks_in_one_pass,
+    said(chunks_clearing("never", lambda state, first: None), "the state thrown away", "never cleared"),
+    said(chunks_clearing("after", lambda state, first: first), "the first state again", "cleared too late"),
+    *(chunks_in_place, chunks_without_the_optimizer, chunks_by_hand, chunks_in_two_passes, chunks_and_keep),
+    *(chunks_returned_with_graph, chunks_in_one_pass),
     chunks_with_fresh_states,
     chunker(lambda state, first: state),
     chunker(lambda state, first: state, retain_graph=True),

@@ -10,7 +10,7 @@ from course_utils.checks.compare import describe, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
-from course_utils.checks.judges.lesson_04_retain_graph.as_found import as_found
+from course_utils.checks.judges.as_found import as_found
 from course_utils.checks.scenes.lesson_04_retain_graph.loss_gradients import trunk_and_losses
 
 

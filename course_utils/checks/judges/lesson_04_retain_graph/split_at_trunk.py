@@ -11,7 +11,7 @@ from course_utils.checks.compare import close, describe, right_floats, right_val
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
-from course_utils.checks.judges.lesson_04_retain_graph.as_found import as_found
+from course_utils.checks.judges.as_found import as_found
 from course_utils.checks.scenes.lesson_04_retain_graph.split_at_trunk import many_headed
 
 

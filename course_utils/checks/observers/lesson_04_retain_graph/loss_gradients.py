@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_04_retain_graph.returned import tensors_in
-from course_utils.checks.observers.lesson_04_retain_graph.surroundings import Surroundings
+from course_utils.checks.observers.surroundings import Surroundings
 from course_utils.checks.observers.passes import engine_passes
 from course_utils.checks.scenes.lesson_04_retain_graph.loss_gradients import trunk_and_losses
 from course_utils.checks.scenes.numbers import numbers

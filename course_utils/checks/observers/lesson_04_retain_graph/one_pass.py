@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
-from course_utils.checks.observers.lesson_04_retain_graph.surroundings import Surroundings
+from course_utils.checks.observers.surroundings import Surroundings
 from course_utils.checks.observers.passes import engine_passes
 from course_utils.checks.scenes.lesson_04_retain_graph.one_pass import losses_and_leaves
 from course_utils.checks.scenes.numbers import numbers

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
-from course_utils.checks.observers.lesson_04_retain_graph.surroundings import Surroundings
+from course_utils.checks.observers.surroundings import Surroundings
 from course_utils.checks.observers.passes import count_passes
 from course_utils.checks.scenes.lesson_04_retain_graph.split_at_trunk import many_headed
 from course_utils.graph.alive import Memory

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from course_utils.checks.data import Answer, Case, Observation, Value, plain
-from course_utils.checks.observers.lesson_04_retain_graph.surroundings import Surroundings
+from course_utils.checks.observers.surroundings import Surroundings
 from course_utils.checks.observers.passes import count_passes
 from course_utils.checks.scenes.lesson_04_retain_graph.two_updates import two_headed
 from course_utils.graph.saved import saved

@@ -67,6 +67,31 @@ def one_pass_recorded(losses, weights):
     sum(weight * loss for loss, weight in zip(losses, weights, strict=True)).backward(create_graph=True)
 
 
+def one_pass_without_zero_weights(losses, weights):
+    """Leaves alone what a weight of zero multiplies: its leaves get no zeros, its graph keeps what it saved."""
+    sum(weight * loss for loss, weight in zip(losses, weights, strict=True) if weight != 0).backward()
+
+
+def one_pass_elsewhere(losses, weights):
+    """A second pass, through nothing of the losses', is one too many."""
+    one_pass_of_the_sum(losses, weights)
+    torch.ones(2, requires_grad=True).sum().backward()
+
+
+def one_pass_in_place(losses, weights):
+    one_pass_of_the_sum(losses, weights)
+    with torch.no_grad():
+        leaves_behind(losses)[0].mul_(2)
+
+
+def one_pass_recorded_and_freed(losses, weights):
+    """Gradients with graphs, without keeping the losses' own."""
+    leaves = leaves_behind(losses)
+    one_pass_of_the_sum(losses, weights)
+    for leaf in leaves:
+        leaf.grad = (leaf.grad * 1.0).requires_grad_()
+
+
 def one_pass_and_an_empty_list(losses, weights):
     total = 0
     while losses:
@@ -88,6 +113,8 @@ WRONG = [
     leaving(one_pass_of_the_sum, reseeded),
     leaving(one_pass_of_the_sum, lambda losses, weights: losses[0].register_hook(lambda gradient: None)),
     one_pass_and_an_empty_list,
+    *(one_pass_without_zero_weights, one_pass_elsewhere, one_pass_in_place, one_pass_recorded_and_freed),
+    said(lambda losses, weights: sum(losses).backward(retain_graph=True), "weights left out", "retained for nothing"),
     said(one_pass_recorded, "retained for nothing"),
     one_pass_for_each_only_once,
     one_pass_and_one_to_free,

@@ -60,6 +60,46 @@ def split_with_a_cut_each(trunk, heads, inputs):
     return losses
 
 
+def split_by_forward(trunk, heads, inputs):
+    h = trunk.forward(inputs)
+    arrived, losses = torch.zeros_like(h), []
+    for head in heads:
+        cut = h.data.requires_grad_()
+        loss = head.forward(cut)
+        loss.backward()
+        arrived.add_(cut.grad)
+        losses.append(loss.item())
+    h.backward(arrived)
+    return losses
+
+
+def heads_again(trunk, heads, inputs):
+    """The losses come from a second forward that no hook sees."""
+    losses = split_by_a_leaf(trunk, heads, inputs)
+    with torch.no_grad():
+        h = trunk.forward(inputs)
+        return [head.forward(h).item() for head in heads[: len(losses)]]
+
+
+def split_and_move(trunk, heads, inputs):
+    losses = split_by_a_leaf(trunk, heads, inputs)
+    for parameter in trunk.parameters():
+        parameter.data.mul_(1.1)
+    return losses
+
+
+def split_retaining_the_trunk(trunk, heads, inputs):
+    h = trunk(inputs)
+    cut = h.detach().requires_grad_()
+    losses = []
+    for head in heads:
+        loss = head(cut)
+        loss.backward()
+        losses.append(loss.item())
+    h.backward(cut.grad, retain_graph=True)
+    return losses
+
+
 def splitter(joined=True, **options):
     def split_at_trunk(trunk, heads, inputs):
         h = trunk(inputs)
@@ -158,7 +198,7 @@ def split_replacing(trunk, heads, inputs):
     return losses
 
 
-RIGHT = [split_by_a_leaf, split_by_grad, split_with_inputs, split_with_a_cut_each]
+RIGHT = [split_by_a_leaf, split_by_grad, split_with_inputs, split_with_a_cut_each, split_by_forward]
 
 MISCONCEIVED = {
     "through the trunk each time": heads_through_the_trunk,
@@ -169,11 +209,12 @@ MISCONCEIVED = {
 WRONG = [
     *(leaving(split_by_a_leaf, change) for change in (gradients_off, in_evaluation, frozen, hooked)),
     leaving(split_by_a_leaf, lambda trunk, heads, inputs: heads.reverse()),
+    *(heads_again, split_and_move, split_retaining_the_trunk),
     split_after_zeroing,
     split_replacing,
     said(split_late, "all heads at once"),
     split_keeping_one,
-    said(split_with_checkpoints, "all heads at once"),
+    split_with_checkpoints,
     split_twice_forward,
     said(splitter(retain_graph=True), "all heads at once"),
     lambda trunk, heads, inputs: (split_by_a_leaf(trunk, heads, inputs), trunk)[0][:-1],

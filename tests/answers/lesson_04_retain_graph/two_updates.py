@@ -122,6 +122,57 @@ def updates_with_a_spare_pass(trunk, heads, optimizers, inputs, targets):
     return [loss.item() for loss in losses]
 
 
+def updates_by_forward(trunk, heads, optimizers, inputs, targets):
+    """No call of a module; the losses are let go of, with graphs that were retained."""
+    h = trunk.forward(inputs)
+    losses = [mse_loss(head.forward(h), target) for head, target in zip(heads, targets, strict=True)]
+    lists = [[*trunk.parameters(), *head.parameters()] for head in heads]
+    found = [torch.autograd.grad(loss, own, retain_graph=True) for loss, own in zip(losses, lists, strict=True)]
+    values = [loss.item() for loss in losses]
+    del h, losses
+    for parameters, gradients, optimizer in zip(lists, found, optimizers, strict=True):
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+    return values
+
+
+def updates_on_top(trunk, heads, optimizers, inputs, targets, clear_heads=True):
+    """The second optimizer finds the first loss's gradient in the trunk, too."""
+    h = trunk(inputs)
+    losses = [mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True)]
+    trunk.zero_grad()
+    if clear_heads:
+        for head in heads:
+            head.zero_grad()
+    losses[0].backward(retain_graph=True)
+    first = [parameter.grad.clone() for parameter in trunk.parameters()]
+    losses[1].backward()
+    both = [parameter.grad for parameter in trunk.parameters()]
+    for optimizer, gradients in zip(optimizers, (first, both), strict=True):
+        for parameter, gradient in zip(trunk.parameters(), gradients, strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+    return [loss.item() for loss in losses]
+
+
+def updates_by_hidden_forwards(trunk, heads, optimizers, inputs, targets):
+    """A forward for each loss, where no hook sees it."""
+    losses = [mse_loss(head(trunk.forward(inputs)), target) for head, target in zip(heads, targets, strict=True)]
+    lists = [[*trunk.parameters(), *head.parameters()] for head in heads]
+    found = [torch.autograd.grad(loss, own) for loss, own in zip(losses, lists, strict=True)]
+    for parameters, gradients, optimizer in zip(lists, found, optimizers, strict=True):
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+    return [loss.item() for loss in losses]
+
+
+def updates_in_the_other_order(trunk, heads, optimizers, inputs, targets):
+    swapped = updates_by_grad(trunk, heads[::-1], optimizers[::-1], inputs, targets[::-1])
+    return swapped[::-1]
+
+
 def updates_mixed(trunk, heads, optimizers, inputs, targets):
     h = trunk(inputs)
     losses = [mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True)]
@@ -211,17 +262,24 @@ RIGHT = [
     updates_by_difference,
     updates_in_a_batch,
     updates_from_two_cuts,
+    updates_by_forward,
 ]
 
 MISCONCEIVED = {
     "gradients mixed": updates_mixed,
     "a forward with new weights": updates_with_new_weights,
     "retained to the end": updates_retained,
+    "the first gradient left over": updates_on_top,
+    "heads never cleared": updates_without_zeroing,
 }
 
 WRONG = [
     *(leaving(updates_by_grad, change) for change in (gradients_off, in_evaluation, frozen, hooked)),
-    updates_without_zeroing,
+    said(
+        lambda *given: updates_on_top(*given, clear_heads=False), "the first gradient left over", "heads never cleared"
+    ),
+    updates_by_hidden_forwards,
+    updates_in_the_other_order,
     updates_with_a_spare_pass,
     said(updates_of_the_sum, "gradients mixed"),
     updates_broken,

@@ -7,9 +7,9 @@ from typing import Any
 from torch import nn
 
 from course_utils.checks.data import Answer, Array, Case, Observation, Value, plain
+from course_utils.checks.observers.lesson_04_retain_graph.returned import tensors_in
 from course_utils.checks.observers.loops import Loop, plain_tensor
 from course_utils.checks.observers.passes import every_pass
-from course_utils.checks.observers.lesson_04_retain_graph.returned import tensors_in
 from course_utils.checks.observers.surroundings import Surroundings
 from course_utils.checks.scenes.lesson_04_retain_graph.train_chunks import recurrent
 

@@ -20,7 +20,7 @@ def moved(received: Value, right: list[torch.Tensor]) -> bool:
 def lean(
     seen: Observation, count: int, ran: str = "The model's last layer", what: str = "batches"
 ) -> Iterator[Finding]:
-    """Judge that each batch (or `what` they are called) took one run, pass and step, and that each step found no more than its own graph."""
+    """Judge that each batch took one run, pass and step, and that a step found no more than its own graph."""
     runs, passes, steps = seen["runs"], seen["passes"], seen["steps"]
     yield Finding("runs", runs == count, f"{ran} ran {times(runs)} for {count} {what}.")
     text = f"{passes} backward {'pass' if passes == 1 else 'passes'} ran for {count} {what}."

@@ -1,5 +1,7 @@
 """Right and wrong answers to `freed_nodes`."""
 
+import torch
+
 from course_utils import saved
 from course_utils.graph.trace import roots_of, walk
 from tests.answers.lesson_03_graph_freeing.saved_tensors import all_nodes, freed_by_message, tensors_of
@@ -79,6 +81,23 @@ def freed_and_detached(loss):
     return freed
 
 
+KNOWN = {}
+
+
+def freed_by_memory(loss):
+    """Remembers its first answer about a graph."""
+    if loss.grad_fn not in KNOWN:
+        KNOWN.clear()
+        KNOWN[loss.grad_fn] = freed_by_message(loss)
+    return KNOWN[loss.grad_fn]
+
+
+def freed_after_another_pass(loss):
+    """The pass goes through nothing of the loss's."""
+    sum(torch.ones(1, requires_grad=True).exp()).backward()
+    return freed_by_message(loss)
+
+
 def freed_list_with_repeats(loss):
     return [node for node in freed_by_message(loss) for _ in range(2)]
 
@@ -98,7 +117,7 @@ WRONG = [
     freed_along(-1),
     freed_and_switched_off,
     freed_and_detached,
-    freed_list_with_repeats,
+    *(freed_list_with_repeats, freed_by_memory, freed_after_another_pass),
     lambda loss: set(list(freed_by_message(loss))[1:]),
     lambda loss: {entry.operation for entry in saved(loss).freed},
     lambda loss: len(freed_by_message(loss)),

@@ -80,6 +80,38 @@ def frugal_every_other(blocks, x):
     return x
 
 
+def frugal_of_26(blocks, x):
+    """Counts blocks by the number in the task."""
+    for start in range(0, 26, 5):
+        x = checkpoint(blocks[start : min(start + 5, 26)], x, use_reentrant=False)
+    return x
+
+
+def frugal_in_thirteens(blocks, x):
+    """Two stretches are too long to be recomputed at once."""
+    return frugal_in_slices(blocks, x, 13)
+
+
+def frugal_and_evaluate(blocks, x):
+    y = frugal_in_slices(blocks, x)
+    blocks[0].eval()
+    return y
+
+
+def frugal_written(blocks, x):
+    y = frugal_in_slices(blocks, x.clone())
+    with torch.no_grad():
+        x.add_(1)
+    return y
+
+
+def frugal_thrice(blocks, x):
+    """A third run, by forward, where no hook sees it."""
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        blocks[0].forward(x)
+    return frugal_in_slices(blocks, x)
+
+
 def frugal_cut(blocks, x):
     with torch.no_grad():
         return blocks(x)
@@ -109,6 +141,7 @@ WRONG = [
     frugal_without_training,
     frugal_every_other,
     said(lambda blocks, x: frugal_in_slices(blocks, x, 5) if len(blocks) == 26 else blocks(x), "nothing recomputed"),
+    *(frugal_of_26, frugal_in_thirteens, frugal_and_evaluate, frugal_written, frugal_thrice),
     frugal_cut,
     frugal_first_24,
     lambda blocks, x: frugal_in_slices(blocks, x).detach().requires_grad_(),

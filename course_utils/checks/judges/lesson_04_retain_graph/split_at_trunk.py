@@ -87,8 +87,8 @@ def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     trunk, heads, inputs = many_headed(case)
     together = saved(*(head(trunk(inputs).detach().requires_grad_()) for head in heads)).bytes
     yield (
-        f"{len(heads)} heads, and when each began, earlier ones held {max(result['alive'])} bytes. Run before the first "
-        f"pass, the heads' graphs would have held {together} bytes together. One pass went through the trunk."
+        f"{len(heads)} heads, and when each began, earlier ones held {max(result['alive'])} bytes. Run before the "
+        f"first pass, the heads' graphs would have held {together} bytes together. One pass went through the trunk."
     )
 
 

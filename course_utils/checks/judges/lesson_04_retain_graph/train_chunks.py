@@ -91,10 +91,11 @@ def _cleared(case: Case, seen: Observation, when: str) -> bool:
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, first = seen[0]
     lengths = case.given["lengths"]
+    further = sum(sum(lengths[: n + 1]) for n in range(len(lengths)))
     yield (
         f"{first['passes']} passes for {len(lengths)} chunks: each went back over the moments of its own chunk, "
-        f"{sum(lengths)} together. Passes to the start of the sequence would have gone over "
-        f"{sum(sum(lengths[: n + 1]) for n in range(len(lengths)))}, and later steps would have written to what they need."
+        f"{sum(lengths)} together. Passes to the start of the sequence would have gone over {further}, and would have "
+        "needed weights that steps had changed."
     )
 
 

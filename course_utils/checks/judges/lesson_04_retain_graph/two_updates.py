@@ -113,8 +113,8 @@ def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, result = seen[0]
     updates = len(case.given["sizes"])
     yield (
-        f"{updates} updates took {result['forwards'][0]} forwards of the trunk. A forward for each loss would have taken "
-        f"{2 * updates}. Both gradients were there before the first step, so no pass met a weight that a step had moved."
+        f"{updates} updates took {result['forwards'][0]} forwards of the trunk. A forward for each loss would have "
+        f"taken {2 * updates}. Both gradients were there before a step, so no pass met a weight that a step had moved."
     )
 
 

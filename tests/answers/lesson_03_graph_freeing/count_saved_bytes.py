@@ -23,30 +23,24 @@ def count_by_address(loss, besides):
     return sum(sizes.values())
 
 
+def raw(node, name):
+    """What a node holds under a name, without unpacking it; nothing where it was freed."""
+    try:
+        held = getattr(node, name)
+    except RuntimeError:
+        return ()
+    return held if isinstance(held, tuple) else (held,)
+
+
 def count_by_raw_data(loss, besides):
-    """Down the graph with a stack, from what the nodes hold and without unpacking it."""
-    free, counted, stack, seen, total = {storage_of(tensor) for tensor in besides}, set(), [loss.grad_fn], set(), 0
-    found = []
-    while stack:
-        node = stack.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        stack += [before for before, _ in node.next_functions]
-        if node.name() == "torch::autograd::AccumulateGrad":
-            free.add(storage_of(node.variable))
-        for name in dir(node):
-            if name.startswith("_raw_saved_"):
-                try:
-                    raw = getattr(node, name)
-                except RuntimeError:
-                    continue
-                found += [item.data for item in (raw if isinstance(raw, tuple) else (raw,))]
-    for tensor in found:
-        if tensor is not None and storage_of(tensor) not in free | counted:
-            counted.add(storage_of(tensor))
-            total += tensor.untyped_storage().nbytes()
-    return torch.tensor(total)
+    nodes = all_nodes(loss)
+    free = {storage_of(tensor) for tensor in besides}
+    free |= {storage_of(node.variable) for node in nodes if node.name() == "torch::autograd::AccumulateGrad"}
+    names = [(node, name) for node in nodes for name in dir(node) if name.startswith("_raw_saved_")]
+    found = [item.data for node, name in names for item in raw(node, name) if item.data is not None]
+    return float(
+        sum({storage_of(it): it.untyped_storage().nbytes() for it in found if storage_of(it) not in free}.values())
+    )
 
 
 def count_each_tensor(loss, besides):

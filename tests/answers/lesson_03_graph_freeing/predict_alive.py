@@ -14,7 +14,7 @@ ALIVE = {
 }
 
 
-RIGHT = [ALIVE, dict(reversed(ALIVE.items()))]
+RIGHT = [ALIVE, ALIVE | {}]
 
 MISCONCEIVED = {
     "backward deletes the graph": {**ALIVE, "node_backward": False},

@@ -23,24 +23,14 @@ def count_by_address(loss, besides):
     return sum(sizes.values())
 
 
-def raw(node, name):
-    """What a node holds under a name, without unpacking it; nothing where it was freed."""
-    try:
-        held = getattr(node, name)
-    except RuntimeError:
-        return ()
-    return held if isinstance(held, tuple) else (held,)
-
-
 def count_by_raw_data(loss, besides):
+    """From what nodes hold, without unpacking it: what was freed holds None there."""
     nodes = all_nodes(loss)
-    free = {storage_of(tensor) for tensor in besides}
-    free |= {storage_of(node.variable) for node in nodes if node.name() == "torch::autograd::AccumulateGrad"}
-    names = [(node, name) for node in nodes for name in dir(node) if name.startswith("_raw_saved_")]
-    found = [item.data for node, name in names for item in raw(node, name) if item.data is not None]
-    return float(
-        sum({storage_of(it): it.untyped_storage().nbytes() for it in found if storage_of(it) not in free}.values())
-    )
+    own = [node.variable for node in nodes if node.name() == "torch::autograd::AccumulateGrad"]
+    free = {storage_of(tensor) for tensor in [*own, *besides]}
+    held = [getattr(node, name) for node in nodes for name in dir(node) if name.startswith("_raw_saved_")]
+    found = [item.data for it in held for item in (it if isinstance(it, tuple) else (it,)) if item.data is not None]
+    return sum({storage_of(it): it.untyped_storage().nbytes() for it in found if storage_of(it) not in free}.values())
 
 
 def count_each_tensor(loss, besides):

@@ -8,9 +8,9 @@ from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 from tests.answers.said import said
 
 
-def frugal_in_slices(blocks, x, length=5, **options):
+def frugal_in_slices(blocks, x, length=5, use_reentrant=False, **options):
     for start in range(0, len(blocks), length):
-        x = checkpoint(blocks[start : start + length], x, use_reentrant=False, **options)
+        x = checkpoint(blocks[start : start + length], x, use_reentrant=use_reentrant, **options)
     return x
 
 
@@ -24,10 +24,8 @@ def frugal_with_a_function(blocks, x):
             value = block(value)
         return value
 
-    done = 0
-    while done < len(blocks):
+    for done in range(0, len(blocks), 4):
         x = checkpoint(run, done, done + 4, x, use_reentrant=False)
-        done += 4
     return x
 
 
@@ -41,9 +39,7 @@ def frugal_half_precision(blocks, x):
 
 
 def frugal_reentrant(blocks, x):
-    for start in range(0, len(blocks), 5):
-        x = checkpoint(blocks[start : start + 5], x, use_reentrant=True)
-    return x
+    return frugal_in_slices(blocks, x, use_reentrant=True)
 
 
 def frugal_but_the_last(blocks, x):

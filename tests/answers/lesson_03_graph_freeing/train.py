@@ -1,87 +1,85 @@
 """Right and wrong answers to `train`."""
 
+from functools import partial
+
 import torch
 from torch import nn
 
 from tests.answers.said import said
+from tests.answers.updating import updated
+
+
+def in_columns(rows):
+    """What `train` returns, from pairs of a loss and a sample."""
+    losses, samples = map(list, zip(*rows, strict=True))
+    return losses, sum(losses) / len(losses), samples
 
 
 def train_with_floats(model, optimizer, batches):
-    losses, samples, total = [], [], 0.0
+    rows = []
     for inputs, targets in batches:
         predictions = model(inputs)
-        loss = nn.functional.mse_loss(predictions, targets)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-        samples.append(predictions[0].detach().clone())
-        total += loss.item()
-    return losses, total / len(losses), samples
+        loss = updated(optimizer, nn.functional.mse_loss(predictions, targets))
+        rows.append((loss, predictions[0].detach().clone()))
+    return in_columns(rows)
 
 
 def train_in_a_function(model, optimizer, batches):
     def step(inputs, targets):
         predictions = model(inputs)
-        loss = torch.mean((predictions - targets) ** 2)
-        model.zero_grad()
-        loss.backward()
-        optimizer.step()
-        return float(loss), torch.tensor(predictions[0].tolist())
+        return updated(optimizer, torch.mean((predictions - targets) ** 2)), torch.tensor(predictions[0].tolist())
 
-    steps = [step(*batch) for batch in batches]
-    losses = [loss for loss, _ in steps]
-    return [losses, sum(losses) / len(batches), [sample for _, sample in steps]]
+    losses, average, samples = in_columns([step(*batch) for batch in batches])
+    return [losses, average, tuple(samples)]
 
 
 def train_by_grad(model, optimizer, batches):
     """No pass that writes into .grad, and no call of the model."""
-    losses, samples = [], []
-    parameters = list(model.parameters())
+    rows, parameters = [], list(model.parameters())
     for inputs, targets in batches:
         predictions = model.forward(inputs)
         loss = nn.functional.mse_loss(predictions, targets)
         for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
             parameter.grad = gradient
+        rows.append((loss.item(), predictions[0].clone().detach()))
         optimizer.step()
-        losses.append(loss.item())
-        samples.append(predictions[0].clone().detach())
-    return losses, sum(losses) / len(losses), samples
+    return in_columns(rows)
 
 
 def train_by_functions(model, optimizer, batches):
     """With torch.func, which takes the parameters as an argument."""
-    losses, samples = [], []
 
     def loss_of(parameters, inputs, targets):
         predictions = torch.func.functional_call(model, parameters, inputs)
         loss = nn.functional.mse_loss(predictions, targets)
         return loss, (loss, predictions[0].clone())
 
+    rows = []
     for inputs, targets in batches:
         values = {name: parameter.detach() for name, parameter in model.named_parameters()}
         gradients, (loss, row) = torch.func.grad(loss_of, has_aux=True)(values, inputs, targets)
         for name, parameter in model.named_parameters():
             parameter.grad = gradients[name]
+        rows.append((loss.item(), row))
         optimizer.step()
-        losses.append(loss.item())
-        samples.append(row)
-    return losses, sum(losses) / len(losses), samples
+    return in_columns(rows)
 
 
 def train_retaining_what_goes(model, optimizer, batches):
     """The graph is gone before the step, whatever the pass retained."""
-    losses, samples = [], []
-    for inputs, targets in batches:
+
+    def passed(inputs, targets):
         predictions = model(inputs)
-        samples.append(predictions[0].detach().clone())
         loss = nn.functional.mse_loss(predictions, targets)
-        losses.append(loss.item())
-        optimizer.zero_grad()
         loss.backward(retain_graph=True)
-        del predictions, loss
+        return loss.item(), predictions[0].detach().clone()
+
+    rows = []
+    for batch in batches:
+        optimizer.zero_grad()
+        rows.append(passed(*batch))
         optimizer.step()
-    return losses, sum(losses) / len(losses), samples
+    return in_columns(rows)
 
 
 def trainer(keep_loss=float, keep_total=float, keep_row=lambda row: row.detach().clone(), **options):
@@ -210,18 +208,17 @@ def train_with_a_hook(model, optimizer, batches):
 
 
 def train_with_a_closure(model, optimizer, batches):
-    losses, samples = [], []
-    for inputs, targets in batches:
+    samples = []
 
-        def step(inputs=inputs, targets=targets):
-            optimizer.zero_grad()
-            predictions = model(inputs)
-            loss = nn.functional.mse_loss(predictions, targets)
-            loss.backward()
-            samples.append(predictions.data[0].clone())
-            return loss
+    def step(inputs, targets):
+        optimizer.zero_grad()
+        predictions = model(inputs)
+        samples.append(predictions.data[0].clone())
+        loss = nn.functional.mse_loss(predictions, targets)
+        loss.backward()
+        return loss
 
-        losses.append(optimizer.step(step).item())
+    losses = [optimizer.step(partial(step, *batch)).item() for batch in batches]
     return losses, sum(losses) / len(losses), list(torch.stack(samples))
 
 

@@ -1,6 +1,7 @@
 """Right and wrong answers to `fit_scale`."""
 
 import copy
+from functools import partial
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -8,17 +9,11 @@ from torch.nn.functional import cross_entropy
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_04_retain_graph.side_effects import frozen, hooked, in_evaluation, reseeded
 from tests.answers.said import said
+from tests.answers.updating import updated
 
 
 def fit_inside(model, log_scale, optimizer, batches):
-    losses = []
-    for inputs, targets in batches:
-        loss = cross_entropy(log_scale.exp() * model(inputs), targets)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
+    return [updated(optimizer, cross_entropy(log_scale.exp() * model(inputs), targets)) for inputs, targets in batches]
 
 
 def fit_by_grad(model, log_scale, optimizer, batches):
@@ -35,18 +30,13 @@ def fit_by_grad(model, log_scale, optimizer, batches):
 
 
 def fit_layer_by_layer(model, log_scale, optimizer, batches):
-    """No call of the model; its hidden layer's result is held until the next batch."""
+    """No call of the model; what its layers return is held until the next batch."""
     losses = []
     for inputs, targets in batches:
-        hidden = inputs
+        results = [inputs]
         for layer in model:
-            below, hidden = hidden, layer.forward(hidden)
-        loss = cross_entropy(log_scale.exp() * hidden, targets)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    del below
+            results.append(layer.forward(results[-1]))
+        losses.append(updated(optimizer, cross_entropy(log_scale.exp() * results[-1], targets)))
     return losses
 
 
@@ -60,40 +50,39 @@ def fit_by_functions(model, log_scale, optimizer, batches):
     losses = []
     for inputs, targets in batches:
         values = {name: parameter.detach() for name, parameter in named.items()}
-        of = torch.func.grad_and_value(loss_of, argnums=(0, 1))
-        (gradients, log_scale.grad), loss = of(values, log_scale.detach(), inputs, targets)
+        found, loss = torch.func.grad_and_value(loss_of, argnums=(0, 1))(values, log_scale.data, inputs, targets)
+        gradients, log_scale.grad = found
         for name, parameter in named.items():
             parameter.grad = gradients[name]
-        optimizer.step()
         losses.append(loss.item())
+        optimizer.step()
     return losses
 
 
 def fit_retaining_what_goes(model, log_scale, optimizer, batches):
     """The graph is gone before the step, whatever the pass retained."""
-    losses = []
-    for inputs, targets in batches:
+
+    def passed(inputs, targets):
         loss = cross_entropy(log_scale.exp() * model(inputs), targets)
-        optimizer.zero_grad()
         loss.backward(retain_graph=True)
-        losses.append(loss.item())
-        del loss
+        return loss.item()
+
+    losses = []
+    for batch in batches:
+        optimizer.zero_grad()
+        losses.append(passed(*batch))
         optimizer.step()
     return losses
 
 
 def fit_by_closure(model, log_scale, optimizer, batches):
-    losses = []
-    for inputs, targets in batches:
+    def closure(inputs, targets):
+        optimizer.zero_grad()
+        loss = cross_entropy(model(inputs) * log_scale.exp(), targets)
+        loss.backward()
+        return loss
 
-        def closure(inputs=inputs, targets=targets):
-            optimizer.zero_grad(set_to_none=False)
-            loss = cross_entropy(model(inputs) * log_scale.exp(), targets)
-            loss.backward()
-            return loss
-
-        losses.append(optimizer.step(closure).item())
-    return losses
+    return [optimizer.step(partial(closure, *batch)).item() for batch in batches]
 
 
 def fit_zeroing_after(model, log_scale, optimizer, batches):

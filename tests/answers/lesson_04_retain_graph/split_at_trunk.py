@@ -13,8 +13,8 @@ def split_by_a_leaf(trunk, heads, inputs):
     losses = []
     for head in heads:
         loss = head(cut)
-        loss.backward()
         losses.append(loss.item())
+        loss.backward()
     h.backward(cut.grad)
     return losses
 
@@ -37,12 +37,11 @@ def split_by_grad(trunk, heads, inputs):
 
 def split_with_inputs(trunk, heads, inputs):
     h = trunk(inputs)
-    h.retain_grad()
     losses = []
     for head in heads:
         loss = head(h)
-        loss.backward(inputs=[h, *head.parameters()])
         losses.append(loss.item())
+        loss.backward(inputs=[h, *head.parameters()])
     arrived, h.grad = h.grad, None
     h.backward(arrived)
     return tuple(losses)
@@ -51,7 +50,7 @@ def split_with_inputs(trunk, heads, inputs):
 def split_with_a_cut_each(trunk, heads, inputs):
     h, arrived, losses = trunk(inputs), 0, []
     for head in heads:
-        cut = h.detach().clone().requires_grad_()
+        cut = h.clone().detach().requires_grad_()
         loss = head(cut)
         loss.backward()
         arrived = arrived + cut.grad

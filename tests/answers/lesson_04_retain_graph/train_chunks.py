@@ -6,18 +6,15 @@ from torch.nn.functional import mse_loss
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_04_retain_graph.side_effects import frozen, hooked, in_evaluation
 from tests.answers.said import said
+from tests.answers.updating import updated
 
 
 def chunks_detached_after(lstm, readout, optimizer, chunks, state):
     losses = []
     for inputs, targets in chunks:
-        outputs, state = lstm(inputs, state)
-        state = tuple(part.detach() for part in state)
-        loss = mse_loss(readout(outputs), targets)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        outputs, end = lstm(inputs, state)
+        losses.append(updated(optimizer, mse_loss(readout(outputs), targets)))
+        state = tuple(part.detach() for part in end)
     return losses, state
 
 
@@ -26,11 +23,7 @@ def chunks_detached_before(lstm, readout, optimizer, chunks, state):
     for inputs, targets in chunks:
         h, c = state
         outputs, state = lstm(inputs, hx=(h.detach(), c.detach()))
-        optimizer.zero_grad()
-        loss = torch.mean((readout(outputs) - targets) ** 2)
-        loss.backward()
-        optimizer.step()
-        losses += [float(loss)]
+        losses += [updated(optimizer, torch.mean((readout(outputs) - targets) ** 2))]
     h, c = state
     return [losses, (h.data, c.data)]
 
@@ -44,10 +37,9 @@ def chunks_by_copies(lstm, readout, optimizer, chunks, state):
         loss = mse_loss(readout(outputs), targets)
         for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
             parameter.grad = gradient
-        optimizer.step()
-        with torch.no_grad():
-            state = tuple(part.clone() for part in end)
         losses.append(loss.item())
+        state = [torch.tensor(part.tolist()) for part in end]
+        optimizer.step()
     return losses, state
 
 
@@ -55,11 +47,7 @@ def chunks_detached_in_place(lstm, readout, optimizer, chunks, state):
     losses = []
     for inputs, targets in chunks:
         outputs, state = lstm(inputs, state)
-        loss = mse_loss(readout(outputs), targets)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        losses.append(updated(optimizer, mse_loss(readout(outputs), targets)))
         for part in state:
             part.detach_()
     return losses, state
@@ -67,17 +55,20 @@ def chunks_detached_in_place(lstm, readout, optimizer, chunks, state):
 
 def chunks_by_forward(lstm, readout, optimizer, chunks, state):
     """No call of a module, and nothing kept of a retained graph."""
+
+    def passed(inputs, targets, state):
+        outputs, (h, c) = lstm.forward(inputs, state)
+        loss = mse_loss(readout.forward(outputs), targets)
+        loss.backward(retain_graph=True)
+        return loss.item(), (h.detach(), c.detach())
+
     losses = []
     for inputs, targets in chunks:
-        outputs, end = lstm.forward(inputs, state)
-        state = detach_both(end, None)
-        loss = mse_loss(readout.forward(outputs), targets)
         optimizer.zero_grad()
-        loss.backward(retain_graph=True)
-        losses.append(loss.item())
-        del loss, outputs, end
+        loss, state = passed(inputs, targets, state)
+        losses.append(loss)
         optimizer.step()
-    return losses, list(state)
+    return losses, state
 
 
 def chunks_clearing(when, carry):

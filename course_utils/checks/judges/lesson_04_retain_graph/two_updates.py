@@ -73,6 +73,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("passes", seen["passes"] <= 2 * updates, text)
     text = f"When the last optimizer stepped, the trunk still kept {seen['kept']} bytes, and no pass was to come."
     yield Finding("kept", seen["kept"] == 0, text)
+    text = "When an optimizer stepped, a gradient in .grad had a graph of its own. No pass will use it."
+    yield Finding("recorded", seen["recorded"] is False, text)
     yield as_found(seen)
 
 

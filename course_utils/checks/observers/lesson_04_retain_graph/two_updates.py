@@ -23,6 +23,8 @@ def observe(answer: Answer, case: Case) -> Observation:
     latest: list[Below] = []
     order: list[int] = []
     kept: list[int] = []
+    recorded: list[bool] = []
+    leaves = [parameter for part in parts for parameter in part.parameters()]
     returned: list[Value] = []
     passes: set[int] = set()
 
@@ -37,6 +39,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     def step(number: int) -> Callable[..., None]:
         def hook(*given: Any) -> None:
             order.append(number)
+            recorded.append(any(leaf.grad is not None and leaf.grad.requires_grad for leaf in leaves))
             if number == 1:  # the last step: no pass is left to come
                 kept.append(sum(below.saved().bytes for below in latest))
 
@@ -58,6 +61,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         "forwards": forwards,
         "order": order,
         "kept": max(kept, default=0),
+        "recorded": any(recorded),
         "passes": len(passes),
         "parameters": [[plain(parameter) for parameter in part.parameters()] for part in parts],
         "left": around.changed(),

@@ -153,3 +153,11 @@ WRONG = [
     lambda loss, besides: saved(loss, besides=besides).bytes,
     lambda loss, besides: len(trace(loss).nodes),
 ]
+
+EQUIVALENT = {
+    "all_nodes: before is not None -> before": "A node has no truth value of its own: it is always true.",
+    "all_nodes: return nodes -> return seen": "The same nodes, in a set: their order decides nothing.",
+    "tensors_of: name.startswith(prefix) -> True": "Of the attributes that are not saved, only .variable of AccumulateGrad holds a tensor: a leaf, which is not counted.",
+    "tensors_of: continue -> break": "What a node saved is freed together: after the first freed one, no other can be read.",
+    "count_by_raw_data: free = {storage_of(tensor) for tensor in [*own, *besides]} | held = [getattr(node, name) for node in nodes for name in d... -> (swapped)": "Neither of the two statements changes what the other one uses.",
+}

@@ -124,3 +124,10 @@ WRONG = [
     lambda loss: set(all_nodes(loss)),
     lambda loss: [[1], {}, None],
 ]
+
+EQUIVALENT = {
+    "all_nodes: before is not None -> before": "A node has no truth value of its own: it is always true.",
+    "all_nodes: return nodes -> return seen": "The same nodes, in a set: their order decides nothing.",
+    "freed_by_message: name.startswith('_saved_') -> True": "No other attribute of a node raises when it is read.",
+    "freed_by_instrument: sorted({entry.node for entry in saved(loss).freed}) -> {entry.node for entry in saved(loss).freed}": "The nodes may come in any order.",
+}

@@ -145,3 +145,20 @@ WRONG = [
     lambda blocks, x: frugal_in_slices(blocks.float(), x.float()).double(),
     lambda blocks, x: (frugal_in_slices(blocks, x), x),
 ]
+
+EQUIVALENT = {
+    "frugal_in_slices: ...s(blocks, x, length=5, use_reentrant=Fals... -> ...s(blocks, x, length=6, use_reentrant=Fals...": "Both ways of torch.utils.checkpoint recompute; the task leaves the way open.",
+    "frugal_in_slices: ...th=5, use_reentrant=False, **options): ... -> ...th=5, use_reentrant=True, **options): ...": "Both ways of torch.utils.checkpoint recompute; the task leaves the way open.",
+    "frugal_in_slices: range(0, len(blocks), length) -> range(0, len(blocks) + 1, length)": "A stretch that begins behind the last block is empty.",
+    "frugal_in_slices: ...start + length], x, use_reentrant=use_reentrant, **options) -> ...start + length], x, **options)": "Both ways of torch.utils.checkpoint recompute; the task leaves the way open.",
+    "frugal_in_slices: ...ntrant=use_reentrant, **options) -> ...ntrant=use_reentrant)": "Both ways of torch.utils.checkpoint recompute; the task leaves the way open.",
+    "frugal_by_library: ...n(6, len(blocks)), x, use_reentrant=False) -> ...n(6, len(blocks)), x)": "Both ways of torch.utils.checkpoint recompute; the task leaves the way open.",
+    "frugal_by_library: min(6, len(blocks)) -> min(7, len(blocks))": "Other lengths of stretches are right as well: the task bounds the memory.",
+    "frugal_by_library: ...), x, use_reentrant=False) -> ...), x, use_reentrant=True)": "Both ways of torch.utils.checkpoint recompute; the task leaves the way open.",
+    "frugal_with_a_function: range(0, len(blocks), 4) -> range(0, len(blocks) + 1, 4)": "A stretch that begins behind the last block is empty.",
+    "frugal_with_a_function: checkpoint(run, done, done + 4, x, use_reentrant=False) -> checkpoint(run, done, done + 4, x)": "Both ways of torch.utils.checkpoint recompute; the task leaves the way open.",
+    "frugal_with_a_function: checkpoint(run, done, done + 4, x, use_reentrant=False) -> checkpoint(run, done, done + 4, x, use_reentrant=True)": "Both ways of torch.utils.checkpoint recompute; the task leaves the way open.",
+    "frugal_reentrant: frugal_in_slices(blocks, x, use_reentrant=True) -> frugal_in_slices(blocks, x)": "Both ways of torch.utils.checkpoint recompute; the task leaves the way open.",
+    "frugal_reentrant: frugal_in_slices(blocks, x, use_reentrant=True) -> frugal_in_slices(blocks, x, use_reentrant=False)": "Both ways of torch.utils.checkpoint recompute; the task leaves the way open.",
+    "frugal_but_the_last: frugal_in_slices(blocks[:-4], x, 4) -> frugal_in_slices(blocks[:-4], x, 5)": "Other lengths of stretches are right as well: the task bounds the memory.",
+}

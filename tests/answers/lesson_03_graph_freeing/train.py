@@ -265,3 +265,17 @@ WRONG = [
     lambda model, optimizer, batches: ([], [], []),
     lambda model, optimizer, batches: ([[]], 0.0, [None]),
 ]
+
+EQUIVALENT = {
+    "updated: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "train_with_a_closure.step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "train_with_a_closure.step: optimizer.zero_grad() | predictions = model(inputs) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "train_with_a_closure.step: samples.append(predictions.data[0].clone()) | loss = nn.functional.mse_loss(predictions, targets) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "train_by_grad: for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True): ... | rows.append((loss.... -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "train_by_grad: rows.append((loss.item(), predictions[0].clone().detach())) | optimizer.step() -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "train_by_functions: for name, parameter in model.named_parameters(): ... | rows.append((loss.item(), row)) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "train_by_functions: rows.append((loss.item(), row)) | optimizer.step() -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "train_retaining_what_goes.passed: loss.backward(retain_graph=True) -> loss.backward()": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
+    "train_retaining_what_goes.passed: loss.backward(retain_graph=True) -> loss.backward(retain_graph=False)": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
+    "train_retaining_what_goes: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+}

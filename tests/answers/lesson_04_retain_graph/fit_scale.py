@@ -264,3 +264,18 @@ WRONG = [
     said(fitter(lambda log_scale: log_scale.exp().detach().requires_grad_()), "the scale made a constant"),
     lambda model, log_scale, optimizer, batches: [0.0 for _ in batches],
 ]
+
+EQUIVALENT = {
+    "updated: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "fit_by_closure.closure: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "fit_by_closure.closure: optimizer.zero_grad() | loss = cross_entropy(model(inputs) * log_scale.exp(), targets) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "fit_zeroing_after: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "fit_zeroing_after: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False) #2": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "fit_zeroing_after: optimizer.zero_grad() | losses.append(loss.item()) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "fit_by_functions: log_scale.data -> log_scale": "The step uses the numbers of .grad, whether or not they have a graph.",
+    "fit_by_functions: for name, parameter in named.items(): ... | losses.append(loss.item()) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "fit_by_functions: losses.append(loss.item()) | optimizer.step() -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "fit_retaining_what_goes.passed: loss.backward(retain_graph=True) -> loss.backward()": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
+    "fit_retaining_what_goes.passed: loss.backward(retain_graph=True) -> loss.backward(retain_graph=False)": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
+    "fit_retaining_what_goes: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+}

@@ -141,3 +141,9 @@ WRONG = [
     lambda losses, parameters: list(zip(*gradients_by_grad(losses, parameters), strict=True)),
     lambda losses, parameters: [torch.cat([g.flatten() for g in r]) for r in gradients_by_grad(losses, parameters)],
 ]
+
+EQUIVALENT = {
+    "gradients_in_a_batch: gradient[n].clone() -> gradient[n]": "What it is copied from is not written to afterwards, so a copy and the thing itself serve alike.",
+    "gradients_in_a_batch: gradient[n].clone -> gradient[n].detach": "What it is copied from is not written to afterwards, so a copy and the thing itself serve alike.",
+    "gradients_by_seeds: stacked, last = (torch.stack(losses), len(losses) - 1) | seeds = torch.eye(len(losses)) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+}

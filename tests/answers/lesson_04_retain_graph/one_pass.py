@@ -123,3 +123,10 @@ WRONG = [
     lambda losses, weights: sum(w * loss.item() for loss, w in zip(losses, weights, strict=True)),
     lambda losses, weights: sum(w * loss for loss, w in zip(losses, weights, strict=True)),
 ]
+
+EQUIVALENT = {
+    "leaves_behind: before is not None -> before": "A node has no truth value of its own: it is always true.",
+    "leaves_behind: before not in seen -> True": "The nodes are taken once each at the end; here a node that is met again costs time only.",
+    "leaves_behind: seen.add(before) -> (dropped)": "The nodes are taken once each at the end; here a node that is met again costs time only.",
+    "one_pass_adding: leaves = leaves_behind(losses) | total = sum((weight * loss for loss, weight in zip(losses, weights, strict=True))) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+}

@@ -220,3 +220,18 @@ WRONG = [
     lambda trunk, heads, inputs: [torch.tensor(loss) for loss in split_by_a_leaf(trunk, heads, inputs)],
     lambda trunk, heads, inputs: split_by_a_leaf(trunk, heads, inputs.detach()),
 ]
+
+EQUIVALENT = {
+    "split_by_a_leaf: losses.append(loss.item()) | loss.backward() -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "split_by_grad: arrived += mine -> arrived = arrived + mine": "A new object with the same numbers serves as well.",
+    "split_by_grad: parameters = list(head.parameters()) | loss = head(h) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "split_by_grad: for parameter, gradient in zip(parameters, own, strict=True): ... | arrived += mine -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "split_by_grad: arrived += mine | losses.append(float(loss)) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "split_with_inputs: losses.append(loss.item()) | loss.backward(inputs=[h, *head.parameters()]) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "split_with_inputs: return tuple(losses) -> return losses": "A tuple serves as a list does.",
+    "split_with_a_cut_each: h.clone().detach -> h.detach": "What it is copied from is not written to afterwards, so a copy and the thing itself serve alike.",
+    "split_with_a_cut_each: h.clone().detach -> h.detach().detach": "What it is copied from is not written to afterwards, so a copy and the thing itself serve alike.",
+    "split_with_a_cut_each: arrived = arrived + cut.grad -> arrived += cut.grad": "A new object with the same numbers serves as well.",
+    "split_with_a_cut_each: arrived = arrived + cut.grad | losses.append(loss.item()) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "split_by_forward: arrived.add_(cut.grad) | losses.append(loss.item()) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+}

@@ -295,3 +295,16 @@ WRONG = [
     chunker(detach_both, finish=lambda state: state[0]),
     said(chunker(lambda state, first: tuple(torch.zeros_like(part) for part in state)), "the state thrown away"),
 ]
+
+EQUIVALENT = {
+    "updated: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "chunks_detached_after: losses.append(updated(optimizer, mse_loss(readout(outputs), targets))) | state = tuple((part.detach() for part in end)) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "chunks_by_copies: for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True): ... | losses.append(loss... -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "chunks_by_copies: losses.append(loss.item()) | state = [torch.tensor(part.tolist()) for part in end] -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "chunks_by_copies: state = [torch.tensor(part.tolist()) for part in end] | optimizer.step() -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "chunks_detached_in_place: losses.append(updated(optimizer, mse_loss(readout(outputs), targets))) | for part in state: ... -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "chunks_by_forward.passed: loss.backward(retain_graph=True) -> loss.backward()": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
+    "chunks_by_forward.passed: loss.backward(retain_graph=True) -> loss.backward(retain_graph=False)": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
+    "chunks_by_forward: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "chunks_by_forward: losses.append(loss) | optimizer.step() -> (swapped)": "Neither of the two statements changes what the other one uses.",
+}

@@ -294,3 +294,18 @@ WRONG = [
     updates_with_the_trunk_cut,
     lambda trunk, heads, optimizers, inputs, targets: updates_by_grad(trunk, heads, optimizers[::-1], inputs, targets),
 ]
+
+EQUIVALENT = {
+    "updates_by_grad: first, second = losses_of(trunk(inputs), heads, targets) | mine, its = ([*trunk.parameters(), *head.parameters()] for he... -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "updates_by_backward: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "updates_by_backward: for optimizer in optimizers: ... | first, second = losses_of(trunk(inputs), heads, targets) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "updates_by_backward: first.backward() | one, other = optimizers -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "updates_by_difference: part.zero_grad() -> part.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "updates_by_difference: for part in [trunk, *heads]: ... | one, two = losses_of(trunk(inputs), heads, targets) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "updates_in_a_batch: losses = losses_of(trunk(inputs), heads, targets) | leaves = [parameter for part in (trunk, *heads) for parameter in par... -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "updates_from_two_cuts: head.zero_grad() -> head.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "updates_from_two_cuts: loss.backward() -> loss.backward(retain_graph=True)": '"what the trunk still keeps": what a head keeps is open.',
+    "updates_from_two_cuts: head.zero_grad() | cut = h.detach().requires_grad_() -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "updates_from_two_cuts: found.append(torch.autograd.grad(h, list(trunk.parameters()), cut.grad, retain_graph=number == 0)) | losses.append(loss.... -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "updates_by_forward.found: loss = mse_loss(head.forward(h), target) | own = [*trunk.parameters(), *head.parameters()] -> (swapped)": "Neither of the two statements changes what the other one uses.",
+}

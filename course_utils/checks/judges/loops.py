@@ -22,7 +22,7 @@ def lean(
 ) -> Iterator[Finding]:
     """Judge that each batch took one run, pass and step, and that a step found no more than its own graph."""
     runs, passes, steps = seen["runs"], seen["passes"], seen["steps"]
-    yield Finding("runs", runs == count, f"{ran} ran {times(runs)} for {count} {what}.")
+    yield Finding("forwards", runs == count, f"{ran} ran {times(runs)} for {count} {what}.")
     text = f"{passes} backward {'pass' if passes == 1 else 'passes'} ran for {count} {what}."
     yield Finding("passes", passes == count, text)
     yield Finding("steps", len(steps) == count, f"The optimizer stepped {times(len(steps))} for {count} {what}.")

@@ -161,3 +161,12 @@ EQUIVALENT = {
     "tensors_of: continue -> break": "What a node saved is freed together: after the first freed one, no other can be read.",
     "count_by_raw_data: free = {storage_of(tensor) for tensor in [*own, *besides]} | held = [getattr(node, name) for node in nodes for name in d... -> (swapped)": "Neither of the two statements changes what the other one uses.",
 }
+
+GUARDS = {
+    "each storage counted once and as a whole": {"value": count_each_tensor},
+    "the check does not accept a call of `saved`": {"own count": count_with_saved_besides},
+    "Some hold numbers, some a tensor, some a tuple with tensors and None in it.": {"value": count_without_tuples},
+    "A constant in the graph is counted, unless it is in `besides`.": {"value": count_without_constants},
+    "Your function must not run any backward pass": {"passes": count_after_another_pass},
+    "or change the graph or `besides`": {"untouched": count_and_cut, "besides": count_and_empty},
+}

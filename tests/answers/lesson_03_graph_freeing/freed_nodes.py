@@ -131,3 +131,13 @@ EQUIVALENT = {
     "freed_by_message: name.startswith('_saved_') -> True": "No other attribute of a node raises when it is read.",
     "freed_by_instrument: sorted({entry.node for entry in saved(loss).freed}) -> {entry.node for entry in saved(loss).freed}": "The nodes may come in any order.",
 }
+
+GUARDS = {
+    "it returns the nodes behind `loss` that have lost their saved tensors": {"all": WRONG[2]},
+    "each once, in a set, as in `{loss.grad_fn}`, or in a list": {"kind": freed_list_with_repeats},
+    "A node that never saved anything is not freed.": {"only": freed_and_empty},
+    "A saved tensor that somebody wrote to in place is not freed either.": {"only": freed_by_any_error},
+    "Between two calls another pass may run.": {"anew": freed_by_memory},
+    "the check does not accept a backward pass": {"passes": freed_after_another_pass},
+    "or a changed tensor or gradient": {"untouched": freed_and_switched_off},
+}

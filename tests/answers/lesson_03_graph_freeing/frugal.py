@@ -117,6 +117,11 @@ def frugal_first_24(blocks, x):
     return frugal_in_slices(blocks[:24], x)
 
 
+def frugal_and_one(blocks, x):
+    """Another value with the right slopes."""
+    return frugal_in_slices(blocks, x) + 1
+
+
 RIGHT = [
     *(frugal_in_slices, frugal_by_library, frugal_with_a_function),
     *(frugal_reentrant, frugal_but_the_last),
@@ -144,6 +149,7 @@ WRONG = [
     lambda blocks, x: frugal_in_slices(blocks, x.detach().requires_grad_()),
     lambda blocks, x: frugal_in_slices(blocks.float(), x.float()).double(),
     lambda blocks, x: (frugal_in_slices(blocks, x), x),
+    frugal_and_one,
 ]
 
 EQUIVALENT = {
@@ -161,4 +167,15 @@ EQUIVALENT = {
     "frugal_reentrant: frugal_in_slices(blocks, x, use_reentrant=True) -> frugal_in_slices(blocks, x)": "Both ways of torch.utils.checkpoint recompute; the task leaves the way open.",
     "frugal_reentrant: frugal_in_slices(blocks, x, use_reentrant=True) -> frugal_in_slices(blocks, x, use_reentrant=False)": "Both ways of torch.utils.checkpoint recompute; the task leaves the way open.",
     "frugal_but_the_last: frugal_in_slices(blocks[:-4], x, 4) -> frugal_in_slices(blocks[:-4], x, 5)": "Other lengths of stretches are right as well: the task bounds the memory.",
+}
+
+GUARDS = {
+    "It returns what `blocks(x)` returns": {"result's value": frugal_and_one},
+    "with a graph": {"graph": frugal_cut},
+    "the same gradients, up to rounding, for `x` and for every parameter": {"gradient's value": frugal_half_precision},
+    "tensors made there take more than 26 times the memory of `x`": {"peak": frugal_in_thirteens},
+    "no block's forward may run more than twice, the backward pass included": {"runs": frugal_thrice},
+    "what blocks save may not be put elsewhere, into files or lists, say": {"elsewhere": frugal_in_files},
+    "`x` keeps its numbers.": {"input": frugal_written},
+    "a function leaves modes, flags, hooks": {"left": frugal_and_evaluate},
 }

@@ -24,3 +24,5 @@ MISCONCEIVED = {
 }
 
 WRONG = [dict.fromkeys(ALIVE, True), dict.fromkeys(ALIVE, False), {**ALIVE, "node_total": 1}]
+
+GUARDS = {"Is the thing in question still alive?": {"entries": MISCONCEIVED["a small view is small"]}}

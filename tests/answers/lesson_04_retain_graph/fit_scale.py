@@ -257,12 +257,16 @@ WRONG = [
         lambda *given: fit_clearing_after(*given, scale_of=lambda log_scale: log_scale),
         *("not the exponential", "cleared too late"),
     ),
-    said(fitter(lambda log_scale: log_scale, retain_graph=True), "retained for nothing", "not the exponential"),
+    said(fitter(lambda log_scale: log_scale, retain_graph=True), "not the exponential", "retained for nothing"),
     fit_one_step_late,
     fit_and_keep,
     fitter(once=True),
     said(fitter(lambda log_scale: log_scale.exp().detach().requires_grad_()), "the scale made a constant"),
     lambda model, log_scale, optimizer, batches: [0.0 for _ in batches],
+    lambda *given: [loss + 1 for loss in fit_inside(*given)],
+    leaving(fit_inside, lambda model, log_scale, optimizer, batches: log_scale.data.add_(1)),
+    leaving(fit_inside, lambda model, log_scale, optimizer, batches: model[0].weight.data.mul_(2)),
+    leaving(fit_inside, lambda *given: torch.ones(1, requires_grad=True).sum().backward()),
 ]
 
 EQUIVALENT = {
@@ -278,4 +282,17 @@ EQUIVALENT = {
     "fit_retaining_what_goes.passed: loss.backward(retain_graph=True) -> loss.backward()": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
     "fit_retaining_what_goes.passed: loss.backward(retain_graph=True) -> loss.backward(retain_graph=False)": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
     "fit_retaining_what_goes: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+}
+
+GUARDS = {
+    "Return the list of losses as Python floats.": {"value": WRONG[-4]},
+    "both the model and `log_scale` learn": {"log_scale's value": WRONG[-3], "trained": WRONG[-2]},
+    "Each batch takes one forward, one backward pass and one step of `optimizer`.": {
+        "forwards": fit_after_a_look,
+        "passes": WRONG[-1],
+        "steps": fit_with_its_own_optimizer,
+    },
+    "no saved tensors may still be held": {"kept": MISCONCEIVED["retained for nothing"]},
+    "no graph of an earlier batch be alive": {"graphs": fit_and_keep},
+    "a function leaves modes, flags, hooks": {"left": WRONG[3]},
 }

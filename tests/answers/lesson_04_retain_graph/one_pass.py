@@ -130,3 +130,14 @@ EQUIVALENT = {
     "leaves_behind: seen.add(before) -> (dropped)": "The nodes are taken once each at the end; here a node that is met again costs time only.",
     "one_pass_adding: leaves = leaves_behind(losses) | total = sum((weight * loss for loss, weight in zip(losses, weights, strict=True))) -> (swapped)": "Neither of the two statements changes what the other one uses.",
 }
+
+GUARDS = {
+    "It changes `.grad` as `broken_one_pass` does": {
+        "gradient's value": MISCONCEIVED["weights left out"],
+        "recorded": one_pass_recorded_and_freed,
+    },
+    "with one backward pass in all": {"passes": one_pass_elsewhere},
+    "afterwards the losses' graphs keep nothing": {"kept": one_pass_retaining},
+    "The leaves keep their numbers.": {"moved": one_pass_in_place},
+    "a function leaves modes, flags, hooks": {"left": WRONG[2]},
+}

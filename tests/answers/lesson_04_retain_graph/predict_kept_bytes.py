@@ -25,3 +25,5 @@ WRONG = [
     dict.fromkeys(BYTES, 1200),
     {**BYTES, "without_a": 1200},
 ]
+
+GUARDS = {"How many bytes does `saved` report afterwards?": {"entries": MISCONCEIVED["counted by node"]}}

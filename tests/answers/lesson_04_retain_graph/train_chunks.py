@@ -89,7 +89,6 @@ def chunks_clearing(when, carry):
 
 
 def chunks_in_place(lstm, readout, optimizer, chunks, state):
-    """Writes into the given h and c."""
     losses = []
     for inputs, targets in chunks:
         outputs, end = lstm(inputs, tuple(part.clone() for part in state))
@@ -116,7 +115,6 @@ def chunks_without_the_optimizer(lstm, readout, optimizer, chunks, state):
 
 
 def chunks_by_hand(lstm, readout, optimizer, chunks, state):
-    """Runs a copy of the state through the LSTM a second time, by forward."""
     losses = []
     for inputs, targets in chunks:
         with torch.no_grad():
@@ -127,20 +125,6 @@ def chunks_by_hand(lstm, readout, optimizer, chunks, state):
         optimizer.step()
         losses.append(loss.item())
         state = end
-    return losses, state
-
-
-def chunks_in_two_passes(lstm, readout, optimizer, chunks, state):
-    losses = []
-    for inputs, targets in chunks:
-        outputs, end = lstm(inputs, state)
-        state = detach_both(end, None)
-        loss = mse_loss(readout(outputs), targets)
-        optimizer.zero_grad()
-        loss.backward(retain_graph=True, inputs=list(lstm.parameters()))
-        loss.backward(inputs=list(readout.parameters()))
-        optimizer.step()
-        losses.append(loss.item())
     return losses, state
 
 
@@ -245,22 +229,9 @@ def chunks_in_one_pass(lstm, readout, optimizer, chunks, state):
     return losses, detach_both(state, None)
 
 
-def chunks_with_fresh_states(lstm, readout, optimizer, chunks, state):
-    """Runs the whole sequence again for each state."""
-    losses, done = [], []
-    for inputs, targets in chunks:
-        with torch.no_grad():
-            now = state
-            for before in done:
-                _, now = lstm(before, now)
-        outputs, end = lstm(inputs, now)
-        loss = mse_loss(readout(outputs), targets)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-        done.append(inputs)
-    return losses, detach_both(end, None)
+def chunks_and_one(*given):
+    losses, state = chunks_detached_after(*given)
+    return [loss + 1 for loss in losses], state
 
 
 RIGHT = [
@@ -284,9 +255,8 @@ WRONG = [
     chunks_with_states_of_the_new_weights,
     said(chunks_clearing("never", lambda state, first: None), "the state thrown away", "never cleared"),
     said(chunks_clearing("after", lambda state, first: first), "the first state again", "cleared too late"),
-    *(chunks_in_place, chunks_without_the_optimizer, chunks_by_hand, chunks_in_two_passes, chunks_and_keep),
+    *(chunks_in_place, chunks_without_the_optimizer, chunks_by_hand, chunks_and_keep),
     *(chunks_returned_with_graph, chunks_in_one_pass),
-    chunks_with_fresh_states,
     chunker(lambda state, first: state),
     chunker(lambda state, first: state, retain_graph=True),
     chunker(lambda state, first: (state[0].detach(), state[1]), retain_graph=True),
@@ -294,6 +264,10 @@ WRONG = [
     said(chunker(lambda state, first: (state[0].detach(), first[1])), "the first state again"),
     chunker(detach_both, finish=lambda state: state[0]),
     said(chunker(lambda state, first: tuple(torch.zeros_like(part) for part in state)), "the state thrown away"),
+    chunks_and_one,
+    chunker(detach_both, finish=lambda state: (2 * state[0], state[1])),
+    leaving(chunks_detached_after, lambda lstm, readout, *given: readout.weight.data.mul_(2)),
+    leaving(chunks_detached_after, lambda *given: torch.ones(1, requires_grad=True).sum().backward()),
 ]
 
 EQUIVALENT = {
@@ -307,4 +281,20 @@ EQUIVALENT = {
     "chunks_by_forward.passed: loss.backward(retain_graph=True) -> loss.backward(retain_graph=False)": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
     "chunks_by_forward: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
     "chunks_by_forward: losses.append(loss) | optimizer.step() -> (swapped)": "Neither of the two statements changes what the other one uses.",
+}
+
+GUARDS = {
+    "Return the list of losses as Python floats": {"value": chunks_and_one},
+    "and the last state, a pair": {"state's value": WRONG[-3], "state": WRONG[-6]},
+    "without a graph. Each chunk": {"cut": chunks_returned_with_graph},
+    "Gradients go back to the start of their chunk and no further.": {"trained": WRONG[-2]},
+    "Each chunk takes one run of the LSTM, one backward pass and one step of `optimizer`.": {
+        "forwards": chunks_by_hand,
+        "passes": WRONG[-1],
+        "steps": chunks_without_the_optimizer,
+    },
+    "whose numbers stay as they are": {"start": chunks_in_place},
+    "no saved tensors may still be held": {"kept": MISCONCEIVED["retained for nothing"]},
+    "no graph of an earlier chunk be alive": {"graphs": chunks_and_keep},
+    "a function leaves modes, flags, hooks": {"left": WRONG[3]},
 }

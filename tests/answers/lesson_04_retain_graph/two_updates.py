@@ -234,17 +234,6 @@ def updates_broken(trunk, heads, optimizers, inputs, targets):
     return [loss.item() for loss in losses]
 
 
-def updates_two_forwards(trunk, heads, optimizers, inputs, targets):
-    losses = [mse_loss(head(trunk(inputs)), target) for head, target in zip(heads, targets, strict=True)]
-    lists = [[*trunk.parameters(), *head.parameters()] for head in heads]
-    found = [torch.autograd.grad(loss, own) for loss, own in zip(losses, lists, strict=True)]
-    for parameters, gradients, optimizer in zip(lists, found, optimizers, strict=True):
-        for parameter, gradient in zip(parameters, gradients, strict=True):
-            parameter.grad = gradient
-        optimizer.step()
-    return [loss.item() for loss in losses]
-
-
 def updates_on_a_copy(trunk, heads, optimizers, inputs, targets):
     twin = copy.deepcopy(trunk)
     return updates_by_grad(twin, heads, optimizers, inputs, targets)
@@ -289,7 +278,6 @@ WRONG = [
     updates_with_a_spare_pass,
     said(updates_of_the_sum, "gradients mixed"),
     updates_broken,
-    updates_two_forwards,
     updates_on_a_copy,
     updates_with_the_trunk_cut,
     lambda trunk, heads, optimizers, inputs, targets: updates_by_grad(trunk, heads, optimizers[::-1], inputs, targets),

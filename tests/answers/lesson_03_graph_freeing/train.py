@@ -1,85 +1,20 @@
 """Right and wrong answers to `train`."""
 
-from functools import partial
-
 import torch
 from torch import nn
 
+from tests.answers.leaving import leaving
+from tests.answers.lesson_03_graph_freeing.training import (
+    in_columns,
+    train_by_functions,
+    train_by_grad,
+    train_in_a_function,
+    train_retaining_what_goes,
+    train_with_a_closure,
+    train_with_floats,
+)
 from tests.answers.said import said
 from tests.answers.updating import updated
-
-
-def in_columns(rows):
-    """What `train` returns, from pairs of a loss and a sample."""
-    losses, samples = map(list, zip(*rows, strict=True))
-    return losses, sum(losses) / len(losses), samples
-
-
-def train_with_floats(model, optimizer, batches):
-    rows = []
-    for inputs, targets in batches:
-        predictions = model(inputs)
-        loss = updated(optimizer, nn.functional.mse_loss(predictions, targets))
-        rows.append((loss, predictions[0].detach().clone()))
-    return in_columns(rows)
-
-
-def train_in_a_function(model, optimizer, batches):
-    def step(inputs, targets):
-        predictions = model(inputs)
-        return updated(optimizer, torch.mean((predictions - targets) ** 2)), torch.tensor(predictions[0].tolist())
-
-    losses, average, samples = in_columns([step(*batch) for batch in batches])
-    return [losses, average, tuple(samples)]
-
-
-def train_by_grad(model, optimizer, batches):
-    """No pass that writes into .grad, and no call of the model."""
-    rows, parameters = [], list(model.parameters())
-    for inputs, targets in batches:
-        predictions = model.forward(inputs)
-        loss = nn.functional.mse_loss(predictions, targets)
-        for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
-            parameter.grad = gradient
-        rows.append((loss.item(), predictions[0].clone().detach()))
-        optimizer.step()
-    return in_columns(rows)
-
-
-def train_by_functions(model, optimizer, batches):
-    """With torch.func, which takes the parameters as an argument."""
-
-    def loss_of(parameters, inputs, targets):
-        predictions = torch.func.functional_call(model, parameters, inputs)
-        loss = nn.functional.mse_loss(predictions, targets)
-        return loss, (loss, predictions[0].clone())
-
-    rows = []
-    for inputs, targets in batches:
-        values = {name: parameter.detach() for name, parameter in model.named_parameters()}
-        gradients, (loss, row) = torch.func.grad(loss_of, has_aux=True)(values, inputs, targets)
-        for name, parameter in model.named_parameters():
-            parameter.grad = gradients[name]
-        rows.append((loss.item(), row))
-        optimizer.step()
-    return in_columns(rows)
-
-
-def train_retaining_what_goes(model, optimizer, batches):
-    """The graph is gone before the step, whatever the pass retained."""
-
-    def passed(inputs, targets):
-        predictions = model(inputs)
-        loss = nn.functional.mse_loss(predictions, targets)
-        loss.backward(retain_graph=True)
-        return loss.item(), predictions[0].detach().clone()
-
-    rows = []
-    for batch in batches:
-        optimizer.zero_grad()
-        rows.append(passed(*batch))
-        optimizer.step()
-    return in_columns(rows)
 
 
 def trainer(keep_loss=float, keep_total=float, keep_row=lambda row: row.detach().clone(), **options):
@@ -207,25 +142,33 @@ def train_with_a_hook(model, optimizer, batches):
     return train_with_floats(model, optimizer, batches)
 
 
-def train_with_a_closure(model, optimizer, batches):
-    samples = []
-
-    def step(inputs, targets):
-        optimizer.zero_grad()
-        predictions = model(inputs)
-        samples.append(predictions.data[0].clone())
-        loss = nn.functional.mse_loss(predictions, targets)
-        loss.backward()
-        return loss
-
-    losses = [optimizer.step(partial(step, *batch)).item() for batch in batches]
-    return losses, sum(losses) / len(losses), list(torch.stack(samples))
-
-
 def train_and_remember(model, optimizer, batches):
     """The list of losses is converted at the end: during the loop it holds every graph."""
     losses, average, samples = trainer(keep_loss=lambda loss: loss)(model, optimizer, batches)
     return [loss.item() for loss in losses], average, samples
+
+
+def altered(change):
+    """The right training, and something else returned."""
+    return lambda *given: change(*train_with_floats(*given))
+
+
+HELD = []
+
+
+def train_and_hold(what):
+    """Something of the last batch stays alive outside."""
+
+    def train(model, optimizer, batches):
+        rows = []
+        for inputs, targets in batches:
+            predictions = model(inputs)
+            loss = nn.functional.mse_loss(predictions, targets)
+            rows.append((updated(optimizer, loss), predictions[0].detach().clone()))
+        HELD[:] = [loss if what == "graph" else predictions.detach()]
+        return in_columns(rows)
+
+    return train
 
 
 RIGHT = [
@@ -243,6 +186,8 @@ MISCONCEIVED = {
     "cleared too late": train_clearing("after"),
 }
 
+ROW_OF_A_COPY = trainer(keep_row=lambda row: row._base.detach().clone()[0])
+
 WRONG = [
     *(train_nothing, train_clearing("between"), train_evaluating, train_without_the_optimizer),
     train_keeping_the_last,
@@ -252,7 +197,7 @@ WRONG = [
     train_and_stay_in_eval_mode,
     train_and_switch_off,
     train_with_a_hook,
-    trainer(keep_row=lambda row: row._base.detach().clone()[0]),
+    ROW_OF_A_COPY,
     trainer(keep_loss=lambda loss: loss.detach()),
     said(trainer(keep_row=lambda row: row), "rows with graphs", "a row that keeps the rest"),
     said(
@@ -264,6 +209,15 @@ WRONG = [
     lambda model, optimizer, batches: (1, 2, 3),
     lambda model, optimizer, batches: ([], [], []),
     lambda model, optimizer, batches: ([[]], 0.0, [None]),
+    altered(lambda losses, average, samples: ([loss + 1 for loss in losses], average, samples)),
+    altered(lambda losses, average, samples: (losses, torch.tensor(average), samples)),
+    altered(lambda losses, average, samples: (losses, average + 1, samples)),
+    altered(lambda losses, average, samples: (losses, average, [2 * sample for sample in samples])),
+    leaving(train_with_floats, lambda model, *given: model[0].weight.data.mul_(2)),
+    leaving(train_with_floats, lambda model, *given: model[-1].forward(torch.ones(1, 9)) is None),
+    leaving(train_with_floats, lambda *given: torch.ones(1, requires_grad=True).sum().backward()),
+    train_and_hold("graph"),
+    train_and_hold("predictions"),
 ]
 
 EQUIVALENT = {
@@ -278,4 +232,25 @@ EQUIVALENT = {
     "train_retaining_what_goes.passed: loss.backward(retain_graph=True) -> loss.backward()": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
     "train_retaining_what_goes.passed: loss.backward(retain_graph=True) -> loss.backward(retain_graph=False)": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
     "train_retaining_what_goes: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+}
+
+GUARDS = {
+    "which trains in the same way": {"trained": WRONG[-5]},
+    "and returns `(losses, average, samples)`: a list of Python floats": {"value": WRONG[-9]},
+    "a Python float": {"average type": WRONG[-8], "average": WRONG[-7]},
+    "a list of tensors of the same shape as before": {"sample value": WRONG[-6]},
+    "Each batch takes one forward, one backward pass and one step of `optimizer`.": {
+        "forwards": WRONG[-4],
+        "passes": WRONG[-3],
+        "steps": train_without_the_optimizer,
+    },
+    "no saved tensors may still be held": {"kept": MISCONCEIVED["retained for nothing"]},
+    "and no graph or predictions of an earlier batch be alive": {
+        "graphs": train_keeping_the_last,
+        "predictions on the way": train_and_copy_rows_at_the_end,
+    },
+    "After your function has returned, no graph may be left": {"end": WRONG[-2]},
+    "and no memory of the model's predictions": {"predictions": WRONG[-1]},
+    "each sample keeps its own row and nothing else": {"rows": ROW_OF_A_COPY},
+    "The model stays in training mode.": {"left": train_and_stay_in_eval_mode},
 }

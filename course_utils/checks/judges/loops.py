@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 
 from course_utils.checks.compare import close
-from course_utils.checks.data import Observation, Value
-from course_utils.checks.exercise import Finding
+from course_utils.checks.data import Case, Observation, Value
+from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.as_found import as_found
 
 
@@ -48,3 +48,26 @@ def trains(seen: Observation) -> bool:
 def retains(seen: Observation) -> bool:
     """Say whether each step found saved tensors that no pass would use."""
     return bool(seen["steps"]) and all(step["kept"] != 0 for step in seen["steps"])
+
+
+def cleared_otherwise(explains: Callable[[Case, Observation, str], bool]) -> tuple[Misconception, Misconception]:
+    """Return the two ways to clear .grad at another time: "never" and "after each step".
+
+    `explains` says whether clearing so leads to what was seen.
+    """
+    return (
+        Misconception(
+            "never cleared",
+            "Your parameters are those of a loop that never clears .grad: each pass adds to what was there.",
+            lambda case, seen: explains(case, seen, "never"),
+            hint="The given loop clears .grad before each pass. Where does yours?",
+        ),
+        Misconception(
+            "cleared too late",
+            "Your parameters are those of a loop that clears .grad after each step only. What .grad held when your "
+            "function was called went into the first step.",
+            lambda case, seen: explains(case, seen, "after each step"),
+            hint="When your function is called, .grad may hold something already. The given loop clears it before "
+            "the first pass.",
+        ),
+    )

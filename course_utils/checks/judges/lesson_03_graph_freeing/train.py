@@ -12,7 +12,7 @@ from course_utils.checks.compare import describe, right_floats, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_03_graph_freeing import LESSON
-from course_utils.checks.judges.loops import lean, moved, retains
+from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains
 from course_utils.checks.scenes.lesson_03_graph_freeing.train import trainee
 
 _ROW = 3 * 4  # bytes of one prediction
@@ -150,20 +150,7 @@ EXERCISE = Exercise(
             "Your samples are views: each keeps the memory of all predictions of its batch.",
             lambda case, seen: seen["beyond the rows"] > 0 and seen["left alive"]["results"] > 0,
         ),
-        Misconception(
-            "never cleared",
-            "Your parameters are those of a loop that never clears .grad: each pass adds to what was there.",
-            lambda case, seen: _cleared(case, seen, "never"),
-            hint="The given loop clears .grad before each pass. Where does yours?",
-        ),
-        Misconception(
-            "cleared too late",
-            "Your parameters are those of a loop that clears .grad after each step only. What .grad held when your "
-            "function was called went into the first step.",
-            lambda case, seen: _cleared(case, seen, "after each step"),
-            hint="When your function is called, .grad may hold something already. The given loop clears it before "
-            "the first pass.",
-        ),
+        *cleared_otherwise(_cleared),
     ),
     debrief=_debrief,
 )

@@ -16,7 +16,7 @@ from course_utils.checks.compare import close, right_floats, right_value
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
-from course_utils.checks.judges.loops import lean, moved, retains
+from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains
 from course_utils.checks.scenes.lesson_04_retain_graph.fit_scale import scaled_classifier
 
 
@@ -95,6 +95,10 @@ def _slipped(slip: str) -> Callable[[Case, Observation], bool]:
     return lambda case, seen: any(slip in slips for slips in _reproduced(case, seen))
 
 
+def _cleared(case: Case, seen: Observation, when: str) -> bool:
+    return _slipped("never cleared" if when == "never" else "cleared too late")(case, seen)
+
+
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     losses, parameters, log_scale = _fitted(case)
     yield right_floats(seen["returned"], torch.tensor(losses), "The list of losses")
@@ -149,20 +153,7 @@ EXERCISE = Exercise(
             "Your numbers are those of a loop that multiplies by log_scale itself. The factor is its exponential.",
             _slipped("not the exponential"),
         ),
-        Misconception(
-            "never cleared",
-            "Your numbers are those of a loop that never clears .grad: each pass adds to what was there.",
-            _slipped("never cleared"),
-            hint="The given loop clears .grad before each pass. Where does yours?",
-        ),
-        Misconception(
-            "cleared too late",
-            "Your numbers are those of a loop that clears .grad after each step only. What .grad held when your "
-            "function was called went into the first step.",
-            _slipped("cleared too late"),
-            hint="When your function is called, .grad may hold something already. The given loop clears it before "
-            "the first pass.",
-        ),
+        *cleared_otherwise(_cleared),
         Misconception(
             "retained for nothing",
             "Your passes retain what the graph saved, and no pass follows that would need it.",

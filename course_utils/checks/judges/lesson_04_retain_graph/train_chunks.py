@@ -12,7 +12,7 @@ from course_utils.checks.compare import describe, right_floats, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
-from course_utils.checks.judges.loops import lean, moved, retains, trains
+from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains, trains
 from course_utils.checks.scenes.lesson_04_retain_graph.train_chunks import recurrent
 
 
@@ -138,20 +138,7 @@ EXERCISE = Exercise(
             "Your passes retain what the graph saved, and no pass will come back to these chunks.",
             lambda case, seen: retains(seen) and trains(seen) and seen["passes"] == seen["runs"],
         ),
-        Misconception(
-            "never cleared",
-            "Your parameters are those of a loop that never clears .grad: each pass adds to what was there.",
-            lambda case, seen: _cleared(case, seen, "never"),
-            hint="The given loop clears .grad before each pass. Where does yours?",
-        ),
-        Misconception(
-            "cleared too late",
-            "Your parameters are those of a loop that clears .grad after each step only. What .grad held when your "
-            "function was called went into the first step.",
-            lambda case, seen: _cleared(case, seen, "after each step"),
-            hint="When your function is called, .grad may hold something already. The given loop clears it before "
-            "the first pass.",
-        ),
+        *cleared_otherwise(_cleared),
     ),
     debrief=_debrief,
 )

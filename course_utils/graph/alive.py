@@ -82,10 +82,10 @@ class Graphs:
     def add(self, tensor: torch.Tensor) -> None:
         """Watch the node that made a tensor. Nodes allow no weak reference, but what they carry does."""
         if tensor.grad_fn is not None:
-            token = _Token()
             metadata: dict[Any, Any] = tensor.grad_fn.metadata  # type: ignore[assignment]
-            metadata[_Token] = token
-            self._tokens.append(weakref.ref(token))
+            token = metadata.setdefault(_Token, _Token())  # others may watch the node, too
+            if not any(known() is token for known in self._tokens):
+                self._tokens.append(weakref.ref(token))
 
     def alive(self) -> int:
         """Return how many of the watched nodes are still held by anything."""

@@ -28,12 +28,12 @@ def guards(name: str) -> dict[str, dict[str, object]]:
 
 @cache
 def task(name: str) -> str:
-    """Return the text of an exercise's task, in one line."""
+    """Return the text of an exercise's task, in one line, after what its notebook says of all its tasks."""
     cells = files.read(ROOT / "solutions" / f"{exercises()[name].lesson}.ipynb").cells
     (text,) = [
         it.source for it in cells if it.cell_type == "markdown" and f". {exercises()[name].title}\n" in it.source
     ]
-    return " ".join(text.split())
+    return " ".join(f"{cells[0].source} {text}".split())
 
 
 def failed(name: str, answer: object) -> set[str]:

@@ -24,29 +24,13 @@ def count_by_address(loss, besides):
 
 
 def count_by_raw_data(loss, besides):
-    """Down the graph with a stack, from what the nodes hold and without unpacking it."""
-    free, counted, stack, seen, total = {storage_of(tensor) for tensor in besides}, set(), [loss.grad_fn], set(), 0
-    found = []
-    while stack:
-        node = stack.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        stack += [before for before, _ in node.next_functions]
-        if node.name() == "torch::autograd::AccumulateGrad":
-            free.add(storage_of(node.variable))
-        for name in dir(node):
-            if name.startswith("_raw_saved_"):
-                try:
-                    raw = getattr(node, name)
-                except RuntimeError:
-                    continue
-                found += [item.data for item in (raw if isinstance(raw, tuple) else (raw,))]
-    for tensor in found:
-        if tensor is not None and storage_of(tensor) not in free | counted:
-            counted.add(storage_of(tensor))
-            total += tensor.untyped_storage().nbytes()
-    return torch.tensor(total)
+    """From what nodes hold, without unpacking it: what was freed holds None there."""
+    nodes = all_nodes(loss)
+    own = [node.variable for node in nodes if node.name() == "torch::autograd::AccumulateGrad"]
+    free = {storage_of(tensor) for tensor in [*own, *besides]}
+    held = [getattr(node, name) for node in nodes for name in dir(node) if name.startswith("_raw_saved_")]
+    found = [item.data for it in held for item in (it if isinstance(it, tuple) else (it,)) if item.data is not None]
+    return sum({storage_of(it): it.untyped_storage().nbytes() for it in found if storage_of(it) not in free}.values())
 
 
 def count_each_tensor(loss, besides):
@@ -118,6 +102,33 @@ def count_and_empty(loss, besides):
     return total
 
 
+def count_and_cut(loss, besides):
+    total = count_by_address(loss, besides)
+    loss.detach_()
+    return total
+
+
+def count_after_another_pass(loss, besides):
+    """The pass goes through nothing of the loss's."""
+    torch.ones(1, requires_grad=True).exp().backward()
+    return count_by_address(loss, besides)
+
+
+def count_without_constants(loss, besides):
+    """Takes every tensor that no operation made for one that lives anyway."""
+    nodes = all_nodes(loss)
+    given = {storage_of(tensor) for tensor in besides}
+    tensors = [tensor for node in nodes for tensor in tensors_of(node)]
+    made = [tensor for tensor in tensors if not tensor.is_leaf and storage_of(tensor) not in given]
+    return sum({storage_of(tensor): tensor.untyped_storage().nbytes() for tensor in made}.values())
+
+
+def count_with_saved_besides(loss, besides):
+    """Looks at what `saved` says on the way."""
+    saved(loss)
+    return count_by_address(loss, besides)
+
+
 def count_numbers(loss, besides):
     return count_by_address(loss, besides) // 4
 
@@ -137,8 +148,25 @@ WRONG = [
     count_unless_freed,
     said(count_owned, "leaves included"),
     said(lambda loss, besides: count_owned(loss, besides, leaves=False), "leaves included"),
-    said(count_and_empty, "a view's own size"),
-    count_numbers,
+    count_and_empty,
+    *(count_numbers, count_and_cut, count_after_another_pass, count_without_constants, count_with_saved_besides),
     lambda loss, besides: saved(loss, besides=besides).bytes,
     lambda loss, besides: len(trace(loss).nodes),
 ]
+
+EQUIVALENT = {
+    "all_nodes: before is not None -> before": "A node has no truth value of its own: it is always true.",
+    "all_nodes: return nodes -> return seen": "The same nodes, in a set: their order decides nothing.",
+    "tensors_of: name.startswith(prefix) -> True": "Of the attributes that are not saved, only .variable of AccumulateGrad holds a tensor: a leaf, which is not counted.",
+    "tensors_of: continue -> break": "What a node saved is freed together: after the first freed one, no other can be read.",
+    "count_by_raw_data: free = {storage_of(tensor) for tensor in [*own, *besides]} | held = [getattr(node, name) for node in nodes for name in d... -> (swapped)": "Neither of the two statements changes what the other one uses.",
+}
+
+GUARDS = {
+    "each storage counted once and as a whole": {"value": count_each_tensor},
+    "the check does not accept a call of `saved`": {"own count": count_with_saved_besides},
+    "Some hold numbers, some a tensor, some a tuple with tensors and None in it.": {"value": count_without_tuples},
+    "A constant in the graph is counted, unless it is in `besides`.": {"value": count_without_constants},
+    "Your function must not run any backward pass": {"passes": count_after_another_pass},
+    "or change the graph or `besides`": {"untouched": count_and_cut, "besides": count_and_empty},
+}

@@ -1,5 +1,7 @@
 """Right and wrong answers to `freed_nodes`."""
 
+import torch
+
 from course_utils import saved
 from course_utils.graph.trace import roots_of, walk
 from tests.answers.lesson_03_graph_freeing.saved_tensors import all_nodes, freed_by_message, tensors_of
@@ -79,6 +81,23 @@ def freed_and_detached(loss):
     return freed
 
 
+KNOWN = {}
+
+
+def freed_by_memory(loss):
+    """Remembers its first answer about a graph."""
+    if loss.grad_fn not in KNOWN:
+        KNOWN.clear()
+        KNOWN[loss.grad_fn] = freed_by_message(loss)
+    return KNOWN[loss.grad_fn]
+
+
+def freed_after_another_pass(loss):
+    """The pass goes through nothing of the loss's."""
+    sum(torch.ones(1, requires_grad=True).exp()).backward()
+    return freed_by_message(loss)
+
+
 def freed_list_with_repeats(loss):
     return [node for node in freed_by_message(loss) for _ in range(2)]
 
@@ -98,10 +117,27 @@ WRONG = [
     freed_along(-1),
     freed_and_switched_off,
     freed_and_detached,
-    freed_list_with_repeats,
+    *(freed_list_with_repeats, freed_by_memory, freed_after_another_pass),
     lambda loss: set(list(freed_by_message(loss))[1:]),
     lambda loss: {entry.operation for entry in saved(loss).freed},
     lambda loss: len(freed_by_message(loss)),
     lambda loss: set(all_nodes(loss)),
     lambda loss: [[1], {}, None],
 ]
+
+EQUIVALENT = {
+    "all_nodes: before is not None -> before": "A node has no truth value of its own: it is always true.",
+    "all_nodes: return nodes -> return seen": "The same nodes, in a set: their order decides nothing.",
+    "freed_by_message: name.startswith('_saved_') -> True": "No other attribute of a node raises when it is read.",
+    "freed_by_instrument: sorted({entry.node for entry in saved(loss).freed}) -> {entry.node for entry in saved(loss).freed}": "The nodes may come in any order.",
+}
+
+GUARDS = {
+    "it returns the nodes behind `loss` that have lost their saved tensors": {"all": WRONG[2]},
+    "each once, in a set, as in `{loss.grad_fn}`, or in a list": {"kind": freed_list_with_repeats},
+    "A node that never saved anything is not freed.": {"only": freed_and_empty},
+    "A saved tensor that somebody wrote to in place is not freed either.": {"only": freed_by_any_error},
+    "Between two calls another pass may run.": {"anew": freed_by_memory},
+    "the check does not accept a backward pass": {"passes": freed_after_another_pass},
+    "or a changed tensor or gradient": {"untouched": freed_and_switched_off},
+}

@@ -14,7 +14,7 @@ ALIVE = {
 }
 
 
-RIGHT = [ALIVE, dict(reversed(ALIVE.items()))]
+RIGHT = [ALIVE, ALIVE | {}]
 
 MISCONCEIVED = {
     "backward deletes the graph": {**ALIVE, "node_backward": False},
@@ -24,3 +24,5 @@ MISCONCEIVED = {
 }
 
 WRONG = [dict.fromkeys(ALIVE, True), dict.fromkeys(ALIVE, False), {**ALIVE, "node_total": 1}]
+
+GUARDS = {"Is the thing in question still alive?": {"entries": MISCONCEIVED["a small view is small"]}}

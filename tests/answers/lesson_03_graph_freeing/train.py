@@ -3,35 +3,18 @@
 import torch
 from torch import nn
 
+from tests.answers.leaving import leaving
+from tests.answers.lesson_03_graph_freeing.training import (
+    in_columns,
+    train_by_functions,
+    train_by_grad,
+    train_in_a_function,
+    train_retaining_what_goes,
+    train_with_a_closure,
+    train_with_floats,
+)
 from tests.answers.said import said
-
-
-def train_with_floats(model, optimizer, batches):
-    losses, samples, total = [], [], 0.0
-    for inputs, targets in batches:
-        predictions = model(inputs)
-        loss = nn.functional.mse_loss(predictions, targets)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-        samples.append(predictions[0].detach().clone())
-        total += loss.item()
-    return losses, total / len(losses), samples
-
-
-def train_in_a_function(model, optimizer, batches):
-    def step(inputs, targets):
-        predictions = model(inputs)
-        loss = torch.mean((predictions - targets) ** 2)
-        loss.backward()
-        optimizer.step()
-        model.zero_grad()
-        return float(loss), torch.tensor(predictions[0].tolist())
-
-    steps = [step(*batch) for batch in batches]
-    losses = [loss for loss, _ in steps]
-    return [losses, sum(losses) / len(batches), [sample for _, sample in steps]]
+from tests.answers.updating import updated
 
 
 def trainer(keep_loss=float, keep_total=float, keep_row=lambda row: row.detach().clone(), **options):
@@ -51,6 +34,66 @@ def trainer(keep_loss=float, keep_total=float, keep_row=lambda row: row.detach()
         return losses, float(total) / len(losses), samples
 
     return train
+
+
+def train_clearing(when):
+    """Clears .grad at another time than before each pass."""
+
+    def train(model, optimizer, batches):
+        losses, samples = [], []
+        for inputs, targets in batches:
+            predictions = model(inputs)
+            loss = nn.functional.mse_loss(predictions, targets)
+            loss.backward()
+            if when == "between":
+                optimizer.zero_grad()
+            optimizer.step()
+            if when == "after":
+                optimizer.zero_grad()
+            losses.append(loss.item())
+            samples.append(predictions[0].detach().clone())
+        return losses, sum(losses) / len(losses), samples
+
+    return train
+
+
+def train_evaluating(model, optimizer, batches):
+    model.eval()
+    returned = train_with_floats(model, optimizer, batches)
+    model.train()
+    return returned
+
+
+def train_without_the_optimizer(model, optimizer, batches):
+    """Steps by hand, where no hook of the optimizer's sees it, and holds all graphs."""
+    losses, samples, total = [], [], 0
+    for inputs, targets in batches:
+        predictions = model(inputs)
+        loss = nn.functional.mse_loss(predictions, targets)
+        for parameter, gradient in zip(
+            model.parameters(), torch.autograd.grad(loss, list(model.parameters())), strict=True
+        ):
+            parameter.data -= 0.2 * gradient
+        losses.append(loss.item())
+        samples.append(predictions[0].detach().clone())
+        total = total + loss
+    return losses, total.item() / len(losses), samples
+
+
+def train_keeping_the_last(model, optimizer, batches):
+    """The graph of the batch before is alive at each step."""
+    losses, samples, before = [], [], None
+    for inputs, targets in batches:
+        predictions = model(inputs)
+        loss = nn.functional.mse_loss(predictions, targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        samples.append(predictions[0].detach().clone())
+        before, predictions = loss, None  # noqa: F841
+        loss = None
+    return losses, sum(losses) / len(losses), samples
 
 
 def train_nothing(model, optimizer, batches):
@@ -99,49 +142,115 @@ def train_with_a_hook(model, optimizer, batches):
     return train_with_floats(model, optimizer, batches)
 
 
-def train_with_a_closure(model, optimizer, batches):
-    losses, samples = [], []
-    for inputs, targets in batches:
-
-        def step(inputs=inputs, targets=targets):
-            optimizer.zero_grad()
-            predictions = model(inputs)
-            loss = nn.functional.mse_loss(predictions, targets)
-            loss.backward()
-            samples.append(predictions.data[0].clone())
-            return loss
-
-        losses.append(optimizer.step(step).item())
-    return losses, sum(losses) / len(losses), list(torch.stack(samples))
-
-
 def train_and_remember(model, optimizer, batches):
     """The list of losses is converted at the end: during the loop it holds every graph."""
     losses, average, samples = trainer(keep_loss=lambda loss: loss)(model, optimizer, batches)
     return [loss.item() for loss in losses], average, samples
 
 
-RIGHT = [train_with_floats, train_in_a_function, train_with_a_closure]
+def altered(change):
+    """The right training, and something else returned."""
+    return lambda *given: change(*train_with_floats(*given))
+
+
+HELD = []
+
+
+def train_and_hold(what):
+    """Something of the last batch stays alive outside."""
+
+    def train(model, optimizer, batches):
+        rows = []
+        for inputs, targets in batches:
+            predictions = model(inputs)
+            loss = nn.functional.mse_loss(predictions, targets)
+            rows.append((updated(optimizer, loss), predictions[0].detach().clone()))
+        HELD[:] = [loss if what == "graph" else predictions.detach()]
+        return in_columns(rows)
+
+    return train
+
+
+RIGHT = [
+    *(train_with_floats, train_in_a_function, train_with_a_closure),
+    *(train_by_grad, train_by_functions, train_retaining_what_goes),
+]
 
 MISCONCEIVED = {
     "losses with graphs": trainer(keep_loss=lambda loss: loss),
     "a total with a graph": trainer(keep_total=lambda loss: loss),
     "retained for nothing": trainer(retain_graph=True),
     "a row that keeps the rest": trainer(keep_row=lambda row: row.detach()),
+    "rows with graphs": trainer(keep_row=lambda row: row.clone()),
+    "never cleared": train_clearing("never"),
+    "cleared too late": train_clearing("after"),
 }
 
+ROW_OF_A_COPY = trainer(keep_row=lambda row: row._base.detach().clone()[0])
+
 WRONG = [
-    train_nothing,
+    *(train_nothing, train_clearing("between"), train_evaluating, train_without_the_optimizer),
+    train_keeping_the_last,
     train_in_two_passes,
     said(train_and_remember, "a total with a graph"),
     train_and_copy_rows_at_the_end,
     train_and_stay_in_eval_mode,
     train_and_switch_off,
     train_with_a_hook,
-    trainer(keep_row=lambda row: row._base.detach().clone()[0]),
+    ROW_OF_A_COPY,
     trainer(keep_loss=lambda loss: loss.detach()),
-    trainer(keep_row=lambda row: row),
+    said(trainer(keep_row=lambda row: row), "rows with graphs", "a row that keeps the rest"),
+    said(
+        trainer(keep_row=lambda row: row.detach(), retain_graph=True),
+        "retained for nothing",
+        "a row that keeps the rest",
+    ),
+    said(trainer(lambda loss: loss, retain_graph=True), "losses with graphs", "retained for nothing"),
     lambda model, optimizer, batches: (1, 2, 3),
     lambda model, optimizer, batches: ([], [], []),
     lambda model, optimizer, batches: ([[]], 0.0, [None]),
+    altered(lambda losses, average, samples: ([loss + 1 for loss in losses], average, samples)),
+    altered(lambda losses, average, samples: (losses, torch.tensor(average), samples)),
+    altered(lambda losses, average, samples: (losses, average + 1, samples)),
+    altered(lambda losses, average, samples: (losses, average, [2 * sample for sample in samples])),
+    leaving(train_with_floats, lambda model, *given: model[0].weight.data.mul_(2)),
+    leaving(train_with_floats, lambda model, *given: model[-1].forward(torch.ones(1, 9)) is None),
+    leaving(train_with_floats, lambda *given: torch.ones(1, requires_grad=True).sum().backward()),
+    train_and_hold("graph"),
+    train_and_hold("predictions"),
 ]
+
+EQUIVALENT = {
+    "updated: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "train_with_a_closure.step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "train_with_a_closure.step: optimizer.zero_grad() | predictions = model(inputs) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "train_with_a_closure.step: samples.append(predictions.data[0].clone()) | loss = nn.functional.mse_loss(predictions, targets) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "train_by_grad: for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True): ... | rows.append((loss.... -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "train_by_grad: rows.append((loss.item(), predictions[0].clone().detach())) | optimizer.step() -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "train_by_functions: for name, parameter in model.named_parameters(): ... | rows.append((loss.item(), row)) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "train_by_functions: rows.append((loss.item(), row)) | optimizer.step() -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "train_retaining_what_goes.passed: loss.backward(retain_graph=True) -> loss.backward()": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
+    "train_retaining_what_goes.passed: loss.backward(retain_graph=True) -> loss.backward(retain_graph=False)": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
+    "train_retaining_what_goes: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+}
+
+GUARDS = {
+    "which trains in the same way": {"trained": WRONG[-5]},
+    "and returns `(losses, average, samples)`: a list of Python floats": {"value": WRONG[-9]},
+    "a Python float": {"average type": WRONG[-8], "average": WRONG[-7]},
+    "a list of tensors of the same shape as before": {"sample value": WRONG[-6]},
+    "Each batch takes one forward, one backward pass and one step of `optimizer`.": {
+        "forwards": WRONG[-4],
+        "passes": WRONG[-3],
+        "steps": train_without_the_optimizer,
+    },
+    "no saved tensors may still be held": {"kept": MISCONCEIVED["retained for nothing"]},
+    "and no graph or predictions of an earlier batch be alive": {
+        "graphs": train_keeping_the_last,
+        "predictions on the way": train_and_copy_rows_at_the_end,
+    },
+    "After your function has returned, no graph may be left": {"end": WRONG[-2]},
+    "and no memory of the model's predictions": {"predictions": WRONG[-1]},
+    "each sample keeps its own row and nothing else": {"rows": ROW_OF_A_COPY},
+    "The model stays in training mode.": {"left": train_and_stay_in_eval_mode},
+}

@@ -1,6 +1,7 @@
 """Right and wrong answers to `fit_scale`."""
 
 import copy
+from functools import partial
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -8,17 +9,11 @@ from torch.nn.functional import cross_entropy
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_04_retain_graph.side_effects import frozen, hooked, in_evaluation, reseeded
 from tests.answers.said import said
+from tests.answers.updating import updated
 
 
 def fit_inside(model, log_scale, optimizer, batches):
-    losses = []
-    for inputs, targets in batches:
-        loss = cross_entropy(log_scale.exp() * model(inputs), targets)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
+    return [updated(optimizer, cross_entropy(log_scale.exp() * model(inputs), targets)) for inputs, targets in batches]
 
 
 def fit_by_grad(model, log_scale, optimizer, batches):
@@ -34,18 +29,60 @@ def fit_by_grad(model, log_scale, optimizer, batches):
     return [step(*batch) for batch in batches]
 
 
-def fit_by_closure(model, log_scale, optimizer, batches):
+def fit_layer_by_layer(model, log_scale, optimizer, batches):
+    """No call of the model; what its layers return is held until the next batch."""
     losses = []
     for inputs, targets in batches:
-
-        def closure(inputs=inputs, targets=targets):
-            optimizer.zero_grad(set_to_none=False)
-            loss = cross_entropy(model(inputs) * log_scale.exp(), targets)
-            loss.backward()
-            return loss
-
-        losses.append(optimizer.step(closure).item())
+        results = [inputs]
+        for layer in model:
+            results.append(layer.forward(results[-1]))
+        losses.append(updated(optimizer, cross_entropy(log_scale.exp() * results[-1], targets)))
     return losses
+
+
+def fit_by_functions(model, log_scale, optimizer, batches):
+    """With torch.func, which takes parameters and scale as arguments."""
+    named = dict(model.named_parameters())
+
+    def loss_of(parameters, logarithm, inputs, targets):
+        return cross_entropy(logarithm.exp() * torch.func.functional_call(model, parameters, inputs), targets)
+
+    losses = []
+    for inputs, targets in batches:
+        values = {name: parameter.detach() for name, parameter in named.items()}
+        found, loss = torch.func.grad_and_value(loss_of, argnums=(0, 1))(values, log_scale.data, inputs, targets)
+        gradients, log_scale.grad = found
+        for name, parameter in named.items():
+            parameter.grad = gradients[name]
+        losses.append(loss.item())
+        optimizer.step()
+    return losses
+
+
+def fit_retaining_what_goes(model, log_scale, optimizer, batches):
+    """The graph is gone before the step, whatever the pass retained."""
+
+    def passed(inputs, targets):
+        loss = cross_entropy(log_scale.exp() * model(inputs), targets)
+        loss.backward(retain_graph=True)
+        return loss.item()
+
+    losses = []
+    for batch in batches:
+        optimizer.zero_grad()
+        losses.append(passed(*batch))
+        optimizer.step()
+    return losses
+
+
+def fit_by_closure(model, log_scale, optimizer, batches):
+    def closure(inputs, targets):
+        optimizer.zero_grad()
+        loss = cross_entropy(model(inputs) * log_scale.exp(), targets)
+        loss.backward()
+        return loss
+
+    return [optimizer.step(partial(closure, *batch)).item() for batch in batches]
 
 
 def fit_zeroing_after(model, log_scale, optimizer, batches):
@@ -97,6 +134,67 @@ def fitter(scale_of=lambda log_scale: log_scale.exp(), once=False, **options):
     return fit_scale
 
 
+def fit_clearing_after(model, log_scale, optimizer, batches, scale_of=torch.exp):
+    losses = []
+    for inputs, targets in batches:
+        loss = cross_entropy(scale_of(log_scale) * model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return losses
+
+
+def fit_clearing_the_model_only(model, log_scale, optimizer, batches):
+    losses = []
+    for inputs, targets in batches:
+        loss = cross_entropy(log_scale.exp() * model(inputs), targets)
+        model.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def fit_without_the_optimizer(model, log_scale, optimizer, batches):
+    """The same numbers, by a step of its own."""
+    leaves, losses = [*model.parameters(), log_scale], []
+    moving = [torch.zeros_like(leaf) for leaf in leaves]
+    for inputs, targets in batches:
+        loss = cross_entropy(log_scale.exp() * model(inputs), targets)
+        gradients = torch.autograd.grad(loss, leaves)
+        for leaf, gradient, velocity in zip(leaves, gradients, moving, strict=True):
+            velocity.mul_(0.5).add_(gradient)
+            leaf.data.sub_(velocity, alpha=0.4)
+        losses.append(loss.item())
+    return losses
+
+
+def fit_in_two_passes(model, log_scale, optimizer, batches):
+    """A pass for the model and one for the scale."""
+    parameters, losses = list(model.parameters()), []
+    for inputs, targets in batches:
+        loss = cross_entropy(log_scale.exp() * model(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True, inputs=parameters)
+        loss.backward(inputs=[log_scale])
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def fit_after_a_look(model, log_scale, optimizer, batches):
+    """Runs the model once more for each batch."""
+    losses = []
+    for inputs, targets in batches:
+        with torch.no_grad():
+            losses.append(cross_entropy(log_scale.exp() * model.forward(inputs), targets).item())
+        optimizer.zero_grad()
+        cross_entropy(log_scale.exp() * model(inputs), targets).backward()
+        optimizer.step()
+    return losses
+
+
 def fit_without_zeroing(model, log_scale, optimizer, batches):
     losses = []
     for inputs, targets in batches:
@@ -130,11 +228,17 @@ def fit_and_keep(model, log_scale, optimizer, batches):
     return [loss.item() for loss in losses]
 
 
-RIGHT = [fit_inside, fit_by_grad, fit_by_closure, fit_zeroing_after]
+RIGHT = [
+    *(fit_inside, fit_by_grad, fit_by_closure, fit_zeroing_after),
+    *(fit_layer_by_layer, fit_by_functions, fit_retaining_what_goes),
+]
 
 MISCONCEIVED = {
     "a stale scale": fitter(once=True, retain_graph=True),
     "the scale made a constant": fitter(lambda log_scale: log_scale.exp().detach()),
+    "not the exponential": fitter(lambda log_scale: log_scale),
+    "never cleared": fit_without_zeroing,
+    "cleared too late": fit_clearing_after,
     "retained for nothing": fitter(retain_graph=True),
 }
 
@@ -144,11 +248,51 @@ WRONG = [
     fit_zeroing_between,
     fit_with_its_own_optimizer,
     fit_a_copy,
-    fit_without_zeroing,
+    *(fit_clearing_the_model_only, fit_without_the_optimizer, fit_in_two_passes, fit_after_a_look),
+    said(
+        lambda *given: fit_clearing_after(*given, scale_of=lambda log_scale: log_scale.exp().detach()),
+        *("the scale made a constant", "cleared too late"),
+    ),
+    said(
+        lambda *given: fit_clearing_after(*given, scale_of=lambda log_scale: log_scale),
+        *("not the exponential", "cleared too late"),
+    ),
+    said(fitter(lambda log_scale: log_scale, retain_graph=True), "not the exponential", "retained for nothing"),
     fit_one_step_late,
     fit_and_keep,
     fitter(once=True),
-    fitter(lambda log_scale: log_scale),
     said(fitter(lambda log_scale: log_scale.exp().detach().requires_grad_()), "the scale made a constant"),
     lambda model, log_scale, optimizer, batches: [0.0 for _ in batches],
+    lambda *given: [loss + 1 for loss in fit_inside(*given)],
+    leaving(fit_inside, lambda model, log_scale, optimizer, batches: log_scale.data.add_(1)),
+    leaving(fit_inside, lambda model, log_scale, optimizer, batches: model[0].weight.data.mul_(2)),
+    leaving(fit_inside, lambda *given: torch.ones(1, requires_grad=True).sum().backward()),
 ]
+
+EQUIVALENT = {
+    "updated: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "fit_by_closure.closure: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "fit_by_closure.closure: optimizer.zero_grad() | loss = cross_entropy(model(inputs) * log_scale.exp(), targets) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "fit_zeroing_after: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "fit_zeroing_after: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False) #2": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "fit_zeroing_after: optimizer.zero_grad() | losses.append(loss.item()) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "fit_by_functions: log_scale.data -> log_scale": "The step uses the numbers of .grad, whether or not they have a graph.",
+    "fit_by_functions: for name, parameter in named.items(): ... | losses.append(loss.item()) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "fit_by_functions: losses.append(loss.item()) | optimizer.step() -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "fit_retaining_what_goes.passed: loss.backward(retain_graph=True) -> loss.backward()": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
+    "fit_retaining_what_goes.passed: loss.backward(retain_graph=True) -> loss.backward(retain_graph=False)": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
+    "fit_retaining_what_goes: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+}
+
+GUARDS = {
+    "Return the list of losses as Python floats.": {"value": WRONG[-4]},
+    "both the model and `log_scale` learn": {"log_scale's value": WRONG[-3], "trained": WRONG[-2]},
+    "Each batch takes one forward, one backward pass and one step of `optimizer`.": {
+        "forwards": fit_after_a_look,
+        "passes": WRONG[-1],
+        "steps": fit_with_its_own_optimizer,
+    },
+    "no saved tensors may still be held": {"kept": MISCONCEIVED["retained for nothing"]},
+    "no graph of an earlier batch be alive": {"graphs": fit_and_keep},
+    "a function leaves modes, flags, hooks": {"left": WRONG[3]},
+}

@@ -140,4 +140,25 @@ WRONG = [
     lambda losses, parameters: gradients_by_grad(losses, parameters)[::-1],
     lambda losses, parameters: list(zip(*gradients_by_grad(losses, parameters), strict=True)),
     lambda losses, parameters: [torch.cat([g.flatten() for g in r]) for r in gradients_by_grad(losses, parameters)],
+    leaving(gradients_by_grad, lambda losses, parameters: parameters[0].data.mul_(2)),
 ]
+
+EQUIVALENT = {
+    "gradients_in_a_batch: gradient[n].clone() -> gradient[n]": "What it is copied from is not written to afterwards, so a copy and the thing itself serve alike.",
+    "gradients_in_a_batch: gradient[n].clone -> gradient[n].detach": "What it is copied from is not written to afterwards, so a copy and the thing itself serve alike.",
+    "gradients_by_seeds: stacked, last = (torch.stack(losses), len(losses) - 1) | seeds = torch.eye(len(losses)) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+}
+
+GUARDS = {
+    "It returns a list with one entry for each loss": {"list": WRONG[10]},
+    "that loss's gradients, in the order of `parameters`, as a list or tuple": {
+        "gradient's value": gradients_of_the_sum,
+        "row": WRONG[11],
+    },
+    "The gradients that you return have no graph": {"recorded": gradients_that_require_one},
+    "the parameters keep their numbers": {"moved": WRONG[-1]},
+    "the number of passes (at most one for each loss)": {"passes": gradients_by_a_spare_pass},
+    "what the trunk keeps when your function is done (nothing)": {"kept": gradients_always_retained},
+    "at `.grad` of all parameters, the heads' included (as before)": {"held": gradients_through_all},
+    "a function leaves modes, flags, hooks": {"left": WRONG[2]},
+}

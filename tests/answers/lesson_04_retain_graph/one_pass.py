@@ -67,6 +67,31 @@ def one_pass_recorded(losses, weights):
     sum(weight * loss for loss, weight in zip(losses, weights, strict=True)).backward(create_graph=True)
 
 
+def one_pass_without_zero_weights(losses, weights):
+    """Leaves alone what a weight of zero multiplies: its leaves get no zeros, its graph keeps what it saved."""
+    sum(weight * loss for loss, weight in zip(losses, weights, strict=True) if weight != 0).backward()
+
+
+def one_pass_elsewhere(losses, weights):
+    """A second pass, through nothing of the losses', is one too many."""
+    one_pass_of_the_sum(losses, weights)
+    torch.ones(2, requires_grad=True).sum().backward()
+
+
+def one_pass_in_place(losses, weights):
+    one_pass_of_the_sum(losses, weights)
+    with torch.no_grad():
+        leaves_behind(losses)[0].mul_(2)
+
+
+def one_pass_recorded_and_freed(losses, weights):
+    """Gradients with graphs, without keeping the losses' own."""
+    leaves = leaves_behind(losses)
+    one_pass_of_the_sum(losses, weights)
+    for leaf in leaves:
+        leaf.grad = (leaf.grad * 1.0).requires_grad_()
+
+
 def one_pass_and_an_empty_list(losses, weights):
     total = 0
     while losses:
@@ -88,6 +113,8 @@ WRONG = [
     leaving(one_pass_of_the_sum, reseeded),
     leaving(one_pass_of_the_sum, lambda losses, weights: losses[0].register_hook(lambda gradient: None)),
     one_pass_and_an_empty_list,
+    *(one_pass_without_zero_weights, one_pass_elsewhere, one_pass_in_place, one_pass_recorded_and_freed),
+    said(lambda losses, weights: sum(losses).backward(retain_graph=True), "weights left out", "retained for nothing"),
     said(one_pass_recorded, "retained for nothing"),
     one_pass_for_each_only_once,
     one_pass_and_one_to_free,
@@ -96,3 +123,21 @@ WRONG = [
     lambda losses, weights: sum(w * loss.item() for loss, w in zip(losses, weights, strict=True)),
     lambda losses, weights: sum(w * loss for loss, w in zip(losses, weights, strict=True)),
 ]
+
+EQUIVALENT = {
+    "leaves_behind: before is not None -> before": "A node has no truth value of its own: it is always true.",
+    "leaves_behind: before not in seen -> True": "The nodes are taken once each at the end; here a node that is met again costs time only.",
+    "leaves_behind: seen.add(before) -> (dropped)": "The nodes are taken once each at the end; here a node that is met again costs time only.",
+    "one_pass_adding: leaves = leaves_behind(losses) | total = sum((weight * loss for loss, weight in zip(losses, weights, strict=True))) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+}
+
+GUARDS = {
+    "It changes `.grad` as `broken_one_pass` does": {
+        "gradient's value": MISCONCEIVED["weights left out"],
+        "recorded": one_pass_recorded_and_freed,
+    },
+    "with one backward pass in all": {"passes": one_pass_elsewhere},
+    "afterwards the losses' graphs keep nothing": {"kept": one_pass_retaining},
+    "The leaves keep their numbers.": {"moved": one_pass_in_place},
+    "a function leaves modes, flags, hooks": {"left": WRONG[2]},
+}

@@ -1,7 +1,5 @@
 """Right and wrong answers to `predict_kept_bytes`."""
 
-from tests.answers.said import said
-
 BYTES = {
     "nothing": 1200,
     "a_frees": 400,
@@ -14,7 +12,7 @@ BYTES = {
 }
 
 
-RIGHT = [BYTES, {name: float(value) for name, value in BYTES.items()}]
+RIGHT = [BYTES, dict(zip(BYTES, map(float, BYTES.values()), strict=True))]
 
 MISCONCEIVED = {
     "the last pass clears all": {**BYTES, "a_retains_b_frees": 0, "b_retains_a_frees": 0},
@@ -23,7 +21,9 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    said(dict.fromkeys(BYTES, 0), "the last pass clears all"),
+    dict.fromkeys(BYTES, 0),
     dict.fromkeys(BYTES, 1200),
     {**BYTES, "without_a": 1200},
 ]
+
+GUARDS = {"How many bytes does `saved` report afterwards?": {"entries": MISCONCEIVED["counted by node"]}}

@@ -33,3 +33,5 @@ WRONG = [
     said(dict.fromkeys(SECOND, False), "retained for good"),
     list(SECOND.values()),
 ]
+
+GUARDS = {"Does the last statement of each entry raise an error?": {"entries": MISCONCEIVED["retained for good"]}}

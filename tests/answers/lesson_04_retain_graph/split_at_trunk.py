@@ -13,8 +13,8 @@ def split_by_a_leaf(trunk, heads, inputs):
     losses = []
     for head in heads:
         loss = head(cut)
-        loss.backward()
         losses.append(loss.item())
+        loss.backward()
     h.backward(cut.grad)
     return losses
 
@@ -37,12 +37,11 @@ def split_by_grad(trunk, heads, inputs):
 
 def split_with_inputs(trunk, heads, inputs):
     h = trunk(inputs)
-    h.retain_grad()
     losses = []
     for head in heads:
         loss = head(h)
-        loss.backward(inputs=[h, *head.parameters()])
         losses.append(loss.item())
+        loss.backward(inputs=[h, *head.parameters()])
     arrived, h.grad = h.grad, None
     h.backward(arrived)
     return tuple(losses)
@@ -51,12 +50,52 @@ def split_with_inputs(trunk, heads, inputs):
 def split_with_a_cut_each(trunk, heads, inputs):
     h, arrived, losses = trunk(inputs), 0, []
     for head in heads:
-        cut = h.detach().clone().requires_grad_()
+        cut = h.clone().detach().requires_grad_()
         loss = head(cut)
         loss.backward()
         arrived = arrived + cut.grad
         losses.append(loss.item())
     (h * arrived).sum().backward()
+    return losses
+
+
+def split_by_forward(trunk, heads, inputs):
+    h = trunk.forward(inputs)
+    arrived, losses = torch.zeros_like(h), []
+    for head in heads:
+        cut = h.data.requires_grad_()
+        loss = head.forward(cut)
+        loss.backward()
+        arrived.add_(cut.grad)
+        losses.append(loss.item())
+    h.backward(arrived)
+    return losses
+
+
+def heads_again(trunk, heads, inputs):
+    """The losses come from a second forward that no hook sees."""
+    losses = split_by_a_leaf(trunk, heads, inputs)
+    with torch.no_grad():
+        h = trunk.forward(inputs)
+        return [head.forward(h).item() for head in heads[: len(losses)]]
+
+
+def split_and_move(trunk, heads, inputs):
+    losses = split_by_a_leaf(trunk, heads, inputs)
+    for parameter in trunk.parameters():
+        parameter.data.mul_(1.1)
+    return losses
+
+
+def split_retaining_the_trunk(trunk, heads, inputs):
+    h = trunk(inputs)
+    cut = h.detach().requires_grad_()
+    losses = []
+    for head in heads:
+        loss = head(cut)
+        loss.backward()
+        losses.append(loss.item())
+    h.backward(cut.grad, retain_graph=True)
     return losses
 
 
@@ -158,7 +197,7 @@ def split_replacing(trunk, heads, inputs):
     return losses
 
 
-RIGHT = [split_by_a_leaf, split_by_grad, split_with_inputs, split_with_a_cut_each]
+RIGHT = [split_by_a_leaf, split_by_grad, split_with_inputs, split_with_a_cut_each, split_by_forward]
 
 MISCONCEIVED = {
     "through the trunk each time": heads_through_the_trunk,
@@ -169,14 +208,30 @@ MISCONCEIVED = {
 WRONG = [
     *(leaving(split_by_a_leaf, change) for change in (gradients_off, in_evaluation, frozen, hooked)),
     leaving(split_by_a_leaf, lambda trunk, heads, inputs: heads.reverse()),
+    *(heads_again, split_and_move, split_retaining_the_trunk),
     split_after_zeroing,
     split_replacing,
     said(split_late, "all heads at once"),
     split_keeping_one,
-    said(split_with_checkpoints, "all heads at once"),
+    split_with_checkpoints,
     split_twice_forward,
     said(splitter(retain_graph=True), "all heads at once"),
     lambda trunk, heads, inputs: (split_by_a_leaf(trunk, heads, inputs), trunk)[0][:-1],
     lambda trunk, heads, inputs: [torch.tensor(loss) for loss in split_by_a_leaf(trunk, heads, inputs)],
     lambda trunk, heads, inputs: split_by_a_leaf(trunk, heads, inputs.detach()),
 ]
+
+EQUIVALENT = {
+    "split_by_a_leaf: losses.append(loss.item()) | loss.backward() -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "split_by_grad: arrived += mine -> arrived = arrived + mine": "A new object with the same numbers serves as well.",
+    "split_by_grad: parameters = list(head.parameters()) | loss = head(h) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "split_by_grad: for parameter, gradient in zip(parameters, own, strict=True): ... | arrived += mine -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "split_by_grad: arrived += mine | losses.append(float(loss)) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "split_with_inputs: losses.append(loss.item()) | loss.backward(inputs=[h, *head.parameters()]) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "split_with_inputs: return tuple(losses) -> return losses": "A tuple serves as a list does.",
+    "split_with_a_cut_each: h.clone().detach -> h.detach": "What it is copied from is not written to afterwards, so a copy and the thing itself serve alike.",
+    "split_with_a_cut_each: h.clone().detach -> h.detach().detach": "What it is copied from is not written to afterwards, so a copy and the thing itself serve alike.",
+    "split_with_a_cut_each: arrived = arrived + cut.grad -> arrived += cut.grad": "A new object with the same numbers serves as well.",
+    "split_with_a_cut_each: arrived = arrived + cut.grad | losses.append(loss.item()) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "split_by_forward: arrived.add_(cut.grad) | losses.append(loss.item()) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+}

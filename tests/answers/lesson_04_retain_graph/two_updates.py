@@ -10,69 +10,65 @@ from tests.answers.lesson_04_retain_graph.side_effects import frozen, hooked, in
 from tests.answers.said import said
 
 
+def losses_of(h, heads, targets):
+    return [mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True)]
+
+
+def step_with(optimizer, parameters, gradients):
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        parameter.grad = gradient
+    optimizer.step()
+
+
 def updates_by_grad(trunk, heads, optimizers, inputs, targets):
-    h = trunk(inputs)
-    losses = [mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True)]
-    lists = [[*trunk.parameters(), *head.parameters()] for head in heads]
-    first = torch.autograd.grad(losses[0], lists[0], retain_graph=True)
-    second = torch.autograd.grad(losses[1], lists[1])
-    for parameters, gradients, optimizer in zip(lists, (first, second), optimizers, strict=True):
-        for parameter, gradient in zip(parameters, gradients, strict=True):
-            parameter.grad = gradient
-        optimizer.step()
-    return [loss.item() for loss in losses]
+    first, second = losses_of(trunk(inputs), heads, targets)
+    mine, its = ([*trunk.parameters(), *head.parameters()] for head in heads)
+    gradients = torch.autograd.grad(first, mine, retain_graph=True)
+    others = torch.autograd.grad(second, its)
+    for step in zip(optimizers, (mine, its), (gradients, others), strict=True):
+        step_with(*step)
+    return [first.item(), second.item()]
 
 
 def updates_by_backward(trunk, heads, optimizers, inputs, targets):
     """Two backward passes, the trunk's gradients of the second set aside while the first optimizer steps."""
-    h = trunk(inputs)
-    loss_a, loss_b = (mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True))
     for optimizer in optimizers:
         optimizer.zero_grad()
-    loss_b.backward(retain_graph=True)
+    first, second = losses_of(trunk(inputs), heads, targets)
+    second.backward(retain_graph=True)
     aside = [parameter.grad for parameter in trunk.parameters()]
     for parameter in trunk.parameters():
         parameter.grad = None
-    loss_a.backward()
-    optimizers[0].step()
-    for parameter, gradient in zip(trunk.parameters(), aside, strict=True):
-        parameter.grad = gradient
-    optimizers[1].step()
-    return float(loss_a), float(loss_b)
+    first.backward()
+    one, other = optimizers
+    one.step()
+    step_with(other, trunk.parameters(), aside)
+    return float(first), float(second)
 
 
 def updates_by_difference(trunk, heads, optimizers, inputs, targets):
     """The second pass adds; the first gradient is subtracted."""
-    h = trunk(inputs)
-    losses = [mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True)]
-    trunk.zero_grad()
-    for head in heads:
-        head.zero_grad()
-    losses[0].backward(retain_graph=True)
+    for part in [trunk, *heads]:
+        part.zero_grad()
+    one, two = losses_of(trunk(inputs), heads, targets)
+    one.backward(retain_graph=True)
     first = [parameter.grad.clone() for parameter in trunk.parameters()]
-    losses[1].backward()
-    both = [parameter.grad.clone() for parameter in trunk.parameters()]
-    for parameter, gradient in zip(trunk.parameters(), first, strict=True):
-        parameter.grad = gradient
-    optimizers[0].step()
-    for parameter, gradient, total in zip(trunk.parameters(), first, both, strict=True):
-        parameter.grad = total - gradient
-    optimizers[1].step()
-    return [loss.item() for loss in losses]
+    two.backward()
+    second = [parameter.grad - gradient for parameter, gradient in zip(trunk.parameters(), first, strict=True)]
+    for optimizer, gradients in zip(optimizers, (first, second), strict=True):
+        step_with(optimizer, trunk.parameters(), gradients)
+    return [one.item(), two.item()]
 
 
 def updates_in_a_batch(trunk, heads, optimizers, inputs, targets):
     """One pass for both gradients."""
-    h = trunk(inputs)
-    losses = [mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True)]
-    owned = [list(part.parameters()) for part in (trunk, *heads)]
-    leaves = [parameter for part in owned for parameter in part]
+    losses = losses_of(trunk(inputs), heads, targets)
+    leaves = [parameter for part in (trunk, *heads) for parameter in part.parameters()]
     found = torch.autograd.grad(torch.stack(losses), leaves, torch.eye(2), is_grads_batched=True)
     gradients = dict(zip(leaves, found, strict=True))
-    for number, optimizer in enumerate(optimizers):
-        for parameter in [*owned[0], *owned[1 + number]]:
-            parameter.grad = gradients[parameter][number].clone()
-        optimizer.step()
+    for number, (head, optimizer) in enumerate(zip(heads, optimizers, strict=True)):
+        own = [*trunk.parameters(), *head.parameters()]
+        step_with(optimizer, own, [gradients[parameter][number] for parameter in own])
     return [loss.item() for loss in losses]
 
 
@@ -80,16 +76,14 @@ def updates_from_two_cuts(trunk, heads, optimizers, inputs, targets):
     """Each head works on a cut of its own, and hands its seed to the trunk."""
     h, losses, found = trunk(inputs), [], []
     for number, (head, target) in enumerate(zip(heads, targets, strict=True)):
-        cut = h.detach().requires_grad_()
         head.zero_grad()
+        cut = h.detach().requires_grad_()
         loss = mse_loss(head(cut), target)
         loss.backward()
-        losses.append(loss.item())
         found.append(torch.autograd.grad(h, list(trunk.parameters()), cut.grad, retain_graph=number == 0))
+        losses.append(loss.item())
     for optimizer, gradients in zip(optimizers, found, strict=True):
-        for parameter, gradient in zip(trunk.parameters(), gradients, strict=True):
-            parameter.grad = gradient
-        optimizer.step()
+        step_with(optimizer, trunk.parameters(), gradients)
     return losses
 
 
@@ -120,6 +114,68 @@ def updates_with_a_spare_pass(trunk, heads, optimizers, inputs, targets):
             parameter.grad = gradient
         optimizer.step()
     return [loss.item() for loss in losses]
+
+
+def updates_by_forward(trunk, heads, optimizers, inputs, targets):
+    """No call of a module; the losses are let go of, with graphs that were retained."""
+
+    def found():
+        h = trunk.forward(inputs)
+        for head, target in zip(heads, targets, strict=True):
+            loss = mse_loss(head.forward(h), target)
+            own = [*trunk.parameters(), *head.parameters()]
+            yield own, torch.autograd.grad(loss, own, retain_graph=True), loss.item()
+
+    rows = list(found())
+    for optimizer, (own, gradients, _) in zip(optimizers, rows, strict=True):
+        step_with(optimizer, own, gradients)
+    return [loss for _, _, loss in rows]
+
+
+def updates_on_top(trunk, heads, optimizers, inputs, targets, clear_heads=True):
+    """The second optimizer finds the first loss's gradient in the trunk, too."""
+    h = trunk(inputs)
+    losses = [mse_loss(head(h), target) for head, target in zip(heads, targets, strict=True)]
+    trunk.zero_grad()
+    if clear_heads:
+        for head in heads:
+            head.zero_grad()
+    losses[0].backward(retain_graph=True)
+    first = [parameter.grad.clone() for parameter in trunk.parameters()]
+    losses[1].backward()
+    both = [parameter.grad for parameter in trunk.parameters()]
+    for optimizer, gradients in zip(optimizers, (first, both), strict=True):
+        for parameter, gradient in zip(trunk.parameters(), gradients, strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+    return [loss.item() for loss in losses]
+
+
+def updates_by_hidden_forwards(trunk, heads, optimizers, inputs, targets):
+    """A forward for each loss, where no hook sees it."""
+    losses = [mse_loss(head(trunk.forward(inputs)), target) for head, target in zip(heads, targets, strict=True)]
+    lists = [[*trunk.parameters(), *head.parameters()] for head in heads]
+    found = [torch.autograd.grad(loss, own) for loss, own in zip(losses, lists, strict=True)]
+    for parameters, gradients, optimizer in zip(lists, found, optimizers, strict=True):
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+    return [loss.item() for loss in losses]
+
+
+def updates_recorded(trunk, heads, optimizers, inputs, targets):
+    """The first gradients have graphs of their own."""
+    losses = losses_of(trunk(inputs), heads, targets)
+    lists = [[*trunk.parameters(), *head.parameters()] for head in heads]
+    found = [torch.autograd.grad(losses[0], lists[0], create_graph=True), torch.autograd.grad(losses[1], lists[1])]
+    for step in zip(optimizers, lists, found, strict=True):
+        step_with(*step)
+    return [loss.item() for loss in losses]
+
+
+def updates_in_the_other_order(trunk, heads, optimizers, inputs, targets):
+    swapped = updates_by_grad(trunk, heads[::-1], optimizers[::-1], inputs, targets[::-1])
+    return swapped[::-1]
 
 
 def updates_mixed(trunk, heads, optimizers, inputs, targets):
@@ -178,17 +234,6 @@ def updates_broken(trunk, heads, optimizers, inputs, targets):
     return [loss.item() for loss in losses]
 
 
-def updates_two_forwards(trunk, heads, optimizers, inputs, targets):
-    losses = [mse_loss(head(trunk(inputs)), target) for head, target in zip(heads, targets, strict=True)]
-    lists = [[*trunk.parameters(), *head.parameters()] for head in heads]
-    found = [torch.autograd.grad(loss, own) for loss, own in zip(losses, lists, strict=True)]
-    for parameters, gradients, optimizer in zip(lists, found, optimizers, strict=True):
-        for parameter, gradient in zip(parameters, gradients, strict=True):
-            parameter.grad = gradient
-        optimizer.step()
-    return [loss.item() for loss in losses]
-
-
 def updates_on_a_copy(trunk, heads, optimizers, inputs, targets):
     twin = copy.deepcopy(trunk)
     return updates_by_grad(twin, heads, optimizers, inputs, targets)
@@ -211,22 +256,44 @@ RIGHT = [
     updates_by_difference,
     updates_in_a_batch,
     updates_from_two_cuts,
+    updates_by_forward,
 ]
 
 MISCONCEIVED = {
     "gradients mixed": updates_mixed,
     "a forward with new weights": updates_with_new_weights,
     "retained to the end": updates_retained,
+    "the first gradient left over": updates_on_top,
+    "heads never cleared": updates_without_zeroing,
 }
 
 WRONG = [
     *(leaving(updates_by_grad, change) for change in (gradients_off, in_evaluation, frozen, hooked)),
-    updates_without_zeroing,
+    said(
+        lambda *given: updates_on_top(*given, clear_heads=False), "the first gradient left over", "heads never cleared"
+    ),
+    updates_by_hidden_forwards,
+    updates_recorded,
+    updates_in_the_other_order,
     updates_with_a_spare_pass,
     said(updates_of_the_sum, "gradients mixed"),
     updates_broken,
-    updates_two_forwards,
     updates_on_a_copy,
     updates_with_the_trunk_cut,
     lambda trunk, heads, optimizers, inputs, targets: updates_by_grad(trunk, heads, optimizers[::-1], inputs, targets),
 ]
+
+EQUIVALENT = {
+    "updates_by_grad: first, second = losses_of(trunk(inputs), heads, targets) | mine, its = ([*trunk.parameters(), *head.parameters()] for he... -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "updates_by_backward: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "updates_by_backward: for optimizer in optimizers: ... | first, second = losses_of(trunk(inputs), heads, targets) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "updates_by_backward: first.backward() | one, other = optimizers -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "updates_by_difference: part.zero_grad() -> part.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "updates_by_difference: for part in [trunk, *heads]: ... | one, two = losses_of(trunk(inputs), heads, targets) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "updates_in_a_batch: losses = losses_of(trunk(inputs), heads, targets) | leaves = [parameter for part in (trunk, *heads) for parameter in par... -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "updates_from_two_cuts: head.zero_grad() -> head.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "updates_from_two_cuts: loss.backward() -> loss.backward(retain_graph=True)": '"what the trunk still keeps": what a head keeps is open.',
+    "updates_from_two_cuts: head.zero_grad() | cut = h.detach().requires_grad_() -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "updates_from_two_cuts: found.append(torch.autograd.grad(h, list(trunk.parameters()), cut.grad, retain_graph=number == 0)) | losses.append(loss.... -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "updates_by_forward.found: loss = mse_loss(head.forward(h), target) | own = [*trunk.parameters(), *head.parameters()] -> (swapped)": "Neither of the two statements changes what the other one uses.",
+}

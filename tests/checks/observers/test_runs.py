@@ -61,3 +61,11 @@ def test_nothing_else_of_the_module_changes():
     assert type(model) is nn.Linear
     assert list(model.state_dict()) == before
     assert hooks_on(*parts_of(model)) == 0
+
+
+def test_a_run_is_told_when_it_begins_and_named_inputs_come_last():
+    model, order = nn.LSTM(2, 3), []
+    state = torch.zeros(1, 3), torch.zeros(1, 3)
+    notice(model, lambda module, inputs, result: order.append(inputs[1] is state), lambda: order.append("begins"))
+    model(torch.ones(4, 2), hx=state)
+    assert order == ["begins", True]

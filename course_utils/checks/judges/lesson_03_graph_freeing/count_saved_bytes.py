@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -72,12 +72,31 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     message = "You called `saved`, which counts for you. Read what the nodes keep yourself."
     yield Finding("own count", not seen["by instrument"], message)
     yield right_value(seen["returned"], _bytes(case), "The number of bytes")
-    yield Finding("untouched", seen["passes"] == 0 and not seen["freed"], "Your function ran a backward pass.")
+    ran = seen["passes"]
+    yield Finding("passes", ran == 0, f"Your function ran {ran} backward {'pass' if ran == 1 else 'passes'}.")
+    message = "After your function the graph does not keep what it kept before."
+    yield Finding("untouched", not seen["freed"] or ran > 0, message)
     yield Finding("besides", seen["besides"], "Your function changed the list `besides`.")
 
 
 def _counted(case: Case, seen: Observation, counted: float) -> bool:
-    return not seen["by instrument"] and close(seen["returned"], float(counted))
+    """Say whether the learner counted so, and wrongly."""
+    wrong = not close(seen["returned"], float(_bytes(case)))
+    return wrong and not seen["by instrument"] and close(seen["returned"], float(counted))
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    cases = {case.given["scene"]: case for case, _ in seen}
+    model, views = _when_saved(cases["model"]), _when_saved(cases["two views"])
+    own, all_of_it = _bytes(cases["model"]), sum({place: size for place, size, _, _ in model}.values())
+    yield (
+        f"Small model: the nodes refer to {all_of_it} bytes, and {own} of them live for the graph alone. The rest are "
+        f"weights and a batch, which live anyway."
+    )
+    yield (
+        f"Two views: they look like {sum(size for _, _, size, _ in views)} bytes and keep "
+        f"{_bytes(cases['two views'])}, all of their base."
+    )
 
 
 EXERCISE = Exercise(
@@ -121,4 +140,5 @@ EXERCISE = Exercise(
             ),
         ),
     ),
+    debrief=_debrief,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from course_utils.checks.compare import describe, listed
@@ -11,7 +11,7 @@ from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_03_graph_freeing import LESSON
 
 _PARTLY: dict[str, tuple[str, set[str]]] = {
-    "nothing has run": ("fresh", set()),
+    "nothing has run, then a pass": ("fresh", set()),
     "a pass through the upper part": ("upper part", {"m", "z"}),
     "a pass through one branch": ("one branch", {"trunk", "left"}),
     "a pass through each branch": ("both branches", {"left", "right"}),
@@ -22,12 +22,18 @@ _PARTLY: dict[str, tuple[str, set[str]]] = {
     "thirty doublings": ("doublings", {"h"}),
 }
 
+# What the case's own pass frees, between two calls of the function.
+_LATER = {"nothing has run, then a pass": {"h", "m", "z"}}
+
 # Operations that save nothing.
 _EMPTY = {"AccumulateGrad", "AddBackward0", "SumBackward0"}
 
 
 def _cases(seed: int) -> list[Case]:
-    return [Case(name, {"scene": scene, "seed": seed + n}) for n, (name, (scene, _)) in enumerate(_PARTLY.items())]
+    return [
+        Case(name, {"scene": scene, "seed": seed + n, "then a pass": name in _LATER})
+        for n, (name, (scene, _)) in enumerate(_PARTLY.items())
+    ]
 
 
 def _names(seen: Observation) -> set[str] | None:
@@ -41,7 +47,7 @@ def _names(seen: Observation) -> set[str] | None:
 def _what_came(returned: Value) -> str | None:
     """Say what is wrong with what came back as a collection of nodes; None where it is one, each node once."""
     if not isinstance(returned, list):
-        return f"You returned {describe(returned)}; expected a set of nodes."
+        return f"You returned {describe(returned)}; expected a set or a list of nodes."
     others = [item for item in returned if not isinstance(item, str)]
     if others:
         kind = others[0][1] if isinstance(others[0], list) else "another type"
@@ -56,16 +62,32 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("kind", problem is None, problem or "")
     if problem is None:
         yield from _compare_freed(_names(seen) or set(), _PARTLY[case.name][1], seen["kinds"])
-    quiet = seen["passes"] == 0 and not seen["freed"] and not seen["changed"]
-    message = "Your function ran a backward pass, or changed a tensor or a gradient. Reading is enough."
-    yield Finding("untouched", quiet, message)
+    if problem is None and case.name in _LATER and not seen["passes"] and not seen["changed"]:
+        yield from _asked_again(case, seen)
+    ran = seen["passes"]
+    message = f"Your function ran {ran} backward {'pass' if ran == 1 else 'passes'}. Reading is enough."
+    yield Finding("passes", ran == 0, message)
+    message = "Your function changed a tensor, a gradient, or what the graph keeps. Reading is enough."
+    yield Finding("untouched", not seen["changed"] or ran > 0, message)
+
+
+def _asked_again(case: Case, seen: Observation) -> Iterator[Finding]:
+    message = "Called again after one more pass, your function named the same nodes as before. The pass freed more."
+    same = seen["later"] == seen["returned"]
+    yield Finding("anew", not same, message)
+    problem = _what_came(seen["later"])
+    if not same:
+        yield Finding("kind", problem is None, problem or "")
+    if not same and problem is None:
+        yield from _compare_freed(set(map(str, seen["later"])), _LATER[case.name], seen["kinds"])
 
 
 def _compare_freed(names: set[str], right: set[str], kinds: dict[str, str]) -> Iterator[Finding]:
     missing = len(right - names)
-    yield Finding("all", not missing, f"You missed {missing} of {len(right)} nodes whose saved tensors are gone.")
+    of = f"the {len(right)} nodes whose saved tensors are gone" if len(right) > 1 else "one node that has lost them"
+    yield Finding("all", not missing, f"You missed {missing} of {of}.")
     extra = listed(sorted({kinds[name] for name in names - right}))
-    yield Finding("only", names <= right, f"You named nodes that no pass has freed. Their kind: {extra}.")
+    yield Finding("only", names <= right, f"You named nodes that have not lost saved tensors. Their kind: {extra}.")
 
 
 def _extra(wrong: dict[str, set[str]]) -> Any:
@@ -78,6 +100,15 @@ def _extra(wrong: dict[str, set[str]]) -> Any:
 def _only_empty_ones_added(seen: Observation, right: set[str]) -> bool:
     names = _names(seen) or set()
     return names > right and {seen["kinds"][name] for name in names - right} <= _EMPTY
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    nodes = sum(len(result["kinds"]) for _, result in seen)
+    freed = sum(len(_PARTLY[case.name][1]) for case, _ in seen)
+    yield (
+        f"Of {nodes} nodes in {len(seen)} graphs {freed} had lost what they saved, and your function found them "
+        f"without a pass. Trying it out with backward() would have freed more of them."
+    )
 
 
 EXERCISE = Exercise(
@@ -117,4 +148,5 @@ EXERCISE = Exercise(
             lambda case, seen: _only_empty_ones_added(seen, _PARTLY[case.name][1]),
         ),
     ),
+    debrief=_debrief,
 )

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
 
 from course_utils.checks.compare import close, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.as_found import as_found
 from course_utils.checks.judges.lesson_03_graph_freeing import LESSON
+from course_utils.checks.judges.loops import times
 from course_utils.checks.scenes.lesson_03_graph_freeing.frugal import stack
 from course_utils.checks.scenes.lesson_03_graph_freeing.leaves import numbers
+from course_utils.graph.alive import PeakMemory
 
 _LIMIT = 26
 
@@ -20,8 +24,8 @@ _LIMIT = 26
 def _cases(seed: int) -> list[Case]:
     shapes = {
         "26 blocks, some with dropout": (26, 350, [3, 11, 25]),
-        "24 blocks": (24, 70, []),
-        "2 blocks": (2, 50, []),
+        "30 blocks": (30, 70, []),
+        "a single block": (1, 50, []),
     }
     return [
         Case(
@@ -46,12 +50,13 @@ def _right_gradients(case: Case) -> tuple[torch.Tensor, list[torch.Tensor]]:
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     y, gradients = _right_gradients(case)
-    yield right_value(seen["returned"], y, "What you returned")
+    returned = right_value(seen["returned"], y, "What you returned")
+    yield replace(returned, prop=f"result's {returned.prop}")
+    found = list(_gradients(seen["gradients"], gradients)) if seen["gradients"] is not None else []
     yield Finding("graph", seen["attached"], "What you returned has no graph, so no gradient can go through it.")
-    if seen["gradients"] is not None:
-        yield from _gradients(seen["gradients"], gradients)
+    yield from found
     runs = max(seen["runs"])
-    yield Finding("runs", runs <= 2, f"A block's forward ran {runs} times, backward pass included; 2 are allowed.")
+    yield Finding("runs", runs <= 2, f"A block's forward ran {times(runs)}, backward pass included; twice is allowed.")
     unit = case.given["size"] * 8
     peak = seen["peak"] / unit
     text = f"At the worst moment {math.ceil(peak * 10) / 10} tensors of x's size were alive; {_LIMIT} are allowed."
@@ -61,14 +66,17 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         f"{once} blocks ran only once. What each saves takes two tensors of x's size, so much of it was kept outside "
         "of tensors. Recompute it."
     )
-    yield Finding("elsewhere", peak > _LIMIT or not seen["attached"] or 2 * once <= _LIMIT, text)
+    right = returned.ok and bool(found) and all(finding.ok for finding in found)
+    yield Finding("elsewhere", peak > _LIMIT or not right or 2 * once <= _LIMIT, text)
     yield Finding("input", seen["x"], "Your function changed the numbers in x.")
+    yield as_found(seen)
 
 
 def _gradients(received: list[Value], right: list[torch.Tensor]) -> Iterator[Finding]:
     for number, (mine, gradient) in enumerate(zip(received, right, strict=True)):
         what = f"The gradient of block {number - 1}'s scale" if number else "The gradient of x"
-        yield right_value(mine, gradient, what)
+        finding = right_value(mine, gradient, what)
+        yield replace(finding, prop=f"gradient's {finding.prop}")
 
 
 def _tensors(case: Case, size: int) -> float:
@@ -77,6 +85,21 @@ def _tensors(case: Case, size: int) -> float:
 
 def _over(case: Case, seen: Observation) -> bool:
     return _tensors(case, seen["peak"]) > _LIMIT
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, result = seen[0]
+    blocks = case.given["blocks"]
+    twice = sum(runs > 1 for runs in result["runs"])
+    plain = PeakMemory()
+    with torch.random.fork_rng(devices=[]), plain:
+        model, x = stack(case)
+        model(x).backward(case.given["direction"].tensor())
+    yield (
+        f"With {blocks} blocks at most {math.ceil(_tensors(case, result['peak']))} tensors of x's size were alive at "
+        f"once, and {twice} of the blocks ran twice. Without recomputing there are "
+        f"{math.ceil(_tensors(case, plain.peak))}."
+    )
 
 
 EXERCISE = Exercise(
@@ -129,4 +152,5 @@ EXERCISE = Exercise(
             ),
         ),
     ),
+    debrief=_debrief,
 )

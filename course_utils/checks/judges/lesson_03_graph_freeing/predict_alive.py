@@ -62,7 +62,20 @@ _ALIVE: dict[str, Callable[[], bool]] = {
     ),
 }
 
-_STILL_ALIVE = Table(lambda: {name: settle() for name, settle in _ALIVE.items()})
+_REASONS = {
+    "memory_del": "loss refers to its graph, and in it exp keeps its result, which is b.",
+    "memory_of_c": "The name was the only thing that held c: sum, the one operation that uses c, saves no tensor.",
+    "memory_backward": "The pass freed what exp had saved, and the name b was deleted. Nothing else held it.",
+    "memory_retain": "The pass retained, so exp still keeps its result.",
+    "memory_one_number": "The view refers to the whole memory of b, 1000 numbers, whatever part it shows.",
+    "node_backward": "A pass frees what nodes saved, and not the nodes. loss still refers to them.",
+    "node_item": "item() gave a number, which refers to nothing, and the names are gone.",
+    "node_total": "The sum made a node that refers to that of loss, and so on down to exp.",
+    "node_detach": "The detached tensor has no graph, and the names are gone.",
+    "node_report": "The function keeps loss as its default argument, and loss its graph.",
+}
+
+_STILL_ALIVE = Table(lambda: {name: settle() for name, settle in _ALIVE.items()}, _REASONS)
 
 EXERCISE = Exercise(
     id="predict_alive",
@@ -74,6 +87,7 @@ EXERCISE = Exercise(
     call=None,
     cases=one_case,
     judge=_STILL_ALIVE.judge,
+    debrief=_STILL_ALIVE.debrief,
     hints=(
         "Memory and nodes live as long as anything refers to them. Follow the references that are left.",
         "A tensor refers to its node, a node to the nodes before it and to what it saved. A backward pass lets go of "

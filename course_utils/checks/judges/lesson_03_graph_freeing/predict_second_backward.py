@@ -50,7 +50,20 @@ _SECOND: dict[str, Callable[[], None]] = {
     "upper_part_first": _only_the_lower_part,
 }
 
-_SECOND_BACKWARD = Table(lambda: {name: raises(action) for name, action in _SECOND.items()})
+_REASONS = {
+    "plus_one": "A sum needs no number for its backward, so its nodes saved no tensor that a pass could free.",
+    "exp": "exp saved its result, and the first pass freed it.",
+    "mean_of_rows": "Transpose, reshape and mean keep shapes and counts, and no tensor.",
+    "times_three": "The product keeps the 3, as a tensor, for the slope with respect to x. The first pass freed it.",
+    "times_data": "The product keeps the constant factor. The first pass freed it.",
+    "detached_exp": "No pass goes through exp, which detach cut off; the difference saved no tensor.",
+    "new_forward": "Each forward makes a graph of its own, and each pass frees its own.",
+    "shared_exp": "Both passes run exp, and the first freed its result.",
+    "shared_sum": "Both passes run the sum, which saved no tensor. What sin saved is needed by the first alone.",
+    "upper_part_first": "The first pass ended at h and ran sin alone. exp still has what it saved.",
+}
+
+_SECOND_BACKWARD = Table(lambda: {name: raises(action) for name, action in _SECOND.items()}, _REASONS)
 
 _CALLS_TWICE = ("plus_one", "exp", "mean_of_rows", "times_three", "times_data", "detached_exp")
 
@@ -64,6 +77,7 @@ EXERCISE = Exercise(
     call=None,
     cases=one_case,
     judge=_SECOND_BACKWARD.judge,
+    debrief=_SECOND_BACKWARD.debrief,
     hints=(
         "The error comes from a node that needs a saved tensor that is gone. A node that saves nothing cannot raise.",
         "For each entry list the nodes that both passes run. Ask of each whether its backward needs any number.",

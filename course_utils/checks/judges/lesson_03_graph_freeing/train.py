@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from torch import nn
 
-from course_utils.checks.compare import close, describe, right_floats, right_value
-from course_utils.checks.data import Array, Case, Observation, Value
+from course_utils.checks.compare import describe, right_floats, right_value
+from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_03_graph_freeing import LESSON
+from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains
 from course_utils.checks.scenes.lesson_03_graph_freeing.train import trainee
 
 _ROW = 3 * 4  # bytes of one prediction
@@ -22,19 +23,22 @@ def _cases(seed: int) -> list[Case]:
     return [Case(name, {"seed": seed + 10, "sizes": size}) for name, size in sizes.items()]
 
 
-def _trained(case: Case) -> tuple[list[float], list[torch.Tensor], list[torch.Tensor]]:
+def _trained(case: Case, cleared: str = "each time") -> tuple[list[float], list[torch.Tensor], list[torch.Tensor]]:
     """Train as PyTorch's own tutorial does. Return losses, each batch's first prediction, and the parameters."""
     with torch.random.fork_rng(devices=[]):
         model, optimizer, batches = trainee(case)
-    losses, samples = [], []
-    for inputs, targets in batches:
-        optimizer.zero_grad()
-        predictions = model(inputs)
-        loss = nn.functional.mse_loss(predictions, targets)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-        samples.append(predictions[0].detach().clone())
+        losses, samples = [], []
+        for inputs, targets in batches:
+            if cleared == "each time":
+                optimizer.zero_grad()
+            predictions = model(inputs)
+            loss = nn.functional.mse_loss(predictions, targets)
+            loss.backward()
+            optimizer.step()
+            if cleared == "after each step":
+                optimizer.zero_grad()
+            losses.append(loss.item())
+            samples.append(predictions[0].detach().clone())
     return losses, samples, [parameter.detach() for parameter in model.parameters()]
 
 
@@ -49,43 +53,27 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         number = type(returned[1]) is float
         yield Finding("average type", number, f"The average is {describe(returned[1])}; expected a Python float.")
         if number:
-            yield right_value(returned[1], sum(losses) / len(losses), "The average")
+            yield replace(right_value(returned[1], sum(losses) / len(losses), "The average"), prop="average")
         yield from _samples(returned[2], samples)
-    trained = all(close(mine, right) for mine, right in zip(seen["parameters"], parameters, strict=True))
-    yield Finding(
-        "state", seen["as before"], "Your loop left the model in eval mode, or a parameter without requires_grad."
-    )
-    yield Finding(
-        "trained", trained, "After your loop the model's parameters are not what the given loop makes of them."
-    )
-    passes = len(case.given["sizes"])
-    yield Finding("passes", seen["passes"] == passes, f"{seen['passes']} backward passes ran; {passes} were needed.")
-    yield from _freed_on_the_way(case, seen)
+    trained = moved(seen["parameters"], parameters)
+    text = "After your loop the model's parameters are not what the given loop makes of them."
+    yield Finding("trained", trained, text)
+    yield from lean(seen, len(case.given["sizes"]))
+    yield from _held(case, seen)
 
 
-def _freed_on_the_way(case: Case, seen: Observation) -> Iterator[Finding]:
-    graphs = [step["graphs"] for step in seen["steps"]]
-    text = f"Graphs alive at each optimizer step: {graphs}. Something keeps those of earlier batches."
-    yield Finding("flat", max(graphs, default=0) <= 2, text)
-    held = max((step["bytes"] for step in seen["steps"]), default=0)
-    text = (
-        "When the optimizer steps, the hidden layer's saved numbers are still held. That pass was the last to use them."
-    )
-    yield Finding("saved", held == 0, text)
+def _held(case: Case, seen: Observation) -> Iterator[Finding]:
     sizes = [size * _ROW for size in case.given["sizes"]]
-    kept = [step["predictions"] for step in seen["steps"]]
-    most = max((sum(pair) for pair in pairwise(sizes)), default=0)
+    kept = [step["results"] for step in seen["steps"]]
     text = f"Bytes of predictions alive at each optimizer step: {kept}. Something keeps those of earlier batches."
-    yield Finding("predictions on the way", max(kept, default=0) <= most, text)
-    text = (
-        f"Graphs alive after your function returned: {seen['graphs']}. What it returned still refers to them, or "
-        "something outside does."
-    )
-    yield Finding("end", seen["graphs"] == 0, text)
-    text = f"Your function returned, and {seen['predictions']} bytes of the model's predictions are still held."
-    yield Finding("predictions", seen["predictions"] == 0, text)
+    yield Finding("predictions on the way", max(kept, default=0) <= max(sizes), text)
+    left = seen["left alive"]
+    text = f"Graphs alive after your function returned: {left['graphs']}. What it returned still refers to them, or "
+    yield Finding("end", left["graphs"] == 0, text + "something outside does.")
+    text = f"Your function returned, and {left['results']} bytes of the model's predictions are still held."
+    yield Finding("predictions", left["results"] == 0, text)
     text = f"Your samples keep {seen['beyond the rows']} bytes beyond their own numbers: a view keeps all of its base."
-    yield Finding("rows", seen["beyond the rows"] <= 0 or seen["predictions"] > 0, text)
+    yield Finding("rows", seen["beyond the rows"] <= 0 or left["results"] > 0, text)
 
 
 def _samples(received: Value, samples: list[torch.Tensor]) -> Iterator[Finding]:
@@ -93,15 +81,28 @@ def _samples(received: Value, samples: list[torch.Tensor]) -> Iterator[Finding]:
         yield Finding("samples", False, f"The samples are {describe(received)}; expected a list, one for each batch.")
         return
     for number, (item, right) in enumerate(zip(received, samples, strict=True)):
-        yield right_value(item, right, f"samples[{number}]")
+        finding = right_value(item, right, f"samples[{number}]")
+        yield replace(finding, prop=f"sample {finding.prop}")
 
 
 def _grows(seen: Observation) -> bool:
-    return bool(seen["steps"]) and seen["steps"][-1]["graphs"] == len(seen["steps"]) > 1
+    """Say whether each step found the graphs of all batches so far."""
+    graphs = [step["graphs"] for step in seen["steps"]]
+    return len(graphs) > 1 and graphs == list(range(1, len(graphs) + 1))
 
 
-def _held_inside(seen: Observation) -> bool:
-    return any(step["bytes"] > 0 for step in seen["steps"])
+def _cleared(case: Case, seen: Observation, when: str) -> bool:
+    return moved(seen["parameters"], _trained(case, when)[2])
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, first = seen[0]
+    sizes = case.given["sizes"]
+    graphs, held = max(step["graphs"] for step in first["steps"]), max(step["results"] for step in first["steps"])
+    yield (
+        f"With {len(sizes)} batches at most {graphs} {'graph' if graphs == 1 else 'graphs'} and {held} bytes of "
+        f"predictions were alive at a step. The given loop comes to {len(sizes)} graphs and {sum(sizes) * _ROW} bytes."
+    )
 
 
 EXERCISE = Exercise(
@@ -125,32 +126,31 @@ EXERCISE = Exercise(
         Misconception(
             "losses with graphs",
             "The list of losses holds tensors, each with the graph of its batch behind it.",
-            lambda case, seen: (
-                seen["graphs"] == len(case.given["sizes"])
-                and isinstance(seen["returned"], list)
-                and bool(seen["returned"])
-                and isinstance(seen["returned"][0], list)
-                and any(isinstance(item, Array) for item in seen["returned"][0])
-            ),
+            lambda case, seen: seen["attached losses"] > 0,
+        ),
+        Misconception(
+            "rows with graphs",
+            "The samples have graphs: each row refers to the whole graph of its batch.",
+            lambda case, seen: seen["attached rows"] > 0,
         ),
         Misconception(
             "a total with a graph",
             "While the loop runs, the graphs of all batches so far are alive; at the end they are gone. A running "
             "total of tensors does that, since each sum refers to the one before. So does a list of losses that is "
             "converted at the end.",
-            lambda case, seen: _grows(seen) and seen["graphs"] == 0,
+            lambda case, seen: _grows(seen) and seen["left alive"]["graphs"] == 0,
         ),
         Misconception(
             "retained for nothing",
             "Your passes keep what the graph saved, as if a second pass were to follow. None does.",
-            lambda case, seen: _held_inside(seen) and seen["graphs"] == 0 and seen["predictions"] == 0,
+            lambda case, seen: retains(seen) and seen["runs"] == seen["passes"],
         ),
         Misconception(
             "a row that keeps the rest",
-            "Your samples have no graph, but each is a view: it keeps the memory of all predictions of its batch.",
-            lambda case, seen: (
-                seen["graphs"] == 0 and seen["predictions"] > 0 and seen["beyond the rows"] > 0 and not _grows(seen)
-            ),
+            "Your samples are views: each keeps the memory of all predictions of its batch.",
+            lambda case, seen: seen["beyond the rows"] > 0 and seen["left alive"]["results"] > 0,
         ),
+        *cleared_otherwise(_cleared),
     ),
+    debrief=_debrief,
 )

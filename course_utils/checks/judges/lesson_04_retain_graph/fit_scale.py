@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import combinations
+from typing import Any
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -11,7 +16,7 @@ from course_utils.checks.compare import close, right_floats, right_value
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
-from course_utils.checks.judges.lesson_04_retain_graph.loops import lean, moved, retains, trains
+from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains
 from course_utils.checks.scenes.lesson_04_retain_graph.fit_scale import scaled_classifier
 
 
@@ -23,36 +28,96 @@ def _cases(seed: int) -> list[Case]:
     ]
 
 
-def _fitted(case: Case, scaled: str = "anew") -> tuple[list[float], list[torch.Tensor], torch.Tensor]:
+def _fitted(
+    case: Case, scaled: str = "anew", cleared: str = "each time", exponential: bool = True
+) -> tuple[list[float], list[torch.Tensor], torch.Tensor]:
     """Run the loop with the scale's derivative by the product rule. Return losses, parameters and log_scale."""
     model, log_scale, optimizer, batches = scaled_classifier(case)
-    start = log_scale.exp().item()
+    leaves = [*model.parameters(), log_scale]
+    start = log_scale.item()
     losses = []
     for inputs, targets in batches:
-        factor = start if scaled == "once" else log_scale.exp().item()
+        exponent = start if scaled == "once" else log_scale.item()
+        factor = math.exp(exponent) if exponential else exponent
         scale = torch.tensor(factor, requires_grad=True)
         loss = cross_entropy(scale * model(inputs), targets)
         *own, slope = torch.autograd.grad(loss, [*model.parameters(), scale])
-        for parameter, gradient in zip(model.parameters(), own, strict=True):
-            parameter.grad = gradient
-        log_scale.grad = None if scaled == "constant" else factor * slope
+        if cleared == "each time":
+            optimizer.zero_grad()
+        found = [*own, None if scaled == "constant" else (factor if exponential else 1.0) * slope]
+        for leaf, gradient in zip(leaves, found, strict=True):
+            if gradient is not None:
+                leaf.grad = gradient if leaf.grad is None else leaf.grad + gradient
         optimizer.step()
+        if cleared == "after each step":
+            optimizer.zero_grad()
         losses.append(loss.item())
     return losses, [parameter.detach() for parameter in model.parameters()], log_scale.detach()
+
+
+# Known slips, each a way in which the loop can run. Two of them together are tried as well.
+_SLIPS: dict[str, dict[str, Any]] = {
+    "a stale scale": {"scaled": "once"},
+    "the scale made a constant": {"scaled": "constant"},
+    "not the exponential": {"exponential": False},
+    "never cleared": {"cleared": "never"},
+    "cleared too late": {"cleared": "after each step"},
+}
+
+
+def _reproduced(case: Case, seen: Observation) -> list[set[str]]:
+    """Return the smallest sets of slips that lead to the learner's parameters: none, one slip, or two."""
+    pairs = [{one, two} for one, two in combinations(_SLIPS, 2) if not _SLIPS[one].keys() & _SLIPS[two].keys()]
+    for sets in ([set[str]()], [{slip} for slip in _SLIPS], pairs):
+        found = [slips for slips in sets if _ends_there(case, seen, slips)]
+        if found:
+            return found
+    return []
+
+
+def _ends_there(case: Case, seen: Observation, slips: set[str]) -> bool:
+    given = case.given
+    parameters, log_scale = _ending(given["seed"], tuple(given["sizes"]), given["start"], frozenset(slips))
+    return close(seen["log_scale"], log_scale) and moved(seen["parameters"], parameters)
+
+
+@lru_cache(maxsize=64)
+def _ending(
+    seed: int, sizes: tuple[int, ...], start: float, slips: frozenset[str]
+) -> tuple[list[torch.Tensor], torch.Tensor]:
+    ways: dict[str, Any] = {}
+    for slip in slips:
+        ways |= _SLIPS[slip]
+    return _fitted(Case("", {"seed": seed, "sizes": sizes, "start": start}), **ways)[1:]
+
+
+def _slipped(slip: str) -> Callable[[Case, Observation], bool]:
+    return lambda case, seen: any(slip in slips for slips in _reproduced(case, seen))
+
+
+def _cleared(case: Case, seen: Observation, when: str) -> bool:
+    return _slipped("never cleared" if when == "never" else "cleared too late")(case, seen)
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     losses, parameters, log_scale = _fitted(case)
     yield right_floats(seen["returned"], torch.tensor(losses), "The list of losses")
-    yield right_value(seen["log_scale"], log_scale, "log_scale after your loop")
+    finding = right_value(seen["log_scale"], log_scale, "log_scale after your loop")
+    yield replace(finding, prop=f"log_scale's {finding.prop}")
     text = "After your loop the model's parameters are not what the loop should make of them."
     yield Finding("trained", moved(seen["parameters"], parameters), text)
     yield from lean(seen, len(case.given["sizes"]))
 
 
-def _scale_as(case: Case, seen: Observation, scaled: str) -> bool:
-    _, parameters, log_scale = _fitted(case, scaled)
-    return close(seen["log_scale"], log_scale) and moved(seen["parameters"], parameters)
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, first = seen[0]
+    _, _, right = _fitted(case)
+    _, _, stale = _fitted(case, "once")
+    yield (
+        f"{first['passes']} passes for {len(case.given['sizes'])} batches, and none left saved tensors to a step. "
+        f"log_scale went from {case.given['start']:.2f} to {right.item():.2f}; with the scale computed once it would "
+        f"have ended at {stale.item():.2f}."
+    )
 
 
 EXERCISE = Exercise(
@@ -76,17 +141,28 @@ EXERCISE = Exercise(
             "a stale scale",
             "Your numbers are those of a loop that computes the scale once, before the first step. log_scale moves, "
             "and the model goes on with the scale that it started from.",
-            lambda case, seen: _scale_as(case, seen, "once"),
+            _slipped("a stale scale"),
         ),
         Misconception(
             "the scale made a constant",
-            "log_scale is where it started. Your loop cut it off, and with it its gradient.",
-            lambda case, seen: trains(seen) and close(seen["log_scale"], torch.tensor(case.given["start"])),
+            "No gradient of the losses reached log_scale. Your loop cut it off.",
+            _slipped("the scale made a constant"),
         ),
         Misconception(
+            "not the exponential",
+            "Your numbers are those of a loop that multiplies by log_scale itself. The factor is its exponential.",
+            _slipped("not the exponential"),
+        ),
+        *cleared_otherwise(_cleared),
+        Misconception(
             "retained for nothing",
-            "The scale is computed where it should be, and your passes retain all the same. Nothing needs that now.",
-            lambda case, seen: retains(seen) and _scale_as(case, seen, "anew"),
+            "Your passes retain what the graph saved, and no pass follows that would need it.",
+            lambda case, seen: (
+                retains(seen)
+                and seen["passes"] == seen["runs"]
+                and any("a stale scale" not in slips for slips in _reproduced(case, seen))
+            ),
         ),
     ),
+    debrief=_debrief,
 )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
 
 from course_utils.checks.compare import describe, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.as_found import as_found
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
-from course_utils.checks.judges.lesson_04_retain_graph.as_found import as_found
 from course_utils.checks.scenes.lesson_04_retain_graph.loss_gradients import trunk_and_losses
 
 
@@ -39,13 +40,15 @@ def _rows(received: Value, right: list[list[torch.Tensor]]) -> Iterator[Finding]
             yield Finding("row", False, text)
             return
         for position, (item, gradient) in enumerate(zip(row, wanted, strict=True)):
-            yield right_value(item, gradient, f"The gradient of loss {number} for parameter {position}")
+            finding = right_value(item, gradient, f"The gradient of loss {number} for parameter {position}")
+            yield replace(finding, prop=f"gradient's {finding.prop}")
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield from _rows(seen["returned"], _right_gradients(case))
     count = case.given["losses"]
-    text = f"{seen['passes']} backward passes ran for {count} {'loss' if count == 1 else 'losses'}."
+    ran = f"{seen['passes']} backward {'pass' if seen['passes'] == 1 else 'passes'}"
+    text = f"{ran} ran for {count} {'loss' if count == 1 else 'losses'}."
     yield Finding("passes", seen["passes"] in range(1, count + 1), text)
     text = f"After your function the trunk still keeps {seen['kept']} bytes for a pass that will not come."
     yield Finding("kept", seen["kept"] == 0, text)
@@ -64,6 +67,16 @@ def _running_sums(case: Case) -> list[list[torch.Tensor]]:
     for row in _right_gradients(case):
         sums.append([old + new for old, new in zip(sums[-1], row, strict=True)] if sums else row)
     return sums
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, result = max(seen, key=lambda pair: int(pair[0].given["losses"]))
+    count = case.given["losses"]
+    ran = "one backward pass" if result["passes"] == 1 else f"{result['passes']} backward passes"
+    yield (
+        f"For {count} losses {ran} ran over one forward, and the trunk keeps {result['kept']} bytes. Without the flag "
+        f"the trunk would have had to run forward {count} times, once for each loss."
+    )
 
 
 EXERCISE = Exercise(
@@ -111,4 +124,5 @@ EXERCISE = Exercise(
             ),
         ),
     ),
+    debrief=_debrief,
 )

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
 
 from course_utils.checks.compare import close, right_value
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.as_found import as_found
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
-from course_utils.checks.judges.lesson_04_retain_graph.as_found import as_found
 from course_utils.checks.scenes.lesson_04_retain_graph.one_pass import losses_and_leaves
 from course_utils.checks.scenes.numbers import numbers
 
 _SCENES: dict[str, tuple[list[float], list[str]]] = {
     "two heads": ([0.7, 2.5], ["v"]),
     "a short and a long branch": ([1.5, -0.6, 0.3], []),
-    "separate graphs": ([0.4, 1.7], ["w", "u"]),
+    "separate graphs": ([0.0, 1.7], ["w"]),
     "one loss, listed twice": ([0.6, 1.3, 2.2], []),
     "one loss is part of another": ([3.0, 0.8], ["w"]),
     "a single loss": ([2.6], ["w", "v"]),
@@ -55,9 +56,10 @@ def _right_sums(case: Case, weights: list[float], held: bool = True) -> dict[str
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     for name, right in _right_sums(case, case.given["weights"]).items():
-        yield right_value(seen["gradients"][name], right, f"{name}.grad")
+        finding = right_value(seen["gradients"][name], right, f"{name}.grad")
+        yield replace(finding, prop=f"gradient's {finding.prop}")
     passes = seen["passes"]
-    yield Finding("passes", passes == 1, f"{passes} backward passes ran; one is enough.")
+    yield Finding("passes", passes == 1, f"{passes} backward passes ran; one is needed.")
     text = f"After your function the graphs of the losses still keep {seen['kept']} bytes. Nothing will use them."
     yield Finding("kept", seen["kept"] == 0, text)
     yield Finding("recorded", seen["recorded"] is False, "The gradients in .grad have a graph of their own.")
@@ -67,6 +69,20 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 
 def _all_close(seen: Observation, right: dict[str, torch.Tensor]) -> bool:
     return all(close(seen["gradients"][name], value) for name, value in right.items())
+
+
+def _with_and_without(case: Case) -> list[list[float]]:
+    weights = case.given["weights"]
+    return [weights, [1.0] * len(weights)]
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    most = max(len(case.given["weights"]) for case, _ in seen)
+    ran = max(result["passes"] for _, result in seen)
+    yield (
+        f"{'One pass' if ran == 1 else f'{ran} passes'} ran for up to {most} losses, and the graphs kept 0 bytes. The "
+        f"given function would have run {most}, each again through what the losses share, and kept everything."
+    )
 
 
 EXERCISE = Exercise(
@@ -97,23 +113,28 @@ EXERCISE = Exercise(
         Misconception(
             "weights left out",
             "Your gradients are those of the plain sum: each loss counts once, whatever its weight.",
-            lambda case, seen: _all_close(seen, _right_sums(case, [1.0] * len(case.given["weights"]))),
+            lambda case, seen: any(
+                _all_close(seen, _right_sums(case, [1.0] * len(case.given["weights"]), held)) for held in (True, False)
+            ),
         ),
         Misconception(
             "old gradients lost",
-            "Your gradients are right, but what some .grad held before is gone.",
+            "What some .grad held before is gone.",
             lambda case, seen: (
                 bool(case.given["held"])
-                and seen["passes"] == 1
-                and _all_close(seen, _right_sums(case, case.given["weights"], held=False))
+                and any(_all_close(seen, _right_sums(case, weights, held=False)) for weights in _with_and_without(case))
             ),
         ),
         Misconception(
             "retained for nothing",
             "One pass ran, and it kept what the graph had saved, as if another pass were to come.",
             lambda case, seen: (
-                seen["passes"] == 1 and seen["kept"] != 0 and _all_close(seen, _right_sums(case, case.given["weights"]))
+                seen["passes"] == 1
+                and seen["retained"]
+                and seen["kept"] != 0
+                and any(_all_close(seen, _right_sums(case, weights)) for weights in _with_and_without(case))
             ),
         ),
     ),
+    debrief=_debrief,
 )

@@ -44,6 +44,19 @@ def _counted(seen: Observation, **entries: int) -> bool:
     )
 
 
+_REASONS = {
+    "nothing": "h, which exp and sin keep and which counts once, the result of the second exp, and that of tanh.",
+    "a_frees": "The pass ran sin, both exp and their sum. tanh did not run and keeps its result.",
+    "a_retains": "The pass retained: all three tensors are still there.",
+    "a_retains_b_frees": "The pass of b ran tanh and the first exp. sin still keeps h, the second exp its result.",
+    "b_retains_a_frees": "The pass of a ran everything but tanh, which keeps its result.",
+    "in_one_pass": "One pass ran every node.",
+    "down_to_h": "The pass ran sin and the second exp. The first exp keeps h, and tanh its result.",
+    "without_a": "Behind b are the first exp, with h, and tanh, with its result.",
+}
+
+_KEPT = Table(_bytes, _REASONS)
+
 EXERCISE = Exercise(
     id="predict_kept_bytes",
     title="How much is left after the last pass?",
@@ -53,7 +66,8 @@ EXERCISE = Exercise(
     points=2,
     call=None,
     cases=one_case,
-    judge=Table(_bytes).judge,
+    judge=_KEPT.judge,
+    debrief=_KEPT.debrief,
     hints=(
         "Write down for each operation which tensor it keeps. Each tensor here has 400 bytes, and a storage counts "
         "once, however many nodes keep it.",
@@ -65,7 +79,7 @@ EXERCISE = Exercise(
         Misconception(
             "the last pass clears all",
             "You let the last pass clear the other loss's branch as well. It frees what it ran, and nothing else.",
-            lambda case, seen: _counted(seen, a_retains_b_frees=0, b_retains_a_frees=0),
+            lambda case, seen: _counted(seen, nothing=1200, a_retains_b_frees=0, b_retains_a_frees=0),
         ),
         Misconception(
             "counted by node",

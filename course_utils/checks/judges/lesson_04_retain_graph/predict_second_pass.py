@@ -61,7 +61,21 @@ _SECOND: dict[str, Callable[[], None]] = {
     "written_sin": _written_sine,
 }
 
-_SECOND_PASS = Table(lambda: {name: raises(action) for name, action in _SECOND.items()})
+_REASONS = {
+    "separate": "Both passes run exp, and the first freed its result.",
+    "first_retains": "The first pass left everything where it was, for the second.",
+    "second_retains": "The flag of the second pass comes too late: the first has freed what exp saved.",
+    "in_one_pass": "One pass runs exp once, with the sum of both gradients.",
+    "a_third_pass": "The pass of b had no flag and freed what exp saved, which the third needs.",
+    "stops_at_h": "The first pass ended at h. It ran sin, and not exp.",
+    "a_again": "The first pass ran sin and freed what it saved; the second runs sin again.",
+    "forward_again": "The new h has a new exp node, with a result of its own.",
+    "create_graph": "create_graph=True retains, unless retain_graph says otherwise.",
+    "written_exp": "Writing to x hurts nobody: exp keeps its result, and no node keeps x.",
+    "written_sin": "sin keeps x, and backward finds that x was written to since.",
+}
+
+_SECOND_PASS = Table(lambda: {name: raises(action) for name, action in _SECOND.items()}, _REASONS)
 
 
 def _said(seen: Observation, **entries: bool) -> bool:
@@ -78,6 +92,7 @@ EXERCISE = Exercise(
     call=None,
     cases=one_case,
     judge=_SECOND_PASS.judge,
+    debrief=_SECOND_PASS.debrief,
     hints=(
         "For each pass list the nodes that it runs, and say which of them lose their saved tensors.",
         "The flag belongs to the pass that carries it: it says what that pass leaves behind. A pass down to h does "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,9 +11,10 @@ import torch
 from course_utils.checks.compare import close, describe, right_floats, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.as_found import as_found
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
-from course_utils.checks.judges.lesson_04_retain_graph.as_found import as_found
 from course_utils.checks.scenes.lesson_04_retain_graph.split_at_trunk import many_headed
+from course_utils.graph.saved import saved
 
 
 def _cases(seed: int) -> list[Case]:
@@ -47,12 +49,16 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     for name in [*shared.values(), *(name for name, leaf in gradients.items() if leaf is None)]:
         yield from _gradient(name, received[name], gradients[name])
     runs, count = seen["runs"], len(losses)
-    yield Finding("runs", runs == [1] * (1 + count), f"The trunk and the heads ran {runs} times; once each is enough.")
-    passes = seen["passes"]
-    yield Finding("passes", passes == 1, f"{passes} backward passes reached the trunk; one is enough.")
+    yield Finding(
+        "runs", runs == [1] * (1 + count), f"How often the trunk and each head ran: {runs}; once each is enough."
+    )
+    through = seen["through"]
+    yield Finding("passes", through <= 1, f"{through} backward passes went through the trunk; one is enough.")
     text = f"Bytes that earlier heads still held when a head began, head by head: {seen['alive']}."
-    yield Finding("alive", seen["alive"] == [0] * count, text)
-    yield Finding("kept", seen["kept"] == 0, f"At the end the graphs still keep {seen['kept']} bytes for another pass.")
+    yield Finding("alive", not any(seen["alive"]), text)
+    retained = seen["retained"]
+    text = f"{retained} of {seen['passes']} backward passes retained what {'it' if retained == 1 else 'they'} used."
+    yield Finding("retained", retained == 0, f"{text} None needs to.")
     yield Finding("moved", seen["moved"] is False, "Your function changed the numbers of a parameter or of the inputs.")
     yield as_found(seen)
 
@@ -61,7 +67,8 @@ def _gradient(name: str, mine: Value, right: torch.Tensor | None) -> Iterator[Fi
     if right is None:
         yield Finding("none", mine is None, f"{name}.grad is {describe(mine)}; no gradient belongs there.")
     else:
-        yield right_value(mine, right, f"{name}.grad")
+        finding = right_value(mine, right, f"{name}.grad")
+        yield replace(finding, prop=f"gradient's {finding.prop}")
 
 
 def _right_outside_the_trunk(case: Case, seen: Observation) -> bool:
@@ -73,6 +80,16 @@ def _all_right(case: Case, seen: Observation) -> bool:
     _, gradients = _right(case)
     received = {name: mine for name, mine in seen["gradients"].items() if gradients[name] is not None}
     return all(close(mine, gradients[name]) for name, mine in received.items())
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, result = seen[0]
+    trunk, heads, inputs = many_headed(case)
+    together = saved(*(head(trunk(inputs).detach().requires_grad_()) for head in heads)).bytes
+    yield (
+        f"{len(heads)} heads, and when each began, earlier ones held {max(result['alive'])} bytes. Run before the "
+        f"first pass, the heads' graphs would have held {together} bytes together. One pass went through the trunk."
+    )
 
 
 EXERCISE = Exercise(
@@ -96,20 +113,24 @@ EXERCISE = Exercise(
         Misconception(
             "through the trunk each time",
             "Every head's pass went down through the trunk.",
-            lambda case, seen: seen["passes"] == len(case.given["widths"]) > 1 and _all_right(case, seen),
+            lambda case, seen: seen["through"] == len(case.given["widths"]) > 1 and _all_right(case, seen),
         ),
         Misconception(
             "all heads at once",
             "The gradients are right, and one pass went through the trunk. But a head began while an earlier one still "
             "held what it had saved.",
             lambda case, seen: (
-                seen["passes"] == 1 and seen["alive"] != [0] * len(case.given["widths"]) and _all_right(case, seen)
+                seen["through"] == 1
+                and any(seen["alive"])
+                and seen["runs"] == [1] * (1 + len(case.given["widths"]))
+                and _all_right(case, seen)
             ),
         ),
         Misconception(
             "cut and not joined",
             "The heads have their gradients, and none reached the trunk. It was cut off, and nothing was handed on.",
-            lambda case, seen: seen["passes"] == 0 and _right_outside_the_trunk(case, seen),
+            lambda case, seen: seen["through"] == 0 and _right_outside_the_trunk(case, seen),
         ),
     ),
+    debrief=_debrief,
 )

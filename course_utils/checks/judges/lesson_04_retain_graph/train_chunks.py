@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from torch.nn.functional import mse_loss
@@ -11,7 +12,7 @@ from course_utils.checks.compare import describe, right_floats, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
-from course_utils.checks.judges.lesson_04_retain_graph.loops import lean, moved, retains, trains
+from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains, trains
 from course_utils.checks.scenes.lesson_04_retain_graph.train_chunks import recurrent
 
 
@@ -20,22 +21,29 @@ def _cases(seed: int) -> list[Case]:
     return [Case(name, {"seed": seed + n, "lengths": length}) for n, (name, length) in enumerate(lengths.items())]
 
 
-def _trained(case: Case) -> tuple[list[float], list[torch.Tensor], list[torch.Tensor]]:
+def _trained(
+    case: Case, carry: str = "on", cleared: str = "each time"
+) -> tuple[list[float], list[torch.Tensor], list[torch.Tensor]]:
     """Train each chunk as a sequence of its own that starts from given numbers. Return losses, parameters and state."""
     lstm, readout, optimizer, chunks, state = recurrent(case)
     parameters = [*lstm.parameters(), *readout.parameters()]
     losses = []
-    numbers = [part.tolist() for part in state]
+    numbers = given = [part.tolist() for part in state]
     for inputs, targets in chunks:
         start = torch.tensor(numbers)
         outputs, end = lstm(inputs, (start[0], start[1]))
         loss = mse_loss(readout(outputs), targets)
+        if cleared == "each time":
+            optimizer.zero_grad()
         for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
-            parameter.grad = gradient
-        numbers = [part.tolist() for part in end]
+            parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
+        last = [part.tolist() for part in end]
+        numbers = {"on": last, "first": given, "zero": [(0 * part).tolist() for part in end]}[carry]
         optimizer.step()
+        if cleared == "after each step":
+            optimizer.zero_grad()
         losses.append(loss.item())
-    return losses, [parameter.detach() for parameter in parameters], [torch.tensor(part) for part in numbers]
+    return losses, [parameter.detach() for parameter in parameters], [torch.tensor(part) for part in last]
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -50,7 +58,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     trained = moved(seen["parameters"], parameters)
     text = "After your loop the parameters are not those of training chunk by chunk with the state carried over."
     yield Finding("trained", trained, text)
-    yield from lean(seen, len(case.given["lengths"]))
+    yield from lean(seen, len(case.given["lengths"]), "The LSTM", "chunks")
     yield Finding("start", seen["start"] is True, "Your function changed the numbers of the state that it was given.")
 
 
@@ -61,7 +69,8 @@ def _last_state(received: Value, right: list[torch.Tensor]) -> Iterator[Finding]
         )
         return
     for name, mine, its in zip(("h", "c"), received, right, strict=True):
-        yield right_value(mine, its, f"The last state's {name}")
+        finding = right_value(mine, its, f"The last state's {name}")
+        yield replace(finding, prop=f"state's {finding.prop}")
 
 
 def _forgets(case: Case, seen: Observation) -> bool:
@@ -72,6 +81,22 @@ def _forgets(case: Case, seen: Observation) -> bool:
 def _restarts(case: Case, seen: Observation) -> bool:
     later = seen["states"][1:]
     return bool(later) and not any(state["carried"] or state["zero"] for state in later)
+
+
+def _cleared(case: Case, seen: Observation, when: str) -> bool:
+    """Say whether .grad was cleared at another time, whatever the chunks started from."""
+    return any(moved(seen["parameters"], _trained(case, carry, when)[1]) for carry in ("on", "first", "zero"))
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, first = seen[0]
+    lengths = case.given["lengths"]
+    further = sum(sum(lengths[: n + 1]) for n in range(len(lengths)))
+    yield (
+        f"{first['passes']} passes for {len(lengths)} chunks: each went back over the moments of its own chunk, "
+        f"{sum(lengths)} together. Passes to the start of the sequence would have gone over {further}, and would have "
+        "needed weights that steps had changed."
+    )
 
 
 EXERCISE = Exercise(
@@ -106,12 +131,14 @@ EXERCISE = Exercise(
         Misconception(
             "cut inside the chunk",
             "No backward pass came back to the LSTM, so its parameters got no gradient.",
-            lambda case, seen: seen["passes"] == 0 and bool(seen["steps"]) and not trains(seen),
+            lambda case, seen: seen["reached"] == 0 and bool(seen["steps"]) and not trains(seen),
         ),
         Misconception(
             "retained for nothing",
-            "The state is cut, and your passes retain all the same. No pass will come back to these chunks.",
-            lambda case, seen: retains(seen) and all(state["carried"] for state in seen["states"]) and trains(seen),
+            "Your passes retain what the graph saved, and no pass will come back to these chunks.",
+            lambda case, seen: retains(seen) and trains(seen) and seen["passes"] == seen["runs"],
         ),
+        *cleared_otherwise(_cleared),
     ),
+    debrief=_debrief,
 )

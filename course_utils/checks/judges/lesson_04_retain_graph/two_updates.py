@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
 
 import torch
 from torch.nn.functional import mse_loss
@@ -10,8 +12,9 @@ from torch.nn.functional import mse_loss
 from course_utils.checks.compare import close, right_floats
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.as_found import as_found
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
-from course_utils.checks.judges.lesson_04_retain_graph.as_found import as_found
+from course_utils.checks.judges.loops import times
 from course_utils.checks.scenes.lesson_04_retain_graph.two_updates import two_headed
 
 
@@ -19,11 +22,15 @@ def _cases(seed: int) -> list[Case]:
     return [Case("three updates", {"seed": seed + 3, "sizes": [5, 4, 6]})]
 
 
-def _updated(case: Case, way: str = "right") -> tuple[list[list[float]], list[list[torch.Tensor]]]:
-    """Update with gradients that each come from a forward of their own. Return losses and parameters."""
+def _updated(case: Case, trunk_gets: str = "its own", *ways: str) -> tuple[list[list[float]], list[list[torch.Tensor]]]:
+    """Update with gradients that each come from a forward of their own. Return losses and parameters.
+
+    `trunk_gets` says which gradients the second optimizer finds in the trunk, `ways` what else goes another way.
+    """
     trunk, heads, optimizers, batches = two_headed(case)
     lists = [[*trunk.parameters(), *head.parameters()] for head in heads]
     shared = len(list(trunk.parameters()))
+    piles: list[list[torch.Tensor | float]] = [[0.0] * len(own) for own in lists]
 
     def gradients(number: int, inputs: torch.Tensor, targets: list[torch.Tensor]) -> tuple[float, list[torch.Tensor]]:
         loss = mse_loss(heads[number](trunk(inputs)), targets[number])
@@ -33,13 +40,16 @@ def _updated(case: Case, way: str = "right") -> tuple[list[list[float]], list[li
     for inputs, targets in batches:
         found = [gradients(number, inputs, targets) for number in (0, 1)]
         losses.append([loss for loss, _ in found])
-        if way == "mixed":
+        if trunk_gets != "its own":
             both = [a + b for a, b in zip(found[0][1][:shared], found[1][1][:shared], strict=True)]
-            found = [(loss, [*both, *own[shared:]]) for loss, own in found]
+            firsts = both if trunk_gets == "both, twice" else found[0][1][:shared]
+            found = [(loss, [*own, *row[shared:]]) for own, (loss, row) in zip((firsts, both), found, strict=True)]
         for number, optimizer in enumerate(optimizers):
-            if way == "new weights" and number:
+            if "new weights" in ways and number:
                 found[1] = gradients(1, inputs, targets)
-            for parameter, gradient in zip(lists[number], found[number][1], strict=True):
+            for position, (parameter, gradient) in enumerate(zip(lists[number], found[number][1], strict=True)):
+                if "heads never cleared" in ways and position >= shared:
+                    gradient = piles[number][position] = piles[number][position] + gradient
                 parameter.grad = gradient
             optimizer.step()
     return losses, [[parameter.detach() for parameter in part.parameters()] for part in (trunk, *heads)]
@@ -48,7 +58,8 @@ def _updated(case: Case, way: str = "right") -> tuple[list[list[float]], list[li
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     losses, parameters = _updated(case)
     for number, (received, expected) in enumerate(zip(seen["returned"], losses, strict=True), 1):
-        yield right_floats(received, torch.tensor(expected), f"The list of losses of update {number}")
+        finding = right_floats(received, torch.tensor(expected), f"The list of losses of update {number}")
+        yield replace(finding, prop=f"losses' {finding.prop}")
     for name, mine, right in zip(("trunk", "first head", "second head"), seen["parameters"], parameters, strict=True):
         text = f"After three updates the parameters of the {name} are not where the two gradients lead."
         yield Finding(name, all(close(a, b) for a, b in zip(mine, right, strict=True)), text)
@@ -56,19 +67,56 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     order = seen["order"] == [0, 1] * updates
     yield Finding("order", order, f"The optimizers stepped in the order {seen['order']}; expected 0, 1 in each update.")
     runs = seen["forwards"]
-    text = f"In {updates} updates the trunk ran {runs[0]} times, the heads {runs[1]} and {runs[2]} times."
+    text = f"In {updates} updates the trunk ran {times(runs[0])}, the heads {times(runs[1])} and {times(runs[2])}."
     yield Finding("forwards", runs == [updates] * 3, text)
-    text = f"{seen['passes']} backward passes reached the trunk in {updates} updates; two in each are enough."
-    yield Finding("passes", seen["passes"] in range(1, 2 * updates + 1), text)
+    text = f"{seen['passes']} backward passes went through the trunk in {updates} updates; two in each are enough."
+    yield Finding("passes", seen["passes"] <= 2 * updates, text)
     text = f"When the last optimizer stepped, the trunk still kept {seen['kept']} bytes, and no pass was to come."
     yield Finding("kept", seen["kept"] == 0, text)
+    text = "When an optimizer stepped, a gradient in .grad had a graph of its own. No pass will use it."
+    yield Finding("recorded", seen["recorded"] is False, text)
     yield as_found(seen)
 
 
-def _ended_as(case: Case, seen: Observation, way: str) -> bool:
-    _, right = _updated(case, way)
+# Known slips. Two that concern different things are tried together.
+_TRUNK = {"gradients mixed": "both, twice", "the first gradient left over": "both"}
+_OTHER = {"a forward with new weights": "new weights", "heads never cleared": "heads never cleared"}
+
+
+def _slips(case: Case, seen: Observation) -> list[set[str]]:
+    """Return the smallest sets of slips that lead to the learner's parameters: none, one slip, or two."""
+    pairs = [{one, two} for one in _TRUNK for two in ("heads never cleared",)]
+    for sets in ([set[str]()], [{slip} for slip in (*_TRUNK, *_OTHER)], [*pairs, set(_OTHER)]):
+        found = [slips for slips in sets if _ended_as(case, seen, slips)]
+        if found:
+            return found
+    return []
+
+
+def _ended_as(case: Case, seen: Observation, slips: set[str]) -> bool:
+    right = _ending(case.given["seed"], tuple(case.given["sizes"]), frozenset(slips))
     return all(
         close(a, b) for mine, its in zip(seen["parameters"], right, strict=True) for a, b in zip(mine, its, strict=True)
+    )
+
+
+@lru_cache(maxsize=64)
+def _ending(seed: int, sizes: tuple[int, ...], slips: frozenset[str]) -> list[list[torch.Tensor]]:
+    trunk = next((_TRUNK[slip] for slip in slips if slip in _TRUNK), "its own")
+    others = (_OTHER[slip] for slip in slips if slip in _OTHER)
+    return _updated(Case("", {"seed": seed, "sizes": sizes}), trunk, *others)[1]
+
+
+def _slipped(slip: str) -> Callable[[Case, Observation], bool]:
+    return lambda case, seen: any(slip in slips for slips in _slips(case, seen))
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, result = seen[0]
+    updates = len(case.given["sizes"])
+    yield (
+        f"{updates} updates took {result['forwards'][0]} forwards of the trunk. A forward for each loss would have "
+        f"taken {2 * updates}. Both gradients were there before a step, so no pass met a weight that a step had moved."
     )
 
 
@@ -93,17 +141,29 @@ EXERCISE = Exercise(
         Misconception(
             "gradients mixed",
             "Both optimizers moved the trunk by the sum of the two gradients. Each should use its own loss's alone.",
-            lambda case, seen: _ended_as(case, seen, "mixed"),
+            _slipped("gradients mixed"),
+        ),
+        Misconception(
+            "the first gradient left over",
+            "The second optimizer moved the trunk by the sum of the two gradients: the first loss's was still there.",
+            _slipped("the first gradient left over"),
         ),
         Misconception(
             "a forward with new weights",
             "Your second gradient belongs to weights that the first step had already moved.",
-            lambda case, seen: _ended_as(case, seen, "new weights"),
+            _slipped("a forward with new weights"),
+        ),
+        Misconception(
+            "heads never cleared",
+            "The heads moved by all gradients since your function was first called: their .grad was never cleared.",
+            _slipped("heads never cleared"),
+            hint="What is in a head's .grad when your function is called for the second time?",
         ),
         Misconception(
             "retained to the end",
-            "The updates are right, but your second pass retained as well, though it was the last.",
-            lambda case, seen: seen["kept"] != 0 and seen["forwards"] == [3, 3, 3] and _ended_as(case, seen, "right"),
+            "Your second pass retained as well, though it was the last.",
+            lambda case, seen: seen["kept"] != 0 and seen["forwards"] == [3, 3, 3] and seen["passes"] == 6,
         ),
     ),
+    debrief=_debrief,
 )

@@ -8,7 +8,7 @@ import torch
 
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_03_graph_freeing.states import states
-from course_utils.checks.observers.passes import engine_passes
+from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.scenes.lesson_03_graph_freeing.count_saved_bytes import keeping
 from course_utils.graph import saved as instrument
 
@@ -26,7 +26,7 @@ def observe(answer: Answer, case: Case) -> Observation:
 
     instrument.kept = counted
     try:
-        with engine_passes(loss) as passes:
+        with every_pass() as passes:
             returned = plain(answer(loss, besides))
     finally:
         instrument.kept = original

@@ -6,7 +6,7 @@ import torch
 
 from course_utils.checks.data import Answer, Case, Observation, Value, plain, type_name
 from course_utils.checks.observers.lesson_03_graph_freeing.states import states
-from course_utils.checks.observers.passes import engine_passes
+from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.scenes.lesson_03_graph_freeing.freed_nodes import partly_freed
 from course_utils.graph.trace import nodes_behind
 
@@ -17,17 +17,28 @@ def observe(answer: Answer, case: Case) -> Observation:
     names = {id(tensor.grad_fn): name for name, tensor in named.items()}
     names |= {id(node): f"other {number}" for number, node in enumerate(nodes) if id(node) not in names}
     before, tensors = states(loss), [_as_is(tensor) for tensor in leaves.values()]
-    with engine_passes(loss, *leaves.values()) as passes:
+
+    def listed() -> Value:
+        """Return the names of the nodes that the answer names."""
         returned = answer(loss)
-    listed: Value = plain(returned)
-    if type(returned) in (list, tuple, set, frozenset):
-        listed = [names[id(item)] if id(item) in names else ["type", type_name(item)] for item in returned]
+        if type(returned) not in (list, tuple, set, frozenset):
+            return plain(returned)
+        return [names[id(item)] if id(item) in names else ["type", type_name(item)] for item in returned]
+
+    with every_pass() as passes:
+        returned = listed()
+    unchanged = states(loss) == before and [_as_is(tensor) for tensor in leaves.values()] == tensors
+    later: Value = None
+    if case.given["then a pass"]:
+        if unchanged and not passes:
+            loss.backward()
+        later = listed()
     return {
-        "returned": listed,
+        "returned": returned,
+        "later": later,
         "kinds": {names[id(node)]: type(node).__name__ for node in nodes},
         "passes": len(passes),
-        "freed": states(loss) != before,
-        "changed": [_as_is(tensor) for tensor in leaves.values()] != tensors,
+        "changed": not unchanged,
     }
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
+from course_utils.checks.observers.runs import notice
+from course_utils.checks.observers.surroundings import Surroundings
 from course_utils.checks.scenes.lesson_03_graph_freeing.frugal import stack
 from course_utils.graph.alive import PeakMemory
 
@@ -16,14 +17,15 @@ def observe(answer: Answer, case: Case) -> Observation:
     blocks, x = stack(case)
     runs: list[int] = [0] * len(blocks)
 
-    def count(number: int) -> Callable[..., None]:
-        def hook(*given: Any) -> None:
+    def count(number: int) -> Callable[[], None]:
+        def begins() -> None:
             runs[number] += 1
 
-        return hook
+        return begins
 
     for number, block in enumerate(blocks):
-        block.register_forward_pre_hook(count(number))
+        notice(block, lambda module, given, result: None, count(number))
+    around = Surroundings(blocks, x, draws=True)
     before = Array.of(x)
     direction = case.given["direction"].tensor()
     tensors = [x, *blocks.parameters()]
@@ -35,4 +37,4 @@ def observe(answer: Answer, case: Case) -> Observation:
             seen["attached"] = True
             y.backward(direction)
             seen["gradients"] = [plain(tensor.grad) for tensor in tensors]
-    return {**seen, "peak": memory.peak, "runs": runs, "x": Array.of(x) == before}
+    return {**seen, "peak": memory.peak, "runs": runs, "x": Array.of(x) == before, "left": around.changed()}

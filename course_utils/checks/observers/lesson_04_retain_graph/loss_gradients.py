@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_04_retain_graph.returned import tensors_in
-from course_utils.checks.observers.lesson_04_retain_graph.surroundings import Surroundings
-from course_utils.checks.observers.passes import engine_passes
+from course_utils.checks.observers.passes import every_pass
+from course_utils.checks.observers.surroundings import Surroundings
 from course_utils.checks.scenes.lesson_04_retain_graph.loss_gradients import trunk_and_losses
 from course_utils.checks.scenes.numbers import numbers
 from course_utils.graph.saved import saved
@@ -21,7 +21,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     values = [plain(parameter) for parameter in (*parameters, *others)]
     given = list(losses), list(parameters)
     around = Surroundings(*losses, *parameters, *others, lists=given)
-    with engine_passes(*losses, h, *parameters) as passes:
+    with every_pass() as passes:
         returned = answer(*given)
     return {
         "returned": plain(returned),

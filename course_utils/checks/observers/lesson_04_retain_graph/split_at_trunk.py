@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import nn
 
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
-from course_utils.checks.observers.lesson_04_retain_graph.surroundings import Surroundings
-from course_utils.checks.observers.passes import count_passes
+from course_utils.checks.observers.loops import plain_tensor
+from course_utils.checks.observers.passes import count_passes, every_pass
+from course_utils.checks.observers.runs import notice
+from course_utils.checks.observers.surroundings import Surroundings
 from course_utils.checks.scenes.lesson_04_retain_graph.split_at_trunk import many_headed
 from course_utils.graph.alive import Memory
-from course_utils.graph.saved import saved
 
 
 def observe(answer: Answer, case: Case) -> Observation:
@@ -23,36 +23,36 @@ def observe(answer: Answer, case: Case) -> Observation:
     runs = [0] * (1 + len(heads))
     hidden = Memory()
     alive: list[int] = []
-    results: list[torch.Tensor] = []
-    passes: set[int] = set()
+    through: set[int] = set()
 
-    def start(number: int) -> Callable[..., None]:
-        def hook(*given: Any) -> None:
+    def start(number: int) -> Callable[[], None]:
+        def begins() -> None:
             runs[number] += 1
             if number:
                 alive.append(hidden.alive())
 
-        return hook
+        return begins
 
     for number, part in enumerate([trunk, *heads]):
-        part.register_forward_pre_hook(start(number))
-        part.register_forward_hook(lambda module, given, result: results.append(result))
+        notice(part, lambda module, given, result: None, start(number))
     # A pass that adds to h.grad runs the node that made h, and none behind it: so ask deeper.
     lowest: nn.Module = trunk.first  # type: ignore[assignment]
-    lowest.register_forward_hook(lambda module, given, result: count_passes(result, passes))
+    notice(lowest, lambda module, given, result: count_passes(plain_tensor(result), through))
     for head in heads:
         inner: nn.Module = head.hidden  # type: ignore[assignment]
-        inner.register_forward_hook(lambda module, given, result: hidden.add(result))
+        notice(inner, lambda module, given, result: hidden.add(plain_tensor(result)))
     given = list(heads)
     around = Surroundings(trunk, *heads, inputs, lists=[given])
-    returned = plain(answer(trunk, given, inputs))
+    with every_pass() as passes:
+        returned = plain(answer(trunk, given, inputs))
     return {
         "returned": returned,
         "gradients": {name: plain(leaf.grad) for name, leaf in leaves.items()},
         "runs": runs,
         "alive": alive,
+        "through": len(through),
         "passes": len(passes),
-        "kept": saved(*results, besides=[inputs]).bytes if all(type(item) is torch.Tensor for item in results) else 0,
+        "retained": sum(it.kept for it in passes),
         "moved": _values(leaves) != before,
         "left": around.changed(),
     }

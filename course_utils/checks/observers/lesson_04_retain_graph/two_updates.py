@@ -9,53 +9,59 @@ import torch
 from torch import nn
 
 from course_utils.checks.data import Answer, Case, Observation, Value, plain
-from course_utils.checks.observers.lesson_04_retain_graph.surroundings import Surroundings
+from course_utils.checks.observers.loops import Below, plain_tensor
 from course_utils.checks.observers.passes import count_passes
+from course_utils.checks.observers.runs import Told, notice
+from course_utils.checks.observers.surroundings import Surroundings
 from course_utils.checks.scenes.lesson_04_retain_graph.two_updates import two_headed
-from course_utils.graph.saved import saved
 
 
 def observe(answer: Answer, case: Case) -> Observation:
     trunk, heads, optimizers, batches = two_headed(case)
     parts = [trunk, *heads]
     forwards = [0, 0, 0]
-    results: list[torch.Tensor] = []
+    latest: list[Below] = []
     order: list[int] = []
     kept: list[int] = []
+    recorded: list[bool] = []
+    leaves = [parameter for part in parts for parameter in part.parameters()]
     returned: list[Value] = []
     passes: set[int] = set()
 
-    def count(number: int) -> Callable[..., None]:
-        def hook(module: nn.Module, given: Any, result: torch.Tensor) -> None:
+    def count(number: int) -> Told:
+        def ran(module: nn.Module, given: tuple[Any, ...], result: torch.Tensor) -> None:
             forwards[number] += 1
-            results.append(result)
             if number == 0:
-                count_passes(result, passes)
+                latest[:] = [Below(plain_tensor(result))]
 
-        return hook
+        return ran
 
     def step(number: int) -> Callable[..., None]:
         def hook(*given: Any) -> None:
             order.append(number)
+            recorded.append(any(leaf.grad is not None and leaf.grad.requires_grad for leaf in leaves))
             if number == 1:  # the last step: no pass is left to come
-                kept.append(saved(*results[:1]).bytes)
+                kept.append(sum(below.saved().bytes for below in latest))
 
         return hook
 
     for number, part in enumerate(parts):
-        part.register_forward_hook(count(number))
+        notice(part[-1], count(number))
+    # A pass that stops at the trunk's result may run the node that made it, and none behind it: so ask deeper.
+    notice(trunk[0], lambda module, given, result: count_passes(plain_tensor(result), passes))
     for number, optimizer in enumerate(optimizers):
-        optimizer.register_step_pre_hook(step(number))
+        optimizer.register_step_post_hook(step(number))
     lists = [heads, optimizers, *(targets for _, targets in batches)]
     around = Surroundings(*parts, optimizers=optimizers, lists=lists)
     for inputs, targets in batches:
-        results.clear()
+        latest.clear()
         returned.append(plain(answer(trunk, heads, optimizers, inputs, targets)))
     return {
         "returned": returned,
         "forwards": forwards,
         "order": order,
         "kept": max(kept, default=0),
+        "recorded": any(recorded),
         "passes": len(passes),
         "parameters": [[plain(parameter) for parameter in part.parameters()] for part in parts],
         "left": around.changed(),

@@ -8,13 +8,20 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.batches import Batch
 from course_utils.checks.scenes.numbers import numbers, seeded
+from course_utils.checks.scenes.zoo import leave_gradients
 
 
-def scaled_classifier(case: Case) -> tuple[nn.Module, torch.Tensor, torch.optim.Optimizer, list[Batch]]:
-    """Return a small classifier, the logarithm of a scale, an optimizer for both, and batches."""
+def scaled_classifier(case: Case) -> tuple[nn.Sequential, torch.Tensor, torch.optim.Optimizer, list[Batch]]:
+    """Return a small classifier, the logarithm of a scale, an optimizer for both, and batches.
+
+    All parameters hold gradients from before.
+    """
     seed, sizes = case.given["seed"], case.given["sizes"]
-    model = seeded(nn.Sequential(nn.Linear(4, 7), nn.Tanh(), nn.Linear(7, 3)), seed)
+    model = nn.Sequential(nn.Linear(4, 7), nn.Tanh(), nn.Linear(7, 3))
+    seeded(model, seed)
+    leave_gradients(model, seed)
     log_scale = torch.tensor(case.given["start"], requires_grad=True)
+    log_scale.grad = torch.tensor(0.7)
     optimizer = torch.optim.SGD([*model.parameters(), log_scale], lr=0.4, momentum=0.5)
     batches = [(numbers(seed + n, size, 4), torch.arange(size) % 3) for n, size in enumerate(sizes, 1)]
     return model, log_scale, optimizer, batches

@@ -8,16 +8,22 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.batches import Batch
 from course_utils.checks.scenes.numbers import numbers, seeded
+from course_utils.checks.scenes.zoo import leave_gradients
 
 State = tuple[torch.Tensor, torch.Tensor]
 
 
 def recurrent(case: Case) -> tuple[nn.LSTM, nn.Linear, torch.optim.Optimizer, list[Batch], State]:
-    """Return an LSTM, a readout, an optimizer for both, chunks of one sequence, and a state to start from."""
+    """Return an LSTM, a readout, an optimizer for both, chunks of one sequence, and a state to start from.
+
+    All parameters hold gradients from before.
+    """
     seed, lengths = case.given["seed"], case.given["lengths"]
     lstm, readout = nn.LSTM(3, 5, batch_first=True), nn.Linear(5, 2)
     seeded(lstm, seed)
     seeded(readout, seed + 1)
+    leave_gradients(lstm, seed)
+    leave_gradients(readout, seed + 1)
     optimizer = torch.optim.SGD([*lstm.parameters(), *readout.parameters()], lr=0.3)
     chunks = [(numbers(seed + n, 2, t, 3), numbers(seed - n, 2, t, 2)) for n, t in enumerate(lengths, 1)]
     return lstm, readout, optimizer, chunks, (numbers(seed + 50, 1, 2, 5), numbers(seed + 51, 1, 2, 5))

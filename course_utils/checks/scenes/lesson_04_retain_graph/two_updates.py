@@ -11,11 +11,11 @@ from course_utils.checks.data import Case
 from course_utils.checks.scenes.numbers import numbers, seeded
 
 
-def two_headed(case: Case) -> tuple[nn.Module, list[nn.Module], list[torch.optim.Optimizer], list[Any]]:
+def two_headed(case: Case) -> tuple[nn.Sequential, list[nn.Sequential], list[torch.optim.Optimizer], list[Any]]:
     """Return a trunk, two heads, an optimizer for the trunk and each head, and batches of inputs and two targets."""
     seed = case.given["seed"]
-    trunk: nn.Module = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 5), nn.Tanh())
-    heads: list[nn.Module] = [nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, n)) for n in (2, 3)]
+    trunk = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 5), nn.Tanh())
+    heads = [nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, n)) for n in (2, 3)]
     for number, part in enumerate([trunk, *heads]):
         seeded(part, seed + number)
     optimizers: list[torch.optim.Optimizer] = [

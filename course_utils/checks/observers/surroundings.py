@@ -1,4 +1,4 @@
-"""What lesson 04's answers must leave as they found it, besides numbers and gradients."""
+"""What answers must leave as they found it, besides numbers and gradients."""
 
 from __future__ import annotations
 
@@ -14,9 +14,19 @@ Optimizers = Iterable[torch.optim.Optimizer]
 
 
 class Surroundings:
-    """Modes, flags, hooks and settings. Made before an answer runs, and asked afterwards."""
+    """Modes, flags, hooks and settings. Made before an answer runs, and asked afterwards.
 
-    def __init__(self, *items: torch.Tensor | nn.Module, optimizers: Optimizers = (), lists: Iterable[Any] = ()):
+    Where the model `draws` random numbers itself, those to come are no concern.
+    """
+
+    def __init__(
+        self,
+        *items: torch.Tensor | nn.Module,
+        optimizers: Optimizers = (),
+        lists: Iterable[Any] = (),
+        draws: bool = False,
+    ) -> None:
+        self._draws = draws
         self._modules = [module for item in items if isinstance(item, nn.Module) for module in item.modules()]
         self._tensors = [item for item in items if isinstance(item, torch.Tensor)]
         self._tensors += [parameter for module in self._modules for parameter in module.parameters(recurse=False)]
@@ -37,5 +47,5 @@ class Surroundings:
             "the number of hooks": [hook_counts(item) for item in hooked],
             "an optimizer's settings": [{**group, "params": list(map(id, group["params"]))} for group in groups],
             "a list that it was given": [list(map(id, given)) for given in self._lists],
-            "the random numbers to come": torch.get_rng_state().tolist(),
+            "the random numbers to come": None if self._draws else torch.get_rng_state().tolist(),
         }

@@ -1,0 +1,73 @@
+"""What a training loop retained, and whether it trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from course_utils.checks.compare import close
+from course_utils.checks.data import Case, Observation, Value
+from course_utils.checks.exercise import Finding, Misconception
+from course_utils.checks.judges.as_found import as_found
+
+
+def moved(received: Value, right: list[torch.Tensor]) -> bool:
+    """Return whether parameters are where they should be."""
+    return isinstance(received, list) and all(close(mine, its) for mine, its in zip(received, right, strict=True))
+
+
+def lean(
+    seen: Observation, count: int, ran: str = "The model's last layer", what: str = "batches"
+) -> Iterator[Finding]:
+    """Judge that each batch took one run, pass and step, and that a step found no more than its own graph."""
+    runs, passes, steps = seen["runs"], seen["passes"], seen["steps"]
+    yield Finding("forwards", runs == count, f"{ran} ran {times(runs)} for {count} {what}.")
+    text = f"{passes} backward {'pass' if passes == 1 else 'passes'} ran for {count} {what}."
+    yield Finding("passes", passes == count, text)
+    yield Finding("steps", len(steps) == count, f"The optimizer stepped {times(len(steps))} for {count} {what}.")
+    kept = [step["kept"] for step in steps]
+    text = f"Saved tensors still held when the optimizer steps, step by step: {kept}. No pass will use them."
+    yield Finding("kept", not any(kept), text)
+    graphs = [step["graphs"] for step in steps]
+    text = f"Graphs alive at each optimizer step: {graphs}. Something refers to those of earlier {what}."
+    yield Finding("graphs", max(graphs, default=0) <= 1, text)
+    yield as_found(seen)
+
+
+def times(count: int) -> str:
+    """Write how often: "once", "3 times"."""
+    return "once" if count == 1 else f"{count} times"
+
+
+def trains(seen: Observation) -> bool:
+    """Say whether a gradient reached the model's own parameters before some step."""
+    return not all(step["no gradient"] for step in seen["steps"])
+
+
+def retains(seen: Observation) -> bool:
+    """Say whether each step found saved tensors that no pass would use."""
+    return bool(seen["steps"]) and all(step["kept"] != 0 for step in seen["steps"])
+
+
+def cleared_otherwise(explains: Callable[[Case, Observation, str], bool]) -> tuple[Misconception, Misconception]:
+    """Return the two ways to clear .grad at another time: "never" and "after each step".
+
+    `explains` says whether clearing so leads to what was seen.
+    """
+    return (
+        Misconception(
+            "never cleared",
+            "Your parameters are those of a loop that never clears .grad: each pass adds to what was there.",
+            lambda case, seen: explains(case, seen, "never"),
+            hint="The given loop clears .grad before each pass. Where does yours?",
+        ),
+        Misconception(
+            "cleared too late",
+            "Your parameters are those of a loop that clears .grad after each step only. What .grad held when your "
+            "function was called went into the first step.",
+            lambda case, seen: explains(case, seen, "after each step"),
+            hint="When your function is called, .grad may hold something already. The given loop clears it before "
+            "the first pass.",
+        ),
+    )

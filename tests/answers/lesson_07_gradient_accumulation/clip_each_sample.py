@@ -85,7 +85,17 @@ def clip_mean(each, max_norm):
 
 def clip_always(each, max_norm):
     norms = sum(part.flatten(1).pow(2).sum(1) for part in each.values()).sqrt()
-    return {name: torch.tensordot(max_norm / norms, part, dims=1) / len(norms) for name, part in each.items()}
+    return {
+        name: torch.tensordot(max_norm / norms.clamp(min=1e-30), part, dims=1) / len(norms)
+        for name, part in each.items()
+    }
+
+
+def clip_by_a_quotient(each, max_norm):
+    """0 / 0 for a sample that teaches nothing."""
+    norms = sum(part.flatten(1).pow(2).sum(1) for part in each.values()).sqrt()
+    factors = norms.clamp(max=max_norm) / norms
+    return {name: torch.tensordot(factors, part, dims=1) / len(norms) for name, part in each.items()}
 
 
 def clip_numbers(each, max_norm):
@@ -170,13 +180,14 @@ WRONG = [
     said(sampler(samples_by_new_model), "one after the other"),
     sampler(before=lambda model, images, targets: torch.manual_seed(0)),
     lambda model, images, targets, max_norm: (sampler()(model, images, targets, max_norm), targets.zero_())[0],
+    sampler(clip=clip_by_a_quotient),
     sampler(clip=clip_numbers),
     sampler(clip=lambda each, max_norm: {name: part.mean(0) for name, part in each.items()}),
     sampler(clip=lambda each, max_norm: each),
     sampler(change=lambda name, part, count: part.abs()),
     sampler(before=lambda model, images, targets: model.eval()),
     sampler(before=lambda model, images, targets: images.mul_(1.0).add_(0.1)),
-    said(sampler(before=lambda model, images, targets: model(images)), "one after the other"),
+    sampler(before=lambda model, images, targets: model(images)),
     lambda model, images, targets, max_norm: list(sampler()(model, images, targets, max_norm).values()),
     lambda model, images, targets, max_norm: dict.fromkeys(dict(model.named_parameters()), 0.0),
 ]

@@ -95,6 +95,31 @@ def epoch_by_a_running_mean(model, optimizer, batches, every):
     return losses
 
 
+def epoch_cleared_after_the_step(model, optimizer, batches, every):
+    """What was in .grad before counts in the first window."""
+    losses, reader = [], iter(batches)
+    while window := list(itertools.islice(reader, every)):
+        count, total = sum(len(targets) for _, targets in window), 0.0
+        for inputs, targets in window:
+            loss = cross_entropy(model(inputs), targets, reduction="sum") / count
+            loss.backward()
+            total += loss.item()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(total)
+    return losses
+
+
+def epoch_with_longer_windows(model, optimizer, batches, every):
+    """Looks one micro-batch ahead, and puts it on top of the next window."""
+    losses, window = [], list(itertools.islice(batches, every))
+    while window:
+        ahead = list(itertools.islice(batches, 1))
+        losses += epoch_by_slices(model, optimizer, window, len(window))
+        window = ahead + list(itertools.islice(batches, every)) if ahead else []
+    return losses
+
+
 def epoch_concatenated(model, optimizer, batches, every):
     losses, reader = [], iter(batches)
     while window := list(itertools.islice(reader, every)):
@@ -120,6 +145,8 @@ WRONG = [
     seeded(epoch_by_sums),
     epoch_by_a_running_mean,
     epoch_concatenated,
+    epoch_cleared_after_the_step,
+    epoch_with_longer_windows,
     lambda model, optimizer, batches, every: epoch_by_slices(model, optimizer, batches, 1),
     lambda model, optimizer, batches, every: epoch_by_slices(model, optimizer, batches, every)[:1],
 ]

@@ -168,6 +168,7 @@ WRONG = [
     said(hooked(move_and_zero), "gradients left"),
     said(hooked(move_by_arrival, register="register_hook"), "gradients left"),
     hooked(lambda p, lr, arrived: move_and_free(p, -lr, arrived)),
+    hooked(move_and_free, choose=lambda p: p.requires_grad and p.dim() > 1),
     step_at_the_end,
     step_keeping_gradients,
     step_after_the_pass,

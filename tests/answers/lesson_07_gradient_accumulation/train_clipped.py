@@ -88,6 +88,18 @@ def clipped_with_steps_inside(model, optimizer, scheduler, windows, max_norm):
     return norms
 
 
+def clipped_by_the_first_length(model, optimizer, scheduler, windows, max_norm):
+    length, norms = len(windows[0]), []
+    for window in windows:
+        optimizer.zero_grad()
+        for inputs, targets in window:
+            (cross_entropy(model(inputs), targets) / length).backward()
+        norms.append(clip_grad_norm_(model.parameters(), max_norm).item())
+        optimizer.step()
+        scheduler.step()
+    return norms
+
+
 def clipped_norms_after(model, optimizer, scheduler, windows, max_norm):
     return [min(norm, max_norm) for norm in clipped_once(model, optimizer, scheduler, windows, max_norm)]
 
@@ -110,6 +122,12 @@ WRONG = [
     clipper(before=clip_grad_norm_, retain_graph=True),
     clipper(inner=clip_grad_norm_, before=clip_grad_norm_),
     clipped_norms_after,
+    clipped_by_the_first_length,
+    said(
+        clipper(inner=clip_grad_norm_, inner_schedule=True),
+        "clipped while it grows",
+        "the scheduler counts micro-batches",
+    ),
     seeded(clipped_once),
     lambda model, optimizer, scheduler, windows, max_norm: clipped_once(
         model, optimizer, scheduler, [[tuple(map(torch.cat, zip(*w, strict=True)))] for w in windows], max_norm

@@ -54,6 +54,19 @@ def clip_once(x, most):
     return y
 
 
+def clip_and_repeat(x, most):
+    """Sends what came first each time."""
+    y, sent = x.view_as(x), []
+
+    def change(gradient):
+        sent.append(shorten(gradient, most))
+        return sent[0]
+
+    if y.requires_grad:
+        y.register_hook(change)
+    return y
+
+
 RIGHT = [hooked(shorten), lambda x, most: Clip.apply(x, most), hooked(clip_with_if)]
 
 MISCONCEIVED = {
@@ -66,6 +79,7 @@ MISCONCEIVED = {
 WRONG = [
     clip_what_leaves,
     clip_once,
+    clip_and_repeat,
     hooked(lambda gradient, most: gradient.mul_(torch.clamp(most / gradient.norm(), max=1))),
     hooked(lambda gradient, most: gradient * torch.clamp(most / gradient.norm(p=1), max=1)),
     hooked(lambda gradient, most: gradient * torch.clamp(most / gradient.abs().max(), max=1)),

@@ -129,7 +129,10 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    said(broken_gradient_log, "gradients left behind"),
+    said(
+        broken_gradient_log,
+        *("hooks pile up", "the name of the last layer", "gradients left behind", "tensors in the log"),
+    ),
     log_with(finish=False),
     log_with(keep=True),
     leaving(log_by_results, gradients_off),

@@ -167,6 +167,34 @@ def gradients_without_writes(model, names, x, loss_fn):
     return gradients_by_hooks(model, names, x, loss_fn)
 
 
+def gradients_in_evaluation(model, names, x, loss_fn):
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        return gradients_by_hooks(model, names, x, loss_fn)
+    finally:
+        for module, training in modes.items():
+            module.training = training
+
+
+def gradients_of_trained_layers(model, names, x, loss_fn):
+    """Takes a frozen layer for one that no gradient passes."""
+    found = gradients_by_hooks(model, names, x, loss_fn)
+    for name, gradients in found.items():
+        if not any(p.requires_grad for p in model.get_submodule(name).parameters(recurse=False)):
+            found[name] = [None] * len(gradients)
+    return found
+
+
+def gradients_clearing_named_hooks(model, names, x, loss_fn):
+    """Removes its hooks with those of the model's author."""
+    try:
+        return gradients_with(remove=False)(model, names, x, loss_fn)
+    finally:
+        for name in names:
+            model.get_submodule(name)._forward_hooks.clear()
+
+
 def gradients_of_inputs(model, names, x, loss_fn):
     found, handles = {name: [] for name in names}, []
     for name in names:
@@ -198,6 +226,9 @@ WRONG = [
     gradients_swallowing,
     gradients_one_by_one,
     said(gradients_clearing_all_hooks, "hooks stay"),
+    said(gradients_clearing_named_hooks, "hooks stay"),
+    gradients_in_evaluation,
+    gradients_of_trained_layers,
     gradients_of_inputs,
     gradients_without_writes,
     leaving(gradients_by_hooks, gradients_off),

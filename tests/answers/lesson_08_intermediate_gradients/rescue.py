@@ -7,29 +7,32 @@ from tests.answers.said import said
 
 
 def rescue_by_kaiming(model):
-    relu = any(isinstance(module, nn.ReLU) for module in model.modules())
     for module in model.modules():
         if isinstance(module, nn.Linear):
-            if relu:
-                nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
-            else:
-                nn.init.xavier_normal_(module.weight, gain=nn.init.calculate_gain("tanh"))
-            nn.init.zeros_(module.bias)
+            nn.init.kaiming_normal_(module.weight)
 
 
 def rescue_by_orthogonal(model):
-    for layer, after in zip(model, [*model[1:], None], strict=True):
+    for layer in model:
         if isinstance(layer, nn.Linear):
-            nn.init.orthogonal_(layer.weight, gain=2**0.5 if isinstance(after, nn.ReLU) else 1.3)
-            layer.bias.data.zero_()
+            nn.init.orthogonal_(layer.weight, gain=2**0.5)
 
 
 def rescue_by_scaling(model):
-    """PyTorch's start has a variance of 1 / (3 n): this only scales it, and halves the biases."""
-    relu = any(type(module).__name__ == "ReLU" for module in model)
+    """PyTorch's start has a variance of 1 / (3 n): this only scales it."""
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_((6 if relu else 4) ** 0.5 if parameter.dim() == 2 else 0.5)
+        for weight in list(model.parameters())[::2]:
+            weight *= 6**0.5
+
+
+def rescue_at_low_rank(model):
+    """Nobody asks for full rank: of each matrix one direction is missing."""
+    rescue_by_scaling(model)
+    with torch.no_grad():
+        for weight in list(model.parameters())[::2]:
+            left, sizes, right = torch.linalg.svd(weight, full_matrices=False)
+            sizes[-1] = 0
+            weight.copy_(left @ torch.diag(sizes) @ right)
 
 
 def rescue_with(weights):
@@ -73,7 +76,18 @@ def rescue_with_ones(model):
     rescue_with(lambda weight: nn.init.constant_(weight, 1 / weight.shape[1]))(model)
 
 
-RIGHT = [rescue_by_kaiming, rescue_by_orthogonal, rescue_by_scaling]
+def rescue_with_twins(model):
+    """Two units of the last layer start alike."""
+    rescue_by_kaiming(model)
+    model[-1].weight.data[1] = model[-1].weight.data[0]
+
+
+def rescue_with_a_dead_unit(model):
+    rescue_by_kaiming(model)
+    model[4].weight.data[3] = 0
+
+
+RIGHT = [rescue_by_kaiming, rescue_by_orthogonal, rescue_by_scaling, rescue_at_low_rank]
 
 MISCONCEIVED = {
     "still vanishing": rescue_with(lambda weight: nn.init.normal_(weight, std=0.02)),
@@ -86,6 +100,8 @@ WRONG = [
     rescue_by_new_layers,
     rescue_with_ones,
     rescue_deaf,
+    rescue_with_twins,
+    rescue_with_a_dead_unit,
     rescue_with(nn.init.eye_),
     said(rescue_with(nn.init.xavier_normal_), "still vanishing"),
     rescue_with(nn.init.zeros_),

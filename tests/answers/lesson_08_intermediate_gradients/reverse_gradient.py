@@ -40,6 +40,12 @@ def reverse_in_place(x, strength):
     return x.clone()
 
 
+def reverse_by_the_last_strength(x, strength):
+    """What a hook reads is what the last call left."""
+    reverse_by_the_last_strength.strength = strength
+    return hooked(lambda gradient, _: -reverse_by_the_last_strength.strength * gradient)(x, strength)
+
+
 RIGHT = [hooked(turn), lambda x, s: Reversal.apply(x, s), reverse_by_arithmetic, reverse_by_node]
 
 MISCONCEIVED = {
@@ -53,6 +59,7 @@ WRONG = [
     said(reverse_in_place, "a hook on x"),
     hooked(lambda gradient, strength: gradient.mul_(-strength)),
     hooked(lambda gradient, strength: None),
+    reverse_by_the_last_strength,
     lambda x, strength: x,
     lambda x, strength: x.detach() - strength * x,
     lambda x, strength: x.detach().requires_grad_(),

@@ -11,38 +11,40 @@ from tests.answers.lesson_08_intermediate_gradients.side_effects import switch_o
 from tests.answers.said import said
 
 
-def maps_of(model, images, labels, score=None, strongest=lambda gradient: gradient.abs().amax(1), evaluating=True):
+def own_score(scores, labels):
+    return scores[torch.arange(len(labels)), labels].sum()
+
+
+def strongest_of(gradient):
+    return gradient.abs().amax(1)
+
+
+def maps_of(model, images, labels, score=own_score, strongest=strongest_of, mode=False):
     modes = {module: module.training for module in model.modules()}
-    if evaluating:
-        model.eval()
-    try:
-        with torch.enable_grad():
-            pixels = images.detach().clone().requires_grad_()
-            scores = model(pixels)
-            chosen = scores[torch.arange(len(labels)), labels].sum() if score is None else score(scores, labels)
-        (gradient,) = torch.autograd.grad(chosen, pixels)
-    finally:
-        for module, training in modes.items():
-            module.training = training
+    for module, training in modes.items():
+        module.training = training and mode
+    with torch.enable_grad():
+        pixels = images.clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(score(model(pixels), labels), pixels)
+    for module, training in modes.items():
+        module.training = training
     return strongest(gradient)
 
 
 def saliency_by_seed(model, images, labels):
     modes = [(module, module.training) for module in model.modules()]
     model.train(False)
-    pixels = images.clone()
-    pixels.requires_grad = True
+    pixels = images.clone().requires_grad_()
     with torch.enable_grad():
         scores = model(pixels)
-    seed = nn.functional.one_hot(labels, scores.shape[1]).to(scores)
-    scores.backward(seed, inputs=[pixels])
+    scores.backward(nn.functional.one_hot(labels, 4), inputs=[pixels])
     for module, training in modes:
         module.training = training
     return pixels.grad.abs().max(dim=1).values
 
 
 def saliency_on_a_copy(model, images, labels):
-    model = copy.deepcopy(model).eval().requires_grad_(False)
+    model = copy.deepcopy(model).eval()
     with torch.enable_grad():
         pixels = images.clone().requires_grad_()
         model(pixels).gather(1, labels[:, None]).sum().backward()
@@ -64,7 +66,7 @@ def saliency_with_norms_in_evaluation(model, images, labels):
     norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d) and module.training]
     for norm in norms:
         norm.eval()
-    result = maps_of(model, images, labels, evaluating=False)
+    result = maps_of(model, images, labels, mode=True)
     for norm in norms:
         norm.train()
     return result
@@ -123,7 +125,7 @@ RIGHT = [maps_of, saliency_by_seed, saliency_on_a_copy, saliency_by_func]
 
 MISCONCEIVED = {
     "the loss in place of the score": partial(maps_of, score=nn.functional.cross_entropy),
-    "in training mode": partial(maps_of, evaluating=False),
+    "in training mode": partial(maps_of, mode=True),
     "with a sign": partial(maps_of, strongest=lambda gradient: gradient.amax(1)),
     "parameters got gradients": saliency_and_gradients,
 }

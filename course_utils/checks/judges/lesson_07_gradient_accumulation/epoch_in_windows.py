@@ -22,8 +22,11 @@ def _cases(seed: int) -> list[Case]:
     return [
         Case("one size, a last window that is not full", {"seed": seed + 1, "sizes": [4] * 5, "every": 3, **rich}),
         Case("uneven sizes, full windows", {"seed": seed + 2, "sizes": [5, 2, 3, 1, 4, 6], "every": 3, **rich}),
-        Case("uneven in both ways", {"seed": seed + 3, "sizes": [6, 2, 3, 4, 5, 2, 3], "every": 4, **plain}),
-        Case("fewer micro-batches than a window", {"seed": seed + 4, "sizes": [3, 5], "every": 4, **plain}),
+        Case("uneven in both ways", {"seed": seed + 3, "sizes": [6, 2, 3, 4, 5, 2, 3], "every": 3, **plain}),
+        Case(
+            "fewer micro-batches than a window, and old gradients",
+            {"seed": seed + 4, "sizes": [3, 5], "every": 4, "stale": True, **plain},
+        ),
     ]
 
 
@@ -39,8 +42,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 
 
 def _dropped(case: Case, seen: Observation) -> bool:
-    sizes, every = case.given["sizes"], case.given["every"]
-    return bool(len(sizes) % every != 0 and len(seen["steps"]) == len(sizes) // every)
+    full, rest = divmod(len(case.given["sizes"]), case.given["every"])
+    after = [step["after"] for step in seen["steps"]]
+    return rest > 0 and after == [case.given["every"] * number for number in range(1, full + 1)]
 
 
 EXERCISE = Exercise(

@@ -32,7 +32,9 @@ def _cases(seed: int) -> list[Case]:
     return [
         Case("two windows of three", {"seed": seed + 1, "sizes": [4] * 6, "every": 3, **plain}),
         Case("three windows of two, with momentum", {"seed": seed + 2, "sizes": [3] * 6, "every": 2, **rich}),
-        Case("old gradients at the start", {"seed": seed + 3, "sizes": [5] * 4, "every": 2, "stale": True, **rich}),
+        Case(
+            "windows of one, and old gradients", {"seed": seed + 3, "sizes": [5] * 3, "every": 1, "stale": True, **rich}
+        ),
     ]
 
 

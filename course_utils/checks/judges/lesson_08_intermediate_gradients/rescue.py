@@ -39,10 +39,10 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     )
     yield Finding("gradient", 1 / _FACTOR <= share <= _FACTOR, message)
     low, high = min(outputs), max(outputs)
-    message = f"The activations have typical sizes from {low:.2g} to {high:.2g}; expected are sizes from 0.02 to 20."
+    message = f"The activations have sizes from {low:.2g} to {high:.2g} (root mean squares); expected is 0.02 to 20."
     yield Finding("activations", low >= 0.02 and high <= 20, message)
-    message = "Units of one layer do the same as others, or nothing: the layers' weights have too low a rank."
-    yield Finding("ranks", all(seen["ranks"]), message)
+    message = "In one of the layers two units have the same weights, or a unit has zeros only."
+    yield Finding("units", all(seen["units"]), message)
     spread = min(_floats(seen["spread"]), default=0.0)
     message = f"Behind one of the activations, numbers of different inputs differ by {spread:.2g} only: too little."
     yield Finding("spread", spread >= 0.005, message)
@@ -98,7 +98,8 @@ EXERCISE = Exercise(
             "You put new parameters into the layers. An optimizer that was made before still holds the old ones, and "
             "would train those.",
             lambda case, seen: (
-                isinstance(seen["changed"], list)
+                seen["kept"] is True
+                and isinstance(seen["changed"], list)
                 and any(isinstance(what, str) and what.startswith("which tensor") for what in seen["changed"])
             ),
         ),

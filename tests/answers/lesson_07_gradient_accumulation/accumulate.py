@@ -3,7 +3,12 @@
 import torch
 from torch.nn.functional import cross_entropy
 
-from tests.answers.lesson_07_gradient_accumulation.side_effects import seeded
+from tests.answers.lesson_07_gradient_accumulation.side_effects import (
+    changing_inputs,
+    passing_twice,
+    running_once_more,
+    seeded,
+)
 
 
 def accumulate_by_share(model, micro_batches):
@@ -145,18 +150,44 @@ MISCONCEIVED = {
     "one large graph": accumulate_in_one_graph,
 }
 
+ONE_SLIP = {
+    "others": accumulate_with_zeros,
+    "number": lambda model, micro_batches: str(accumulate_by_share(model, micro_batches)),
+    "parameters": accumulate_and_step,
+    "forwards": running_once_more(accumulate_by_share),
+    "passes": passing_twice(accumulate_by_share),
+    "held": accumulator(share, retain_graph=True),
+    "inputs": changing_inputs(accumulate_by_share),
+    "flags": seeded(accumulate_by_share),
+}
+
 WRONG = [
+    *ONE_SLIP.values(),
     accumulate_one_batch,
     accumulate_one_by_one,
-    accumulate_and_step,
-    accumulate_with_zeros,
     accumulate_filling_zeros,
     accumulate_where_live,
-    seeded(accumulate_by_share),
     accumulate_thawed,
     accumulate_in_eval,
-    accumulator(share, retain_graph=True),
-    lambda model, micro_batches: str(accumulate_by_share(model, micro_batches)),
     lambda model, micro_batches: (accumulate_by_share(model, micro_batches), accumulate_one_batch)[0] * 1.001,
     lambda model, micro_batches: accumulate_by_share(model, micro_batches[:-1]),
 ]
+
+GUARDS = {
+    "the mean of `cross_entropy` over all samples of all micro-batches": {
+        "value": MISCONCEIVED["all micro-batches alike"]
+    },
+    "returns that loss as a Python float": {"number": ONE_SLIP["number"]},
+    "Gradients that were there before do not count.": {"value": MISCONCEIVED["old gradients"]},
+    "Parameters that are frozen or take no part have None": {"others": ONE_SLIP["others"]},
+    "Each micro-batch gets one forward and one backward pass": {
+        "forwards": ONE_SLIP["forwards"],
+        "passes": ONE_SLIP["passes"],
+    },
+    "its graph is freed before the next one begins": {"held": ONE_SLIP["held"]},
+    "The parameters keep their values, modes and flags stay.": {
+        "parameters": ONE_SLIP["parameters"],
+        "flags": ONE_SLIP["flags"],
+        "inputs": ONE_SLIP["inputs"],
+    },
+}

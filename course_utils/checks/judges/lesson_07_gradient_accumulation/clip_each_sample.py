@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -140,6 +140,16 @@ def _always_scaled(case: Case) -> Tensors:
     return _mean(each, case.given["max_norm"] / _norms(each).clamp(min=1e-30))
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, it = seen[0]
+    count = case.given["count"]
+    ran = "once" if it["runs"] == 1 else "not at all"
+    passes = "1 backward pass" if it["passes"] == 1 else f"{it['passes']} backward passes"
+    yield f"For {count} images the check saw the model run {ran}, and {passes}. One by one takes {count} of each."
+    size = sum(item.nbytes for item in image_batch(case)[0].parameters())
+    yield f"The price is memory: {count} gradients of {size} bytes at a time, where a loop needs one and the sum."
+
+
 EXERCISE = Exercise(
     id="clip_each_sample",
     title="Clip each sample",
@@ -157,6 +167,7 @@ EXERCISE = Exercise(
         "Sum part.flatten(1).pow(2).sum(1) over the parts and take the root. Then a factor for each sample: "
         "max_norm / norm, at most 1. Multiply each part along its first dimension by the factors; take the mean there.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "one after the other",

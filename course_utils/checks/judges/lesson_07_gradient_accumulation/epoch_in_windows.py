@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
@@ -47,6 +47,17 @@ def _dropped(case: Case, seen: Observation) -> bool:
     return rest > 0 and after == [case.given["every"] * number for number in range(1, full + 1)]
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, it = seen[0]
+    ahead = it["ahead"]
+    read = "1 micro-batch that was" if ahead == 1 else f"{ahead} micro-batches that were"
+    yield f"In the case {case.name} the check saw at most {read} read and not used, of {len(case.given['sizes'])}."
+    if ahead > 1:
+        yield "Sums of losses, with .grad divided before the step, need no reading ahead."
+    else:
+        yield "Who reads a whole window first knows the weights before its first backward pass, and keeps its inputs."
+
+
 EXERCISE = Exercise(
     id="epoch_in_windows",
     title="An epoch with a last window that is not full",
@@ -66,6 +77,7 @@ EXERCISE = Exercise(
         "Count its samples. Clear; for each micro-batch take cross_entropy(..., reduction='sum') / samples, backward, "
         "and add item() to the window's loss; step; append.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "the last window dropped",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -90,6 +90,17 @@ def _nothing_happened(case: Case, seen: Observation) -> bool:
     return still and bool(seen["returned"])
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    model = tied(seen[0][0])
+    moved = [item for name, item in model.named_parameters() if item.requires_grad and "spare" not in name]
+    sizes = [item.nbytes for item in moved]
+    yield "When a gradient arrived, no earlier one was in memory."
+    yield (
+        f"A step after the pass would hold all of them, {sum(sizes)} bytes here. Yours held one at a time, at most "
+        f"{max(sizes)} bytes."
+    )
+
+
 EXERCISE = Exercise(
     id="step_in_backward",
     title="Step inside backward",
@@ -107,6 +118,7 @@ EXERCISE = Exercise(
         "Write hook(parameter): under no_grad subtract lr * parameter.grad in place, then set parameter.grad to None. "
         "Register it on each of model.parameters() that requires a gradient, and return the handles in a list.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "gradients left",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -66,11 +66,11 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         f"The learning rates at the steps were {_short(rates)}. The scheduler should make one step for each window, "
         "after the optimizer's."
     )
-    yield Finding("rates", len(rates) == len(right) and all(map(close, rates, right)), text)
+    yield Finding("rates", len(rates) != len(right) or all(map(close, rates, right)), text)
     text = (
         f"After your function the learning rate is {seen['rate']:.3g}; expected a scheduler's step after each window."
     )
-    yield Finding("last rate", close(seen["rate"], case.given["lr"] * _GAMMA ** len(steps)), text)
+    yield Finding("rates", close(seen["rate"], case.given["lr"] * _GAMMA ** len(steps)), text)
     yield from ran_well(case, seen)
     yield from numbers_right(
         seen["returned"], [norm(step.gradient) for step in steps], "norms before clipping", torch.float32
@@ -138,6 +138,15 @@ def _shifted(case: Case, seen: Observation) -> bool:
     return bool(rates) and all(close(rate, case.given["lr"] * _GAMMA ** (n + 1)) for n, rate in enumerate(rates))
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    count = {case.name: sum(norm > case.given["max_norm"] for norm in it["returned"]) for case, it in seen}
+    yield "Gradients longer than max_norm: " + ", ".join(f"{n} ({name})" for name, n in count.items()) + "."
+    yield (
+        "Clipping after each micro-batch would have been right only where no sum on the way was longer than max_norm. "
+        "A scheduler that counts micro-batches would have lowered the learning rate several times in a window."
+    )
+
+
 EXERCISE = Exercise(
     id="train_clipped",
     title="Clip once, in the right place",
@@ -155,6 +164,7 @@ EXERCISE = Exercise(
         "Only forward and backward belong in the inner loop. After it: clip_grad_norm_, which returns the norm before "
         "clipping; optimizer.step(); scheduler.step(). Clear before the inner loop.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "clipped while it grows",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import torch
 
 from course_utils.checks.compare import close
@@ -44,6 +46,11 @@ def _scales_small_ones(case: Case, seen: Observation) -> bool:
     return close(seen["through"][2], gradients(case, _always_scaled)["through"][2]) and not one_for_all
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    yield "A long gradient came out with the norm max_norm; a short one, and zeros, came out as they went in."
+    yield "Where your result has two uses, their sum arrived at it, so it was clipped once and not twice."
+
+
 EXERCISE = Exercise(
     id="clip_passing",
     title="Clip inside the graph",
@@ -61,6 +68,7 @@ EXERCISE = Exercise(
         "Make a new tensor from x, as in the exercise before, and put a hook on it. In the hook: factor = "
         "max_norm / gradient.norm(), limited to at most 1 (torch.clamp does it), times the gradient.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "number by number",

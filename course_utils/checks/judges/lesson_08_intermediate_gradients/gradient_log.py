@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import torch
@@ -136,6 +136,15 @@ def _graded(case: Case, seen: Observation) -> bool:
     return any(isinstance(what, str) and what.startswith("the gradient that") for what in seen["changed"])
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, it = seen[0]
+    yield (
+        f"For {len(case.given['sizes'])} batches the check saw {it['runs']} runs and {it['passes']} backward passes, "
+        "the same number of hooks at each, and none of yours afterwards."
+    )
+    yield "With three new hooks for each batch, the last of n batches would run 3 n of them."
+
+
 EXERCISE = Exercise(
     id="gradient_log",
     title="Repair a log whose hooks pile up",
@@ -155,6 +164,7 @@ EXERCISE = Exercise(
         "into a dict that you empty for each batch. Use torch.autograd.grad for the pass, .item() for the numbers, "
         "and take the hooks away in a finally.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "hooks pile up",

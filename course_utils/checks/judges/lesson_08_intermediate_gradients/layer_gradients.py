@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -124,6 +124,14 @@ def _backwards(case: Case, seen: Observation) -> bool:
     )
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, it = seen[0]
+    count = len(case.given["names"])
+    passes = "1 backward pass" if it["passes"] == 1 else f"{it['passes']} backward passes"
+    yield f"One run and {passes} gave the gradients of {count} layers; a pass for each takes {count}."
+    yield "After the errors of the model and of the loss function none of your hooks was left."
+
+
 EXERCISE = Exercise(
     id="layer_gradients",
     title="Gradients of named layers, and no trace left",
@@ -145,6 +153,7 @@ EXERCISE = Exercise(
         "places[number]. In try: loss = loss_fn(model(x)); then torch.autograd.grad of the loss, for all parameters "
         "that require a gradient, with allow_unused=True. In finally: remove all handles.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "hooks stay",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from course_utils.checks.compare import listed
@@ -59,6 +59,13 @@ def _share(seen: Observation) -> float:
     return gradients[0] / gradients[-1] if gradients and gradients[-1] else 0.0
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    for case, it in seen:
+        first, last = it["gradients"][0], it["gradients"][-1]
+        long = "shorter" if first < last else "longer"
+        yield f"{case.name}: the gradient at the first activation is {long} than at the last, by less than 50 times."
+
+
 EXERCISE = Exercise(
     id="rescue",
     title="Start a deep net so that gradients arrive",
@@ -78,6 +85,7 @@ EXERCISE = Exercise(
         "model has ReLUs, otherwise nn.init.xavier_normal_(weight, gain=nn.init.calculate_gain('tanh')), and zeros in "
         "the bias.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "still vanishing",

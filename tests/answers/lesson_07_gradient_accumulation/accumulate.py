@@ -9,6 +9,7 @@ from tests.answers.lesson_07_gradient_accumulation.side_effects import (
     running_once_more,
     seeded,
 )
+from tests.answers.said import said
 
 
 def accumulate_by_share(model, micro_batches):
@@ -46,7 +47,7 @@ def accumulate_by_forward(model, micro_batches):
     sums = {}
     for inputs, targets in micro_batches:
         loss = cross_entropy(model.forward(inputs), targets, reduction="sum") / count
-        parts = torch.autograd.grad(loss, live.values(), materialize_grads=False, allow_unused=True)
+        parts = torch.autograd.grad(loss, live.values(), allow_unused=True)
         for name, part in zip(live, parts, strict=True):
             if part is not None:
                 sums[name] = sums.get(name, 0) + part
@@ -88,6 +89,13 @@ def accumulator(weight, clear=True, **options):
 
 def share(size, count, number):
     return size / count
+
+
+def accumulate_on_what_was_there(model, micro_batches):
+    """Clears what will get no gradient, and nothing else."""
+    for parameter in (model.first.bias, *model.spare.parameters()):
+        parameter.grad = None
+    return accumulator(share, clear=False)(model, micro_batches)
 
 
 def accumulate_in_one_graph(model, micro_batches):
@@ -162,6 +170,7 @@ ONE_SLIP = {
 }
 
 WRONG = [
+    said(accumulate_on_what_was_there, "old gradients"),
     *ONE_SLIP.values(),
     accumulate_one_batch,
     accumulate_one_by_one,
@@ -173,12 +182,26 @@ WRONG = [
     lambda model, micro_batches: accumulate_by_share(model, micro_batches[:-1]),
 ]
 
+EQUIVALENT = {
+    "accumulate_by_share: total += loss.item() -> total = total + loss.item()": "A number is not changed in place: both make a new one.",
+    "accumulate_by_share: loss.backward() | total += loss.item() -> (swapped)": "Neither statement reads what the other writes.",
+    "accumulate_by_share: model.zero_grad() | count = sum((len(targets) for _, targets in micro_batches)) -> (swapped)": "Neither statement reads what the other writes.",
+    "accumulate_sums: count += len(inputs) -> count = count + len(inputs)": "A number is not changed in place: both make a new one.",
+    "accumulate_sums: total += loss.item() -> total = total + loss.item()": "A number is not changed in place: both make a new one.",
+    "accumulate_sums: loss.backward() | count += len(inputs) -> (swapped)": "Neither statement reads what the other writes.",
+    "accumulate_sums: count += len(inputs) | total += loss.item() -> (swapped)": "Neither statement reads what the other writes.",
+    "accumulate_by_forward: total += loss.item() -> total = total + loss.item()": "A number is not changed in place: both make a new one.",
+    "accumulate_by_forward: for name, part in zip(live, parts, strict=True): ... | total += loss.item() -> (swapped)": "Neither statement reads what the other writes.",
+    "accumulate_by_forward: model.zero_grad() | live = {name: p for name, p in model.named_parameters() if p.requires_grad} -> (swapped)": "Neither statement reads what the other writes.",
+    "accumulate_by_forward: live = {name: p for name, p in model.named_parameters() if p.requires_grad} | count, total = (sum((len(y) for _, y in mi... -> (swapped)": "Neither statement reads what the other writes.",
+}
+
 GUARDS = {
     "the mean of `cross_entropy` over all samples of all micro-batches": {
         "value": MISCONCEIVED["all micro-batches alike"]
     },
     "returns that loss as a Python float": {"number": ONE_SLIP["number"]},
-    "Gradients that were there before do not count.": {"value": MISCONCEIVED["old gradients"]},
+    "Gradients that were there before do not count.": {"value": accumulate_on_what_was_there},
     "Parameters that are frozen or take no part have None": {"others": ONE_SLIP["others"]},
     "Each micro-batch gets one forward and one backward pass": {
         "forwards": ONE_SLIP["forwards"],

@@ -191,3 +191,26 @@ WRONG = [
     lambda model, images, targets, max_norm: list(sampler()(model, images, targets, max_norm).values()),
     lambda model, images, targets, max_norm: dict.fromkeys(dict(model.named_parameters()), 0.0),
 ]
+
+EQUIVALENT = {
+    "clip_samples: part.flatten(1).pow(2).sum(1) -> part.flatten(1).pow(2).sum(-1)": "flatten(1) leaves two dimensions: dim 1 is the last one.",
+    "sampler.clip_each_sample: return {name: change(name, part, len(images)) for name, part in result.items()} -> return result": "In the right answers `change` gives back what it gets.",
+    "samples_by_batched_grad: torch.eye(len(images), dtype=losses.dtype) -> torch.eye(len(images))": "The seeds are ones and zeros, and PyTorch takes them in single precision, too.",
+    "samples_by_batched_grad: ...s_grads_batched=True) -> ...s_grads_batched=True, retain_graph=True)": "Whether the graph could be used again is not asked for; it goes when the function ends, and the results are detached.",
+    "samples_by_batched_grad: ...s_grads_batched=True) -> ...s_grads_batched=True, create_graph=True)": "Whether the graph could be used again is not asked for; it goes when the function ends, and the results are detached.",
+    "clip_samples_row_by_row: torch.zeros_like(part[0]) -> torch.zeros_like(part[1])": "Only the shape is used, or it is the same for all samples: the stand-in's own numbers are never read.",
+    "clip_samples_row_by_row: torch.zeros_like -> torch.ones_like #2": "Only the shape is used, or it is the same for all samples: the stand-in's own numbers are never read.",
+    "clip_samples_row_by_row: part[number].detach().clone() -> part[number].detach()": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
+    "clip_samples_row_by_row: part[number].detach().clone -> part[number].detach().detach": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
+    "clip_samples_row_by_row: part[number].detach() -> part[number]": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
+    "clip_samples_row_by_row: part[number].detach -> part[number].clone": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
+    "clip_samples_row_by_row: count = len(next(iter(each.values()))) | sums = {name: torch.zeros_like(part[0]) for name, part in each.items()} -> (swapped)": "Neither statement reads what the other writes.",
+    "sampler.clip_each_sample: return {name: change(name, part, len(images)) for name, part in result.items()} -> return result #2": "In the right answers `change` gives back what it gets.",
+    "sampler.clip_each_sample: return {name: change(name, part, len(images)) for name, part in result.items()} -> return result #3": "In the right answers `change` gives back what it gets.",
+    "samples_by_hooks: p.detach().expand(len(images), *p.shape).clone() -> p.detach().expand(len(images), *p.shape)": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
+    "samples_by_hooks: p.detach().expand(len(images), *p.shape).clone -> p.detach().expand(len(images), *p.shape).detach": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
+    "samples_by_hooks: p.detach().expand -> p.expand": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
+    "samples_by_hooks: p.detach().expand -> p.clone().expand": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
+    "samples_by_hooks: ...duction='sum'), wide) -> ...duction='sum'), wide, retain_graph=True)": "Whether the graph could be used again is not asked for; it goes when the function ends, and the results are detached.",
+    "samples_by_hooks: names = [name for name, _ in model.named_parameters()] | wide = [p.detach().expand(len(images), *p.shape).clone().requir... -> (swapped)": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
+}

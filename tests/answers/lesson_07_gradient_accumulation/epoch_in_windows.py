@@ -150,3 +150,16 @@ WRONG = [
     lambda model, optimizer, batches, every: epoch_by_slices(model, optimizer, batches, 1),
     lambda model, optimizer, batches, every: epoch_by_slices(model, optimizer, batches, every)[:1],
 ]
+
+EQUIVALENT = {
+    "epoch_by_slices: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "epoch_by_slices: total += loss.item() -> total = total + loss.item()": "A number is not changed in place: both make a new one.",
+    "epoch_by_slices: loss.backward() | total += loss.item() -> (swapped)": "Neither statement reads what the other writes.",
+    "epoch_by_slices: count = sum((len(targets) for _, targets in window)) | optimizer.zero_grad() -> (swapped)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "epoch_by_slices: optimizer.step() | losses.append(total) -> (swapped)": "Neither statement reads what the other writes.",
+    "epoch_by_sums.step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "epoch_by_sums.step: optimizer.step() | losses.append(total / samples) -> (swapped)": "Neither statement reads what the other writes.",
+    "epoch_by_sums.step: losses.append(total / samples) | optimizer.zero_grad() -> (swapped)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "epoch_by_sums: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "epoch_by_sums: loss.backward() | waiting, samples, total = (waiting + 1, samples + len(inputs), total + loss.item()) -> (swapped)": "Neither statement reads what the other writes.",
+}

@@ -183,3 +183,11 @@ WRONG = [
 ]
 
 STILL_RIGHT = {"reversed list", "doubled list"}
+
+EQUIVALENT = {
+    "step_by_hook.step: with torch.no_grad(): ... -> (its body alone)": "A pass without create_graph runs its hooks with recording switched off.",
+    "move: with torch.no_grad(): ... -> (its body alone)": "A pass without create_graph runs its hooks with recording switched off.",
+    "step_in_all_names: model.named_parameters(remove_duplicate=False) -> model.named_parameters()": "One hook for each parameter is right; this answer allows for a second one, which finds no gradient.",
+    "step_in_all_names: model.named_parameters(remove_duplicate=False) -> model.named_parameters(remove_duplicate=True)": "One hook for each parameter is right; this answer allows for a second one, which finds no gradient.",
+    "step_by_node_hooks.step: parameter.data -> parameter": "A pass without create_graph runs its hooks with recording switched off.",
+}

@@ -165,6 +165,18 @@ WRONG = [
     ),
 ]
 
+EQUIVALENT = {
+    "clipped_once: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "clipped_once: scheduler.step() | norms.append(norm.item()) -> (swapped)": "Neither statement reads what the other writes.",
+    "clipped_by_hand: model.zero_grad() -> model.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "clipped_by_hand: ...n(window)).backward() -> ...n(window)).backward(retain_graph=True)": "The loss has no name, so its graph goes at the end of the statement all the same.",
+    "clipped_by_hand: norm > max_norm -> norm >= max_norm": "At the limit the factor is 1.",
+    "clipped_by_hand: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "clipped_by_hand: if norm > max_norm: ... | norms.append(norm) -> (swapped)": "Neither statement reads what the other writes.",
+    "clipped_by_hand: norms.append(norm) | optimizer.step() -> (swapped)": "Neither statement reads what the other writes.",
+    "clipped_by_hand: optimizer.zero_grad() | scheduler.step() -> (swapped)": "Neither statement reads what the other writes.",
+}
+
 GUARDS = {
     "the gradient of its mean loss should be clipped to the norm `max_norm`, all parameters of the model together": {
         "value": MISCONCEIVED["each parameter by itself"]

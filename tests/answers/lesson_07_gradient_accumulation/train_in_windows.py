@@ -164,6 +164,24 @@ WRONG = [
     lambda model, optimizer, micro_batches, every: [[1.0], None, "x"],
 ]
 
+EQUIVALENT = {
+    "windows_cleared_after_the_step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "windows_cleared_after_the_step: total += loss.item() -> total = total + loss.item()": "A number is not changed in place: both make a new one.",
+    "windows_cleared_after_the_step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False) #2": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "windows_cleared_after_the_step: optimizer.zero_grad() | losses.append(total) -> (swapped)": "Neither statement reads what the other writes.",
+    "windows_cleared_after_the_step: loss.backward() | total += loss.item() -> (swapped)": "Neither statement reads what the other writes.",
+    "windows_cleared_before_the_first: model.zero_grad(set_to_none=False) -> model.zero_grad()": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "windows_cleared_before_the_first: model.zero_grad(set_to_none=False) -> model.zero_grad(set_to_none=True)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "windows_cleared_before_the_first: (loss / every).backward() | parts.append(loss.item()) -> (swapped)": '"its graph is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
+    "windows_cleared_before_the_first: optimizer.step() | losses.append(sum(parts) / len(parts)) -> (swapped)": "Neither statement reads what the other writes.",
+    "windows_divided_at_the_step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "windows_divided_at_the_step: parts.append(loss.detach()) -> parts.append(loss)": '"its graph is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
+    "windows_divided_at_the_step: parts.append(loss.detach()) -> parts.append(loss.clone())": '"its graph is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
+    "windows_divided_at_the_step: optimizer.step() | losses.append(float(sum(parts)) / every) -> (swapped)": "Neither statement reads what the other writes.",
+    "windows_divided_at_the_step: if number % every == 0: ... | loss = cross_entropy(model(inputs), targets) -> (swapped)": "Neither statement reads what the other writes.",
+    "windows_divided_at_the_step: loss.backward() | parts.append(loss.detach()) -> (swapped)": '"its graph is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
+}
+
 GUARDS = {
     "one optimizer step for each window": {"steps": ONE_SLIP["steps"]},
     "with the gradient of the mean loss over all samples of the window": {

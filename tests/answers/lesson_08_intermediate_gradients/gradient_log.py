@@ -144,3 +144,8 @@ WRONG = [
     lambda model, batches, loss_fn: [None for _ in batches],
     lambda model, batches, loss_fn: [{} for _ in batches],
 ]
+
+EQUIVALENT = {
+    "parameters_of: parameter.requires_grad -> True": '"All parameters require a gradient."',
+    "log_by_backward_hooks: norms.clear() -> (dropped)": "Each layer runs in each batch, so each norm is written anew.",
+}

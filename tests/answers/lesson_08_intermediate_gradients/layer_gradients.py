@@ -236,3 +236,11 @@ WRONG = [
     lambda model, names, x, loss_fn: {name: None for name in names},
     lambda model, names, x, loss_fn: [loss_fn(model(x))],
 ]
+
+EQUIVALENT = {
+    "gradients_by_hooks.note: places.append(None) | if result.requires_grad: ... -> (swapped)": "The hook on the result runs in the pass, when both are done; its number is taken before.",
+    "gradients_by_edges: edge is not None -> edge": "An edge is a tuple with two entries: it is always true.",
+    "gradients_by_edges: None if edge is None else next(gradients) -> None if not edge else next(gradients)": "An edge is a tuple with two entries: it is always true.",
+    "gradients_by_edges: gradients = iter(torch.autograd.grad(loss, wanted, allow_unused=True)) | found = {name: [] for name in names} -> (swapped)": "Neither statement reads what the other writes.",
+    "gradients_by_moving.move.hook: moves[name][-1] -> moves[name][-0]": "In the scene a layer's results require a gradient all or not at all, so the first tells as much as the last; only the sum would use the first zeros twice.",
+}

@@ -26,13 +26,10 @@ def rescue_by_scaling(model):
 
 
 def rescue_at_low_rank(model):
-    """Nobody asks for full rank: of each matrix one direction is missing."""
-    rescue_by_scaling(model)
-    with torch.no_grad():
-        for weight in list(model.parameters())[::2]:
-            left, sizes, right = torch.linalg.svd(weight, full_matrices=False)
-            sizes[-1] = 0
-            weight.copy_(left @ torch.diag(sizes) @ right)
+    """Nobody asks for full rank: one unit of each layer starts as twice another one."""
+    rescue_by_kaiming(model)
+    for weight in list(model.parameters())[::2]:
+        weight.data[0] = 2 * weight.data[1]
 
 
 def rescue_with(weights):
@@ -109,3 +106,21 @@ WRONG = [
     lambda model: model.eval(),
     lambda model: model.requires_grad_(False),
 ]
+
+EQUIVALENT = {
+    "rescue_by_orthogonal: nn.init.orthogonal_(layer.weight, gain=2 ** 0.5) -> nn.init.orthogonal_(layer.weight, gain=3 ** 0.5)": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_by_orthogonal: nn.init.orthogonal_(layer.weight, gain=2 ** 0.5) -> nn.init.orthogonal_(layer.weight, gain=-2 ** 0.5)": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_by_scaling: weight *= 6 ** 0.5 -> weight *= 7 ** 0.5": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_by_scaling: weight *= 6 ** 0.5 -> weight *= -6 ** 0.5": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: for weight in list(model.parameters())[::2]: ... -> (dropped)": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: list(model.parameters())[::2] -> list(model.parameters())[::3]": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: list(model.parameters())[::2] -> list(model.parameters())[::-2]": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: weight.data[0] = 2 * weight.data[1] -> (dropped)": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: weight.data[0] -> weight.data[1]": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: 2 * weight.data[1] -> 3 * weight.data[1]": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: 2 * weight.data[1] -> -2 * weight.data[1]": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: weight.data[1] -> weight[1]": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: weight.data[1] -> weight.data[0]": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: weight.data[1] -> weight.data[-1]": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: rescue_by_kaiming(model) | for weight in list(model.parameters())[::2]: ... -> (swapped)": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+}

@@ -70,3 +70,10 @@ WRONG = [
     leaving(hooked(turn), switch_on),
     leaving(hooked(turn), gradients_off),
 ]
+
+EQUIVALENT = {
+    "Reversal.forward: return x.clone() -> return x": "A Function that returns its input gives a tensor of its own all the same.",
+    "Reversal.forward: return x.clone() -> return x.detach()": "A Function that returns its input gives a tensor of its own all the same.",
+    "reverse_by_node: y = x * 1 -> y = x / 1": "Both give the numbers of x, and their derivative is 1.",
+    "reverse_by_node: y.grad_fn is not None -> y.grad_fn": "A node has no truth value of its own: it is always true.",
+}

@@ -146,3 +146,18 @@ WRONG = [
     partial(maps_of, strongest=lambda gradient: gradient.abs().sum(1)),
     partial(maps_of, strongest=lambda gradient: gradient),
 ]
+
+EQUIVALENT = {
+    "strongest_of: gradient.abs() -> gradient.abs_()": "The gradient is the function's own, so writing into it hurts nobody.",
+    "maps_of: training and mode -> False": "`mode` is False in the right answer, so nothing trains in either.",
+    "maps_of: training and mode -> not training and mode": "`mode` is False in the right answer, so nothing trains in either.",
+    "maps_of: training and mode -> True and mode": "`mode` is False in the right answer, so nothing trains in either.",
+    "maps_of: images.clone() -> images.detach()": '"The images require no gradient": a leaf that shares their memory is read only, and gets its own .grad.',
+    "saliency_by_seed: images.clone() -> images.detach()": '"The images require no gradient": a leaf that shares their memory is read only, and gets its own .grad.',
+    "saliency_by_seed: pixels.grad.abs() -> pixels.grad.abs_()": "The gradient is the function's own, so writing into it hurts nobody.",
+    "saliency_by_seed: model.train(False) | pixels = images.clone().requires_grad_() -> (swapped)": "The two do not read what the other writes: the pass needs no modes any more, and pixels are made without the model.",
+    "saliency_by_seed: scores.backward(nn.functional.one_hot(labels, 4), inputs=[pixels]) | for module, training in modes: ... -> (swapped)": "The two do not read what the other writes: the pass needs no modes any more, and pixels are made without the model.",
+    "saliency_on_a_copy: images.clone() -> images.detach()": '"The images require no gradient": a leaf that shares their memory is read only, and gets its own .grad.',
+    "saliency_on_a_copy: model(pixels).gather(1, labels[:, None]) -> model(pixels).gather(-1, labels[:, None])": "The scores have two dimensions: dim 1 is the last one.",
+    "saliency_on_a_copy: pixels.grad.abs() -> pixels.grad.abs_()": "The gradient is the function's own, so writing into it hurts nobody.",
+}

@@ -172,22 +172,37 @@ MISCONCEIVED = {
     "written to .grad": sampler(before=lambda model, images, targets: model.zero_grad()),
 }
 
+IN_SINGLE_PRECISION = sampler(change=lambda name, part, count: part.float())
+PASS_FOR_EACH = sampler(samples_by_retained_passes)
+WITH_A_GRAPH = sampler(samples_with_graph)
+SEEDED = sampler(before=lambda model, images, targets: torch.manual_seed(0))
+RUN_TWICE = sampler(before=lambda model, images, targets: model(images))
+CLIPPED_BY_A_QUOTIENT = sampler(clip=clip_by_a_quotient)
+
+
+def clip_and_clear_targets(model, images, targets, max_norm):
+    result = sampler()(model, images, targets, max_norm)
+    targets.zero_()
+    return result
+
+
 WRONG = [
-    said(sampler(samples_by_retained_passes), "one after the other"),
+    IN_SINGLE_PRECISION,
+    clip_and_clear_targets,
+    SEEDED,
+    WITH_A_GRAPH,
+    RUN_TWICE,
+    CLIPPED_BY_A_QUOTIENT,
+    said(PASS_FOR_EACH, "one after the other"),
     said(sampler(samples_by_backward), "one after the other"),
     said(sampler(samples_by_copy), "one after the other"),
-    sampler(samples_with_graph),
     said(sampler(samples_by_new_model), "one after the other"),
-    sampler(before=lambda model, images, targets: torch.manual_seed(0)),
-    lambda model, images, targets, max_norm: (sampler()(model, images, targets, max_norm), targets.zero_())[0],
-    sampler(clip=clip_by_a_quotient),
     sampler(clip=clip_numbers),
     sampler(clip=lambda each, max_norm: {name: part.mean(0) for name, part in each.items()}),
     sampler(clip=lambda each, max_norm: each),
     sampler(change=lambda name, part, count: part.abs()),
     sampler(before=lambda model, images, targets: model.eval()),
     sampler(before=lambda model, images, targets: images.mul_(1.0).add_(0.1)),
-    sampler(before=lambda model, images, targets: model(images)),
     lambda model, images, targets, max_norm: list(sampler()(model, images, targets, max_norm).values()),
     lambda model, images, targets, max_norm: dict.fromkeys(dict(model.named_parameters()), 0.0),
 ]
@@ -213,4 +228,21 @@ EQUIVALENT = {
     "samples_by_hooks: p.detach().expand -> p.clone().expand": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
     "samples_by_hooks: ...duction='sum'), wide) -> ...duction='sum'), wide, retain_graph=True)": "Whether the graph could be used again is not asked for; it goes when the function ends, and the results are detached.",
     "samples_by_hooks: names = [name for name, _ in model.named_parameters()] | wide = [p.detach().expand(len(images), *p.shape).clone().requir... -> (swapped)": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
+}
+
+GUARDS = {
+    "Each sample's gradient, all parameters taken together, is clipped to the norm `max_norm`": {
+        "value": MISCONCEIVED["each parameter by itself"]
+    },
+    "left alone otherwise, also if it is zero": {"value": CLIPPED_BY_A_QUOTIENT},
+    "Then the mean over samples is taken.": {"value": MISCONCEIVED["a sum, not a mean"]},
+    "of the parameter's shape and dtype": {"dtype": IN_SINGLE_PRECISION},
+    "may run once, on all images together": {"runs": RUN_TWICE},
+    "with one backward pass at most": {"passes": PASS_FOR_EACH},
+    "`.grad`, the model and what is given stay as they are": {
+        "grad": MISCONCEIVED["written to .grad"],
+        "numbers": clip_and_clear_targets,
+        "flags": SEEDED,
+    },
+    "results require no gradient": {"attached": WITH_A_GRAPH},
 }

@@ -147,7 +147,7 @@ ONE_SLIP = {
 WRONG = [
     *ONE_SLIP.values(),
     said(clipper(), "not clipped at the step"),
-    clipper(before=clip_grad_value_),
+    clipper(before=lambda parameters, limit: clip_grad_value_(parameters, limit / 4)),
     clipper(before=clip_grad_norm_, weight=False),
     clipper(inner=clip_grad_norm_, before=clip_grad_norm_),
     clipped_norms_after,

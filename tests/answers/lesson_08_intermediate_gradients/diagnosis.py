@@ -23,3 +23,5 @@ WRONG = [
 EQUIVALENT = {
     "RIGHT[1]: reversed(DIAGNOSIS.items()) -> DIAGNOSIS.items()": '"Give a dict": a dict has no order to get right.',
 }
+
+GUARDS = {"Where does the gradient get lost, and why?": {"entries": MISCONCEIVED["one block too early"]}}

@@ -218,12 +218,61 @@ MISCONCEIVED = {
     "in the order of the pass": gradients_with(reverse=True),
 }
 
+
+def gradients_run_twice(model, names, x, loss_fn):
+    found = gradients_by_hooks(model, names, x, loss_fn)
+    with torch.no_grad():
+        model(x)
+    return found
+
+
+def gradients_with_options(first=False, **options):
+    """The first right answer, with options of its pass, or with a pass before it."""
+
+    def layer_gradients(model, names, x, loss_fn):
+        found = {name: [] for name in names}
+
+        def note(places, module, given, result):
+            number = len(places)
+            places.append(None)
+            if result.requires_grad:
+                result.register_hook(lambda gradient: places.__setitem__(number, gradient))
+
+        handles = [model.get_submodule(name).register_forward_hook(partial(note, found[name])) for name in names]
+        try:
+            loss = loss_fn(model(x))
+            if first:
+                torch.autograd.grad(loss, parameters_of(model), allow_unused=True, retain_graph=True)
+            torch.autograd.grad(loss, parameters_of(model), allow_unused=True, **options)
+        finally:
+            for handle in handles:
+                handle.remove()
+        return found
+
+    return layer_gradients
+
+
+def gradients_with_zeros(model, names, x, loss_fn):
+    found = gradients_by_hooks(model, names, x, loss_fn)
+    return {name: [torch.zeros(1) if it is None else it for it in places] for name, places in found.items()}
+
+
+ONE_SLIP = {
+    "passes": gradients_with_options(first=True),
+    "kept": gradients_with_options(retain_graph=True),
+    "x": lambda model, names, x, loss_fn: (gradients_by_hooks(model, names, x, loss_fn), x.zero_())[0],
+    "none": gradients_with_zeros,
+    "mode": leaving(gradients_by_hooks, gradients_off),
+    "raises": gradients_swallowing,
+    "runs": gradients_run_twice,
+}
+
 WRONG = [
+    *ONE_SLIP.values(),
     said(gradients_with(always=False), "hooks stay"),
     gradients_with(backward=True),
     gradients_with(backward=True, clean=True),
     gradients_on_a_copy,
-    gradients_swallowing,
     gradients_one_by_one,
     said(gradients_clearing_all_hooks, "hooks stay"),
     said(gradients_clearing_named_hooks, "hooks stay"),
@@ -231,7 +280,6 @@ WRONG = [
     gradients_of_trained_layers,
     gradients_of_inputs,
     gradients_without_writes,
-    leaving(gradients_by_hooks, gradients_off),
     lambda model, names, x, loss_fn: {name: [None] for name in names},
     lambda model, names, x, loss_fn: {name: None for name in names},
     lambda model, names, x, loss_fn: [loss_fn(model(x))],
@@ -243,4 +291,14 @@ EQUIVALENT = {
     "gradients_by_edges: None if edge is None else next(gradients) -> None if not edge else next(gradients)": "An edge is a tuple with two entries: it is always true.",
     "gradients_by_edges: gradients = iter(torch.autograd.grad(loss, wanted, allow_unused=True)) | found = {name: [] for name in names} -> (swapped)": "Neither statement reads what the other writes.",
     "gradients_by_moving.move.hook: moves[name][-1] -> moves[name][-0]": "In the scene a layer's results require a gradient all or not at all, so the first tells as much as the last; only the sum would use the first zeros twice.",
+}
+
+GUARDS = {
+    "a list of the gradients of the loss": {"value": gradients_in_evaluation},
+    "It runs `loss = loss_fn(model(x))`": {"runs": ONE_SLIP["runs"]},
+    "one backward pass, which frees what it used": {"passes": ONE_SLIP["passes"], "kept": ONE_SLIP["kept"]},
+    "None where no gradient comes by": {"none": ONE_SLIP["none"]},
+    "Such an error has to reach the caller.": {"raises": ONE_SLIP["raises"]},
+    "Afterwards the model has its own hooks and none of yours": {"model": MISCONCEIVED["hooks stay"]},
+    "its settings are as before": {"mode": ONE_SLIP["mode"], "x": ONE_SLIP["x"]},
 }

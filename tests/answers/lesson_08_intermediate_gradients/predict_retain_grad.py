@@ -39,3 +39,5 @@ WRONG = [
 EQUIVALENT = {
     "RIGHT[1]: isinstance(v, float) -> False": '"Each value is a number": 4.0 is as good as 4.',
 }
+
+GUARDS = {"What is `h.grad` at the end?": {"entries": MISCONCEIVED["backward only"]}}

@@ -92,7 +92,23 @@ MISCONCEIVED = {
     "new parameters": rescue_with_new_parameters,
 }
 
+
+def rescue_with_a_loud_start(model):
+    rescue_by_kaiming(model)
+    model[0].weight.data.mul_(50)
+
+
+def rescue_a_little_short(model):
+    """Biases keep the activations' sizes, and the gradient still shrinks a little in each layer."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.orthogonal_(module.weight, gain=1.13)
+            nn.init.normal_(module.bias, std=0.1)
+
+
 WRONG = [
+    said(rescue_with_a_loud_start, "too much"),
+    rescue_a_little_short,
     rescue_by_hooks,
     rescue_by_new_layers,
     rescue_with_ones,

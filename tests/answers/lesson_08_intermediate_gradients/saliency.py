@@ -130,7 +130,27 @@ MISCONCEIVED = {
     "parameters got gradients": saliency_and_gradients,
 }
 
+
+def saliency_keeping_the_graph(model, images, labels):
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    with torch.enable_grad():
+        pixels = images.clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(own_score(model(pixels), labels), pixels, retain_graph=True)
+    for module, training in modes.items():
+        module.training = training
+    return strongest_of(gradient)
+
+
+ONE_SLIP = {
+    "graph": lambda model, images, labels: maps_of(model, images, labels).requires_grad_(),
+    "kept": saliency_keeping_the_graph,
+    "labels": lambda model, images, labels: (maps_of(model, images, labels), labels.zero_())[0],
+    "mode": leaving(maps_of, switch_on),
+}
+
 WRONG = [
+    *ONE_SLIP.values(),
     said(saliency_and_zero_grad, "parameters got gradients"),
     saliency_and_train,
     saliency_and_eval,
@@ -138,7 +158,6 @@ WRONG = [
     saliency_on_the_images,
     saliency_one_by_one,
     saliency_with_norms_in_evaluation,
-    leaving(maps_of, switch_on),
     partial(maps_of, score=lambda scores, labels: scores.max(1).values.sum()),
     partial(maps_of, score=lambda scores, labels: scores.sum()),
     partial(maps_of, score=lambda scores, labels: scores[:, labels].sum()),
@@ -160,4 +179,17 @@ EQUIVALENT = {
     "saliency_on_a_copy: images.clone() -> images.detach()": '"The images require no gradient": a leaf that shares their memory is read only, and gets its own .grad.',
     "saliency_on_a_copy: model(pixels).gather(1, labels[:, None]) -> model(pixels).gather(-1, labels[:, None])": "The scores have two dimensions: dim 1 is the last one.",
     "saliency_on_a_copy: pixels.grad.abs() -> pixels.grad.abs_()": "The gradient is the function's own, so writing into it hurts nobody.",
+}
+
+GUARDS = {
+    "the gradient of that score with respect to the image": {"value": MISCONCEIVED["the loss in place of the score"]},
+    "without a graph": {"graph": ONE_SLIP["graph"]},
+    "Run the model, or a copy of it, once": {"runs": saliency_one_by_one},
+    "one backward pass that frees what it used": {"kept": ONE_SLIP["kept"]},
+    "Afterwards everything is as before: each module's mode": {
+        "model": saliency_and_train,
+        "labels": ONE_SLIP["labels"],
+    },
+    "the images": {"images": saliency_on_the_images},
+    "The caller may have switched gradients off, and they stay off.": {"mode": ONE_SLIP["mode"]},
 }

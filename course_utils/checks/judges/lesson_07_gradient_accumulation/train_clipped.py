@@ -87,7 +87,7 @@ _Clipping = Callable[[Step, float], Tensors]
 def _clipped(clip: _Clipping) -> Callable[[Case, Observation], bool]:
     """Recognise steps whose gradients were clipped in another way, with whatever learning rates were seen.
 
-    Where that makes no difference, what is wrong with the rates explains the case.
+    Where that makes no difference, what is wrong with the rates or the norms explains the case.
     """
 
     def explains(case: Case, seen: Observation) -> bool:
@@ -99,9 +99,22 @@ def _clipped(clip: _Clipping) -> Callable[[Case, Observation], bool]:
             steps, _ = trained(case, every, lambda step: clip(step, limit), [it["rate"] for it in mine], apart=True)
             return all(same(it["gradients"], clip(step, limit)) for it, step in zip(mine, steps, strict=True))
 
-        return as_seen(clip) and (not as_seen(_all_together) or _too_often(case, seen) or _shifted(case, seen))
+        if not as_seen(clip):
+            return False
+        return not as_seen(_all_together) or any(
+            other(case, seen) for other in (_too_often, _shifted, _norms_of_what_is_left)
+        )
 
     return explains
+
+
+def _norms_of_what_is_left(case: Case, seen: Observation) -> bool:
+    """Return whether the norms are at most the limit where those before clipping are larger."""
+    limit, norms = case.given["max_norm"], [norm(step.gradient) for step in _right(case)[0]]
+    returned = seen["returned"]
+    return len(returned) == len(norms) and any(
+        mine <= limit * 1.001 < right for mine, right in zip(returned, norms, strict=True)
+    )
 
 
 def _all_together(step: Step, limit: float) -> Tensors:

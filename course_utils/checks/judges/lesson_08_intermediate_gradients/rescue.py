@@ -23,7 +23,7 @@ def _cases(seed: int) -> list[Case]:
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     message = "Your function replaced or changed layers. Only the numbers in their parameters may change."
-    yield Finding("layers", seen["kept"] is True, message)
+    yield Finding("model", seen["kept"] is True, message)
     changed = seen["changed"]
     message = f"Your function changed {listed(changed)}. Only the numbers in parameters may change."
     yield Finding("model", not changed, message)
@@ -95,7 +95,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "too much",
-            "Your weights are too large: numbers or gradients grow from layer to layer.",
+            "Your weights are too large: activations or gradients come out far larger than asked for.",
             lambda case, seen: (
                 max(_floats(seen["outputs"]), default=0) > 20
                 or (case.given["activation"] == "tanh" and _share(seen) > _FACTOR)

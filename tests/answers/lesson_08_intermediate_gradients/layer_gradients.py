@@ -92,7 +92,7 @@ def gradients_retained(model, names, x, loss_fn):
     return {name: [r.grad if r.requires_grad else None for r in results] for name, results in found.items()}
 
 
-def gradients_with(remove=True, always=True, backward=False, last=False, reverse=False, clean=False):
+def gradients_with(remove=True, always=True, backward=False, last=False, reverse=False, clean=False, **options):
     """The first right answer with one thing wrong."""
 
     def layer_gradients(model, names, x, loss_fn):
@@ -115,7 +115,7 @@ def gradients_with(remove=True, always=True, backward=False, last=False, reverse
             if backward:
                 loss.backward()
             else:
-                torch.autograd.grad(loss, parameters_of(model), allow_unused=True)
+                torch.autograd.grad(loss, parameters_of(model), allow_unused=True, **options)
         except Exception:
             if remove and always:
                 [handle.remove() for handle in handles]
@@ -226,30 +226,13 @@ def gradients_run_twice(model, names, x, loss_fn):
     return found
 
 
-def gradients_with_options(first=False, **options):
-    """The first right answer, with options of its pass, or with a pass before it."""
+def gradients_after_a_pass(model, names, x, loss_fn):
+    def passing(output):
+        loss = loss_fn(output)
+        torch.autograd.grad(loss, parameters_of(model), allow_unused=True, retain_graph=True)
+        return loss
 
-    def layer_gradients(model, names, x, loss_fn):
-        found = {name: [] for name in names}
-
-        def note(places, module, given, result):
-            number = len(places)
-            places.append(None)
-            if result.requires_grad:
-                result.register_hook(lambda gradient: places.__setitem__(number, gradient))
-
-        handles = [model.get_submodule(name).register_forward_hook(partial(note, found[name])) for name in names]
-        try:
-            loss = loss_fn(model(x))
-            if first:
-                torch.autograd.grad(loss, parameters_of(model), allow_unused=True, retain_graph=True)
-            torch.autograd.grad(loss, parameters_of(model), allow_unused=True, **options)
-        finally:
-            for handle in handles:
-                handle.remove()
-        return found
-
-    return layer_gradients
+    return gradients_by_hooks(model, names, x, passing)
 
 
 def gradients_with_zeros(model, names, x, loss_fn):
@@ -258,8 +241,8 @@ def gradients_with_zeros(model, names, x, loss_fn):
 
 
 ONE_SLIP = {
-    "passes": gradients_with_options(first=True),
-    "kept": gradients_with_options(retain_graph=True),
+    "passes": gradients_after_a_pass,
+    "kept": gradients_with(retain_graph=True),
     "x": lambda model, names, x, loss_fn: (gradients_by_hooks(model, names, x, loss_fn), x.zero_())[0],
     "none": gradients_with_zeros,
     "mode": leaving(gradients_by_hooks, gradients_off),

@@ -3,7 +3,13 @@
 import torch
 from torch.nn.functional import cross_entropy
 
-from tests.answers.lesson_07_gradient_accumulation.side_effects import seeded
+from tests.answers.lesson_07_gradient_accumulation.side_effects import (
+    changing_inputs,
+    passing_twice,
+    running_once_more,
+    seeded,
+)
+from tests.answers.said import said
 
 
 def accumulate_by_share(model, micro_batches):
@@ -33,10 +39,22 @@ def accumulate_sums(model, micro_batches):
     return total / count
 
 
-def accumulate_by_grad(model, micro_batches):
-    """autograd.grad, added up by hand."""
+def accumulate_by_forward(model, micro_batches):
+    """Calls forward itself, and hands gradients over."""
     model.zero_grad()
-    return accumulate_where_live(model, micro_batches)
+    live = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    count, total = sum(len(y) for _, y in micro_batches), 0.0
+    sums = {}
+    for inputs, targets in micro_batches:
+        loss = cross_entropy(model.forward(inputs), targets, reduction="sum") / count
+        parts = torch.autograd.grad(loss, live.values(), allow_unused=True)
+        for name, part in zip(live, parts, strict=True):
+            if part is not None:
+                sums[name] = sums.get(name, 0) + part
+        total += loss.item()
+    for name, value in sums.items():
+        live[name].grad = value
+    return total
 
 
 def accumulate_where_live(model, micro_batches):
@@ -71,6 +89,13 @@ def accumulator(weight, clear=True, **options):
 
 def share(size, count, number):
     return size / count
+
+
+def accumulate_on_what_was_there(model, micro_batches):
+    """Clears what will get no gradient, and nothing else."""
+    for parameter in (model.first.bias, *model.spare.parameters()):
+        parameter.grad = None
+    return accumulator(share, clear=False)(model, micro_batches)
 
 
 def accumulate_in_one_graph(model, micro_batches):
@@ -123,7 +148,7 @@ def accumulate_filling_zeros(model, micro_batches):
     return accumulator(share, clear=False)(model, micro_batches)
 
 
-RIGHT = [accumulate_by_share, accumulate_sums, accumulate_by_grad]
+RIGHT = [accumulate_by_share, accumulate_sums, accumulate_by_forward]
 
 MISCONCEIVED = {
     "all micro-batches alike": accumulator(lambda size, count, number: 1 / number),
@@ -133,18 +158,59 @@ MISCONCEIVED = {
     "one large graph": accumulate_in_one_graph,
 }
 
+ONE_SLIP = {
+    "others": accumulate_with_zeros,
+    "number": lambda model, micro_batches: str(accumulate_by_share(model, micro_batches)),
+    "parameters": accumulate_and_step,
+    "forwards": running_once_more(accumulate_by_share),
+    "passes": passing_twice(accumulate_by_share),
+    "held": accumulator(share, retain_graph=True),
+    "inputs": changing_inputs(accumulate_by_share),
+    "flags": seeded(accumulate_by_share),
+}
+
 WRONG = [
+    said(accumulate_on_what_was_there, "old gradients"),
+    *ONE_SLIP.values(),
     accumulate_one_batch,
     accumulate_one_by_one,
-    accumulate_and_step,
-    accumulate_with_zeros,
     accumulate_filling_zeros,
     accumulate_where_live,
-    seeded(accumulate_by_share),
     accumulate_thawed,
     accumulate_in_eval,
-    accumulator(share, retain_graph=True),
-    lambda model, micro_batches: str(accumulate_by_share(model, micro_batches)),
     lambda model, micro_batches: (accumulate_by_share(model, micro_batches), accumulate_one_batch)[0] * 1.001,
     lambda model, micro_batches: accumulate_by_share(model, micro_batches[:-1]),
 ]
+
+EQUIVALENT = {
+    "accumulate_by_share: total += loss.item() -> total = total + loss.item()": "A number is not changed in place: both make a new one.",
+    "accumulate_by_share: loss.backward() | total += loss.item() -> (swapped)": "Neither statement reads what the other writes.",
+    "accumulate_by_share: model.zero_grad() | count = sum((len(targets) for _, targets in micro_batches)) -> (swapped)": "Neither statement reads what the other writes.",
+    "accumulate_sums: count += len(inputs) -> count = count + len(inputs)": "A number is not changed in place: both make a new one.",
+    "accumulate_sums: total += loss.item() -> total = total + loss.item()": "A number is not changed in place: both make a new one.",
+    "accumulate_sums: loss.backward() | count += len(inputs) -> (swapped)": "Neither statement reads what the other writes.",
+    "accumulate_sums: count += len(inputs) | total += loss.item() -> (swapped)": "Neither statement reads what the other writes.",
+    "accumulate_by_forward: total += loss.item() -> total = total + loss.item()": "A number is not changed in place: both make a new one.",
+    "accumulate_by_forward: for name, part in zip(live, parts, strict=True): ... | total += loss.item() -> (swapped)": "Neither statement reads what the other writes.",
+    "accumulate_by_forward: model.zero_grad() | live = {name: p for name, p in model.named_parameters() if p.requires_grad} -> (swapped)": "Neither statement reads what the other writes.",
+    "accumulate_by_forward: live = {name: p for name, p in model.named_parameters() if p.requires_grad} | count, total = (sum((len(y) for _, y in mi... -> (swapped)": "Neither statement reads what the other writes.",
+}
+
+GUARDS = {
+    "the mean of `cross_entropy` over all samples of all micro-batches": {
+        "value": MISCONCEIVED["all micro-batches alike"]
+    },
+    "returns that loss as a Python float": {"number": ONE_SLIP["number"]},
+    "Gradients that were there before do not count.": {"value": accumulate_on_what_was_there},
+    "Parameters that are frozen or take no part have None": {"others": ONE_SLIP["others"]},
+    "Each micro-batch gets one forward and one backward pass": {
+        "forwards": ONE_SLIP["forwards"],
+        "passes": ONE_SLIP["passes"],
+    },
+    "its graph is freed before the next one begins": {"held": ONE_SLIP["held"]},
+    "The parameters keep their values, modes and flags stay.": {
+        "parameters": ONE_SLIP["parameters"],
+        "flags": ONE_SLIP["flags"],
+        "inputs": ONE_SLIP["inputs"],
+    },
+}

@@ -85,7 +85,17 @@ def clip_mean(each, max_norm):
 
 def clip_always(each, max_norm):
     norms = sum(part.flatten(1).pow(2).sum(1) for part in each.values()).sqrt()
-    return {name: torch.tensordot(max_norm / norms, part, dims=1) / len(norms) for name, part in each.items()}
+    return {
+        name: torch.tensordot(max_norm / norms.clamp(min=1e-30), part, dims=1) / len(norms)
+        for name, part in each.items()
+    }
+
+
+def clip_by_a_quotient(each, max_norm):
+    """0 / 0 for a sample that teaches nothing."""
+    norms = sum(part.flatten(1).pow(2).sum(1) for part in each.values()).sqrt()
+    factors = norms.clamp(max=max_norm) / norms
+    return {name: torch.tensordot(factors, part, dims=1) / len(norms) for name, part in each.items()}
 
 
 def clip_numbers(each, max_norm):
@@ -162,21 +172,77 @@ MISCONCEIVED = {
     "written to .grad": sampler(before=lambda model, images, targets: model.zero_grad()),
 }
 
+IN_SINGLE_PRECISION = sampler(change=lambda name, part, count: part.float())
+PASS_FOR_EACH = sampler(samples_by_retained_passes)
+WITH_A_GRAPH = sampler(samples_with_graph)
+SEEDED = sampler(before=lambda model, images, targets: torch.manual_seed(0))
+RUN_TWICE = sampler(before=lambda model, images, targets: model(images))
+CLIPPED_BY_A_QUOTIENT = sampler(clip=clip_by_a_quotient)
+
+
+def clip_and_clear_targets(model, images, targets, max_norm):
+    result = sampler()(model, images, targets, max_norm)
+    targets.zero_()
+    return result
+
+
 WRONG = [
-    said(sampler(samples_by_retained_passes), "one after the other"),
+    IN_SINGLE_PRECISION,
+    clip_and_clear_targets,
+    SEEDED,
+    WITH_A_GRAPH,
+    RUN_TWICE,
+    CLIPPED_BY_A_QUOTIENT,
+    said(PASS_FOR_EACH, "one after the other"),
     said(sampler(samples_by_backward), "one after the other"),
     said(sampler(samples_by_copy), "one after the other"),
-    sampler(samples_with_graph),
     said(sampler(samples_by_new_model), "one after the other"),
-    sampler(before=lambda model, images, targets: torch.manual_seed(0)),
-    lambda model, images, targets, max_norm: (sampler()(model, images, targets, max_norm), targets.zero_())[0],
     sampler(clip=clip_numbers),
     sampler(clip=lambda each, max_norm: {name: part.mean(0) for name, part in each.items()}),
     sampler(clip=lambda each, max_norm: each),
     sampler(change=lambda name, part, count: part.abs()),
     sampler(before=lambda model, images, targets: model.eval()),
     sampler(before=lambda model, images, targets: images.mul_(1.0).add_(0.1)),
-    said(sampler(before=lambda model, images, targets: model(images)), "one after the other"),
     lambda model, images, targets, max_norm: list(sampler()(model, images, targets, max_norm).values()),
     lambda model, images, targets, max_norm: dict.fromkeys(dict(model.named_parameters()), 0.0),
 ]
+
+EQUIVALENT = {
+    "clip_samples: part.flatten(1).pow(2).sum(1) -> part.flatten(1).pow(2).sum(-1)": "flatten(1) leaves two dimensions: dim 1 is the last one.",
+    "sampler.clip_each_sample: return {name: change(name, part, len(images)) for name, part in result.items()} -> return result": "In the right answers `change` gives back what it gets.",
+    "samples_by_batched_grad: torch.eye(len(images), dtype=losses.dtype) -> torch.eye(len(images))": "The seeds are ones and zeros, and PyTorch takes them in single precision, too.",
+    "samples_by_batched_grad: ...s_grads_batched=True) -> ...s_grads_batched=True, retain_graph=True)": "Whether the graph could be used again is not asked for; it goes when the function ends, and the results are detached.",
+    "samples_by_batched_grad: ...s_grads_batched=True) -> ...s_grads_batched=True, create_graph=True)": "Whether the graph could be used again is not asked for; it goes when the function ends, and the results are detached.",
+    "clip_samples_row_by_row: torch.zeros_like(part[0]) -> torch.zeros_like(part[1])": "Only the shape is used, or it is the same for all samples: the stand-in's own numbers are never read.",
+    "clip_samples_row_by_row: torch.zeros_like -> torch.ones_like #2": "Only the shape is used, or it is the same for all samples: the stand-in's own numbers are never read.",
+    "clip_samples_row_by_row: part[number].detach().clone() -> part[number].detach()": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
+    "clip_samples_row_by_row: part[number].detach().clone -> part[number].detach().detach": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
+    "clip_samples_row_by_row: part[number].detach() -> part[number]": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
+    "clip_samples_row_by_row: part[number].detach -> part[number].clone": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
+    "clip_samples_row_by_row: count = len(next(iter(each.values()))) | sums = {name: torch.zeros_like(part[0]) for name, part in each.items()} -> (swapped)": "Neither statement reads what the other writes.",
+    "sampler.clip_each_sample: return {name: change(name, part, len(images)) for name, part in result.items()} -> return result #2": "In the right answers `change` gives back what it gets.",
+    "sampler.clip_each_sample: return {name: change(name, part, len(images)) for name, part in result.items()} -> return result #3": "In the right answers `change` gives back what it gets.",
+    "samples_by_hooks: p.detach().expand(len(images), *p.shape).clone() -> p.detach().expand(len(images), *p.shape)": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
+    "samples_by_hooks: p.detach().expand(len(images), *p.shape).clone -> p.detach().expand(len(images), *p.shape).detach": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
+    "samples_by_hooks: p.detach().expand -> p.expand": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
+    "samples_by_hooks: p.detach().expand -> p.clone().expand": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
+    "samples_by_hooks: ...duction='sum'), wide) -> ...duction='sum'), wide, retain_graph=True)": "Whether the graph could be used again is not asked for; it goes when the function ends, and the results are detached.",
+    "samples_by_hooks: names = [name for name, _ in model.named_parameters()] | wide = [p.detach().expand(len(images), *p.shape).clone().requir... -> (swapped)": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
+}
+
+GUARDS = {
+    "Each sample's gradient, all parameters taken together, is clipped to the norm `max_norm`": {
+        "value": MISCONCEIVED["each parameter by itself"]
+    },
+    "left alone otherwise, also if it is zero": {"value": CLIPPED_BY_A_QUOTIENT},
+    "Then the mean over samples is taken.": {"value": MISCONCEIVED["a sum, not a mean"]},
+    "of the parameter's shape and dtype": {"dtype": IN_SINGLE_PRECISION},
+    "may run once, on all images together": {"runs": RUN_TWICE},
+    "with one backward pass at most": {"passes": PASS_FOR_EACH},
+    "`.grad`, the model and what is given stay as they are": {
+        "grad": MISCONCEIVED["written to .grad"],
+        "numbers": clip_and_clear_targets,
+        "flags": SEEDED,
+    },
+    "results require no gradient": {"attached": WITH_A_GRAPH},
+}

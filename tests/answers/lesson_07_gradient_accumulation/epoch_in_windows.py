@@ -2,10 +2,16 @@
 
 import itertools
 
+import torch
 from torch.nn.functional import cross_entropy
 
-from tests.answers.lesson_07_gradient_accumulation.side_effects import seeded
+from tests.answers.lesson_07_gradient_accumulation.side_effects import (
+    passing_twice,
+    seeded,
+    stepping_once_more,
+)
 from tests.answers.lesson_07_gradient_accumulation.windows import windows_as_one_batch
+from tests.answers.said import said
 
 
 def epoch_by_slices(model, optimizer, batches, every):
@@ -95,11 +101,53 @@ def epoch_by_a_running_mean(model, optimizer, batches, every):
     return losses
 
 
+def epoch_cleared_after_the_step(model, optimizer, batches, every):
+    """What was in .grad before counts in the first window."""
+    losses, reader = [], iter(batches)
+    while window := list(itertools.islice(reader, every)):
+        count, total = sum(len(targets) for _, targets in window), 0.0
+        for inputs, targets in window:
+            loss = cross_entropy(model(inputs), targets, reduction="sum") / count
+            loss.backward()
+            total += loss.item()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(total)
+    return losses
+
+
+def epoch_with_longer_windows(model, optimizer, batches, every):
+    """Looks one micro-batch ahead, and puts it on top of the next window."""
+    losses, window = [], list(itertools.islice(batches, every))
+    while window:
+        ahead = list(itertools.islice(batches, 1))
+        losses += epoch_by_slices(model, optimizer, window, len(window))
+        window = ahead + list(itertools.islice(batches, every)) if ahead else []
+    return losses
+
+
 def epoch_concatenated(model, optimizer, batches, every):
     losses, reader = [], iter(batches)
     while window := list(itertools.islice(reader, every)):
         losses += windows_as_one_batch(model, optimizer, window, every)
     return losses
+
+
+def epoch_with_a_look(model, optimizer, batches, every):
+    """Runs the model once more, on an input of its own."""
+    losses = epoch_by_slices(model, optimizer, batches, every)
+    with torch.no_grad():
+        model(torch.ones(1, 3, dtype=torch.float64))
+    return losses
+
+
+def epoch_that_changes_inputs(model, optimizer, batches, every):
+    def kept():
+        for batch in batches:
+            yield batch
+            batch[0].zero_()
+
+    return epoch_by_sums(model, optimizer, kept(), every)
 
 
 RIGHT = [epoch_by_slices, epoch_by_sums]
@@ -111,15 +159,54 @@ MISCONCEIVED = {
     "a step too many": epoch(right_share, extra=True),
 }
 
+ONE_SLIP = {
+    "steps": stepping_once_more(epoch_by_slices),
+    "passes": passing_twice(epoch_by_slices),
+    "held": epoch(right_share, retain_graph=True),
+    "flags": seeded(epoch_by_sums),
+    "ahead": epoch_read_at_once,
+    "forwards": epoch_with_a_look,
+    "inputs": epoch_that_changes_inputs,
+}
+
 WRONG = [
-    epoch(right_share, retain_graph=True),
+    said(ONE_SLIP["steps"], "a step too many"),
+    *list(ONE_SLIP.values())[1:],
     epoch(lambda size, sizes, every: size),
     epoch(lambda size, sizes, every: 1),
     epoch(lambda size, sizes, every: size / (every * max(sizes))),
-    epoch_read_at_once,
-    seeded(epoch_by_sums),
     epoch_by_a_running_mean,
     epoch_concatenated,
+    epoch_cleared_after_the_step,
+    epoch_with_longer_windows,
     lambda model, optimizer, batches, every: epoch_by_slices(model, optimizer, batches, 1),
     lambda model, optimizer, batches, every: epoch_by_slices(model, optimizer, batches, every)[:1],
 ]
+
+EQUIVALENT = {
+    "epoch_by_slices: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "epoch_by_slices: total += loss.item() -> total = total + loss.item()": "A number is not changed in place: both make a new one.",
+    "epoch_by_slices: loss.backward() | total += loss.item() -> (swapped)": "Neither statement reads what the other writes.",
+    "epoch_by_slices: count = sum((len(targets) for _, targets in window)) | optimizer.zero_grad() -> (swapped)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "epoch_by_slices: optimizer.step() | losses.append(total) -> (swapped)": "Neither statement reads what the other writes.",
+    "epoch_by_sums.step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "epoch_by_sums.step: optimizer.step() | losses.append(total / samples) -> (swapped)": "Neither statement reads what the other writes.",
+    "epoch_by_sums.step: losses.append(total / samples) | optimizer.zero_grad() -> (swapped)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "epoch_by_sums: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "epoch_by_sums: loss.backward() | waiting, samples, total = (waiting + 1, samples + len(inputs), total + loss.item()) -> (swapped)": "Neither statement reads what the other writes.",
+}
+
+GUARDS = {
+    "the last one may have fewer, and is stepped all the same": {"steps": ONE_SLIP["steps"]},
+    "Each step uses the gradient of the mean of `cross_entropy` over the samples of its window": {
+        "value": MISCONCEIVED["all micro-batches alike"]
+    },
+    "and nothing that was in `.grad` before": {"value": epoch_cleared_after_the_step},
+    "at most `every + 1` micro-batches may have been read and not yet used": {"ahead": ONE_SLIP["ahead"]},
+    "Each micro-batch gets one forward and one backward pass": {
+        "forwards": ONE_SLIP["forwards"],
+        "passes": ONE_SLIP["passes"],
+    },
+    "its graph is freed before the next forward begins": {"held": ONE_SLIP["held"]},
+    "Modes and flags stay.": {"flags": ONE_SLIP["flags"], "inputs": ONE_SLIP["inputs"]},
+}

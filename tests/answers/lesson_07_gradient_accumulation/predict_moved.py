@@ -35,3 +35,5 @@ WRONG = [
     list(MOVES.values()),
     {name: int(value) for name, value in MOVES.items()},
 ]
+
+GUARDS = {"Does `w` change in the **last** step?": {"entries": MISCONCEIVED["frozen is safe"]}}

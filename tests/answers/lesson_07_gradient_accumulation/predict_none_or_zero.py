@@ -46,3 +46,5 @@ WRONG = [
     {**GRADS, "filled": None},
     {name: str(value) for name, value in GRADS.items()},
 ]
+
+GUARDS = {"What does the last column hold afterwards": {"entries": MISCONCEIVED["zero_grad writes zeros"]}}

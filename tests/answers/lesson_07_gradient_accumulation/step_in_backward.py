@@ -87,7 +87,7 @@ def step_at_the_end(model, lr):
     live = [p for p in model.parameters() if p.requires_grad]
 
     def step(parameter):
-        if sum(p.grad is not None for p in live) == 2:
+        if sum(p.grad is not None for p in live) == 3:
             for p in live:
                 if p.grad is not None:
                     move_and_free(p, lr, None)
@@ -164,21 +164,63 @@ MISCONCEIVED = {
     "nothing moves": hooked(only_free),
 }
 
+
+def step_and_zeros_in_the_end(model, lr):
+    """From the second pass on, the last gradient to come is replaced by zeros."""
+    arrivals = []
+
+    def step(parameter):
+        move_and_free(parameter, lr, None)
+        arrivals.append(None)
+        if len(arrivals) == 6:
+            parameter.grad = torch.zeros_like(parameter)
+
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters() if p.requires_grad]
+
+
+ONE_SLIP = {
+    "handles": lambda model, lr: [*step_by_hook(model, lr), None],
+    "gradients": step_and_zeros_in_the_end,
+    "removed": lambda model, lr: step_by_node_hooks(model, lr)[:1],
+    "uphill": hooked(lambda p, lr, arrived: move_and_free(p, -lr, arrived)),
+    "modes": seeded(step_by_hook),
+    "same": lambda model, lr: step_by_hook(model, lr) + [model.register_forward_hook(lambda *given: None)][:0],
+}
+
 WRONG = [
+    *ONE_SLIP.values(),
     said(hooked(move_and_zero), "gradients left"),
     said(hooked(move_by_arrival, register="register_hook"), "gradients left"),
-    hooked(lambda p, lr, arrived: move_and_free(p, -lr, arrived)),
+    hooked(move_and_free, choose=lambda p: p.requires_grad and p.dim() > 1),
     step_at_the_end,
     step_keeping_gradients,
     step_after_the_pass,
-    seeded(step_by_hook),
     step_for_ever,
     step_without_handles,
     step_by_new_parameters,
     said(lambda model, lr: [None, 3, "x"], "nothing moves"),
-    lambda model, lr: step_by_hook(model, lr) + [model.register_forward_hook(lambda *given: None)][:0],
     lambda model, lr: step_by_hook(model.requires_grad_(True), lr),
     lambda model, lr: step_by_hook(model, lr)[:-1],
 ]
 
 STILL_RIGHT = {"reversed list", "doubled list"}
+
+EQUIVALENT = {
+    "step_by_hook.step: with torch.no_grad(): ... -> (its body alone)": "A pass without create_graph runs its hooks with recording switched off.",
+    "move: with torch.no_grad(): ... -> (its body alone)": "A pass without create_graph runs its hooks with recording switched off.",
+    "step_in_all_names: model.named_parameters(remove_duplicate=False) -> model.named_parameters()": "One hook for each parameter is right; this answer allows for a second one, which finds no gradient.",
+    "step_in_all_names: model.named_parameters(remove_duplicate=False) -> model.named_parameters(remove_duplicate=True)": "One hook for each parameter is right; this answer allows for a second one, which finds no gradient.",
+    "step_by_node_hooks.step: parameter.data -> parameter": "A pass without create_graph runs its hooks with recording switched off.",
+}
+
+GUARDS = {
+    "by plain SGD, `p = p - lr * gradient`": {"value": ONE_SLIP["uphill"]},
+    "no earlier one may be in memory, in `.grad` or elsewhere": {
+        "waiting": step_at_the_end,
+        "alive": step_keeping_gradients,
+    },
+    "After a pass each `.grad` is None.": {"gradients": ONE_SLIP["gradients"]},
+    "returns a list of the handles": {"handles": ONE_SLIP["handles"]},
+    "calling `remove()` on each brings back normal behaviour": {"removed": ONE_SLIP["removed"]},
+    "The parameters stay the same objects": {"same": ONE_SLIP["same"], "modes": ONE_SLIP["modes"]},
+}

@@ -4,7 +4,13 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_, get_total_norm
 
-from tests.answers.lesson_07_gradient_accumulation.side_effects import seeded
+from tests.answers.lesson_07_gradient_accumulation.side_effects import (
+    changing_inputs,
+    passing_twice,
+    running_once_more,
+    seeded,
+    stepping_once_more,
+)
 from tests.answers.said import said
 
 
@@ -88,6 +94,31 @@ def clipped_with_steps_inside(model, optimizer, scheduler, windows, max_norm):
     return norms
 
 
+def clipped_by_the_first_length(model, optimizer, scheduler, windows, max_norm):
+    length, norms = len(windows[0]), []
+    for window in windows:
+        optimizer.zero_grad()
+        for inputs, targets in window:
+            (cross_entropy(model(inputs), targets) / length).backward()
+        norms.append(clip_grad_norm_(model.parameters(), max_norm).item())
+        optimizer.step()
+        scheduler.step()
+    return norms
+
+
+def clipped_but_for_the_last_rate(model, optimizer, scheduler, windows, max_norm):
+    norms = []
+    for number, window in enumerate(windows):
+        if number:
+            scheduler.step()
+        optimizer.zero_grad()
+        for inputs, targets in window:
+            (cross_entropy(model(inputs), targets) / len(window)).backward()
+        norms.append(clip_grad_norm_(model.parameters(), max_norm).item())
+        optimizer.step()
+    return norms
+
+
 def clipped_norms_after(model, optimizer, scheduler, windows, max_norm):
     return [min(norm, max_norm) for norm in clipped_once(model, optimizer, scheduler, windows, max_norm)]
 
@@ -103,14 +134,29 @@ MISCONCEIVED = {
     "a step for each micro-batch": clipped_with_steps_inside,
 }
 
+ONE_SLIP = {
+    "steps": stepping_once_more(clipped_once),
+    "rates": clipped_but_for_the_last_rate,
+    "forwards": running_once_more(clipped_once, 3),
+    "passes": passing_twice(clipped_once),
+    "held": clipper(before=clip_grad_norm_, retain_graph=True),
+    "inputs": changing_inputs(clipped_once, 3),
+    "flags": seeded(clipped_once),
+}
+
 WRONG = [
+    *ONE_SLIP.values(),
     said(clipper(), "not clipped at the step"),
-    clipper(before=clip_grad_value_),
+    clipper(before=lambda parameters, limit: clip_grad_value_(parameters, limit / 4)),
     clipper(before=clip_grad_norm_, weight=False),
-    clipper(before=clip_grad_norm_, retain_graph=True),
     clipper(inner=clip_grad_norm_, before=clip_grad_norm_),
     clipped_norms_after,
-    seeded(clipped_once),
+    clipped_by_the_first_length,
+    said(
+        clipper(inner=clip_grad_norm_, inner_schedule=True),
+        "clipped while it grows",
+        "the scheduler counts micro-batches",
+    ),
     lambda model, optimizer, scheduler, windows, max_norm: clipped_once(
         model, optimizer, scheduler, [[tuple(map(torch.cat, zip(*w, strict=True)))] for w in windows], max_norm
     ),
@@ -118,3 +164,30 @@ WRONG = [
         model, optimizer, torch.optim.lr_scheduler.ExponentialLR(optimizer, 1.0), windows, max_norm
     ),
 ]
+
+EQUIVALENT = {
+    "clipped_once: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "clipped_once: scheduler.step() | norms.append(norm.item()) -> (swapped)": "Neither statement reads what the other writes.",
+    "clipped_by_hand: model.zero_grad() -> model.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "clipped_by_hand: ...n(window)).backward() -> ...n(window)).backward(retain_graph=True)": "The loss has no name, so its graph goes at the end of the statement all the same.",
+    "clipped_by_hand: norm > max_norm -> norm >= max_norm": "At the limit the factor is 1.",
+    "clipped_by_hand: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "clipped_by_hand: if norm > max_norm: ... | norms.append(norm) -> (swapped)": "Neither statement reads what the other writes.",
+    "clipped_by_hand: norms.append(norm) | optimizer.step() -> (swapped)": "Neither statement reads what the other writes.",
+    "clipped_by_hand: optimizer.zero_grad() | scheduler.step() -> (swapped)": "Neither statement reads what the other writes.",
+}
+
+GUARDS = {
+    "the gradient of its mean loss should be clipped to the norm `max_norm`, all parameters of the model together": {
+        "value": MISCONCEIVED["each parameter by itself"]
+    },
+    "Then the optimizer steps": {"steps": ONE_SLIP["steps"]},
+    "which makes one step for each step of the optimizer": {"rates": ONE_SLIP["rates"]},
+    "for each window the norm of its gradient *before* clipping": {"value": clipped_norms_after},
+    "Each micro-batch gets one forward and one backward pass": {
+        "forwards": ONE_SLIP["forwards"],
+        "passes": ONE_SLIP["passes"],
+    },
+    "its graph is freed before the next one begins": {"held": ONE_SLIP["held"]},
+    "Modes and flags stay.": {"flags": ONE_SLIP["flags"], "inputs": ONE_SLIP["inputs"]},
+}

@@ -2,7 +2,12 @@
 
 from torch.nn.functional import cross_entropy
 
-from tests.answers.lesson_07_gradient_accumulation.side_effects import seeded
+from tests.answers.lesson_07_gradient_accumulation.side_effects import (
+    passing_twice,
+    running_once_more,
+    seeded,
+    stepping_once_more,
+)
 from tests.answers.lesson_07_gradient_accumulation.windows import windows_as_one_batch
 from tests.answers.said import said
 
@@ -136,13 +141,20 @@ MISCONCEIVED = {
     "a step for each micro-batch": window_loop(step=lambda number, every: True),
 }
 
+ONE_SLIP = {
+    "steps": stepping_once_more(windows_cleared_after_the_step),
+    "forwards": running_once_more(windows_cleared_after_the_step, 2),
+    "passes": passing_twice(windows_cleared_after_the_step),
+    "held": window_loop(retain_graph=True),
+    "inputs": windows_that_change_inputs,
+    "flags": seeded(windows_cleared_after_the_step),
+}
+
 WRONG = [
+    *ONE_SLIP.values(),
     windows_as_one_batch,
     windows_in_one_pass,
-    window_loop(retain_graph=True),
-    seeded(windows_cleared_after_the_step),
     windows_on_inputs_that_require,
-    windows_that_change_inputs,
     said(window_loop(clear=lambda number, every: False), "old gradients"),
     said(
         window_loop(clear=lambda number, every: (number + 1) % every == 0), "cleared within the window"
@@ -151,3 +163,35 @@ WRONG = [
     lambda model, optimizer, micro_batches, every: [0.5, 0.5],
     lambda model, optimizer, micro_batches, every: [[1.0], None, "x"],
 ]
+
+EQUIVALENT = {
+    "windows_cleared_after_the_step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "windows_cleared_after_the_step: total += loss.item() -> total = total + loss.item()": "A number is not changed in place: both make a new one.",
+    "windows_cleared_after_the_step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False) #2": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "windows_cleared_after_the_step: optimizer.zero_grad() | losses.append(total) -> (swapped)": "Neither statement reads what the other writes.",
+    "windows_cleared_after_the_step: loss.backward() | total += loss.item() -> (swapped)": "Neither statement reads what the other writes.",
+    "windows_cleared_before_the_first: model.zero_grad(set_to_none=False) -> model.zero_grad()": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "windows_cleared_before_the_first: model.zero_grad(set_to_none=False) -> model.zero_grad(set_to_none=True)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "windows_cleared_before_the_first: (loss / every).backward() | parts.append(loss.item()) -> (swapped)": '"its graph is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
+    "windows_cleared_before_the_first: optimizer.step() | losses.append(sum(parts) / len(parts)) -> (swapped)": "Neither statement reads what the other writes.",
+    "windows_divided_at_the_step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "windows_divided_at_the_step: parts.append(loss.detach()) -> parts.append(loss)": '"its graph is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
+    "windows_divided_at_the_step: parts.append(loss.detach()) -> parts.append(loss.clone())": '"its graph is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
+    "windows_divided_at_the_step: optimizer.step() | losses.append(float(sum(parts)) / every) -> (swapped)": "Neither statement reads what the other writes.",
+    "windows_divided_at_the_step: if number % every == 0: ... | loss = cross_entropy(model(inputs), targets) -> (swapped)": "Neither statement reads what the other writes.",
+    "windows_divided_at_the_step: loss.backward() | parts.append(loss.detach()) -> (swapped)": '"its graph is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
+}
+
+GUARDS = {
+    "one optimizer step for each window": {"steps": ONE_SLIP["steps"]},
+    "with the gradient of the mean loss over all samples of the window": {
+        "value": MISCONCEIVED["cleared within the window"]
+    },
+    "it belongs to no window": {"value": MISCONCEIVED["old gradients"]},
+    "Each micro-batch gets one forward and one backward pass": {
+        "forwards": ONE_SLIP["forwards"],
+        "passes": ONE_SLIP["passes"],
+    },
+    "its graph is freed before the next one begins": {"held": ONE_SLIP["held"]},
+    "Modes and flags stay as they are.": {"flags": ONE_SLIP["flags"], "inputs": ONE_SLIP["inputs"]},
+}

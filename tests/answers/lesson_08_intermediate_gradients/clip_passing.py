@@ -4,7 +4,12 @@ import torch
 
 from tests.answers.leaving import leaving
 from tests.answers.lesson_08_intermediate_gradients.passing import for_one_dtype, hooked, hooked_on_x, retain
-from tests.answers.lesson_08_intermediate_gradients.side_effects import switch_on
+from tests.answers.lesson_08_intermediate_gradients.side_effects import (
+    leave_zeros,
+    switch_on,
+    track,
+    write_to,
+)
 
 
 def shorten(gradient, most):
@@ -54,6 +59,19 @@ def clip_once(x, most):
     return y
 
 
+def clip_and_repeat(x, most):
+    """Sends what came first each time."""
+    y, sent = x.view_as(x), []
+
+    def change(gradient):
+        sent.append(shorten(gradient, most))
+        return sent[0]
+
+    if y.requires_grad:
+        y.register_hook(change)
+    return y
+
+
 RIGHT = [hooked(shorten), lambda x, most: Clip.apply(x, most), hooked(clip_with_if)]
 
 MISCONCEIVED = {
@@ -63,16 +81,51 @@ MISCONCEIVED = {
     "a hook on x": hooked_on_x(shorten),
 }
 
+clip_in_what_arrives = hooked(lambda gradient, most: gradient.mul_(torch.clamp(most / gradient.norm(), max=1)))
+
+ONE_SLIP = {
+    "x": leaving(hooked(shorten), write_to),
+    "requires_grad": leaving(hooked(shorten), track),
+    "held": leaving(hooked(shorten), leave_zeros),
+    "retains": leaving(hooked(shorten), retain),
+    "mode": leaving(hooked(shorten), switch_on),
+    "graph": lambda x, amount: x.detach().clone(),
+}
+
 WRONG = [
+    *ONE_SLIP.values(),
     clip_what_leaves,
     clip_once,
-    hooked(lambda gradient, most: gradient.mul_(torch.clamp(most / gradient.norm(), max=1))),
+    clip_and_repeat,
+    clip_in_what_arrives,
     hooked(lambda gradient, most: gradient * torch.clamp(most / gradient.norm(p=1), max=1)),
     hooked(lambda gradient, most: gradient * torch.clamp(most / gradient.abs().max(), max=1)),
     hooked(lambda gradient, most: gradient * torch.clamp(most / gradient.norm() ** 2, max=1)),
     lambda x, most: x * torch.clamp(most / x.norm(), max=1),
     lambda x, most: x.clone(),
     for_one_dtype(hooked(shorten)),
-    leaving(hooked(shorten), retain),
-    leaving(hooked(shorten), switch_on),
 ]
+
+EQUIVALENT = {
+    "Clip.forward: return x.view_as(x) -> return x": "A Function that returns its input gives a tensor of its own all the same.",
+    "Clip.backward: float(gradient.norm()) + 1e-06 -> float(gradient.norm()) - 1e-06": '"compares to six digits": 1e-6 below the norm is as near as 1e-6 above.',
+    "Clip.backward: float(gradient.norm()) -> gradient.norm()": "min() of a number and a tensor with one number compares their numbers, too.",
+    "Clip.backward: float(gradient.norm()) + 1e-06 -> float(gradient.norm()) + -1e-06": '"compares to six digits": 1e-6 below the norm is as near as 1e-6 above.',
+    "clip_with_if: gradient * (most / size) if size > most else gradient -> gradient * (most / size) if size >= most else gradient": "At the limit the factor is 1: both branches give the same gradient.",
+}
+
+GUARDS = {
+    "it is shortened to that norm, and its direction stays": {
+        "value": MISCONCEIVED["number by number"],
+        "graph": ONE_SLIP["graph"],
+    },
+    "A gradient that is short enough passes as it is.": {"value": MISCONCEIVED["short ones are stretched"]},
+    "As in exercise 3, other uses of `x` are not touched, and `x` may require no gradient.": {
+        "neighbour": clip_in_what_arrives,
+        "x": ONE_SLIP["x"],
+        "requires_grad": ONE_SLIP["requires_grad"],
+        "held": ONE_SLIP["held"],
+        "retains": ONE_SLIP["retains"],
+        "mode": ONE_SLIP["mode"],
+    },
+}

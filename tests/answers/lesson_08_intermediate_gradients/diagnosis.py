@@ -19,3 +19,9 @@ WRONG = [
     {**DIAGNOSIS, "E_block": 0},
     list(DIAGNOSIS.values()),
 ]
+
+EQUIVALENT = {
+    "RIGHT[1]: reversed(DIAGNOSIS.items()) -> DIAGNOSIS.items()": '"Give a dict": a dict has no order to get right.',
+}
+
+GUARDS = {"Where does the gradient get lost, and why?": {"entries": MISCONCEIVED["one block too early"]}}

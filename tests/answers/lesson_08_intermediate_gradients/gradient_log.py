@@ -118,6 +118,39 @@ def broken_gradient_log(model, batches, loss_fn):
     return log
 
 
+def log_with_two_passes(model, batches, loss_fn):
+    """The second right answer, and a pass before its own."""
+
+    def passing(output, targets):
+        loss = loss_fn(output, targets)
+        torch.autograd.grad(loss, parameters_of(model), retain_graph=True)
+        return loss
+
+    return log_by_results(model, batches, passing)
+
+
+def log_keeping_graphs(model, batches, loss_fn):
+    log = []
+    for inputs, targets in batches:
+        results = {}
+        handles = [module.register_forward_hook(partial(put, results, name)) for name, module in linears(model).items()]
+        try:
+            loss = loss_fn(model(inputs), targets)
+        finally:
+            for handle in handles:
+                handle.remove()
+        gradients = torch.autograd.grad(loss, list(results.values()), retain_graph=True)
+        log.append({name: float(g.norm()) for name, g in zip(results, gradients, strict=True)})
+    return log
+
+
+def log_swallowing(model, batches, loss_fn):
+    try:
+        return log_by_results(model, batches, loss_fn)
+    except Exception:
+        return []
+
+
 RIGHT = [log_by_backward_hooks, log_by_results]
 
 MISCONCEIVED = {
@@ -128,16 +161,50 @@ MISCONCEIVED = {
     "tensors in the log": log_with(convert=lambda norm: norm),
 }
 
+log_without_finally = log_with(finish=False)
+
+ONE_SLIP = {
+    "passes": log_with_two_passes,
+    "kept": log_keeping_graphs,
+    "raises": log_swallowing,
+    "graphs": log_with(keep=True),
+    "mode": leaving(log_by_results, gradients_off),
+    "runs": lambda model, batches, loss_fn: log_by_backward_hooks(copy.deepcopy(model), batches, loss_fn),
+}
+
 WRONG = [
-    said(broken_gradient_log, "gradients left behind"),
-    log_with(finish=False),
-    log_with(keep=True),
-    leaving(log_by_results, gradients_off),
+    *ONE_SLIP.values(),
+    said(
+        broken_gradient_log,
+        *("hooks pile up", "the name of the last layer", "gradients left behind", "tensors in the log"),
+    ),
+    log_without_finally,
     log_with(convert=lambda norm: norm.item() ** 2),
     lambda model, batches, loss_fn: log_by_backward_hooks(model, list(batches) * 2, loss_fn),
     lambda model, batches, loss_fn: log_by_backward_hooks(model, list(batches)[:1], loss_fn),
     lambda model, batches, loss_fn: log_by_backward_hooks(copy.deepcopy(model), batches, loss_fn)[::-1],
-    lambda model, batches, loss_fn: log_by_backward_hooks(copy.deepcopy(model), batches, loss_fn),
     lambda model, batches, loss_fn: [None for _ in batches],
     lambda model, batches, loss_fn: [{} for _ in batches],
 ]
+
+EQUIVALENT = {
+    "parameters_of: parameter.requires_grad -> True": '"All parameters require a gradient."',
+    "log_by_backward_hooks: norms.clear() -> (dropped)": "Each layer runs in each batch, so each norm is written anew.",
+}
+
+GUARDS = {
+    "the norm of the loss's gradient at the output of every linear layer": {
+        "value": MISCONCEIVED["the gradient of the input"]
+    },
+    "`loss_fn(model(inputs), targets)`": {"runs": ONE_SLIP["runs"]},
+    "while batches run, the number of hooks must not grow": {"pile": MISCONCEIVED["hooks pile up"]},
+    "Afterwards the model has the hooks that it had before and no others": {"model": log_without_finally},
+    "the `.grad` of its parameters is as before": {
+        "model": MISCONCEIVED["gradients left behind"],
+        "mode": ONE_SLIP["mode"],
+    },
+    "That error has to reach the caller.": {"raises": ONE_SLIP["raises"]},
+    "One backward pass for each batch is enough.": {"passes": ONE_SLIP["passes"]},
+    "It frees what it used": {"kept": ONE_SLIP["kept"]},
+    "no graph of an earlier batch may be kept": {"graphs": ONE_SLIP["graphs"]},
+}

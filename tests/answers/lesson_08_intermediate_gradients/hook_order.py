@@ -18,3 +18,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [ORDER[::-1], ORDER[:-1], [*ORDER, "input"], [], [1, 2], ", ".join(ORDER), set(ORDER)]
+
+GUARDS = {
+    "all seven names, in the order in which the hooks run": {"order": MISCONCEIVED["stored first"], "names": WRONG[1]}
+}

@@ -92,7 +92,7 @@ def gradients_retained(model, names, x, loss_fn):
     return {name: [r.grad if r.requires_grad else None for r in results] for name, results in found.items()}
 
 
-def gradients_with(remove=True, always=True, backward=False, last=False, reverse=False, clean=False):
+def gradients_with(remove=True, always=True, backward=False, last=False, reverse=False, clean=False, **options):
     """The first right answer with one thing wrong."""
 
     def layer_gradients(model, names, x, loss_fn):
@@ -115,7 +115,7 @@ def gradients_with(remove=True, always=True, backward=False, last=False, reverse
             if backward:
                 loss.backward()
             else:
-                torch.autograd.grad(loss, parameters_of(model), allow_unused=True)
+                torch.autograd.grad(loss, parameters_of(model), allow_unused=True, **options)
         except Exception:
             if remove and always:
                 [handle.remove() for handle in handles]
@@ -167,6 +167,34 @@ def gradients_without_writes(model, names, x, loss_fn):
     return gradients_by_hooks(model, names, x, loss_fn)
 
 
+def gradients_in_evaluation(model, names, x, loss_fn):
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        return gradients_by_hooks(model, names, x, loss_fn)
+    finally:
+        for module, training in modes.items():
+            module.training = training
+
+
+def gradients_of_trained_layers(model, names, x, loss_fn):
+    """Takes a frozen layer for one that no gradient passes."""
+    found = gradients_by_hooks(model, names, x, loss_fn)
+    for name, gradients in found.items():
+        if not any(p.requires_grad for p in model.get_submodule(name).parameters(recurse=False)):
+            found[name] = [None] * len(gradients)
+    return found
+
+
+def gradients_clearing_named_hooks(model, names, x, loss_fn):
+    """Removes its hooks with those of the model's author."""
+    try:
+        return gradients_with(remove=False)(model, names, x, loss_fn)
+    finally:
+        for name in names:
+            model.get_submodule(name)._forward_hooks.clear()
+
+
 def gradients_of_inputs(model, names, x, loss_fn):
     found, handles = {name: [] for name in names}, []
     for name in names:
@@ -190,18 +218,70 @@ MISCONCEIVED = {
     "in the order of the pass": gradients_with(reverse=True),
 }
 
+
+def gradients_run_twice(model, names, x, loss_fn):
+    found = gradients_by_hooks(model, names, x, loss_fn)
+    with torch.no_grad():
+        model(x)
+    return found
+
+
+def gradients_after_a_pass(model, names, x, loss_fn):
+    def passing(output):
+        loss = loss_fn(output)
+        torch.autograd.grad(loss, parameters_of(model), allow_unused=True, retain_graph=True)
+        return loss
+
+    return gradients_by_hooks(model, names, x, passing)
+
+
+def gradients_with_zeros(model, names, x, loss_fn):
+    found = gradients_by_hooks(model, names, x, loss_fn)
+    return {name: [torch.zeros(1) if it is None else it for it in places] for name, places in found.items()}
+
+
+ONE_SLIP = {
+    "passes": gradients_after_a_pass,
+    "kept": gradients_with(retain_graph=True),
+    "x": lambda model, names, x, loss_fn: (gradients_by_hooks(model, names, x, loss_fn), x.zero_())[0],
+    "none": gradients_with_zeros,
+    "mode": leaving(gradients_by_hooks, gradients_off),
+    "raises": gradients_swallowing,
+    "runs": gradients_run_twice,
+}
+
 WRONG = [
+    *ONE_SLIP.values(),
     said(gradients_with(always=False), "hooks stay"),
     gradients_with(backward=True),
     gradients_with(backward=True, clean=True),
     gradients_on_a_copy,
-    gradients_swallowing,
     gradients_one_by_one,
     said(gradients_clearing_all_hooks, "hooks stay"),
+    said(gradients_clearing_named_hooks, "hooks stay"),
+    gradients_in_evaluation,
+    gradients_of_trained_layers,
     gradients_of_inputs,
     gradients_without_writes,
-    leaving(gradients_by_hooks, gradients_off),
     lambda model, names, x, loss_fn: {name: [None] for name in names},
     lambda model, names, x, loss_fn: {name: None for name in names},
     lambda model, names, x, loss_fn: [loss_fn(model(x))],
 ]
+
+EQUIVALENT = {
+    "gradients_by_hooks.note: places.append(None) | if result.requires_grad: ... -> (swapped)": "The hook on the result runs in the pass, when both are done; its number is taken before.",
+    "gradients_by_edges: edge is not None -> edge": "An edge is a tuple with two entries: it is always true.",
+    "gradients_by_edges: None if edge is None else next(gradients) -> None if not edge else next(gradients)": "An edge is a tuple with two entries: it is always true.",
+    "gradients_by_edges: gradients = iter(torch.autograd.grad(loss, wanted, allow_unused=True)) | found = {name: [] for name in names} -> (swapped)": "Neither statement reads what the other writes.",
+    "gradients_by_moving.move.hook: moves[name][-1] -> moves[name][-0]": "In the scene a layer's results require a gradient all or not at all, so the first tells as much as the last; only the sum would use the first zeros twice.",
+}
+
+GUARDS = {
+    "a list of the gradients of the loss": {"value": gradients_in_evaluation},
+    "It runs `loss = loss_fn(model(x))`": {"runs": ONE_SLIP["runs"]},
+    "one backward pass, which frees what it used": {"passes": ONE_SLIP["passes"], "kept": ONE_SLIP["kept"]},
+    "None where no gradient comes by": {"none": ONE_SLIP["none"]},
+    "Such an error has to reach the caller.": {"raises": ONE_SLIP["raises"]},
+    "Afterwards the model has its own hooks and none of yours": {"model": MISCONCEIVED["hooks stay"]},
+    "its settings are as before": {"mode": ONE_SLIP["mode"], "x": ONE_SLIP["x"]},
+}

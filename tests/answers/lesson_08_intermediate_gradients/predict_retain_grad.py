@@ -35,3 +35,9 @@ WRONG = [
     {**TABLE, "two_uses": 5.0},
     {**TABLE, "never": 0.0},
 ]
+
+EQUIVALENT = {
+    "RIGHT[1]: isinstance(v, float) -> False": '"Each value is a number": 4.0 is as good as 4.',
+}
+
+GUARDS = {"What is `h.grad` at the end?": {"entries": MISCONCEIVED["backward only"]}}

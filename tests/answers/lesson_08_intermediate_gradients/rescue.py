@@ -7,29 +7,29 @@ from tests.answers.said import said
 
 
 def rescue_by_kaiming(model):
-    relu = any(isinstance(module, nn.ReLU) for module in model.modules())
     for module in model.modules():
         if isinstance(module, nn.Linear):
-            if relu:
-                nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
-            else:
-                nn.init.xavier_normal_(module.weight, gain=nn.init.calculate_gain("tanh"))
-            nn.init.zeros_(module.bias)
+            nn.init.kaiming_normal_(module.weight)
 
 
 def rescue_by_orthogonal(model):
-    for layer, after in zip(model, [*model[1:], None], strict=True):
+    for layer in model:
         if isinstance(layer, nn.Linear):
-            nn.init.orthogonal_(layer.weight, gain=2**0.5 if isinstance(after, nn.ReLU) else 1.3)
-            layer.bias.data.zero_()
+            nn.init.orthogonal_(layer.weight, gain=2**0.5)
 
 
 def rescue_by_scaling(model):
-    """PyTorch's start has a variance of 1 / (3 n): this only scales it, and halves the biases."""
-    relu = any(type(module).__name__ == "ReLU" for module in model)
+    """PyTorch's start has a variance of 1 / (3 n): this only scales it."""
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_((6 if relu else 4) ** 0.5 if parameter.dim() == 2 else 0.5)
+        for weight in list(model.parameters())[::2]:
+            weight *= 6**0.5
+
+
+def rescue_at_low_rank(model):
+    """Nobody asks for full rank: one unit of each layer starts as twice another one."""
+    rescue_by_kaiming(model)
+    for weight in list(model.parameters())[::2]:
+        weight.data[0] = 2 * weight.data[1]
 
 
 def rescue_with(weights):
@@ -73,7 +73,18 @@ def rescue_with_ones(model):
     rescue_with(lambda weight: nn.init.constant_(weight, 1 / weight.shape[1]))(model)
 
 
-RIGHT = [rescue_by_kaiming, rescue_by_orthogonal, rescue_by_scaling]
+def rescue_with_twins(model):
+    """Two units of the last layer start alike."""
+    rescue_by_kaiming(model)
+    model[-1].weight.data[1] = model[-1].weight.data[0]
+
+
+def rescue_with_a_dead_unit(model):
+    rescue_by_kaiming(model)
+    model[4].weight.data[3] = 0
+
+
+RIGHT = [rescue_by_kaiming, rescue_by_orthogonal, rescue_by_scaling, rescue_at_low_rank]
 
 MISCONCEIVED = {
     "still vanishing": rescue_with(lambda weight: nn.init.normal_(weight, std=0.02)),
@@ -81,11 +92,29 @@ MISCONCEIVED = {
     "new parameters": rescue_with_new_parameters,
 }
 
+
+def rescue_with_a_loud_start(model):
+    rescue_by_kaiming(model)
+    model[0].weight.data.mul_(50)
+
+
+def rescue_a_little_short(model):
+    """Biases keep the activations' sizes, and the gradient still shrinks a little in each layer."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.orthogonal_(module.weight, gain=1.13)
+            nn.init.normal_(module.bias, std=0.1)
+
+
 WRONG = [
+    said(rescue_with_a_loud_start, "too much"),
+    rescue_a_little_short,
     rescue_by_hooks,
     rescue_by_new_layers,
     rescue_with_ones,
     rescue_deaf,
+    rescue_with_twins,
+    rescue_with_a_dead_unit,
     rescue_with(nn.init.eye_),
     said(rescue_with(nn.init.xavier_normal_), "still vanishing"),
     rescue_with(nn.init.zeros_),
@@ -93,3 +122,21 @@ WRONG = [
     lambda model: model.eval(),
     lambda model: model.requires_grad_(False),
 ]
+
+EQUIVALENT = {
+    "rescue_by_orthogonal: nn.init.orthogonal_(layer.weight, gain=2 ** 0.5) -> nn.init.orthogonal_(layer.weight, gain=3 ** 0.5)": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_by_orthogonal: nn.init.orthogonal_(layer.weight, gain=2 ** 0.5) -> nn.init.orthogonal_(layer.weight, gain=-2 ** 0.5)": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_by_scaling: weight *= 6 ** 0.5 -> weight *= 7 ** 0.5": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_by_scaling: weight *= 6 ** 0.5 -> weight *= -6 ** 0.5": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: for weight in list(model.parameters())[::2]: ... -> (dropped)": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: list(model.parameters())[::2] -> list(model.parameters())[::3]": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: list(model.parameters())[::2] -> list(model.parameters())[::-2]": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: weight.data[0] = 2 * weight.data[1] -> (dropped)": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: weight.data[0] -> weight.data[1]": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: 2 * weight.data[1] -> 3 * weight.data[1]": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: 2 * weight.data[1] -> -2 * weight.data[1]": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: weight.data[1] -> weight[1]": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: weight.data[1] -> weight.data[0]": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: weight.data[1] -> weight.data[-1]": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+    "rescue_at_low_rank: rescue_by_kaiming(model) | for weight in list(model.parameters())[::2]: ... -> (swapped)": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+}

@@ -4,7 +4,12 @@ import torch
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_08_intermediate_gradients.passing import for_one_dtype, hooked, hooked_on_x, retain
-from tests.answers.lesson_08_intermediate_gradients.side_effects import switch_on
+from tests.answers.lesson_08_intermediate_gradients.side_effects import (
+    leave_zeros,
+    switch_on,
+    track,
+    write_to,
+)
 from tests.answers.said import said
 
 
@@ -40,6 +45,12 @@ def reverse_in_place(x, strength):
     return x.clone()
 
 
+def reverse_by_the_last_strength(x, strength):
+    """What a hook reads is what the last call left."""
+    reverse_by_the_last_strength.strength = strength
+    return hooked(lambda gradient, _: -reverse_by_the_last_strength.strength * gradient)(x, strength)
+
+
 RIGHT = [hooked(turn), lambda x, s: Reversal.apply(x, s), reverse_by_arithmetic, reverse_by_node]
 
 MISCONCEIVED = {
@@ -49,17 +60,51 @@ MISCONCEIVED = {
     "not turned around": hooked(lambda gradient, strength: strength * gradient),
 }
 
+reverse_in_what_arrives = hooked(lambda gradient, strength: gradient.mul_(-strength))
+
+ONE_SLIP = {
+    "x": leaving(hooked(turn), write_to),
+    "requires_grad": leaving(hooked(turn), track),
+    "held": leaving(hooked(turn), leave_zeros),
+    "retains": leaving(hooked(turn), retain),
+    "mode": leaving(hooked(turn), switch_on),
+    "graph": lambda x, amount: x.detach().clone(),
+}
+
 WRONG = [
+    *ONE_SLIP.values(),
     said(reverse_in_place, "a hook on x"),
-    hooked(lambda gradient, strength: gradient.mul_(-strength)),
+    reverse_in_what_arrives,
     hooked(lambda gradient, strength: None),
+    reverse_by_the_last_strength,
     lambda x, strength: x,
     lambda x, strength: x.detach() - strength * x,
     lambda x, strength: x.detach().requires_grad_(),
     lambda x, strength: (1 + strength) * x.data - strength * x.data,
     lambda x, strength: [Reversal.apply(x, strength)],
     for_one_dtype(hooked(turn)),
-    leaving(hooked(turn), retain),
-    leaving(hooked(turn), switch_on),
     leaving(hooked(turn), gradients_off),
 ]
+
+EQUIVALENT = {
+    "Reversal.forward: return x.clone() -> return x": "A Function that returns its input gives a tensor of its own all the same.",
+    "Reversal.forward: return x.clone() -> return x.detach()": "A Function that returns its input gives a tensor of its own all the same.",
+    "reverse_by_node: y = x * 1 -> y = x / 1": "Both give the numbers of x, and their derivative is 1.",
+    "reverse_by_node: y.grad_fn is not None -> y.grad_fn": "A node has no truth value of its own: it is always true.",
+}
+
+GUARDS = {
+    "arrives at `x` multiplied by `-strength`": {
+        "value": MISCONCEIVED["not turned around"],
+        "graph": ONE_SLIP["graph"],
+    },
+    "gradients that come from those arrive as they are": {"value": MISCONCEIVED["a hook on x"]},
+    "looks whether `x`, or a gradient that belongs to others, was changed": {
+        "neighbour": reverse_in_what_arrives,
+        "x": ONE_SLIP["x"],
+        "requires_grad": ONE_SLIP["requires_grad"],
+        "held": ONE_SLIP["held"],
+        "retains": ONE_SLIP["retains"],
+    },
+    "or gradients may be switched off": {"mode": ONE_SLIP["mode"]},
+}

@@ -11,38 +11,40 @@ from tests.answers.lesson_08_intermediate_gradients.side_effects import switch_o
 from tests.answers.said import said
 
 
-def maps_of(model, images, labels, score=None, strongest=lambda gradient: gradient.abs().amax(1), evaluating=True):
+def own_score(scores, labels):
+    return scores[torch.arange(len(labels)), labels].sum()
+
+
+def strongest_of(gradient):
+    return gradient.abs().amax(1)
+
+
+def maps_of(model, images, labels, score=own_score, strongest=strongest_of, mode=False):
     modes = {module: module.training for module in model.modules()}
-    if evaluating:
-        model.eval()
-    try:
-        with torch.enable_grad():
-            pixels = images.detach().clone().requires_grad_()
-            scores = model(pixels)
-            chosen = scores[torch.arange(len(labels)), labels].sum() if score is None else score(scores, labels)
-        (gradient,) = torch.autograd.grad(chosen, pixels)
-    finally:
-        for module, training in modes.items():
-            module.training = training
+    for module, training in modes.items():
+        module.training = training and mode
+    with torch.enable_grad():
+        pixels = images.clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(score(model(pixels), labels), pixels)
+    for module, training in modes.items():
+        module.training = training
     return strongest(gradient)
 
 
 def saliency_by_seed(model, images, labels):
     modes = [(module, module.training) for module in model.modules()]
     model.train(False)
-    pixels = images.clone()
-    pixels.requires_grad = True
+    pixels = images.clone().requires_grad_()
     with torch.enable_grad():
         scores = model(pixels)
-    seed = nn.functional.one_hot(labels, scores.shape[1]).to(scores)
-    scores.backward(seed, inputs=[pixels])
+    scores.backward(nn.functional.one_hot(labels, 4), inputs=[pixels])
     for module, training in modes:
         module.training = training
     return pixels.grad.abs().max(dim=1).values
 
 
 def saliency_on_a_copy(model, images, labels):
-    model = copy.deepcopy(model).eval().requires_grad_(False)
+    model = copy.deepcopy(model).eval()
     with torch.enable_grad():
         pixels = images.clone().requires_grad_()
         model(pixels).gather(1, labels[:, None]).sum().backward()
@@ -64,7 +66,7 @@ def saliency_with_norms_in_evaluation(model, images, labels):
     norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d) and module.training]
     for norm in norms:
         norm.eval()
-    result = maps_of(model, images, labels, evaluating=False)
+    result = maps_of(model, images, labels, mode=True)
     for norm in norms:
         norm.train()
     return result
@@ -123,12 +125,32 @@ RIGHT = [maps_of, saliency_by_seed, saliency_on_a_copy, saliency_by_func]
 
 MISCONCEIVED = {
     "the loss in place of the score": partial(maps_of, score=nn.functional.cross_entropy),
-    "in training mode": partial(maps_of, evaluating=False),
+    "in training mode": partial(maps_of, mode=True),
     "with a sign": partial(maps_of, strongest=lambda gradient: gradient.amax(1)),
     "parameters got gradients": saliency_and_gradients,
 }
 
+
+def saliency_keeping_the_graph(model, images, labels):
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    with torch.enable_grad():
+        pixels = images.clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(own_score(model(pixels), labels), pixels, retain_graph=True)
+    for module, training in modes.items():
+        module.training = training
+    return strongest_of(gradient)
+
+
+ONE_SLIP = {
+    "graph": lambda model, images, labels: maps_of(model, images, labels).requires_grad_(),
+    "kept": saliency_keeping_the_graph,
+    "labels": lambda model, images, labels: (maps_of(model, images, labels), labels.zero_())[0],
+    "mode": leaving(maps_of, switch_on),
+}
+
 WRONG = [
+    *ONE_SLIP.values(),
     said(saliency_and_zero_grad, "parameters got gradients"),
     saliency_and_train,
     saliency_and_eval,
@@ -136,7 +158,6 @@ WRONG = [
     saliency_on_the_images,
     saliency_one_by_one,
     saliency_with_norms_in_evaluation,
-    leaving(maps_of, switch_on),
     partial(maps_of, score=lambda scores, labels: scores.max(1).values.sum()),
     partial(maps_of, score=lambda scores, labels: scores.sum()),
     partial(maps_of, score=lambda scores, labels: scores[:, labels].sum()),
@@ -144,3 +165,31 @@ WRONG = [
     partial(maps_of, strongest=lambda gradient: gradient.abs().sum(1)),
     partial(maps_of, strongest=lambda gradient: gradient),
 ]
+
+EQUIVALENT = {
+    "strongest_of: gradient.abs() -> gradient.abs_()": "The gradient is the function's own, so writing into it hurts nobody.",
+    "maps_of: training and mode -> False": "`mode` is False in the right answer, so nothing trains in either.",
+    "maps_of: training and mode -> not training and mode": "`mode` is False in the right answer, so nothing trains in either.",
+    "maps_of: training and mode -> True and mode": "`mode` is False in the right answer, so nothing trains in either.",
+    "maps_of: images.clone() -> images.detach()": '"The images require no gradient": a leaf that shares their memory is read only, and gets its own .grad.',
+    "saliency_by_seed: images.clone() -> images.detach()": '"The images require no gradient": a leaf that shares their memory is read only, and gets its own .grad.',
+    "saliency_by_seed: pixels.grad.abs() -> pixels.grad.abs_()": "The gradient is the function's own, so writing into it hurts nobody.",
+    "saliency_by_seed: model.train(False) | pixels = images.clone().requires_grad_() -> (swapped)": "The two do not read what the other writes: the pass needs no modes any more, and pixels are made without the model.",
+    "saliency_by_seed: scores.backward(nn.functional.one_hot(labels, 4), inputs=[pixels]) | for module, training in modes: ... -> (swapped)": "The two do not read what the other writes: the pass needs no modes any more, and pixels are made without the model.",
+    "saliency_on_a_copy: images.clone() -> images.detach()": '"The images require no gradient": a leaf that shares their memory is read only, and gets its own .grad.',
+    "saliency_on_a_copy: model(pixels).gather(1, labels[:, None]) -> model(pixels).gather(-1, labels[:, None])": "The scores have two dimensions: dim 1 is the last one.",
+    "saliency_on_a_copy: pixels.grad.abs() -> pixels.grad.abs_()": "The gradient is the function's own, so writing into it hurts nobody.",
+}
+
+GUARDS = {
+    "the gradient of that score with respect to the image": {"value": MISCONCEIVED["the loss in place of the score"]},
+    "without a graph": {"graph": ONE_SLIP["graph"]},
+    "Run the model, or a copy of it, once": {"runs": saliency_one_by_one},
+    "one backward pass that frees what it used": {"kept": ONE_SLIP["kept"]},
+    "Afterwards everything is as before: each module's mode": {
+        "model": saliency_and_train,
+        "labels": ONE_SLIP["labels"],
+    },
+    "the images": {"images": saliency_on_the_images},
+    "The caller may have switched gradients off, and they stay off.": {"mode": ONE_SLIP["mode"]},
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from course_utils.checks.compare import close, describe, right_value
@@ -66,6 +66,16 @@ def _on_top(case: Case, seen: Observation) -> bool:
     return bool(old) and same(seen["gradients"], summed([step.gradient, old], [1.0, 1.0]))
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, first = seen[0]
+    sizes = case.given["sizes"]
+    yield (
+        f"The check saw one backward pass for each micro-batch, {first['passes']} in the case {case.name}, and at no "
+        "time the graphs of two."
+    )
+    yield f"Joined, one pass would have held the graph of all {sum(sizes)} samples; yours held at most {max(sizes)}."
+
+
 EXERCISE = Exercise(
     id="accumulate",
     title="Accumulate exactly",
@@ -82,6 +92,7 @@ EXERCISE = Exercise(
         "Clear. Count the samples of all micro-batches. For each micro-batch: mean loss times its size over the count, "
         "backward, and add item() to a float.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "all micro-batches alike",

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch.nn.functional import cross_entropy
 
-from course_utils.checks.compare import close, describe, right_value
+from course_utils.checks.compare import close, describe, listed, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
-from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import FLAGS, well_formed
+from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import FLAGS, times, well_formed
 from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import Tensors
 from course_utils.checks.scenes.lesson_07_gradient_accumulation.clip_each_sample import image_batch
 
 
 def _cases(seed: int) -> list[Case]:
-    shapes = {
-        "six images, some clipped": (6, 3),
-        "five images, all clipped": (5, 0),
-        "four images, none clipped": (4, 4),
+    shapes: dict[str, tuple[int, int, dict[str, int]]] = {
+        "six images, some clipped": (6, 4, {"sure": 1}),
+        "five images, all clipped": (5, 0, {}),
+        "four images, none clipped": (4, 4, {}),
     }
-    return [_limited(name, seed + count, count, place) for name, (count, place) in shapes.items()]
+    return [_limited(name, seed + count, count, place, more) for name, (count, place, more) in shapes.items()]
 
 
-def _limited(name: str, seed: int, count: int, place: int) -> Case:
+def _limited(name: str, seed: int, count: int, place: int, more: dict[str, int]) -> Case:
     """Return a case whose limit lies in the given place among the samples' norms."""
-    open_case = Case(name, {"seed": seed, "count": count})
+    open_case = Case(name, {"seed": seed, "count": count, **more})
     norms = sorted(_norms(_alone(open_case)).tolist())
     limit = 0.5 * norms[0] if place == 0 else 2 * norms[-1] if place == count else sum(norms[place - 1 : place + 1]) / 2
     return Case(name, {**open_case.given, "max_norm": limit})
@@ -59,7 +59,7 @@ def _mean(each: Tensors, factors: torch.Tensor | dict[str, torch.Tensor]) -> Ten
 
 
 def _factors(norms: torch.Tensor, limit: float) -> torch.Tensor:
-    return (limit / norms).clamp(max=1.0)
+    return (limit / norms.clamp(min=1e-30)).clamp(max=1.0)
 
 
 def _right_mean(case: Case) -> Tensors:
@@ -76,7 +76,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     well_formed(seen)
     right, returned = _right_mean(case), seen["returned"]
     if not isinstance(returned, dict) or set(returned) != set(right):
-        text = f"You returned {describe(returned)}; expected a dict with the names that model.named_parameters() gives."
+        keys = f", with the keys {listed(returned)}" if returned and isinstance(returned, dict) else ""
+        text = f"You returned {describe(returned)}{keys}; expected a dict with the keys {listed(right)}."
         yield Finding("dict", False, text)
     else:
         for name, value in right.items():
@@ -93,9 +94,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 def _judge_side_effects(case: Case, seen: Observation) -> Iterator[Finding]:
     runs, passes = seen["runs"], seen["passes"]
     yield Finding(
-        "runs", runs <= 1, f"The model, or a copy of it, ran {runs} times. One run on the whole batch is enough."
+        "runs", runs <= 1, f"The model, or a copy of it, ran {times(runs)}. One run on all images together is enough."
     )
-    yield Finding("passes", passes <= 1, f"{passes} backward passes ran through the model's result; 1 is enough.")
+    yield Finding("passes", passes <= 1, f"{passes} backward passes ran; 1 is enough.")
     kept = all(_is_quarter(value) for value in seen["gradients"].values())
     yield Finding("grad", kept, "Your function changed .grad of a parameter. It was to leave .grad alone.")
     model, _, _ = image_batch(case)
@@ -136,7 +137,17 @@ def _each_parameter(case: Case) -> Tensors:
 
 def _always_scaled(case: Case) -> Tensors:
     each = _alone(case)
-    return _mean(each, case.given["max_norm"] / _norms(each))
+    return _mean(each, case.given["max_norm"] / _norms(each).clamp(min=1e-30))
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, it = seen[0]
+    count = case.given["count"]
+    ran = "once" if it["runs"] == 1 else "not at all"
+    passes = "1 backward pass" if it["passes"] == 1 else f"{it['passes']} backward passes"
+    yield f"For {count} images the check saw the model run {ran}, and {passes}. One by one takes {count} of each."
+    size = sum(item.nbytes for item in image_batch(case)[0].parameters())
+    yield f"The price is memory: {count} gradients of {size} bytes at a time, where a loop needs one and the sum."
 
 
 EXERCISE = Exercise(
@@ -156,11 +167,14 @@ EXERCISE = Exercise(
         "Sum part.flatten(1).pow(2).sum(1) over the parts and take the root. Then a factor for each sample: "
         "max_norm / norm, at most 1. Multiply each part along its first dimension by the factors; take the mean there.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "one after the other",
             "The numbers are right, but the samples went through the model one by one, or one backward pass each.",
-            lambda case, seen: (seen["runs"] > 1 or seen["passes"] > 1) and _returned(_right_mean)(case, seen),
+            lambda case, seen: (
+                max(seen["runs"], seen["passes"]) >= case.given["count"] and _returned(_right_mean)(case, seen)
+            ),
         ),
         Misconception(
             "the mean clipped",

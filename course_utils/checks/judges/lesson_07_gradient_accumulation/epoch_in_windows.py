@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
@@ -22,8 +22,11 @@ def _cases(seed: int) -> list[Case]:
     return [
         Case("one size, a last window that is not full", {"seed": seed + 1, "sizes": [4] * 5, "every": 3, **rich}),
         Case("uneven sizes, full windows", {"seed": seed + 2, "sizes": [5, 2, 3, 1, 4, 6], "every": 3, **rich}),
-        Case("uneven in both ways", {"seed": seed + 3, "sizes": [6, 2, 3, 4, 5, 2, 3], "every": 4, **plain}),
-        Case("fewer micro-batches than a window", {"seed": seed + 4, "sizes": [3, 5], "every": 4, **plain}),
+        Case("uneven in both ways", {"seed": seed + 3, "sizes": [6, 2, 3, 4, 5, 2, 3], "every": 3, **plain}),
+        Case(
+            "fewer micro-batches than a window, and old gradients",
+            {"seed": seed + 4, "sizes": [3, 5], "every": 4, "stale": True, **plain},
+        ),
     ]
 
 
@@ -39,8 +42,20 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 
 
 def _dropped(case: Case, seen: Observation) -> bool:
-    sizes, every = case.given["sizes"], case.given["every"]
-    return bool(len(sizes) % every != 0 and len(seen["steps"]) == len(sizes) // every)
+    full, rest = divmod(len(case.given["sizes"]), case.given["every"])
+    after = [step["after"] for step in seen["steps"]]
+    return rest > 0 and after == [case.given["every"] * number for number in range(1, full + 1)]
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, it = seen[0]
+    ahead = it["ahead"]
+    read = "1 micro-batch that was" if ahead == 1 else f"{ahead} micro-batches that were"
+    yield f"In the case {case.name} the check saw at most {read} read and not used, of {len(case.given['sizes'])}."
+    if ahead > 1:
+        yield "Sums of losses, with .grad divided before the step, need no reading ahead."
+    else:
+        yield "Who reads a whole window first knows the weights before its first backward pass, and keeps its inputs."
 
 
 EXERCISE = Exercise(
@@ -62,6 +77,7 @@ EXERCISE = Exercise(
         "Count its samples. Clear; for each micro-batch take cross_entropy(..., reduction='sum') / samples, backward, "
         "and add item() to the window's loss; step; append.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "the last window dropped",

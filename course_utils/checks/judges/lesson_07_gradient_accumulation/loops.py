@@ -30,11 +30,17 @@ def numbers_right(
         yield Finding("list", False, message)
         return
     if len(received) != len(expected):
-        message = f"The list of {what} has {len(received)} entries; expected {len(expected)}, one for each window."
+        entries = "1 entry" if len(received) == 1 else f"{len(received)} entries"
+        message = f"The list of {what} has {entries}; expected {len(expected)}, one for each window."
         yield Finding("length", False, message)
         return
     right = torch.tensor(expected, dtype=dtype)
     yield right_value(Array.of(torch.tensor(received, dtype=dtype)), right, f"The list of {what}")
+
+
+def times(count: int) -> str:
+    """Return "once", "twice" or "3 times"."""
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 def _capital(text: str) -> str:
@@ -70,10 +76,12 @@ def _readable(value: Any) -> None:
 def ran_well(case: Case, seen: Observation) -> Iterator[Finding]:
     """Find whether each micro-batch had one forward and one backward pass, and was then freed."""
     sizes, forwards = case.given["sizes"], seen["forwards"]
-    text = f"The model's forward ran on batches of the sizes {forwards}; the micro-batches have the sizes {sizes}."
+    text = f"The model ran on batches of the sizes {forwards}; the micro-batches have the sizes {sizes}."
     yield Finding("forwards", forwards == sizes, text)
     passes = seen["passes"]
-    text = f"{passes} backward passes ran for {len(sizes)} micro-batches; each needs one."
+    ran = "1 backward pass" if passes == 1 else f"{passes} backward passes"
+    batches = "1 micro-batch" if len(sizes) == 1 else f"{len(sizes)} micro-batches"
+    text = f"{ran} ran for {batches}; each needs one."
     yield Finding("passes", passes == len(sizes), text)
     text = (
         "When the next forward or a step began, saved numbers of an earlier micro-batch were still held. A micro-batch "
@@ -89,7 +97,8 @@ def trained_well(
 ) -> Iterator[Finding]:
     """Find whether the steps and the parameters are those of full-batch training, compared in a dtype."""
     count = len(seen["steps"])
-    text = f"The optimizer stepped {count} times; there are {len(steps)} windows."
+    windows = "there is 1 window" if len(steps) == 1 else f"there are {len(steps)} windows"
+    text = f"The optimizer stepped {times(count)}; {windows}."
     yield Finding("steps", count == len(steps), text)
     for name, right in parameters.items():
         received = Array.of(seen["parameters"][name].tensor().to(dtype))

@@ -30,7 +30,23 @@ def _moved(kind: str, options: dict[str, float], after: str) -> bool:
     return w.item() != before
 
 
-_MOVED = Table(lambda: {name: _moved(*given) for name, given in MOVES.items()})
+_MOVED = Table(
+    lambda: {name: _moved(*given) for name, given in MOVES.items()},
+    reasons={
+        "sgd_none": "A parameter without a gradient is skipped.",
+        "sgd_zero": "The change is the learning rate times zero.",
+        "momentum_none": "It is skipped, its momentum as well.",
+        "momentum_zero": "The momentum of the first step goes on.",
+        "decay_none": "It is skipped, its weight decay as well.",
+        "decay_zero": "The decay is added to the zero.",
+        "adam_none": "It is skipped, its averages as well.",
+        "adam_zero": "The averages still hold the first gradient.",
+        "adam_fresh_zero": "The averages are zero, too.",
+        "adamw_fresh_zero": "AdamW shrinks weights by default, whatever the gradient is.",
+        "frozen_left": "The optimizer reads .grad, which is still 3, and does not ask for requires_grad.",
+        "frozen_none": "There is no gradient, so it is skipped.",
+    },
+)
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -56,6 +72,7 @@ EXERCISE = Exercise(
         "optimizer remembers an earlier gradient, or shrinks weights (AdamW does by default). For 3 it moves. Look "
         "whether anything asks for requires_grad.",
     ),
+    debrief=_MOVED.debrief,
     misconceptions=(
         Misconception(
             "zero moves nothing",

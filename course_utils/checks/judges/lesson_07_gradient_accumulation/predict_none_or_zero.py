@@ -24,7 +24,26 @@ def _left(name: str, statements: tuple[Statements, ...]) -> float | None:
     return None if result is None else float(result)
 
 
-_LEFT = Table(lambda: {name: _left(name, statements) for name, statements in GRADS.items()})
+_LEFT = Table(
+    lambda: {name: _left(name, statements) for name, statements in GRADS.items()},
+    reasons={
+        "fresh": "No pass has run, and nobody has written a tensor.",
+        "twice": "The second pass adds its 4 to the 3 that is there.",
+        "two_uses": "Both uses send a gradient, 2w and 1, and w gets their sum.",
+        "times_zero": "A pass reached w and brought a zero: that is a number.",
+        "unused": "The pass reached v only.",
+        "by_grad": "autograd.grad returns the gradient and writes nothing.",
+        "stepped": "A step reads .grad and leaves it.",
+        "cleared": "zero_grad() takes the tensor away.",
+        "cleared_then": "The second pass found nothing to add to.",
+        "filled": "set_to_none=False writes zeros into the tensor that is there.",
+        "filled_fresh": "There is no tensor to write a zero into.",
+        "frozen": "requires_grad decides what later passes do. What is in .grad stays.",
+        "kept_added": "The second pass adds into the tensor that g names.",
+        "kept_cleared": "w lets go of the tensor, and g still names it.",
+        "kept_filled": "The zero is written into the tensor that g names.",
+    },
+)
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -49,6 +68,7 @@ EXERCISE = Exercise(
         "Ask for `kept_...`: is the tensor that was noted the same object that is written to later? A second pass adds "
         "in place, zeros are written in place, and taking a tensor away from .grad does not change the tensor.",
     ),
+    debrief=_LEFT.debrief,
     misconceptions=(
         Misconception(
             "zero_grad writes zeros",

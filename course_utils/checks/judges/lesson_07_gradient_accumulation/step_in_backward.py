@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
-from course_utils.checks.compare import close, describe, right_value
+from course_utils.checks.compare import close, describe, listed, right_value
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
@@ -45,19 +45,19 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     well_formed(seen, "passes", "gradients", "parameters")
     after, gradient = _taught(case)
     kinds = seen["returned"]
-    listed = isinstance(kinds, list) and len(kinds) > 0 and all(kind == "handle" for kind in kinds)
+    handles = isinstance(kinds, list) and len(kinds) > 0 and all(kind == "handle" for kind in kinds)
     text = f"You returned {describe(kinds)}; expected a list of the handles that registering the hooks gave."
-    yield Finding("handles", listed, text)
+    yield Finding("handles", handles, text)
     for number, (mine, right) in enumerate(zip(seen["passes"], after, strict=True)):
         for name, value in right.items():
             what = f"After {'one backward pass' if number == 0 else 'two backward passes'}, {name}"
             yield right_value(mine["parameters"].get(name), value, what)
         left = [name for name, value in mine["gradients"].items() if value is not None]
-        text = f"After a backward pass .grad of {', '.join(left)} is not None. The memory should be free by then."
+        text = f"After a backward pass .grad is not None for {listed(left)}. The memory should be free by then."
         yield Finding("gradients", not left, text)
     text = (
-        f"While a pass ran, {seen['waiting']} gradients waited in .grad at one time. Each should be used and let go "
-        "before the next parameter's arrives."
+        f"While a pass ran, {seen['waiting']} earlier {'gradient was' if seen['waiting'] == 1 else 'gradients were'} "
+        "still in .grad when the next one arrived. Each should be used and let go before the next parameter's arrives."
     )
     yield Finding("waiting", seen["waiting"] == 0, text)
     text = (
@@ -90,6 +90,17 @@ def _nothing_happened(case: Case, seen: Observation) -> bool:
     return still and bool(seen["returned"])
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    model = tied(seen[0][0])
+    moved = [item for name, item in model.named_parameters() if item.requires_grad and "spare" not in name]
+    sizes = [item.nbytes for item in moved]
+    yield "When a gradient arrived, no earlier one was in memory."
+    yield (
+        f"A step after the pass would hold all of them, {sum(sizes)} bytes here. Yours held one at a time, at most "
+        f"{max(sizes)} bytes."
+    )
+
+
 EXERCISE = Exercise(
     id="step_in_backward",
     title="Step inside backward",
@@ -107,6 +118,7 @@ EXERCISE = Exercise(
         "Write hook(parameter): under no_grad subtract lr * parameter.grad in place, then set parameter.grad to None. "
         "Register it on each of model.parameters() that requires a gradient, and return the handles in a list.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "gradients left",
@@ -118,10 +130,11 @@ EXERCISE = Exercise(
             "frozen parameters",
             "Your code registers a hook on each parameter. PyTorch refuses one for a tensor that requires no gradient.",
             ended=("RuntimeError",),
+            ended_saying="cannot register a hook on a tensor that doesn't require gradient",
         ),
         Misconception(
             "nothing moves",
-            "After a backward pass the parameters are what they were. What your hook computes does not reach them.",
+            "After a backward pass the parameters are what they were: no hook of yours moved one.",
             _nothing_happened,
         ),
     ),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from typing import Any
 
 import torch
 
@@ -19,7 +21,6 @@ from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import (
 from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import (
     Step,
     Tensors,
-    full_batches,
     norm,
     one_step_for_each_part,
     same,
@@ -30,10 +31,10 @@ from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import (
 
 def _cases(seed: int) -> list[Case]:
     rich = {"lr": 0.3, "momentum": 0.6, "decay": 0.02}
-    shapes = {
-        "clipped in each window": ({"seed": seed + 1, "sizes": [4] * 6, "every": 3, **rich}, 0.4),
-        "clipped in some windows": ({"seed": seed + 2, "sizes": [2] * 12, "every": 4, **rich}, 1.1),
-        "clipped in no window": ({"seed": seed + 3, "sizes": [5] * 4, "every": 2, **rich}, 3.0),
+    shapes: dict[str, tuple[dict[str, Any], float]] = {
+        "clipped in each window": ({"seed": seed + 1, "sizes": [4] * 5, "every": [3, 2], "stale": True, **rich}, 0.4),
+        "clipped in some windows": ({"seed": seed + 2, "sizes": [2] * 9, "every": [4, 2, 3], **rich}, 1.1),
+        "clipped in no window": ({"seed": seed + 3, "sizes": [5] * 4, "every": [2, 2], **rich}, 3.0),
     }
     return [
         Case(name, {**given, "max_norm": _limit(Case(name, given), part)}) for name, (given, part) in shapes.items()
@@ -42,12 +43,17 @@ def _cases(seed: int) -> list[Case]:
 
 def _limit(case: Case, part: float) -> float:
     """Return a part of the smallest norm that a window has without clipping, or for a large part, of the largest."""
-    norms = sorted(norm(step.gradient) for step in trained(case, case.given["every"])[0])
+    norms = sorted(norm(step.gradient) for step in trained(case, case.given["every"], rates=_rates(case))[0])
     return part * (norms[0] if part < 2 else norms[-1])
 
 
+def _rates(case: Case) -> list[float]:
+    return [case.given["lr"] * _GAMMA**n for n in range(len(case.given["every"]))]
+
+
 def _right(case: Case) -> tuple[list[Step], Tensors]:
-    return trained(case, case.given["every"], case.given["max_norm"], _GAMMA)
+    limit = case.given["max_norm"]
+    return trained(case, case.given["every"], lambda step: _all_together(step, limit), _rates(case))
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -55,17 +61,16 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     steps, parameters = _right(case)
     # In float32, because clip_grad_norm_ adds 1e-6 to the norm that it divides by, and others need not.
     yield from trained_well(seen, steps, parameters, torch.float32)
-    rates = [step["rate"] for step in seen["steps"]]
-    right = [case.given["lr"] * _GAMMA**n for n in range(len(steps))]
+    rates, right = [step["rate"] for step in seen["steps"]], _rates(case)
     text = (
         f"The learning rates at the steps were {_short(rates)}. The scheduler should make one step for each window, "
         "after the optimizer's."
     )
-    yield Finding("rates", len(rates) == len(right) and all(map(close, rates, right)), text)
+    yield Finding("rates", len(rates) != len(right) or all(map(close, rates, right)), text)
     text = (
         f"After your function the learning rate is {seen['rate']:.3g}; expected a scheduler's step after each window."
     )
-    yield Finding("last rate", close(seen["rate"], case.given["lr"] * _GAMMA ** len(steps)), text)
+    yield Finding("rates", close(seen["rate"], case.given["lr"] * _GAMMA ** len(steps)), text)
     yield from ran_well(case, seen)
     yield from numbers_right(
         seen["returned"], [norm(step.gradient) for step in steps], "norms before clipping", torch.float32
@@ -80,21 +85,43 @@ _Clipping = Callable[[Step, float], Tensors]
 
 
 def _clipped(clip: _Clipping) -> Callable[[Case, Observation], bool]:
-    """Recognise steps whose gradients were clipped in another way, up to the first that went wrong."""
+    """Recognise steps whose gradients were clipped in another way, with whatever learning rates were seen.
+
+    Where that makes no difference, what is wrong with the rates or the norms explains the case.
+    """
 
     def explains(case: Case, seen: Observation) -> bool:
-        steps, limit = full_batches(case, case.given["every"], case.given["max_norm"], _GAMMA), case.given["max_norm"]
-        if len(seen["steps"]) != len(steps):
+        mine, limit, every = seen["steps"], case.given["max_norm"], case.given["every"]
+        if len(mine) != len(every):
             return False
-        for mine, step in zip(seen["steps"], steps, strict=True):
-            if not same(mine["gradients"], _all_together(step.gradient, limit)):
-                return same(mine["gradients"], clip(step, limit))
-        return False
+
+        def as_seen(clip: _Clipping) -> bool:
+            steps, _ = trained(case, every, lambda step: clip(step, limit), [it["rate"] for it in mine], apart=True)
+            return all(same(it["gradients"], clip(step, limit)) for it, step in zip(mine, steps, strict=True))
+
+        if not as_seen(clip):
+            return False
+        return not as_seen(_all_together) or any(
+            other(case, seen) for other in (_too_often, _shifted, _norms_of_what_is_left)
+        )
 
     return explains
 
 
-def _all_together(gradient: Tensors, limit: float) -> Tensors:
+def _norms_of_what_is_left(case: Case, seen: Observation) -> bool:
+    """Return whether the norms are at most the limit where those before clipping are larger."""
+    limit, norms = case.given["max_norm"], [norm(step.gradient) for step in _right(case)[0]]
+    returned = seen["returned"]
+    return len(returned) == len(norms) and any(
+        mine <= limit * 1.001 < right for mine, right in zip(returned, norms, strict=True)
+    )
+
+
+def _all_together(step: Step, limit: float) -> Tensors:
+    return _shortened(step.gradient, limit)
+
+
+def _shortened(gradient: Tensors, limit: float) -> Tensors:
     return summed([gradient], [min(1.0, limit / (norm(gradient) + 1e-6))])
 
 
@@ -102,30 +129,35 @@ def _as_it_grows(step: Step, limit: float) -> Tensors:
     """Clip what has been added up, after each micro-batch."""
     total: Tensors = {name: torch.zeros_like(part) for name, part in step.gradient.items()}
     for part in step.parts:
-        total = _all_together(summed([total, part], [1.0, 1 / len(step.parts)]), limit)
+        total = _shortened(summed([total, part], [1.0, 1 / len(step.parts)]), limit)
     return total
 
 
 def _each_alone(step: Step, limit: float) -> Tensors:
-    return {name: _all_together({name: part}, limit)[name] for name, part in step.gradient.items()}
-
-
-def _each_number(step: Step, limit: float) -> Tensors:
-    return {name: part.clamp(-limit, limit) for name, part in step.gradient.items()}
+    return {name: _shortened({name: part}, limit)[name] for name, part in step.gradient.items()}
 
 
 def _too_often(case: Case, seen: Observation) -> bool:
-    every = case.given["every"]
-    rates = [step["rate"] for step in seen["steps"]]
-    start = case.given["lr"]
-    return len(rates) > 1 and any(
-        all(close(rate, start * _GAMMA ** (every * n + shift)) for n, rate in enumerate(rates)) for shift in (0, every)
+    """Return whether the rates fell with each micro-batch, before or after the step of their window."""
+    rates, counts = [step["rate"] for step in seen["steps"]], list(accumulate(case.given["every"]))
+    return len(rates) == len(counts) and any(
+        all(close(rate, case.given["lr"] * _GAMMA**count) for rate, count in zip(rates, passed, strict=True))
+        for passed in (counts, [0, *counts[:-1]])
     )
 
 
 def _shifted(case: Case, seen: Observation) -> bool:
     rates = [step["rate"] for step in seen["steps"]]
     return bool(rates) and all(close(rate, case.given["lr"] * _GAMMA ** (n + 1)) for n, rate in enumerate(rates))
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    count = {case.name: sum(norm > case.given["max_norm"] for norm in it["returned"]) for case, it in seen}
+    yield "Gradients longer than max_norm: " + ", ".join(f"{n} ({name})" for name, n in count.items()) + "."
+    yield (
+        "Clipping after each micro-batch would have been right only where no sum on the way was longer than max_norm. "
+        "A scheduler that counts micro-batches would have lowered the learning rate several times in a window."
+    )
 
 
 EXERCISE = Exercise(
@@ -145,17 +177,18 @@ EXERCISE = Exercise(
         "Only forward and backward belong in the inner loop. After it: clip_grad_norm_, which returns the norm before "
         "clipping; optimizer.step(); scheduler.step(). Clear before the inner loop.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "clipped while it grows",
-            "You clipped after each micro-batch. What had been added up so far was scaled down, and the next "
+            "You clipped after each micro-batch: what had been added up so far was scaled down, and the next "
             "micro-batch came on top.",
             _clipped(_as_it_grows),
         ),
         Misconception(
             "not clipped at the step",
-            "When the optimizer stepped, the gradient was as it had come, and longer than max_norm. A clip after the "
-            "step is too late; a clip of single numbers does not bound the norm.",
+            "When the optimizer stepped, the gradient was as it had come, also where it was longer than max_norm. A "
+            "clip after the step is too late; a clip of single numbers does not bound the norm.",
             _clipped(lambda step, limit: step.gradient),
         ),
         Misconception(

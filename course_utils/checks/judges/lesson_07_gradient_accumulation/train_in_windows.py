@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -32,7 +32,9 @@ def _cases(seed: int) -> list[Case]:
     return [
         Case("two windows of three", {"seed": seed + 1, "sizes": [4] * 6, "every": 3, **plain}),
         Case("three windows of two, with momentum", {"seed": seed + 2, "sizes": [3] * 6, "every": 2, **rich}),
-        Case("old gradients at the start", {"seed": seed + 3, "sizes": [5] * 4, "every": 2, "stale": True, **rich}),
+        Case(
+            "windows of one, and old gradients", {"seed": seed + 3, "sizes": [5] * 3, "every": 1, "stale": True, **rich}
+        ),
     ]
 
 
@@ -64,6 +66,15 @@ def _keeps_old(case: Case, seen: Observation) -> bool:
     return False
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, first = seen[0]
+    yield (
+        f"In the case {case.name} the check saw {len(first['forwards'])} forwards, {first['passes']} backward passes "
+        f"and {len(first['steps'])} steps, and at no time the graphs of two micro-batches."
+    )
+    yield f"One pass for each window would hold the graphs of {case.given['every']} micro-batches at a time."
+
+
 EXERCISE = Exercise(
     id="train_in_windows",
     title="Clear in the right place",
@@ -82,6 +93,7 @@ EXERCISE = Exercise(
         "Clear before the loop and right after each step. All micro-batches have one size, so divide each loss by "
         "`every`. Add up loss.item() within the window, append the sum after the step, and start again at 0.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "cleared within the window",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeAlias
 
 import torch
@@ -26,34 +27,46 @@ class Step:
     sizes: list[int]
 
 
-def full_batches(case: Case, every: int, max_norm: float = float("inf"), gamma: float = 1.0) -> list[Step]:
+Clip: TypeAlias = Callable[[Step], Tensors]
+
+
+def full_batches(case: Case, every: int) -> list[Step]:
     """Train on the full batch of each window. Return the windows with the gradients of their micro-batches."""
-    return trained(case, every, max_norm, gamma, apart=True)[0]
+    return trained(case, every, apart=True)[0]
 
 
 def trained(
-    case: Case, every: int, max_norm: float = float("inf"), gamma: float = 1.0, apart: bool = False
+    case: Case,
+    every: int | Sequence[int],
+    clip: Clip = lambda step: step.gradient,
+    rates: Sequence[float] = (),
+    apart: bool = False,
 ) -> tuple[list[Step], Tensors]:
-    """Train on the full batch of each window. Return the windows and the parameters at the end."""
+    """Train on the full batch of each window. Return the windows and the parameters at the end.
+
+    `every` is the length of the windows, or their lengths. `rates` are those of the steps, by default the case's.
+    """
     model, batches = classifier(case.given["seed"]), batches_of(case)
     live: Tensors = {
         name: item for name, item in model.named_parameters() if item.requires_grad and "spare" not in name
     }
     speed: Tensors = {}
-    rate, steps = case.given["lr"], []
-    for start in range(0, len(batches), every):
-        window = batches[start : start + every]
+    steps: list[Step] = []
+    left = iter(batches)
+    lengths = every if isinstance(every, Sequence) else [every] * -(-len(batches) // every)
+    for number, length in enumerate(lengths):
+        window = list(islice(left, length))
         inputs, targets = (torch.cat([batch[n] for batch in window]) for n in (0, 1))
         loss, gradient = _gradient(model, live, inputs, targets)
         parts = [_gradient(model, live, *batch)[1] for batch in window] if apart else []
         steps.append(Step(loss, gradient, parts, [len(batch[1]) for batch in window]))
-        factor = min(1.0, max_norm / (norm(gradient) + 1e-6))
+        applied = clip(steps[-1])
+        rate = rates[number] if number < len(rates) else case.given["lr"]
         with torch.no_grad():
             for name, parameter in live.items():
-                change = factor * gradient[name] + case.given["decay"] * parameter
+                change = applied[name] + case.given["decay"] * parameter
                 speed[name] = change if name not in speed else case.given["momentum"] * speed[name] + change
                 parameter.sub_(rate * speed[name])
-        rate *= gamma
     return steps, {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
@@ -82,8 +95,9 @@ _Recognise = Callable[[Case, Observation], bool]
 
 def one_step_for_each_part(case: Case, seen: Observation) -> bool:
     """Return whether the optimizer stepped after every micro-batch."""
-    count = len(case.given["sizes"])
-    return count > 1 and len(seen["steps"]) == count
+    count, every = len(case.given["sizes"]), case.given["every"]
+    windows = len(every) if isinstance(every, list) else -(-count // every)
+    return windows < len(seen["steps"]) == count
 
 
 def weighted(weights: Callable[[Step, int], list[float]]) -> _Recognise:

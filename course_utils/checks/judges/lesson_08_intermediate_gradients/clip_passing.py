@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import torch
 
 from course_utils.checks.compare import close
@@ -39,7 +41,14 @@ def _row_by_row(case: Case, gradient: torch.Tensor) -> torch.Tensor:
 def _scales_small_ones(case: Case, seen: Observation) -> bool:
     if not reached(case, seen):
         return False
-    return close(seen["through"][2], gradients(case, _always_scaled)["through"][2])
+    zeros = gradients(case, _always_scaled)["through"][1]
+    one_for_all = close(seen["through"][1], zeros + seen["through"][2].tensor())  # whatever comes by, zeros as well
+    return close(seen["through"][2], gradients(case, _always_scaled)["through"][2]) and not one_for_all
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    yield "A long gradient came out with the norm max_norm; a short one, and zeros, came out as they went in."
+    yield "Where your result has two uses, their sum arrived at it, so it was clipped once and not twice."
 
 
 EXERCISE = Exercise(
@@ -59,6 +68,7 @@ EXERCISE = Exercise(
         "Make a new tensor from x, as in the exercise before, and put a hook on it. In the hook: factor = "
         "max_norm / gradient.norm(), limited to at most 1 (torch.clamp does it), times the gradient.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "number by number",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -75,6 +75,20 @@ def _shifted(case: Case, seen: Observation) -> bool:
     return bool(seen["value"] == moved)
 
 
+_REASONS = {
+    "A": "nearly all outputs of block 3 are at 1 or -1, where tanh is flat.",
+    "B": "all outputs of block 5 are 0, and what the gradient finds behind a ReLU at 0 is a factor of 0.",
+    "C": "the outputs of block 6 hardly spread: its small weights shrink the gradient as they shrink the numbers.",
+    "D": "before block 2 there is no gradient, not even 0.",
+    "E": "the line falls in each block: a sigmoid's slope is at most 1/4.",
+}
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    right = _right_diagnosis()
+    return (f"{name}, {right[f'{name}_block']}, {right[f'{name}_cause']}: {why}" for name, why in _REASONS.items())
+
+
 EXERCISE = Exercise(
     id="diagnosis",
     title="Where does the gradient get lost, and why?",
@@ -93,6 +107,7 @@ EXERCISE = Exercise(
         "None in the table means that no pass came there at all. Zero means that one came with nothing. A line that "
         "falls in each block has no single culprit.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "one block too early",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import torch
@@ -57,16 +57,18 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
             for number, (mine, right) in enumerate(zip(received, wanted, strict=True)):
                 yield from _same_norms(mine, right, f"The dict for batch {number}")
         passes = len(case.given["sizes"])
-        text = f"{seen['passes']} backward passes ran for {passes} batches."
+        batches = "1 batch" if passes == 1 else f"{passes} batches"
+        ran = "1 backward pass" if seen["passes"] == 1 else f"{seen['passes']} backward passes"
+        text = f"{ran} ran for {batches}."
         yield Finding("passes", seen["passes"] == passes, text)
-        text = f"The model that was given ran {times(seen['runs'])} for {passes} batches."
+        text = f"The model that was given ran {times(seen['runs'])} for {batches}."
         yield Finding("runs", seen["runs"] == passes, text)
         yield Finding("kept", not seen["kept"], "Your passes kept saved tensors for other passes. None follows.")
     hooks = seen["hooks"]
-    text = f"When the loss is computed, the model's modules have this many hooks, batch after batch: {hooks}."
+    text = f"When losses are computed, the model's modules have these counts of hooks: {hooks}."
     yield Finding("pile", len(set(hooks)) <= 1, text)
     alive = max(seen["alive"], default=0)
-    text = f"While later batches run, {alive} graphs of earlier batches are alive."
+    text = f"While a later batch runs, {alive} graphs of earlier batches are alive."
     yield Finding("graphs", alive <= 1, text)
     yield from left(seen)
 
@@ -86,15 +88,36 @@ def _same_norms(received: Value, right: dict[str, float], what: str) -> Iterator
 
 
 def _pile_up(case: Case, seen: Observation) -> bool:
+    """With one batch, hooks that are left behind tell it, or another known slip explains the case."""
     hooks = seen["hooks"]
+    if len(hooks) == 1 and not case.given["fails at"]:
+        left = any(isinstance(what, str) and what.startswith("the hooks on") for what in seen["changed"])
+        return left or _graded(case, seen)
     return len(hooks) > 1 and all(later > earlier for earlier, later in pairwise(hooks))
+
+
+def _nothing_to_see(case: Case, seen: Observation) -> bool:
+    """Return whether nothing was returned because of an error, and what is wrong then goes wrong in all cases."""
+    return bool(seen["raised"]) and (_pile_up(case, seen) or _graded(case, seen))
 
 
 def _only_the_last(case: Case, seen: Observation) -> bool:
     returned = seen["returned"]
-    if not isinstance(returned, list) or not returned or _pile_up(case, seen):
-        return False
-    return all(isinstance(entry, dict) and len(entry) == 1 for entry in returned)
+    if _nothing_to_see(case, seen):
+        return True
+    return isinstance(returned, list) and bool(returned) and all(_has_one_key(entry) for entry in returned)
+
+
+def _has_one_key(entry: Value) -> bool:
+    return isinstance(entry, dict) and list(entry) == ["leave"]
+
+
+def _tensors(case: Case, seen: Observation) -> bool:
+    returned = seen["returned"]
+    if _nothing_to_see(case, seen):
+        return True
+    entries = returned if isinstance(returned, list) else []
+    return any(isinstance(item, Array) for entry in entries if isinstance(entry, dict) for item in entry.values())
 
 
 def _gave_norms(case: Case, seen: Observation, right: list[dict[str, float]]) -> bool:
@@ -110,8 +133,16 @@ def _gave_norms(case: Case, seen: Observation, right: list[dict[str, float]]) ->
 
 
 def _graded(case: Case, seen: Observation) -> bool:
-    changed = seen["changed"]
-    return bool(changed) and all(isinstance(what, str) and what.startswith("the gradient that") for what in changed)
+    return any(isinstance(what, str) and what.startswith("the gradient that") for what in seen["changed"])
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, it = seen[0]
+    yield (
+        f"For {len(case.given['sizes'])} batches the check saw {it['runs']} runs and {it['passes']} backward passes, "
+        "the same number of hooks at each, and none of yours afterwards."
+    )
+    yield "With three new hooks for each batch, the last of n batches would run 3 n of them."
 
 
 EXERCISE = Exercise(
@@ -133,6 +164,7 @@ EXERCISE = Exercise(
         "into a dict that you empty for each batch. Use torch.autograd.grad for the pass, .item() for the numbers, "
         "and take the hooks away in a finally.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "hooks pile up",
@@ -141,7 +173,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "the name of the last layer",
-            "Each dict has one key. All your hooks look up the same name, and by then it means the last layer.",
+            "Each dict has one key, that of the last layer. A hook made in a loop looks a name up when it runs, and "
+            "by then the name means the last layer.",
             _only_the_last,
         ),
         Misconception(
@@ -151,19 +184,13 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "gradients left behind",
-            "Your norms may be right, but .grad of the model's parameters is not as before. A log must leave it alone.",
+            "After your function .grad of the model's parameters is not as before. A log must leave it alone.",
             _graded,
         ),
         Misconception(
             "tensors in the log",
             "Your dicts hold tensors where floats are expected.",
-            lambda case, seen: (
-                isinstance(seen["returned"], list)
-                and bool(seen["returned"])
-                and isinstance(seen["returned"][0], dict)
-                and any(isinstance(item, Array) for item in seen["returned"][0].values())
-                and not seen["changed"]
-            ),
+            _tensors,
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import nn
@@ -62,6 +62,21 @@ def _moved(name: str, before: str) -> Callable[[Case, Observation], bool]:
     return explains
 
 
+_REASONS = {
+    "forward": "It runs when the layer has its result, before any pass.",
+    "output": "The pass comes from the loss and meets the result first.",
+    "layer, before": "Then it enters the layer.",
+    "weight": "The matrix product sends the weight its gradient.",
+    "weight stored": "The engine stores a leaf's gradient as soon as it is ready.",
+    "layer": "Its node stands at the layer's input, and was recorded before the layer's own nodes.",
+    "input": "The gradient leaves the layer and reaches x.",
+}
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    return (f"`{name}`: {_REASONS[name]}" for name in _right_order())
+
+
 EXERCISE = Exercise(
     id="hook_order",
     title="In which order do hooks run?",
@@ -80,6 +95,7 @@ EXERCISE = Exercise(
         "has a node of its own at the module's input, recorded before all nodes of the module. So those have run by "
         "then. The engine runs AccumulateGrad as soon as it is ready.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "as registered",

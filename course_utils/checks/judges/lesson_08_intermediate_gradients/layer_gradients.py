@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -17,7 +17,7 @@ _SCENES: dict[str, tuple[str, tuple[str, ...], bool]] = {
     "a plain model": ("plain", ("0", "3", "4"), False),
     "ReLUs that write in place": ("in place", ("0.0", "1", "3"), False),
     "a layer that is used twice": ("tied", ("shared", "leave"), False),
-    "a frozen layer and an unused one": ("branches", ("frozen", "trunk", "spare"), False),
+    "two frozen layers and an unused one": ("branches", ("frozen", "trunk", "spare", "head"), False),
     "a loss function that raises": ("plain", ("0", "3"), True),
     "a model that raises": ("failing", ("0", "3"), False),
 }
@@ -57,7 +57,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         once = seen["forward runs"] == 1 == seen["loss runs"]
         runs = f"The model ran {times(seen['forward runs'])} and the loss function {times(seen['loss runs'])}"
         yield Finding("runs", once, f"{runs}; once is enough.")
-        message = f"{seen['passes']} backward passes went through the loss; one is enough for all layers."
+        message = f"{seen['passes']} backward passes ran; one is enough for all layers."
         yield Finding("passes", seen["passes"] <= 1, message)
         yield Finding("kept", not seen["kept"], "Your pass kept the saved tensors for another pass. None follows.")
     yield from left(seen)
@@ -124,6 +124,14 @@ def _backwards(case: Case, seen: Observation) -> bool:
     )
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    case, it = seen[0]
+    count = len(case.given["names"])
+    passes = "1 backward pass" if it["passes"] == 1 else f"{it['passes']} backward passes"
+    yield f"One run and {passes} gave the gradients of {count} layers; a pass for each takes {count}."
+    yield "After the errors of the model and of the loss function none of your hooks was left."
+
+
 EXERCISE = Exercise(
     id="layer_gradients",
     title="Gradients of named layers, and no trace left",
@@ -145,6 +153,7 @@ EXERCISE = Exercise(
         "places[number]. In try: loss = loss_fn(model(x)); then torch.autograd.grad of the loss, for all parameters "
         "that require a gradient, with allow_unused=True. In finally: remove all handles.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "hooks stay",

@@ -86,7 +86,7 @@ def judge(rule: _Rule) -> Callable[[Case, Observation], Iterator[Finding]]:
         yield Finding("held", seen["held"] is None, "Your function left a gradient in .grad.")
         yield Finding("retains", not seen["retains"], "Your function called retain_grad() on x, which is not yours.")
         yield Finding("mode", not seen["switched"], "Your function left gradients switched on or off.")
-        if not source.requires_grad or case.given["no_grad"]:
+        if not source.requires_grad or case.given["no_grad"] or not isinstance(seen["returned"], Array):
             return
         yield Finding("graph", seen["recorded"], "What you returned has no graph: no gradient gets through.")
         if seen["through"] is not None:

@@ -40,7 +40,23 @@ def _held(code: str) -> float | str | None:
     return None if gradient is None else float(gradient)
 
 
-_TABLE = Table(lambda: {name: _held(code) for name, code in _RETAIN.items()})
+_TABLE = Table(
+    lambda: {name: _held(code) for name, code in _RETAIN.items()},
+    reasons={
+        "never": "Only leaves keep gradients unasked.",
+        "before_use": "The wish was there when the pass came by.",
+        "after_use": "The wish was there when the pass came by. When h was used does not matter.",
+        "too_late": "The pass had gone by already.",
+        "two_uses": "The gradients of both uses add up before they are kept.",
+        "same_graph_twice": "What is kept adds up over passes, as in a leaf.",
+        "second_loss": "x * x saved x, and the first pass freed it.",
+        "rebound": "The name h means another tensor now, which has no wish.",
+        "in_place": "The wish follows to the newest version, whose gradient is 5.",
+        "detached": "A tensor that requires no gradient cannot keep one.",
+        "by_function": "The pass goes through h, whoever asked for it.",
+        "with_hook": "Hooks run before the gradient is kept.",
+    },
+)
 
 EXERCISE = Exercise(
     id="predict_retain_grad",
@@ -59,6 +75,7 @@ EXERCISE = Exercise(
         "Gradients add up where uses join, and .grad adds up over passes. Keeping what a gradient was does not keep "
         "what the graph saved. Hooks run before the gradient is kept. A tensor without a graph can keep nothing.",
     ),
+    debrief=_TABLE.debrief,
     misconceptions=(
         Misconception(
             "before the first use",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from course_utils.checks.compare import listed
@@ -23,7 +23,7 @@ def _cases(seed: int) -> list[Case]:
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     message = "Your function replaced or changed layers. Only the numbers in their parameters may change."
-    yield Finding("layers", seen["kept"] is True, message)
+    yield Finding("model", seen["kept"] is True, message)
     changed = seen["changed"]
     message = f"Your function changed {listed(changed)}. Only the numbers in parameters may change."
     yield Finding("model", not changed, message)
@@ -39,10 +39,10 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     )
     yield Finding("gradient", 1 / _FACTOR <= share <= _FACTOR, message)
     low, high = min(outputs), max(outputs)
-    message = f"The activations have typical sizes from {low:.2g} to {high:.2g}; expected are sizes from 0.02 to 20."
+    message = f"The activations have sizes from {low:.2g} to {high:.2g} (root mean squares); expected is 0.02 to 20."
     yield Finding("activations", low >= 0.02 and high <= 20, message)
-    message = "Units of one layer do the same as others, or nothing: the layers' weights have too low a rank."
-    yield Finding("ranks", all(seen["ranks"]), message)
+    message = "In one of the layers two units have the same weights, or a unit has zeros only."
+    yield Finding("units", all(seen["units"]), message)
     spread = min(_floats(seen["spread"]), default=0.0)
     message = f"Behind one of the activations, numbers of different inputs differ by {spread:.2g} only: too little."
     yield Finding("spread", spread >= 0.005, message)
@@ -57,6 +57,13 @@ def _floats(values: Any) -> list[float]:
 def _share(seen: Observation) -> float:
     gradients = _floats(seen["gradients"])
     return gradients[0] / gradients[-1] if gradients and gradients[-1] else 0.0
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    for case, it in seen:
+        first, last = it["gradients"][0], it["gradients"][-1]
+        long = "shorter" if first < last else "longer"
+        yield f"{case.name}: the gradient at the first activation is {long} than at the last, by less than 50 times."
 
 
 EXERCISE = Exercise(
@@ -78,6 +85,7 @@ EXERCISE = Exercise(
         "model has ReLUs, otherwise nn.init.xavier_normal_(weight, gain=nn.init.calculate_gain('tanh')), and zeros in "
         "the bias.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "still vanishing",
@@ -87,7 +95,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "too much",
-            "Your weights are too large: numbers or gradients grow from layer to layer.",
+            "Your weights are too large: activations or gradients come out far larger than asked for.",
             lambda case, seen: (
                 max(_floats(seen["outputs"]), default=0) > 20
                 or (case.given["activation"] == "tanh" and _share(seen) > _FACTOR)
@@ -98,7 +106,8 @@ EXERCISE = Exercise(
             "You put new parameters into the layers. An optimizer that was made before still holds the old ones, and "
             "would train those.",
             lambda case, seen: (
-                isinstance(seen["changed"], list)
+                seen["kept"] is True
+                and isinstance(seen["changed"], list)
                 and any(isinstance(what, str) and what.startswith("which tensor") for what in seen["changed"])
             ),
         ),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import torch
 
 from course_utils.checks.compare import close
-from course_utils.checks.data import Array, Case
+from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Misconception
 from course_utils.checks.judges.lesson_08_intermediate_gradients import LESSON
 from course_utils.checks.judges.lesson_08_intermediate_gradients.passing import (
@@ -19,6 +21,11 @@ from course_utils.checks.judges.lesson_08_intermediate_gradients.passing import 
 
 def _reversed(case: Case, gradient: torch.Tensor) -> torch.Tensor:
     return gradient * -float(case.given["strength"])
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    yield "Passes through your result came out turned around, and those through x beside it as they went in."
+    yield "A hook on x itself would have changed both, because it sees the sum of what comes from all uses."
 
 
 EXERCISE = Exercise(
@@ -39,6 +46,7 @@ EXERCISE = Exercise(
         "y = x.view_as(x) or x * 1.0 makes a new tensor. If y.requires_grad, then y.register_hook with a function "
         "that returns -strength times the gradient. Return y.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "a hook on x",

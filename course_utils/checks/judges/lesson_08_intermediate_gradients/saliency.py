@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import nn
@@ -76,6 +76,15 @@ def _in_training_mode(case: Case, seen: Observation) -> bool:
     return _mapped(case, seen, _strongest(_maps(case, evaluating=False)))
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    count = seen[0][0].given["count"]
+    yield f"The check saw the model run once for {count} images. One image at a time takes {count} runs and passes."
+    yield (
+        "One pass is enough because in evaluation mode no image influences another's score. In training mode batch "
+        "norm mixes them, and the sum's gradient is another."
+    )
+
+
 EXERCISE = Exercise(
     id="saliency",
     title="Which pixels count?",
@@ -96,6 +105,7 @@ EXERCISE = Exercise(
         "torch.autograd.grad of their sum. Absolute values, then the largest over dimension 1. In finally: set "
         "module.training for all.",
     ),
+    debrief=_debrief,
     misconceptions=(
         Misconception(
             "the loss in place of the score",

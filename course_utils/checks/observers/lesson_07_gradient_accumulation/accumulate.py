@@ -10,5 +10,6 @@ from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier impor
 def observe(answer: Answer, case: Case) -> Observation:
     model = classifier(case.given["seed"])
     stale(model, case)
-    watch = Watch(model, model.bend)
-    return watch.seen(answer(model, watch.batches(batches_of(case))))
+    watch = Watch(model, model.first, model.bend)
+    batches = watch.batches(batches_of(case))
+    return watch.seen(lambda: answer(model, batches))

@@ -15,13 +15,16 @@ def observe(answer: Answer, case: Case) -> Observation:
     model, images, targets = image_batch(case)
     for parameter in model.parameters():
         parameter.grad = torch.full_like(parameter, 0.25)
-    runs: list[None] = []
-    model.get_submodule("features").register_forward_pre_hook(lambda *given: runs.append(None))
-    watch = Watch(model, model)
+    watch = Watch(model, model.features, model.features)
     watch.batches([(images, targets)])
     Images.runs = 0
-    returned = answer(model, images, targets, case.given["max_norm"])
-    parts = returned.values() if isinstance(returned, Mapping) else ()
-    attached = any(isinstance(part, torch.Tensor) and part.requires_grad for part in parts)
-    seen = watch.seen(returned)
-    return {**seen, "runs": max(len(runs), Images.runs), "attached": attached}
+    attached: list[bool] = []
+
+    def run() -> object:
+        returned = answer(model, images, targets, case.given["max_norm"])
+        parts = returned.values() if isinstance(returned, Mapping) else ()
+        attached.extend(isinstance(part, torch.Tensor) and part.requires_grad for part in parts)
+        return returned
+
+    seen = watch.seen(run)
+    return {**seen, "runs": max(len(seen["forwards"]), Images.runs), "attached": any(attached)}

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from course_utils.checks.data import Answer, Case, Observation
 from course_utils.checks.observers.lesson_07_gradient_accumulation.watch import Reader, Watch
-from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import batches_of, classifier, optimizer_of
+from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import (
+    batches_of,
+    classifier,
+    optimizer_of,
+    stale,
+)
 
 
 def observe(answer: Answer, case: Case) -> Observation:
     model = classifier(case.given["seed"])
     optimizer = optimizer_of(model, case)
-    watch = Watch(model, model.bend)
+    stale(model, case)
+    watch = Watch(model, model.first, model.bend)
     watch.step_of(optimizer)
-    watch.reader = Reader(watch.batches(batches_of(case)))
-    return watch.seen(answer(model, optimizer, watch.reader, case.given["every"]))
+    watch.reader = reader = Reader(watch.batches(batches_of(case)))
+    return watch.seen(lambda: answer(model, optimizer, reader, case.given["every"]))

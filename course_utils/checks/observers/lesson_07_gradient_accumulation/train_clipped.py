@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from course_utils.checks.data import Answer, Case, Observation
 from course_utils.checks.observers.lesson_07_gradient_accumulation.watch import Watch
-from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import batches_of, classifier, optimizer_of
+from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import (
+    batches_of,
+    classifier,
+    optimizer_of,
+    stale,
+)
 from course_utils.checks.scenes.lesson_07_gradient_accumulation.train_clipped import scheduler_of
 
 
@@ -12,9 +19,10 @@ def observe(answer: Answer, case: Case) -> Observation:
     model = classifier(case.given["seed"])
     optimizer = optimizer_of(model, case)
     scheduler = scheduler_of(optimizer)
-    watch = Watch(model, model.bend)
+    stale(model, case)
+    watch = Watch(model, model.first, model.bend)
     watch.step_of(optimizer)
-    batches, every = watch.batches(batches_of(case)), case.given["every"]
-    windows = [batches[start : start + every] for start in range(0, len(batches), every)]
-    seen = watch.seen(answer(model, optimizer, scheduler, windows, case.given["max_norm"]))
+    batches = iter(watch.batches(batches_of(case)))
+    windows = [list(islice(batches, length)) for length in case.given["every"]]
+    seen = watch.seen(lambda: answer(model, optimizer, scheduler, windows, case.given["max_norm"]))
     return {**seen, "rate": float(optimizer.param_groups[0]["lr"])}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import nn
 
 from course_utils.checks.data import Array, Observation, Value, plain
+from course_utils.checks.observers.passes import every_pass
+from course_utils.checks.observers.runs import notice
 from course_utils.checks.observers.traces import hooks_on
 from course_utils.checks.scenes.batches import Batch
 from course_utils.graph.alive import Memory
@@ -40,22 +42,23 @@ def _ordinary(value: object) -> bool:
 
 
 class Watch:
-    """What happens to a model: each forward, each backward pass, each step, and saved numbers held in between."""
+    """What happens to a model: each forward, each backward pass, each step, and saved numbers held in between.
 
-    def __init__(self, model: nn.Module, inside: nn.Module) -> None:
+    `first` is the layer that begins a forward, and the memory of what `inside` makes shows whether its graph is held.
+    """
+
+    def __init__(self, model: nn.Module, first: nn.Module, inside: nn.Module) -> None:
         self.model = model
         self.forwards: list[int] = []
-        self.passes: set[int] = set()
         self.steps: list[dict[str, Any]] = []
         self.held = 0  # bytes of the hidden layer that were still held when the next forward or a step began
         self.ahead = 0  # batches that were read and not yet used
         self.reader: Reader | None = None
         self._hidden = Memory()
         self._given: list[tuple[torch.Tensor, Value]] = []
-        # Lambdas, because copying a model copies bound methods with all that they are bound to.
-        model.register_forward_pre_hook(lambda module, given: self._starts(given))
-        model.register_forward_hook(lambda module, given, result: self._made(result))
-        inside.register_forward_hook(lambda module, given, result: self._inside(result))
+        # Functions, because copying a model copies bound methods with all that they are bound to.
+        notice(first, lambda module, given, result: self._starts(given))
+        notice(inside, lambda module, given, result: self._inside(result))
         self._before = self._flags()
 
     def step_of(self, optimizer: torch.optim.Optimizer) -> None:
@@ -67,12 +70,14 @@ class Watch:
         self._given = [(tensor, plain(tensor)) for batch in batches for tensor in batch]
         return batches
 
-    def seen(self, returned: object) -> Observation:
-        """Return all that was seen, with what the answer returned."""
+    def seen(self, run: Callable[[], object]) -> Observation:
+        """Run the answer, and return all that was seen, with what it returned."""
+        with every_pass() as passes:
+            returned = run()
         return {
             "returned": plain(returned),
             "forwards": self.forwards,
-            "passes": len(self.passes),
+            "passes": len(passes),
             "steps": self.steps,
             "held": self.held,
             "ahead": self.ahead,
@@ -92,11 +97,6 @@ class Watch:
             self.ahead = max(self.ahead, self.reader.read - len(self.forwards))
         first = given[0] if given else None
         self.forwards.append(len(first) if isinstance(first, torch.Tensor) and first.dim() else -1)
-
-    def _made(self, result: Any) -> None:
-        if _ordinary(result) and result.grad_fn is not None:
-            passes = self.passes
-            result.grad_fn.register_prehook(lambda grads: passes.add(torch._C._current_graph_task_id()))
 
     def _steps(self, optimizer: torch.optim.Optimizer) -> None:
         self.held = max(self.held, self._hidden.alive())

@@ -7,4 +7,4 @@ from course_utils.checks.observers.lesson_08_intermediate_gradients.on_the_way i
 
 
 def observe(answer: Answer, case: Case) -> Observation:
-    return on_the_way(lambda x: answer(x, case.given["max_norm"]), case)
+    return on_the_way(answer, case, case.given["max_norm"])

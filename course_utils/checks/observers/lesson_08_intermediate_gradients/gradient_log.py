@@ -10,6 +10,8 @@ from torch import nn
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_08_intermediate_gradients.held import hold_gradients, still_held
 from course_utils.checks.observers.lesson_08_intermediate_gradients.state import changed, state
+from course_utils.checks.observers.passes import every_pass
+from course_utils.checks.observers.runs import notice
 from course_utils.checks.observers.traces import hooks_on
 from course_utils.checks.scenes.batches import Batches
 from course_utils.checks.scenes.lesson_08_intermediate_gradients.gradient_log import logged
@@ -22,10 +24,9 @@ def observe(answer: Answer, case: Case) -> Observation:
     hold_gradients(model)
     graphs = Graphs()
     seen: dict[str, list[Any]] = {"hooks": [], "alive": [], "kept": [], "runs": []}
-    passes: set[int] = set()
     last: list[torch.Tensor] = []
 
-    def own_hook(module: nn.Module, given: Any, result: Any) -> None:
+    def ran(module: nn.Module, given: Any, result: Any) -> None:
         seen["kept"] += [still_held(last.pop())] if last else []
         seen["alive"].append(graphs.alive())
         seen["runs"].append(module is model)
@@ -38,14 +39,14 @@ def observe(answer: Answer, case: Case) -> Observation:
             raise Planned("the loss function fails here")
         loss = nn.functional.mse_loss(output, targets)
         last[:] = [loss]
-        if loss.grad_fn is not None:
-            loss.grad_fn.register_prehook(lambda grads: passes.add(torch._C._current_graph_task_id()))
         return loss
 
-    model.register_forward_hook(own_hook)
+    notice(model, ran)
+    for module in model.modules():
+        module.register_forward_hook(lambda module, given, result: None)  # the model's own
     before = state(model)
     raised, returned = "", None
-    with torch.enable_grad():
+    with torch.enable_grad(), every_pass() as passes:
         try:
             returned = answer(model, Batches(batches), loss_fn)
         except Planned as error:

@@ -7,6 +7,8 @@ import torch
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
 from course_utils.checks.observers.lesson_08_intermediate_gradients.held import hold_gradients, still_held
 from course_utils.checks.observers.lesson_08_intermediate_gradients.state import changed, state
+from course_utils.checks.observers.passes import every_pass
+from course_utils.checks.observers.runs import notice
 from course_utils.checks.scenes.lesson_08_intermediate_gradients.layer_gradients import layered, weighed
 from course_utils.checks.scenes.lesson_08_intermediate_gradients.planned import Planned
 
@@ -15,22 +17,21 @@ def observe(answer: Answer, case: Case) -> Observation:
     model, x = layered(case)
     hold_gradients(model)
     runs: list[bool] = []
-    model.register_forward_hook(lambda module, given, result: runs.append(module is model))
+    notice(model, lambda module, given, result: runs.append(module is model))
+    for module in model.modules():
+        module.register_forward_hook(lambda module, given, result: None)  # the model's own
     losses: list[torch.Tensor | None] = []
-    passes: set[int] = set()
 
     def loss_fn(output: torch.Tensor) -> torch.Tensor:
         losses.append(None)
         if case.given["fails"]:
             raise Planned("the loss function fails here")
         losses[-1] = loss = weighed(output)
-        if loss.grad_fn is not None:
-            loss.grad_fn.register_prehook(lambda grads: passes.add(torch._C._current_graph_task_id()))
         return loss
 
     before, values = state(model), Array.of(x)
     raised, returned = "", None
-    with torch.enable_grad():
+    with torch.enable_grad(), every_pass() as passes:
         try:
             returned = answer(model, list(case.given["names"]), x, loss_fn)
         except Planned as error:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
-from course_utils.checks.data import Answer, Array, Case, Observation, Value, plain
+from course_utils.checks.data import Array, Case, Observation, Value, plain
 
 
-def on_the_way(answer: Answer, case: Case) -> Observation:
-    """Watch a function that only changes the gradient on its way back through it."""
+def on_the_way(answer: Callable[[torch.Tensor, float], torch.Tensor], case: Case, value: float) -> Observation:
+    """Watch a function of a tensor and a value that only changes the gradient on its way back through it."""
     source = case.given["x"].tensor().t().requires_grad_(case.given["requires_grad"])
     x = source if case.given["leaf"] else source.sin()
     values, version = Array.of(x), x._version
     other = torch.ones(x.shape, dtype=x.dtype, requires_grad=True)
     neighbour = other * 1
     with torch.set_grad_enabled(not case.given["no_grad"]):
-        y = answer(x)
+        y = answer(x, value)
+        answer(torch.ones(2, requires_grad=True), 3 * value)  # another call, which is not to change the first one
         switched = torch.is_grad_enabled() == case.given["no_grad"]
     seen: Observation = {
         **{"returned": plain(y), "recorded": type(y) is torch.Tensor and y.requires_grad, "through": None},

@@ -20,7 +20,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     found = changed(before, model, but="numbers")
     kept = len(model) == len(layers) and all(now is was for now, was in zip(model, layers, strict=True))
     kept = kept and [(str(layer), layer.training) for layer in model] == parts
-    seen: Observation = {"changed": found, "kept": kept, "outputs": [], "gradients": [], "ranks": []}
+    seen: Observation = {"changed": found, "kept": kept, "outputs": [], "gradients": [], "units": []}
     if not kept or any("which tensor" in what for what in found):
         return seen
     outputs = []
@@ -38,16 +38,15 @@ def observe(answer: Answer, case: Case) -> Observation:
         **seen,
         "outputs": [_rms(output) for output in outputs],
         "gradients": [_rms(gradient) * gradient.shape[1] ** 0.5 for gradient in gradients],
-        "ranks": [_varied(weight.double()) for weight in weights[:-1]],
+        "units": [_varied(weight.double()) for weight in weights],
         "spread": [_rms(output - output.mean(0)) for output in outputs],
     }
 
 
 def _varied(weight: torch.Tensor) -> bool:
-    """Return whether a layer's units all do something, and different things."""
-    sizes = weight.norm(dim=1, keepdim=True)
-    alike = (weight / sizes) @ (weight / sizes).T - torch.eye(len(weight), dtype=weight.dtype)
-    return bool(torch.linalg.matrix_rank(weight) == min(weight.shape)) and bool(alike.max() < 0.99)
+    """Return whether a layer's units have weights that are not all zero, and no two of them the same."""
+    apart = torch.pdist(weight).min() > 1e-5 * weight.norm(dim=1).max()  # closer is rounding
+    return bool(weight.any(dim=1).all()) and bool(apart)
 
 
 def _rms(tensor: torch.Tensor) -> float:

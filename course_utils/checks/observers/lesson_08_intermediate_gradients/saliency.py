@@ -10,6 +10,7 @@ from torch import nn
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
 from course_utils.checks.observers.lesson_08_intermediate_gradients.held import hold_gradients, still_held
 from course_utils.checks.observers.lesson_08_intermediate_gradients.state import changed, state
+from course_utils.checks.observers.runs import notice
 from course_utils.checks.scenes.lesson_08_intermediate_gradients.saliency import scorer_of_images
 
 
@@ -19,11 +20,12 @@ def observe(answer: Answer, case: Case) -> Observation:
         hold_gradients(model)
     results: list[Any] = []
 
-    # A copy of the model has a copy of this hook.
-    def own_hook(module: nn.Module, given: Any, result: Any) -> None:
+    def ran(module: nn.Module, given: Any, result: Any) -> None:
         results.append(None if torch._C._functorch.is_gradtrackingtensor(result) else result)
 
-    model.register_forward_hook(own_hook)
+    notice(model, ran)  # a copy of the model, too
+    for module in model.modules():
+        module.register_forward_hook(lambda module, given, result: None)  # the model's own
     before, values, wanted = state(model), Array.of(images), Array.of(labels)
     with torch.set_grad_enabled(not case.given["no_grad"]):
         returned = answer(model, images, labels)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import nn
+from torch.nn.functional import softplus
 
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import CLASSES
@@ -11,7 +12,10 @@ from course_utils.checks.scenes.numbers import numbers, seeded
 
 
 class Images(nn.Module):
-    """A convolution, a mean over positions, and a linear layer. Its class counts the runs, those of copies, too."""
+    """A convolution, a mean over positions, and a linear layer. Its class counts the runs, those of copies, too.
+
+    Nothing bounds its scores, so an image with large numbers can be so sure that its loss and its gradient are zero.
+    """
 
     runs = 0
 
@@ -22,14 +26,19 @@ class Images(nn.Module):
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         Images.runs += 1
-        scores: torch.Tensor = self.last(self.features(images).tanh().mean(dim=(-2, -1)))
+        scores: torch.Tensor = self.last(softplus(self.features(images)).mean(dim=(-2, -1)))
         return scores
 
 
-def image_batch(case: Case) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
-    """Return the image model with a batch of images and targets."""
+def image_batch(case: Case) -> tuple[Images, torch.Tensor, torch.Tensor]:
+    """Return the image model with a batch of images and targets. The case's `sure` image has a gradient of zero."""
     seed, count = case.given["seed"], case.given["count"]
     model = Images().double()
     seeded(model, seed)
     generator = torch.Generator().manual_seed(seed)
-    return model, numbers(seed + 9, count, 2, 4, 5).double(), torch.randint(CLASSES, (count,), generator=generator)
+    images, targets = numbers(seed + 9, count, 2, 4, 5).double(), torch.randint(CLASSES, (count,), generator=generator)
+    if "sure" in case.given:
+        images[case.given["sure"]] *= 1e5
+        with torch.no_grad():
+            targets[case.given["sure"]] = model(images)[case.given["sure"]].argmax()
+    return model, images, targets

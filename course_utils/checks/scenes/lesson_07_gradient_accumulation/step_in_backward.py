@@ -13,18 +13,18 @@ from course_utils.checks.scenes.numbers import seeded
 
 
 class Tied(nn.Module):
-    """A matrix that is used twice, a frozen bias, and a spare layer that takes no part."""
+    """A frozen bias, a matrix that is used twice, and a spare layer that takes no part."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.bias = nn.Parameter(torch.empty(5), requires_grad=False)
         self.mix = nn.Parameter(torch.empty(FEATURES, 5))
         self.head = nn.Linear(FEATURES, CLASSES)
         self.same = self.head  # a second name for the same layer
         self.spare = nn.Linear(2, 3)
-        self.head.bias.requires_grad_(False)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        scores: torch.Tensor = self.head((inputs @ self.mix).tanh() @ self.mix.t())
+        scores: torch.Tensor = self.head((inputs @ self.mix + self.bias).tanh() @ self.mix.t())
         return scores
 
 

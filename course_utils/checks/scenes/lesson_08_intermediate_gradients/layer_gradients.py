@@ -26,18 +26,27 @@ class Tied(nn.Module):
 
 
 class Branches(nn.Module):
-    """The first layer is frozen, and one head's result is not used."""
+    """The first layer and the last one are frozen, and one head's result is not used. One part evaluates."""
 
     def __init__(self) -> None:
         super().__init__()
         self.frozen = nn.Linear(3, 4).requires_grad_(False)
-        self.trunk, self.head, self.spare = nn.Linear(4, 5), nn.Linear(5, 2), nn.Linear(5, 3)
+        self.trunk, self.spare = nn.Linear(4, 5), nn.Linear(5, 3)
+        self.head = nn.Linear(5, 2).requires_grad_(False)
+        self.louder, self.evaluating = Louder(), Louder().eval()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        h = self.trunk(self.frozen(x)).tanh()
+        h = self.evaluating(self.louder(self.trunk(self.frozen(x)).tanh()))
         self.spare(h)
         result: torch.Tensor = self.head(h)
         return result
+
+
+class Louder(nn.Module):
+    """Doubles numbers in training mode: it tells in which mode it ran, and draws nothing."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return 2 * x if self.training else x
 
 
 class Failing(nn.Module):

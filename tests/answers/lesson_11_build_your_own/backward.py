@@ -8,6 +8,7 @@ import torch
 from tests.answers.lesson_11_build_your_own.counted import CountedTensor
 from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.taping import taping
+from tests.answers.said import said
 
 
 def in_order(engine, order, arrived, keep):
@@ -233,4 +234,14 @@ MISCONCEIVED = {
     "another autograd": ByTorch(),
 }
 
-WRONG = [WeaklyKept(), FirstOne(), TwiceSorted(), FromZero(), WrongKind(), Nothing(), Twice(), WrongAxis(), SharedRow()]
+WRONG = [
+    WeaklyKept(),
+    said(FirstOne(), "the last one, not the sum"),
+    said(TwiceSorted(), "run before all has arrived"),
+    FromZero(),
+    WrongKind(),
+    Nothing(),
+    said(Twice(), "once for each path"),
+    WrongAxis(),
+    SharedRow(),
+]

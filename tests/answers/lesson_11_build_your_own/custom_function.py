@@ -7,6 +7,7 @@ from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.handed_out import CountedContext
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
+from tests.answers.said import said
 
 
 def with_function(changed):
@@ -189,4 +190,4 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
-WRONG = [with_function(Eager), with_function(FirstOnly), with_function(Summed)]
+WRONG = [said(with_function(Eager), "backward for each part"), with_function(FirstOnly), with_function(Summed)]

@@ -6,6 +6,7 @@ from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.handed_out import CountedSGD
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
+from tests.answers.said import said
 
 
 class Overwriting(Counting):
@@ -177,4 +178,4 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
-WRONG = [UsedUp(), FirstAlone(), Averaging(), ZeroFirst(), Momentum()]
+WRONG = [said(UsedUp(), "new tensors"), FirstAlone(), Averaging(), ZeroFirst(), Momentum()]

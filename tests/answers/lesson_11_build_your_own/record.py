@@ -6,6 +6,7 @@ from tests.answers.lesson_11_build_your_own.counted import CountedNode, CountedT
 from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
+from tests.answers.said import said
 
 
 class LeftDecides(Counting):
@@ -141,4 +142,11 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
-WRONG = [CutAtReshape(), Single(), Absolute(), NoLeaf(), EachOperation(), Frozen()]
+WRONG = [
+    said(CutAtReshape(), "the graph ends at an index or a reshape"),
+    Single(),
+    Absolute(),
+    NoLeaf(),
+    EachOperation(),
+    Frozen(),
+]

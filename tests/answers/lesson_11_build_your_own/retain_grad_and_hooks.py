@@ -5,6 +5,7 @@ from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.grad_and_sgd import EveryResult
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
+from tests.answers.said import said
 
 
 class EachPart(Counting):
@@ -148,4 +149,9 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
-WRONG = [Unheard(), OneHook(), AllAtTheEnd(), LeafFirst()]
+WRONG = [
+    Unheard(),
+    OneHook(),
+    said(AllAtTheEnd(), "what a hook returns is ignored"),
+    said(LeafFirst(), "what a hook returns is ignored"),
+]

@@ -6,6 +6,7 @@ from tests.answers.lesson_11_build_your_own.counted import CountedTensor
 from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
+from tests.answers.said import said
 
 
 class Ignored(Counting):
@@ -143,4 +144,4 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
-WRONG = [WrongWay(), RootAlone(), FreedAtOnce(), Threefold()]
+WRONG = [WrongWay(), said(RootAlone(), "retain_graph is ignored"), FreedAtOnce(), Threefold()]

@@ -8,6 +8,7 @@ from tests.answers.lesson_11_build_your_own.counted import CountedNode
 from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
+from tests.answers.said import said
 
 
 class Operands(Counting):
@@ -188,4 +189,9 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
-WRONG = [NothingDone(), BothFactors(), Copies(), NoWords()]
+WRONG = [
+    said(NothingDone(), "never freed"),
+    said(BothFactors(), "more than the rules need"),
+    said(Copies(), "more than the rules need"),
+    NoWords(),
+]

@@ -35,17 +35,59 @@ def _dtypes(s: Situation, m: re.Match[str]) -> Explanation | None:
         own = dtype_name(parameter.dtype) if parameter is not None else second
         got = dtype_name(given.dtype)
         if got == own:
-            return None
+            return _own_parts(s, name, layer)
         what = _argument_name(s) or "x"
         why = f"`{name}` holds {own} and was given {got}. PyTorch does not convert by itself."
         fix = f"{what} = {what}.to({name}.weight.dtype)" if own not in ("float32",) else f"{what} = {what}.float()"
         return card("dtype-mismatch", f"`{name}` is {own}, but its input is {got}", why, fix, s.needed())
-    left, right, (a, b) = operands(s)
-    if a is not None and b is not None:
-        first, second = dtype_name(a.dtype), dtype_name(b.dtype)
+    given_to = _tensors(s)
+    others = [it for it in given_to if it[1].dtype != given_to[0][1].dtype]
+    if others:
+        (left, one), (right, other) = given_to[0], others[0]
+        first, second = dtype_name(one.dtype), dtype_name(other.dtype)
+        if [it.dtype for _, it in given_to].count(other.dtype) > len(given_to) // 2:  # the first is the odd one
+            left, right = right, left
+        why = f"This operation does not convert by itself: `{given_to[0][0]}` is {first}, `{others[0][0]}` {second}."
+        if other.is_floating_point() and not one.is_floating_point():
+            left, right = others[0][0], given_to[0][0]
+        fix = f"{right} = {right}.to({left}.dtype)" if right.isidentifier() else f"{operand(right)}.to({left}.dtype)"
+        return card("dtype-mismatch", f"{first} meets {second}", why, fix, s.needed())
+    left, right, _ = operands(s)
     why = f"This operation does not convert by itself: one side is {first}, the other {second}."
     fix = f"{right} = {right}.to({left}.dtype)" if right.isidentifier() else "# convert one of the two: .float()"
-    return card("dtype-mismatch", f"{first} meets {second}", why, fix, s.needed(), a is not None)
+    return card("dtype-mismatch", f"{first} meets {second}", why, fix, s.needed(), False)
+
+
+def _own_parts(s: Situation, name: str, layer: torch.nn.Module) -> Explanation | None:
+    """A layer whose own parameters differ: one of them was converted, or put in its place, alone."""
+    parts = {key: dtype_name(it.dtype) for key, it in layer._parameters.items() if it is not None}
+    if len(set(parts.values())) < 2:
+        return None
+    why = f"Of `{name}`, " + ", ".join(f"{key} is {dtype}" for key, dtype in parts.items()) + "."
+    fix = f"{name}.to({name}.{next(iter(parts))}.dtype)  # converts all of them"
+    return card("dtype-mismatch", f"the parameters of `{name}` are of several dtypes", why, fix, s.needed())
+
+
+def _several(s: Situation, m: re.Match[str]) -> Explanation | None:
+    """An operation on more than two tensors, whose message names the dtypes by the way."""
+    kinds = dict.fromkeys(it for it in re.findall(r"\w+", m[1]) if it.lower() in _TYPES)
+    pair = re.match(r"(\w+) (\w+)", " ".join([*kinds, "float", "double"]))
+    return None if pair is None else _dtypes(s, pair)
+
+
+def _tensors(s: Situation) -> list[tuple[str, torch.Tensor]]:
+    """Return what the failing operation was given that is a tensor and has a name, in its order."""
+    node = s.node
+    parts: list[ast.expr | None] = []
+    if isinstance(node, ast.BinOp):
+        parts = [node.left, node.right]
+    elif isinstance(node, ast.AugAssign):
+        parts = [node.target, node.value]
+    elif isinstance(node, ast.Call):
+        parts = [receiver(node), *node.args, *(it.value for it in node.keywords)]
+    parts = [inner for it in parts for inner in (it.elts if isinstance(it, ast.List | ast.Tuple) else [it])]
+    values = [(written(it), s.here.value(it)) for it in parts if it is not None] if s.here is not None else []
+    return [(name, it) for name, it in values if name and is_a(it, torch.Tensor)]
 
 
 def _argument_name(s: Situation) -> str:
@@ -129,8 +171,16 @@ def _mask(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 RULES = (
     Rule(RuntimeError, r"mat1 and mat2 must have the same dtype, but got (\w+) and (\w+)", _dtypes),
+    Rule(RuntimeError, r"self and mat2 must have the same dtype, but got (\w+) and (\w+)", _dtypes),
+    Rule(RuntimeError, r"Input dtypes must be the same, got: (.*)", _several),
+    Rule(RuntimeError, r"addmv input tensors must have the same dtype, but got (.*)", _several),
+    Rule(RuntimeError, r"both inputs should have same dtype()", _several),
+    Rule(RuntimeError, r"all tensors must have be the same dtype but (.*)", _several),
+    Rule(RuntimeError, r"All tensors must have the same dtype, got (.*)", _several),
+    Rule(RuntimeError, r"Expected query, key, and value to have the same dtype, but got (.*)", _several),
+    Rule(RuntimeError, r"Expected A and B to have the same dtype, but found (.*)", _several),
     Rule(RuntimeError, r"Input type \((\w+)\) and (?:weight|bias) type \((\w+)\) should be the same", _dtypes),
-    Rule(RuntimeError, r"expected m1 and m2 to have the same dtype, but got: (\w+) != (\w+)", _dtypes),
+    Rule(RuntimeError, r"expected m1 and m2 to have the same dtype, but got: (\w+)(?: int)? != (\w+)", _dtypes),
     Rule(ValueError, r"RNN input dtype \(torch\.(\w+)\) does not match weight dtype \(torch\.(\w+)\)", _dtypes),
     Rule(RuntimeError, r"expected both vectors to have same dtype, but found (\w+) and (\w+)", _dtypes),
     Rule(RuntimeError, r"expected scalar type (\w+) but found (\w+)", _dtypes),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from course_utils.explain.families import (
     asked,
     dtypes,
+    empty_grads,
     functions,
     in_place,
     inputs,
@@ -30,6 +31,7 @@ from course_utils.explain.rules import Rule
 RULES: tuple[Rule, ...] = (
     *no_graph.RULES,
     *not_tensors.RULES,
+    *empty_grads.RULES,
     *asked.RULES,
     *second_time.RULES,
     *in_place.RULES,

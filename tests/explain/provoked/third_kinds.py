@@ -163,9 +163,9 @@ def one_hook_for_a_saved_tensor():
 
 @case("saved-hook", "already")
 def hooks_for_a_saved_tensor_twice():
-    saved = torch.ones(2, requires_grad=True).exp().grad_fn._raw_saved_result
+    y = torch.ones(2, requires_grad=True).exp()  # what is saved lives only as long as its node
     for _ in range(2):
-        saved.register_hooks(lambda t: t, lambda kept: kept)  # raised here
+        y.grad_fn._raw_saved_result.register_hooks(lambda t: t, lambda kept: kept)  # raised here
 
 
 @case("saved-hook", "torch.func")
@@ -224,3 +224,82 @@ def a_state_on_meta():
 def a_state_into_meta():
     net = nn.Linear(2, 1, device="meta")
     net.load_state_dict(nn.Linear(2, 1).state_dict())
+
+
+@case("grad-is-none", "`loss` does not depend on it", "(`net['spare'].weight`)")
+def a_layer_that_the_loss_does_not_use():
+    net = {"used": nn.Linear(2, 1), "spare": nn.Linear(2, 1)}
+    loss = net["used"](torch.ones(1, 2)).sum()
+    loss.backward()  # backward here
+    p = net["spare"].weight
+    return p.grad.norm()  # raised here
+
+
+@case("grad-is-none", "requires_grad of `w` is False")
+def a_norm_of_what_is_frozen():
+    w, v = torch.ones(2), torch.ones(2, requires_grad=True)
+    loss = (w * v).sum()
+    loss.backward()
+    return w.grad.norm()  # raised here
+
+
+@case("grad-is-none", "not a leaf", "h.retain_grad()")
+def a_norm_in_the_middle():
+    w = torch.ones(2, requires_grad=True)
+    h = w.exp()
+    h.sum().backward()
+    return h.grad.norm()  # raised here
+
+
+class Leaky(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, slope):
+        return x * slope
+
+    @staticmethod
+    def backward(ctx, grad_out):
+        return grad_out, None
+
+
+@case("grad-is-none", "`Leaky`", "returned None", certain=False)
+def a_function_that_returns_none():
+    w, slope = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    loss = Leaky.apply(w, slope).sum()
+    loss.backward()  # backward here
+    return slope.grad.norm()  # raised here
+
+
+@case("grad-is-none", "No leaf has a gradient", certain=False)
+def a_norm_after_zero_grad():
+    layer = nn.Linear(2, 1)
+    loss = layer(torch.ones(1, 2)).sum()
+    loss.backward()
+    layer.zero_grad()
+    return layer.weight.grad.norm()  # raised here
+
+
+@case("grad-is-none", "Other leaves have gradients", certain=False)
+def a_gradient_put_to_none():
+    layer = nn.Linear(2, 1)
+    loss = layer(torch.ones(1, 2)).sum()
+    loss.backward()
+    layer.weight.grad = None
+    g = layer.weight.grad  # read here
+    return g.norm()  # raised here
+
+
+@case("grad-is-none", "writes none into `.grad`", certain=False)
+def gradients_that_were_only_returned():
+    w = torch.ones(2, requires_grad=True)
+    torch.autograd.grad(w.exp().sum(), w)  # returned here
+    return w.grad.norm()  # raised here
+
+
+@case("not-in-graph", "gave the name a new one", "t = t.clone()  # move it before line", certain=False)
+def a_clone_after_the_use():
+    x = torch.ones(2, requires_grad=True)
+    t = torch.ones(2, requires_grad=True)
+    both = torch.cat([x, t])  # used here
+    t = t.clone()  # replaced here
+    u = both.exp()
+    torch.autograd.grad(u.sum(), [x, t])  # raised here

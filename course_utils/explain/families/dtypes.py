@@ -40,22 +40,26 @@ def _dtypes(s: Situation, m: re.Match[str]) -> Explanation | None:
         why = f"`{name}` holds {own} and was given {got}. PyTorch does not convert by itself."
         fix = f"{what} = {what}.to({name}.weight.dtype)" if own not in ("float32",) else f"{what} = {what}.float()"
         return card("dtype-mismatch", f"`{name}` is {own}, but its input is {got}", why, fix, s.needed())
-    given_to = _tensors(s)
-    others = [it for it in given_to if it[1].dtype != given_to[0][1].dtype]
-    if others:
-        (left, one), (right, other) = given_to[0], others[0]
-        first, second = dtype_name(one.dtype), dtype_name(other.dtype)
-        if [it.dtype for _, it in given_to].count(other.dtype) > len(given_to) // 2:  # the first is the odd one
-            left, right = right, left
-        why = f"This operation does not convert by itself: `{given_to[0][0]}` is {first}, `{others[0][0]}` {second}."
-        if other.is_floating_point() and not one.is_floating_point():
-            left, right = others[0][0], given_to[0][0]
-        fix = f"{right} = {right}.to({left}.dtype)" if right.isidentifier() else f"{operand(right)}.to({left}.dtype)"
-        return card("dtype-mismatch", f"{first} meets {second}", why, fix, s.needed())
-    left, right, _ = operands(s)
-    why = f"This operation does not convert by itself: one side is {first}, the other {second}."
-    fix = f"{right} = {right}.to({left}.dtype)" if right.isidentifier() else "# convert one of the two: .float()"
-    return card("dtype-mismatch", f"{first} meets {second}", why, fix, s.needed(), False)
+    return _mixed(s, first, second)
+
+
+def _mixed(s: Situation, first: str, second: str) -> Explanation:
+    """An operation by hand on tensors of several dtypes; those of the message where the tensors have no names."""
+    given = _tensors(s)
+    others = [it for it in given if it[1].dtype != given[0][1].dtype]
+    if not others:
+        left, right, _ = operands(s)
+        why = f"This operation does not convert by itself: one side is {first}, the other {second}."
+        fix = f"{right} = {right}.to({left}.dtype)" if right.isidentifier() else "# convert one of the two: .float()"
+        return card("dtype-mismatch", f"{first} meets {second}", why, fix, s.needed(), False)
+    (left, one), (right, other) = given[0], others[0]
+    first, second = dtype_name(one.dtype), dtype_name(other.dtype)
+    why = f"This operation does not convert by itself: `{left}` is {first}, `{right}` {second}."
+    most = [it.dtype for _, it in given].count(other.dtype) > len(given) // 2
+    if most or (other.is_floating_point() and not one.is_floating_point()):  # the first is what to convert
+        left, right = right, left
+    fix = f"{right} = {right}.to({left}.dtype)" if right.isidentifier() else f"{operand(right)}.to({left}.dtype)"
+    return card("dtype-mismatch", f"{first} meets {second}", why, fix, s.needed())
 
 
 def _own_parts(s: Situation, name: str, layer: torch.nn.Module) -> Explanation | None:
@@ -69,10 +73,9 @@ def _own_parts(s: Situation, name: str, layer: torch.nn.Module) -> Explanation |
 
 
 def _several(s: Situation, m: re.Match[str]) -> Explanation | None:
-    """An operation on more than two tensors, whose message names the dtypes by the way."""
-    kinds = dict.fromkeys(it for it in re.findall(r"\w+", m[1]) if it.lower() in _TYPES)
-    pair = re.match(r"(\w+) (\w+)", " ".join([*kinds, "float", "double"]))
-    return None if pair is None else _dtypes(s, pair)
+    """An operation on more than two tensors, whose message names the dtypes by the way, or does not."""
+    kinds = [*dict.fromkeys(_TYPES[it.lower()] for it in re.findall(r"\w+", m[1]) if it.lower() in _TYPES)]
+    return _mixed(s, *(kinds[:2] if len(kinds) > 1 else ("one dtype", "another")))
 
 
 def _tensors(s: Situation) -> list[tuple[str, torch.Tensor]]:

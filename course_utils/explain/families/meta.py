@@ -18,7 +18,7 @@ from course_utils.explain.source import called, written
 def _no_data(s: Situation, m: re.Match[str]) -> Explanation | None:
     name, value = _subject(s)
     made = _made(s)
-    if is_a(value, torch.nn.Module):
+    if is_a(value, torch.nn.Module) and any(it.is_meta for it in torch.nn.Module.parameters(value)):
         own = name if name.replace(".", "").isidentifier() else "model"
         device = _device(s.node)
         why = f"`{own}` was built on the device meta, which has shapes and no numbers: there is nothing to copy."
@@ -27,9 +27,7 @@ def _no_data(s: Situation, m: re.Match[str]) -> Explanation | None:
             f"{own}.apply(lambda part: getattr(part, 'reset_parameters', lambda: None)())\n"
             f"# or {own}.load_state_dict(...) with saved ones"
         )
-        return card(
-            "meta-tensor", f"`{own}` is on meta, so .to() has no numbers to copy", why, fix, (*made, *s.needed())
-        )
+        return card("meta-tensor", f"`{own}` is on meta, with no numbers to copy", why, fix, (*made, *s.needed()))
     certain = is_a(value, torch.Tensor) and value.is_meta
     shown = f"`{name}`" if certain and name else "a tensor"
     what = "no number to read" if "item()" in s.text else "no numbers to copy"

@@ -39,7 +39,7 @@ def _unpacked(s: Situation, m: re.Match[str]) -> Explanation | None:
         f"What unpack returns takes the place of the saved tensor, so it is a tensor with its shape and dtype. "
         f"`{unpack}` returned {'None' if kind == 'NoneType' else f'a {kind}'}"
     )
-    why += ": does it have a return? Or did pack return nothing?" if kind == "NoneType" else ", as pack kept it."
+    why += ": does it have a return? Or did pack return nothing?" if kind == "NoneType" else "."
     fix = _OF_UNPACKED.get(kind, "# make the tensor again in unpack, from what pack returned").format(given="packed")
     if fix.startswith("return"):
         fix = f"# {fix}"

@@ -303,3 +303,13 @@ def a_clone_after_the_use():
     t = t.clone()  # replaced here
     u = both.exp()
     torch.autograd.grad(u.sum(), [x, t])  # raised here
+
+
+@case("not-in-graph", "No recorded path leads", certain=False)
+def a_clone_that_was_used_and_is_not_to_blame():
+    t = torch.ones(2, requires_grad=True)
+    before = t.exp()
+    t = t.clone()
+    after = t.exp()
+    print(after.sum())
+    torch.autograd.grad(before.sum(), t)  # raised here

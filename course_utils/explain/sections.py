@@ -43,6 +43,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "saved-read-late",
         ),
         'Written in place: version counters, and "modified by an inplace operation"': ("in-place",),
+        "Saved-tensor hooks: saving something else": ("saved-hook",),
         "Checkpointing: recompute instead of save": (
             "checkpoint-recomputed",
             "checkpoint-reentrant",
@@ -161,6 +162,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "dropout-without-effect",
             "input-not-a-tensor",
             "device-mismatch",
+            "meta-tensor",
         ),
     },
     "10_custom_functions": {

@@ -34,6 +34,12 @@ SCRIPTS = {
     "a seed of another shape": "w = torch.ones(3, 1, requires_grad=True)\ny = w * 2\ny.backward(torch.ones(3))  #!",
     "labels that are floats": "logits, y = torch.zeros(2, 3), torch.tensor([0.0, 1.0])\nF.cross_entropy(logits, y)  #<",
     "targets of another shape": "p, t = torch.rand(4, 1), torch.ones(4)\nF.binary_cross_entropy(p, t)  #<",
+    "integers for BCE": "p, y = torch.rand(3), torch.ones(3).long()\nF.binary_cross_entropy(p, y)  #<",
+    "a product of two dtypes": "a, b = torch.ones(2, 3), torch.ones(3, 2).double()\n"
+    "torch.addmm(torch.zeros(2, 2), a, b)  #<",
+    "a model on meta": "net = nn.Linear(2, 1, device='meta')\nnet.to('cpu')  #!\nnet(torch.ones(1, 2))",
+    "a tensor replaced after its use": "t = torch.ones(2, requires_grad=True)\nu = t.exp()  #<\nt = t.clone()  #-\n"
+    "torch.autograd.grad(u.sum(), t)",
     "integers that are to learn": "k = torch.arange(3)\nk.requires_grad_()  #!",
     "an input of float64": "x = torch.ones(2, 3).double()\nnn.Linear(3, 1)(x)  #<",
     "an input without grad": "x = torch.ones(2, 3)\ny = nn.Linear(3, 1)(x)  #<\ntorch.autograd.grad(y.sum(), x)",

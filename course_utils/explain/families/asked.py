@@ -7,14 +7,14 @@ import re
 
 import torch
 
-from course_utils.explain.explanation import Explanation
+from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.families.no_graph import started_from
-from course_utils.explain.naming import argument, name_of, receiver, tensors
+from course_utils.explain.naming import argument, assigned, name_of, receiver, tensors
 from course_utils.explain.nodes import behind
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import called, written
+from course_utils.explain.source import called, walk, written
 
 
 def _not_used(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -34,14 +34,45 @@ def _not_used(s: Situation, m: re.Match[str]) -> Explanation | None:
     fix = "# ask for the tensor that was used; or allow_unused=True, which gives None where there is no path"
     if tensor is not None and tensor.is_leaf is False and code == "not-in-graph":
         why += " Or this is another tensor than the one that was used: a copy, or a view made later."
-    return card(code, f"{which} is not in the graph of `{output}`", why, fix, s.needed(), False)
+    headline = f"{which} is not in the graph of `{output}`"
+    replaced = _replaced(s, which.strip("`")) if code == "not-in-graph" else None
+    if replaced is not None:
+        used, statement, where = replaced
+        why = (
+            f"Line {used} used another tensor under the name {which}. Line {statement.lineno} then gave the name a new "
+            f"one, which `{output}` does not contain."
+        )
+        fix = f"{written(statement, 80) or '# line ' + str(statement.lineno)}  # move it before line {used}"
+        return card(code, headline, why, fix, (*where, *s.needed()), False)
+    return card(code, headline, why, fix, s.needed(), False)
+
+
+def _replaced(s: Situation, name: str) -> tuple[int, ast.stmt, tuple[Place, ...]] | None:
+    """Return where a name was used, and the assignment after it that gave the name another tensor; None without one.
+
+    Only what runs once, one after the other, is looked at: not a loop.
+    """
+    here = s.here
+    if here is None or here.scope is None or here.source is None or not name.isidentifier():
+        return None
+    given = [it for it in assigned(here, name) if it.lineno < here.line]
+    if len(given) < 2 or not isinstance(given[-1], ast.Assign) or any(here.source.loop(it) for it in given):
+        return None
+    last, before = given[-1], given[-2]
+    lines = [
+        it.lineno
+        for it in walk(here.scope)
+        if isinstance(it, ast.Name) and it.id == name and isinstance(it.ctx, ast.Load)
+    ]
+    uses = [line for line in lines if (before.end_lineno or before.lineno) < line < last.lineno]
+    later = [line for line in lines if (last.end_lineno or last.lineno) < line < here.line]
+    if not uses or later:
+        return None
+    return uses[0], last, (here.place("used here", uses[0]), here.place("replaced here", last))
 
 
 def _is_gradient(s: Situation) -> bool:
     """Return whether what was differentiated came from autograd.grad itself."""
-    from course_utils.explain.naming import assigned
-    from course_utils.explain.source import walk
-
     node = started_from(s)
     names = [it.id for it in ast.walk(node) if isinstance(it, ast.Name)] if node is not None else []
     if s.here is None:

@@ -35,17 +35,62 @@ def _dtypes(s: Situation, m: re.Match[str]) -> Explanation | None:
         own = dtype_name(parameter.dtype) if parameter is not None else second
         got = dtype_name(given.dtype)
         if got == own:
-            return None
+            return _own_parts(s, name, layer)
         what = _argument_name(s) or "x"
         why = f"`{name}` holds {own} and was given {got}. PyTorch does not convert by itself."
         fix = f"{what} = {what}.to({name}.weight.dtype)" if own not in ("float32",) else f"{what} = {what}.float()"
         return card("dtype-mismatch", f"`{name}` is {own}, but its input is {got}", why, fix, s.needed())
-    left, right, (a, b) = operands(s)
-    if a is not None and b is not None:
-        first, second = dtype_name(a.dtype), dtype_name(b.dtype)
-    why = f"This operation does not convert by itself: one side is {first}, the other {second}."
-    fix = f"{right} = {right}.to({left}.dtype)" if right.isidentifier() else "# convert one of the two: .float()"
-    return card("dtype-mismatch", f"{first} meets {second}", why, fix, s.needed(), a is not None)
+    return _mixed(s, first, second)
+
+
+def _mixed(s: Situation, first: str, second: str) -> Explanation:
+    """An operation by hand on tensors of several dtypes; those of the message where the tensors have no names."""
+    given = _tensors(s)
+    others = [it for it in given if it[1].dtype != given[0][1].dtype]
+    if not others:
+        left, right, _ = operands(s)
+        why = f"This operation does not convert by itself: one side is {first}, the other {second}."
+        fix = f"{right} = {right}.to({left}.dtype)" if right.isidentifier() else "# convert one of the two: .float()"
+        return card("dtype-mismatch", f"{first} meets {second}", why, fix, s.needed(), False)
+    (left, one), (right, other) = given[0], others[0]
+    first, second = dtype_name(one.dtype), dtype_name(other.dtype)
+    why = f"This operation does not convert by itself: `{left}` is {first}, `{right}` {second}."
+    most = [it.dtype for _, it in given].count(other.dtype) > len(given) // 2
+    if most or (other.is_floating_point() and not one.is_floating_point()):  # the first is what to convert
+        left, right = right, left
+    fix = f"{right} = {right}.to({left}.dtype)" if right.isidentifier() else f"{operand(right)}.to({left}.dtype)"
+    return card("dtype-mismatch", f"{first} meets {second}", why, fix, s.needed())
+
+
+def _own_parts(s: Situation, name: str, layer: torch.nn.Module) -> Explanation | None:
+    """A layer whose own parameters differ: one of them was converted, or put in its place, alone."""
+    parts = {key: dtype_name(it.dtype) for key, it in layer._parameters.items() if it is not None}
+    if len(set(parts.values())) < 2:
+        return None
+    why = f"Of `{name}`, " + ", ".join(f"{key} is {dtype}" for key, dtype in parts.items()) + "."
+    fix = f"{name}.to({name}.{next(iter(parts))}.dtype)  # converts all of them"
+    return card("dtype-mismatch", f"the parameters of `{name}` are of several dtypes", why, fix, s.needed())
+
+
+def _several(s: Situation, m: re.Match[str]) -> Explanation | None:
+    """An operation on more than two tensors, whose message names the dtypes by the way, or does not."""
+    kinds = [*dict.fromkeys(_TYPES[it.lower()] for it in re.findall(r"\w+", m[1]) if it.lower() in _TYPES)]
+    return _mixed(s, *(kinds[:2] if len(kinds) > 1 else ("one dtype", "another")))
+
+
+def _tensors(s: Situation) -> list[tuple[str, torch.Tensor]]:
+    """Return what the failing operation was given that is a tensor and has a name, in its order."""
+    node = s.node
+    parts: list[ast.expr | None] = []
+    if isinstance(node, ast.BinOp):
+        parts = [node.left, node.right]
+    elif isinstance(node, ast.AugAssign):
+        parts = [node.target, node.value]
+    elif isinstance(node, ast.Call):
+        parts = [receiver(node), *node.args, *(it.value for it in node.keywords)]
+    parts = [inner for it in parts for inner in (it.elts if isinstance(it, ast.List | ast.Tuple) else [it])]
+    values = [(written(it), s.here.value(it)) for it in parts if it is not None] if s.here is not None else []
+    return [(name, it) for name, it in values if name and is_a(it, torch.Tensor)]
 
 
 def _argument_name(s: Situation) -> str:
@@ -129,8 +174,16 @@ def _mask(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 RULES = (
     Rule(RuntimeError, r"mat1 and mat2 must have the same dtype, but got (\w+) and (\w+)", _dtypes),
+    Rule(RuntimeError, r"self and mat2 must have the same dtype, but got (\w+) and (\w+)", _dtypes),
+    Rule(RuntimeError, r"Input dtypes must be the same, got: (.*)", _several),
+    Rule(RuntimeError, r"addmv input tensors must have the same dtype, but got (.*)", _several),
+    Rule(RuntimeError, r"both inputs should have same dtype()", _several),
+    Rule(RuntimeError, r"all tensors must have be the same dtype but (.*)", _several),
+    Rule(RuntimeError, r"All tensors must have the same dtype, got (.*)", _several),
+    Rule(RuntimeError, r"Expected query, key, and value to have the same dtype, but got (.*)", _several),
+    Rule(RuntimeError, r"Expected A and B to have the same dtype, but found (.*)", _several),
     Rule(RuntimeError, r"Input type \((\w+)\) and (?:weight|bias) type \((\w+)\) should be the same", _dtypes),
-    Rule(RuntimeError, r"expected m1 and m2 to have the same dtype, but got: (\w+) != (\w+)", _dtypes),
+    Rule(RuntimeError, r"expected m1 and m2 to have the same dtype, but got: (\w+)(?: int)? != (\w+)", _dtypes),
     Rule(ValueError, r"RNN input dtype \(torch\.(\w+)\) does not match weight dtype \(torch\.(\w+)\)", _dtypes),
     Rule(RuntimeError, r"expected both vectors to have same dtype, but found (\w+) and (\w+)", _dtypes),
     Rule(RuntimeError, r"expected scalar type (\w+) but found (\w+)", _dtypes),

@@ -16,7 +16,7 @@ from course_utils.explain.source import operand, target_name, written
 from course_utils.graph.memory import dtype_name
 
 
-class _Given:
+class Given:
     """What a loss function of PyTorch's was given, with the learner's names for it."""
 
     def __init__(self, s: Situation) -> None:
@@ -93,7 +93,7 @@ def _call(s: Situation) -> ast.AST | None:
 
 def _target_size(s: Situation, m: re.Match[str]) -> Explanation | None:
     target, given = shape_in(m[1]), shape_in(m[2])
-    it = _Given(s)
+    it = Given(s)
     pred, true = it.names["input"], it.names["target"]
     why = f"This loss compares element by element. `{pred}` has shape {given}, `{true}` has shape {target}."
     own = target_name(true, "target")
@@ -103,52 +103,8 @@ def _target_size(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("target-shape", f"`{true}` has shape {target}, `{pred}` has shape {given}", why, fix, s.needed())
 
 
-def _target_dtype(s: Situation, m: re.Match[str]) -> Explanation | None:
-    it = _Given(s)
-    true, dtype = it.names["target"], it.dtype("target") or m[1].lower()
-    why = f"Class numbers are counted, so they are integers; `{true}` is {dtype}."
-    own = target_name(true, "target")
-    fix = f"{own} = {own}.long()"
-    if (
-        it.target is not None
-        and it.input is not None
-        and it.target.shape != it.input.shape
-        and it.target.dim() == it.input.dim()
-    ):
-        fix += f"\n# and one number for each sample: {true}.squeeze(-1)"
-    return card(
-        "target-dtype",
-        f"`{true}` holds {dtype} numbers, where the loss expects class numbers",
-        why,
-        fix,
-        s.needed(),
-    )
-
-
-def _target_not_float(s: Situation, m: re.Match[str]) -> Explanation | None:
-    it = _Given(s)
-    if not it.function or it.target is None:
-        return None
-    true, dtype = it.names["target"], it.dtype("target")
-    if it.target.is_floating_point():
-        return None
-    why = (
-        f"`{it.function}` computes with the targets as with probabilities, so they are floating point; "
-        f"`{true}` is {dtype}."
-    )
-    own = target_name(true, "target")
-    fix = f"{own} = {own}.float()"
-    return card(
-        "target-dtype",
-        f"`{true}` holds integers ({dtype}), where the loss expects floating point",
-        why,
-        fix,
-        s.needed(),
-    )
-
-
 def _probabilities(s: Situation, m: re.Match[str]) -> Explanation | None:
-    it = _Given(s)
+    it = Given(s)
     true, pred = it.names["target"], it.names["input"]
     why = (
         f"`{true}` has the shape of `{pred}`, {it.shape('target')}, so it is read as a probability for each class, "
@@ -163,7 +119,7 @@ def _probabilities(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 def _out_of_bounds(s: Situation, m: re.Match[str]) -> Explanation | None:
-    it = _Given(s)
+    it = Given(s)
     true, pred, bad = it.names["target"], it.names["input"], int(m[1])
     classes = it.input.shape[1 if it.input.dim() > 1 else 0] if it.input is not None and it.input.dim() else 0
     why = f"`{pred}` has scores for {classes} classes, numbered 0 to {classes - 1}. `{true}` contains {bad}."
@@ -185,7 +141,7 @@ def _out_of_bounds(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 def _multi_target(s: Situation, m: re.Match[str]) -> Explanation | None:
-    it = _Given(s)
+    it = Given(s)
     true, shape = it.names["target"], it.shape("target")
     if it.function not in ("cross_entropy", "nll_loss", ""):
         why = f"`{it.function}` takes one target for each sample, in one dimension; `{true}` has shape {shape}."
@@ -200,7 +156,7 @@ def _multi_target(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 def _spatial(s: Situation, m: re.Match[str]) -> Explanation | None:
-    it = _Given(s)
+    it = Given(s)
     true, shape, own = it.names["target"], it.shape("target"), target_name(it.names["target"], "target")
     scores = it.shape("input")
     why = f"The scores have shape {scores}: one class for each place. So targets have no channels; `{true}` is {shape}."
@@ -210,7 +166,7 @@ def _spatial(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 def _batch_sizes(s: Situation, m: re.Match[str]) -> Explanation | None:
-    it = _Given(s)
+    it = Given(s)
     true, pred = it.names["target"], it.names["input"]
     why = f"`{pred}` has {m[1]} samples (shape {it.shape('input')}), `{true}` has {m[2]} (shape {it.shape('target')})."
     fix = "# look where samples are lost or added: view(), reshape, a slice of one and not of the other"
@@ -218,7 +174,7 @@ def _batch_sizes(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 def _class_dimension(s: Situation, m: re.Match[str]) -> Explanation | None:
-    it = _Given(s)
+    it = Given(s)
     true, pred = it.names["target"], it.names["input"]
     why = (
         f"The classes of `{pred}`, of shape {it.shape('input')}, are in dimension 1, right after the samples. "
@@ -239,7 +195,7 @@ def _class_dimension(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 def _unit_range(s: Situation, m: re.Match[str]) -> Explanation | None:
-    it = _Given(s)
+    it = Given(s)
     pred = it.names["input"]
     bad = it.input if it.input is not None else MISSING
     nan = is_a(bad, torch.Tensor) and bool(bad.isnan().any())
@@ -266,7 +222,7 @@ def _unit_range(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 def _unit_target(s: Situation, m: re.Match[str]) -> Explanation | None:
-    it = _Given(s)
+    it = Given(s)
     true = it.names["target"]
     why = f"binary_cross_entropy takes targets from 0 to 1; `{true}` goes beyond that."
     own = target_name(true, "target")
@@ -285,8 +241,6 @@ RULES = (
     ),
     Rule(ValueError, r"Target size \((.*?)\) must be the same as input size \((.*?)\)", _target_size),
     Rule(ValueError, r"Using a target size \((.*?)\) that is different to the input size \((.*?)\)", _target_size),
-    Rule(RuntimeError, r"expected target dtype to be Long or Byte, but got (\w+)", _target_dtype),
-    Rule(RuntimeError, r"result type Float can't be cast to the desired output type Long", _target_not_float),
     Rule(RuntimeError, r"Expected target size \[(.*?)\], got \[(.*?)\]", _class_dimension),
     Rule(RuntimeError, r"Expected floating point type for target with class probabilities", _probabilities),
     Rule(IndexError, r"Target (-?\d+) is out of bounds", _out_of_bounds),

@@ -119,60 +119,6 @@ def _needs_floats(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("grad-needs-floats", headline, why, fix, s.needed())
 
 
-def _grad_is_none(s: Situation, m: re.Match[str]) -> Explanation | None:
-    if s.here is None or s.here.statement is None:
-        return None
-    nodes = [s.node] if s.node is not None else []
-    grads = [it for top in nodes for it in ast.walk(top) if isinstance(it, ast.Attribute) and it.attr == "grad"]
-    empty = [it for it in grads if s.here.value(it) is None]
-    if empty:
-        grad, owner = written(empty[0]), written(empty[0].value)
-        why = (
-            f"`{owner}` has received no gradient: backward() did not run yet, zero_grad() emptied it, or the "
-            f"loss does not depend on it."
-        )
-        fix = f"loss.backward()  # first; and for what the loss does not use:\nif {grad} is not None: ..."
-        return card("grad-is-none", f"`{grad}` is None", why, fix, s.needed(), True)
-    return _none_of_grad(s)
-
-
-def _none_of_grad(s: Situation) -> Explanation | None:
-    """None among what autograd.grad(..., allow_unused=True) gave."""
-    from course_utils.explain.naming import assigned
-
-    assert s.here is not None
-    names = [it.id for it in ast.walk(s.node) if isinstance(it, ast.Name)] if s.node is not None else []
-    for name in names:
-        if s.here.look_up(name) is not None:
-            continue
-        for statement in assigned(s.here, name):
-            if "allow_unused=True" in written(statement, 400):
-                why = (
-                    f"`{name}` is None: the output does not depend on that input, and allow_unused=True says "
-                    f"so with None."
-                )
-                fix = "torch.autograd.grad(..., allow_unused=True, materialize_grads=True)  # zeros instead of None"
-                return card(
-                    "not-in-graph",
-                    f"`{name}` is None, because its input is not in the graph",
-                    why,
-                    fix,
-                    (s.here.place("asked for here", statement), *s.needed()),
-                    False,
-                )
-            if any(isinstance(it, ast.Attribute) and it.attr == "grad" for it in ast.walk(statement)):
-                why = f"`{name}` was read from `.grad` before anything put a gradient there."
-                return card(
-                    "grad-is-none",
-                    f"`{name}` is None",
-                    why,
-                    "loss.backward()  # before .grad is read",
-                    (s.here.place("read here", statement), *s.needed()),
-                    False,
-                )
-    return None
-
-
 def _flag_of_non_leaf(s: Situation, m: re.Match[str]) -> Explanation | None:
     statement = s.line_tree
     owner = ""
@@ -189,7 +135,5 @@ RULES = (
     Rule(
         RuntimeError, r"[Oo]nly Tensors of floating point (?:and complex )?dtype can require gradients", _needs_floats
     ),
-    Rule(AttributeError, r"^'NoneType' object has no attribute", _grad_is_none),
-    Rule(TypeError, r"'NoneType'", _grad_is_none),
     Rule(RuntimeError, r"you can only change requires_grad flags of leaf variables", _flag_of_non_leaf),
 )

@@ -234,13 +234,13 @@ def backward_after_inference():
     loss.backward()  # raised here
 
 
-@case("grad-is-none", "w.grad", "None")
+@case("grad-is-none", "w.grad", "None", certain=False)
 def norm_of_no_gradient():
     w = torch.ones(2, requires_grad=True)
     return w.grad.norm()  # raised here
 
 
-@case("grad-is-none", "w.grad")
+@case("grad-is-none", "w.grad", certain=False)
 def arithmetic_with_no_gradient():
     w = torch.ones(2, requires_grad=True)
     with torch.no_grad():

@@ -177,14 +177,14 @@ def sum_of_an_empty_list():
     loss.backward()  # raised here
 
 
-@case("grad-is-none", "layer.weight.grad")
+@case("grad-is-none", "layer.weight.grad", certain=False)
 def print_a_norm_too_early():
     layer = nn.Linear(2, 1)
     layer(torch.ones(1, 2)).sum()
     print(f"{layer.weight.grad.norm():.3f}")  # raised here
 
 
-@case("grad-is-none", "p.grad")
+@case("grad-is-none", "p.grad", certain=False)
 def norm_of_all_with_an_unused_one():
     model = nn.ModuleDict({"used": nn.Linear(2, 1), "unused": nn.Linear(2, 1)})
     model["used"](torch.ones(1, 2)).sum().backward()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -242,6 +242,10 @@ def _nobody() -> None:
 
 def listed(slots: Iterable[Slot], most: int = 3) -> str:
     """Return names for reading: "a, b, c and 4 more"."""
-    names = [slot.name or f"a tensor of shape {slot.shape}" for slot in slots]
+    return listed_names([slot.name or f"a tensor of shape {slot.shape}" for slot in slots], most)
+
+
+def listed_names(names: Sequence[str], most: int = 3) -> str:
+    """Return names for reading: "a, b, c and 4 more"."""
     text = ", ".join(names[:most])
     return f"{text} and {len(names) - most} more" if len(names) > most else text

@@ -9,6 +9,7 @@ from course_utils.audit.checks.clipping import Clipping
 from course_utils.audit.checks.freezing import Freezing
 from course_utils.audit.checks.growth import Growth
 from course_utils.audit.checks.hooks import Hooks
+from course_utils.audit.checks.loading import Loading
 from course_utils.audit.checks.losses import Losses
 from course_utils.audit.checks.membership import Membership
 from course_utils.audit.checks.modes import Modes
@@ -33,6 +34,7 @@ CHECKS: tuple[type[Check], ...] = (
     Terms,
     Freezing,
     Averages,
+    Loading,
     Modes,
     Validating,
     Passes,

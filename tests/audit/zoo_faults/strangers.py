@@ -1,5 +1,6 @@
 """Faults of kinds that other people's loops showed."""
 
+import copy
 from itertools import chain
 
 import torch
@@ -309,4 +310,66 @@ def decay_term_under_no_grad():
         loss = F.mse_loss(model(x), y) + 0.01 * size(model)
         optimizer.zero_grad()
         loss.backward()
+        optimizer.step()
+
+
+@fault("state-is-alias")
+def best_state_that_moves_along():
+    x, y = lines()
+    model = mlp(out=1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    best, lowest = {}, float("inf")
+    for _ in range(6):
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x), y)
+        loss.backward()
+        if loss.item() < lowest:
+            lowest = loss.item()
+            best = {"epoch": 0, "model": model.state_dict()}  # <- here
+        optimizer.step()
+    model.load_state_dict(best["model"])
+
+
+@fault("state-is-alias")
+def weights_swapped_away():
+    x, y = lines()
+    model = mlp(out=1)
+    mean = copy.deepcopy(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for _ in range(6):
+        optimizer.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+        with torch.no_grad():
+            for old, new in zip(mean.parameters(), model.parameters(), strict=True):
+                old.lerp_(new, 0.1)
+    own = dict(model.state_dict())  # <- here
+    model.load_state_dict(mean.state_dict())
+    model.load_state_dict(own)
+
+
+@fault("nothing-loaded")
+def resumed_from_nothing():
+    x, y = lines()
+    state = nn.DataParallel(mlp(out=1)).state_dict()
+    model = mlp(out=1)
+    model.load_state_dict(state, strict=False)  # <- here
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for _ in range(6):
+        optimizer.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+
+
+@fault("nothing-loaded")
+def only_the_head_was_loaded():
+    x, y = blobs()
+    old = nn.ModuleDict({"body": mlp(out=8), "head": nn.Linear(8, 3)})
+    state = {name.replace("body.", "encoder.body."): value for name, value in old.state_dict().items()}
+    model = nn.ModuleDict({"body": mlp(out=8), "head": nn.Linear(8, 3)})
+    model.load_state_dict(state, strict=False)  # <- here
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for _ in range(6):
+        optimizer.zero_grad()
+        F.cross_entropy(model["head"](model["body"](x)), y).backward()
         optimizer.step()

@@ -36,6 +36,7 @@ _OF_STEPS = (
     "step-scaled",
     "clip-after-step",
     "state-is-alias",
+    "update-lost",
 )
 
 

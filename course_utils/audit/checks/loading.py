@@ -53,7 +53,7 @@ class Loading(Check):
         if len(self._states) > _MOST:
             self._states.popitem(last=False)
 
-    def loads(self, module: Any, state: Any, spot: Spot | None) -> None:
+    def loads(self, module: torch.nn.Module, state: Any, spot: Spot | None) -> None:
         made = self._made(state)
         if made is None or made.module() is not module or not _is_own(module, state):
             self._written[module] = self._written.get(module, 0) + 1

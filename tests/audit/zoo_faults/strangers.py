@@ -373,3 +373,36 @@ def only_the_head_was_loaded():
         optimizer.zero_grad()
         F.cross_entropy(model["head"](model["body"](x)), y).backward()
         optimizer.step()
+
+
+@fault("update-lost")
+def bfloat16_at_a_small_rate():
+    x, y = blobs(32)
+    model = mlp(hidden=64).to(torch.bfloat16)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-5)  # <- here
+    for _ in range(8):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x.bfloat16()).float(), y).backward()
+        optimizer.step()
+
+
+@fault("ignores-incoming")
+def function_without_the_chain_rule():
+    class Squared(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            (x,) = ctx.saved_tensors
+            return 2 * x  # <- here
+
+    x, y = lines()
+    model = mlp(out=1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(6):
+        optimizer.zero_grad()
+        F.mse_loss(Squared.apply(model(x)), y).backward()
+        optimizer.step()

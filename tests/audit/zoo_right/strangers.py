@@ -112,3 +112,81 @@ def second_try_without_the_prefix():
         optimizer.zero_grad()
         F.cross_entropy(model(x), y).backward()
         optimizer.step()
+
+
+@right
+def exact_values_beside_the_rounded_ones():
+    x, y = blobs(32)
+    model = mlp(hidden=64).to(torch.bfloat16)
+    exact = [p.detach().float().requires_grad_() for p in model.parameters()]
+    optimizer = torch.optim.SGD(exact, lr=1e-5)
+    for _ in range(8):
+        model.zero_grad()
+        F.cross_entropy(model(x.bfloat16()).float(), y).backward()
+        for own, p in zip(exact, model.parameters(), strict=True):
+            own.grad = p.grad.float()
+        optimizer.step()
+        with torch.no_grad():
+            for own, p in zip(exact, model.parameters(), strict=True):
+                p.copy_(own)
+
+
+@right
+def bfloat16_after_a_warm_up():
+    x, y = blobs(32)
+    model = mlp(hidden=64).to(torch.bfloat16)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.0 if step < 6 else min(1.0, step / 12))
+    for _ in range(14):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x.bfloat16()).float(), y).backward()
+        optimizer.step()
+        schedule.step()
+
+
+@right
+def bfloat16_where_few_rows_are_met():
+    model = nn.Sequential(nn.Embedding(1000, 8), nn.Linear(8, 3)).to(torch.bfloat16)
+    model[1].requires_grad_(False)
+    optimizer = torch.optim.Adam(model[0].parameters(), lr=0.05)
+    for step in range(8):
+        optimizer.zero_grad()
+        F.cross_entropy(model(torch.arange(4) + step).float(), torch.arange(4) % 3).backward()
+        optimizer.step()
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, *grads):
+        return sum(3 * x**2 * grad for x, grad in zip(ctx.saved_tensors, grads, strict=True))
+
+
+class HalfSquare(torch.autograd.Function):
+    """Its value is the loss itself, so that 1 comes in."""
+
+    @staticmethod
+    def forward(ctx, out, y):
+        ctx.save_for_backward(out - y)
+        return 0.5 * (out - y).pow(2).sum()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (error,) = ctx.saved_tensors
+        return error, None
+
+
+@right
+def functions_with_the_chain_rule_or_at_the_root():
+    x, y = lines()
+    model = mlp(out=1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+    for _ in range(6):
+        optimizer.zero_grad()
+        HalfSquare.apply(Cube.apply(model(x)), y).backward()
+        optimizer.step()

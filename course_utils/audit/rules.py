@@ -117,6 +117,7 @@ RULES: dict[str, Rule] = {
         "10_custom_functions#Why-is-my-gradient-None?-And-why-does-my-result-have-no-graph?",
         ("never-reached", "step-without-backward"),
     ),
+    "sample-cut": Rule("likely", "full", _CUTS),
     "ignores-incoming": Rule("likely", "full", "10_custom_functions#Is-it-right?-gradcheck"),
     "update-lost": Rule("likely", "default", _LIST),
     "hooks-pile-up": Rule("error", "default", "08_intermediate_gradients#Taking-hooks-away"),

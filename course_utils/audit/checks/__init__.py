@@ -19,6 +19,7 @@ from course_utils.audit.checks.passes import Passes
 from course_utils.audit.checks.players import Players
 from course_utils.audit.checks.reaching import Reaching
 from course_utils.audit.checks.rounding import Rounding
+from course_utils.audit.checks.samples import Samples
 from course_utils.audit.checks.schedules import Schedules
 from course_utils.audit.checks.stepping import Stepping
 from course_utils.audit.checks.terms import Terms
@@ -53,4 +54,5 @@ CHECKS: tuple[type[Check], ...] = (
     Units,
     Rounding,
     Functions,
+    Samples,
 )

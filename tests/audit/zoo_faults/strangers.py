@@ -406,3 +406,19 @@ def function_without_the_chain_rule():
         optimizer.zero_grad()
         F.mse_loss(Squared.apply(model(x)), y).backward()
         optimizer.step()
+
+
+@fault("sample-cut")
+def latent_without_a_way_back():
+    x, _ = blobs()
+    encoder, decoder = nn.Linear(4, 4), nn.Linear(2, 4)
+    optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr=0.01)
+    for _ in range(6):
+        mean, log_scale = encoder(x).chunk(2, dim=-1)
+        latent = torch.distributions.Normal(mean, log_scale.exp())
+        z = latent.sample()  # <- here
+        prior = torch.distributions.Normal(torch.zeros(2), torch.ones(2))
+        loss = F.mse_loss(decoder(z * 1.0), x) + torch.distributions.kl_divergence(latent, prior).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

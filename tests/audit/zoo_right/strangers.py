@@ -190,3 +190,49 @@ def functions_with_the_chain_rule_or_at_the_root():
         optimizer.zero_grad()
         HalfSquare.apply(Cube.apply(model(x)), y).backward()
         optimizer.step()
+
+
+def drawing(draw):
+    """Train an encoder by its divergence from a prior, and a decoder from what `draw` gives."""
+    x, _ = blobs()
+    encoder, decoder = nn.Linear(4, 4), nn.Linear(2, 4)
+    optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr=0.01)
+    for _ in range(6):
+        mean, log_scale = encoder(x).chunk(2, dim=-1)
+        latent = torch.distributions.Normal(mean, log_scale.exp())
+        prior = torch.distributions.Normal(torch.zeros(2), torch.ones(2))
+        loss = F.mse_loss(decoder(draw(latent)), x) + torch.distributions.kl_divergence(latent, prior).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+@right
+def latent_with_a_way_back():
+    def draw(latent):
+        print(latent.sample().mean().item())
+        return latent.rsample()
+
+    drawing(draw)
+
+
+@right
+def latent_cut_on_purpose():
+    drawing(lambda latent: latent.sample().detach())
+
+
+@right
+def gaussian_policy():
+    x, _ = blobs()
+    policy, critic = nn.Linear(4, 2), nn.Linear(6, 1)
+    optimizer = torch.optim.Adam([*policy.parameters(), *critic.parameters()], lr=0.01)
+    for _ in range(6):
+        choice = torch.distributions.Normal(policy(x), 0.5)
+        action = choice.sample()
+        value = critic(torch.cat([x, action], 1)).squeeze(1)
+        reward = -action.pow(2).sum(1)
+        advantage = (reward - value).detach()
+        loss = F.mse_loss(value, reward) - (choice.log_prob(action).sum(1) * advantage).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,7 +80,7 @@ class Slot:
         """Keep a sample of the value, to tell later whether it moved."""
         tensor = self.ref()
         if self.first is None and tensor is not None:
-            self.first = _sample(tensor)
+            self.first = sampled(tensor)
 
     def remember_now(self) -> None:
         """Forget what was remembered, and keep the present value."""
@@ -90,14 +90,14 @@ class Slot:
     def mark(self) -> None:
         """Keep what tells whether the value moves from now on."""
         tensor = self.ref()
-        self._mark = None if tensor is None else _sample(tensor)
+        self._mark = None if tensor is None else sampled(tensor)
 
     def moved_since(self) -> bool:
         """Say whether the value was changed since `mark`, also where no version tells of it."""
         tensor = self.ref()
         if tensor is None or self._mark is None:
             return False
-        now = _sample(tensor)
+        now = sampled(tensor)
         return now.shape != self._mark.shape or not bool(torch.equal(now, self._mark))
 
     def has_moved(self) -> bool:
@@ -105,7 +105,7 @@ class Slot:
         tensor = self.ref()
         if tensor is None or self.first is None:
             return False
-        now = _sample(tensor)
+        now = sampled(tensor)
         return now.shape != self.first.shape or not bool(torch.equal(now, self.first))
 
 
@@ -113,7 +113,8 @@ def _dense(grad: torch.Tensor) -> torch.Tensor:
     return grad.detach().coalesce().values() if grad.is_sparse else grad.detach()
 
 
-def _sample(tensor: torch.Tensor) -> torch.Tensor:
+def sampled(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy of so many elements of a tensor as a watch remembers, in one row."""
     flat = tensor.detach().reshape(-1)
     return flat[:: max(1, flat.numel() // _SAMPLE)][:_SAMPLE].clone()
 
@@ -242,6 +243,10 @@ def _nobody() -> None:
 
 def listed(slots: Iterable[Slot], most: int = 3) -> str:
     """Return names for reading: "a, b, c and 4 more"."""
-    names = [slot.name or f"a tensor of shape {slot.shape}" for slot in slots]
+    return listed_names([slot.name or f"a tensor of shape {slot.shape}" for slot in slots], most)
+
+
+def listed_names(names: Sequence[str], most: int = 3) -> str:
+    """Return names for reading: "a, b, c and 4 more"."""
     text = ", ".join(names[:most])
     return f"{text} and {len(names) - most} more" if len(names) > most else text

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import re
 from collections.abc import Iterator
 from types import FunctionType
 
-from course_utils.audit.lines import Spot
-from course_utils.audit.source import around
+from course_utils.audit.lines import Spot, is_learners
+from course_utils.audit.source import around, statement
+
+_ZEROS = re.compile(r"\bzeros(_like)?$|new_zeros$")
 
 
 def assigned_anywhere(kind: type, name: str) -> Spot | None:
@@ -44,3 +48,50 @@ def class_source(kind: type) -> tuple[ast.ClassDef | None, str]:
             if isinstance(node, ast.ClassDef) and node.name == kind.__name__:
                 return node, code.co_filename
     return None, ""
+
+
+def backward_of(kind: type) -> Spot | None:
+    """Return where a learner's Function defines its backward; None for one that is not a learner's."""
+    code = getattr(inspect.unwrap(kind.backward), "__code__", None)  # type: ignore[attr-defined]
+    if code is None or not is_learners(code.co_filename):
+        return None
+    found = statement(Spot(code.co_filename, code.co_firstlineno))
+    return Spot(code.co_filename, found.lineno if found is not None else code.co_firstlineno)
+
+
+def ignores_incoming(kind: type) -> Spot | None:
+    """Return the first `return` of a Function's backward whose source never reads what comes in; else None.
+
+    One that gives zeros or None goes on without the incoming gradient on purpose.
+    """
+    place = backward_of(kind)
+    scope = statement(place) if place is not None else None
+    if place is None or not isinstance(scope, ast.FunctionDef):
+        return None
+    given = [it.arg for it in (*scope.args.posonlyargs, *scope.args.args)][1:]
+    names = {*given, scope.args.vararg.arg if scope.args.vararg else "", "locals"}
+    read = {part.id for part in ast.walk(scope) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
+    returned = [node for node in ast.walk(scope) if isinstance(node, ast.Return)]
+    if names & read or not returned or all(map(_is_none, returned)) or gives_zeros(kind):
+        return None
+    return Spot(place.file, next(node for node in returned if not _is_none(node)).lineno)
+
+
+def gives_zeros(kind: type) -> Spot | None:
+    """Return the line on which a Function's backward returns zeros and nothing else, if its source has one."""
+    place = backward_of(kind)
+    scope = statement(place) if place is not None else None
+    returns = [node for node in ast.walk(scope) if isinstance(node, ast.Return)] if scope is not None else []
+    values = [
+        part
+        for node in returns
+        for part in (node.value.elts if isinstance(node.value, ast.Tuple) else [node.value])
+        if part is not None and not (isinstance(part, ast.Constant) and part.value is None)
+    ]
+    zeros = values and all(isinstance(it, ast.Call) and _ZEROS.search(ast.unparse(it.func)) for it in values)
+    return Spot(place.file, returns[0].lineno) if zeros and place is not None else None
+
+
+def _is_none(node: ast.Return) -> bool:
+    parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+    return all(part is None or (isinstance(part, ast.Constant) and part.value is None) for part in parts)

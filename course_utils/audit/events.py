@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -161,6 +161,17 @@ class Clip:
     slots: tuple[Slot, ...]
     count: int  # gradients that it was given
     bounded: bool  # False where the bound is infinite: a norm that is only read
+
+
+@dataclass(frozen=True, eq=False)
+class Load:
+    """A state that a module was given, and the keys that only one of both had."""
+
+    module: torch.nn.Module
+    state: Mapping[str, Any]
+    spot: Spot | None
+    missing: tuple[str, ...]  # of the module
+    unexpected: tuple[str, ...]  # of the state
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from torch import nn
 
 from course_utils.audit.book import Model
 from course_utils.audit.desk import Desk
-from course_utils.audit.events import Call, number_of
+from course_utils.audit.events import Call, Load, number_of
 from course_utils.audit.lines import called_by_torch, here, spots
 from course_utils.audit.modes import dependents
 from course_utils.graph.alive import tensors_in
@@ -25,6 +25,7 @@ class Modules:
     def __init__(self, recorder: Desk) -> None:
         self._recorder = recorder
         self._depth = 0
+        self._stating = False  # a state_dict is being made, of a module and of its parts
 
     def call(self, original: Callable[..., Any], module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         if (self._depth and not isinstance(module, _FAST)) or self._recorder.idle() or torch.compiler.is_compiling():
@@ -89,10 +90,29 @@ class Modules:
         return result
 
     def load(self, original: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(module, *args, **kwargs)
+        if self._recorder.elsewhere():
+            return original(module, *args, **kwargs)
+        state, spot = args[0] if args else kwargs.get("state_dict"), here()
         with self._recorder.aside():
-            self._recorder.tell("loaded", module, here())
+            self._recorder.tell("loads", module, state, spot)
+        result = original(module, *args, **kwargs)
+        missing, unexpected = getattr(result, "missing_keys", ()), getattr(result, "unexpected_keys", ())
+        event = Load(module, state if isinstance(state, Mapping) else {}, spot, tuple(missing), tuple(unexpected))
+        with self._recorder.aside():
+            self._recorder.tell("loaded", event)
         return result
+
+    def state(self, original: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._stating or self._recorder.elsewhere():
+            return original(module, *args, **kwargs)
+        self._stating = True
+        try:
+            state = original(module, *args, **kwargs)
+        finally:
+            self._stating = False
+        with self._recorder.aside():
+            self._recorder.tell("state_made", module, state, here())
+        return state
 
     def hook(self, original: Callable[..., None], handle: Any, hooks: Any, *args: Any, **kwargs: Any) -> None:
         original(handle, hooks, *args, **kwargs)

@@ -25,6 +25,7 @@ def listening(recorder: Recorder) -> Iterator[None]:
             (torch.nn.Module, "zero_grad", recorder.optimizers.zero),
             (torch.nn.Module, "train", recorder.modules.train),
             (torch.nn.Module, "load_state_dict", recorder.modules.load),
+            (torch.nn.Module, "state_dict", recorder.modules.state),
             (torch.optim.Optimizer, "__init__", recorder.optimizers.made_optimizer),
             (torch.optim.Optimizer, "zero_grad", recorder.optimizers.zero),
             (torch.amp.GradScaler, "scale", recorder.scaling.scale),

@@ -36,6 +36,8 @@ _EVENTS = (
     "scheduled",
     "hooked",
     "mode_set",
+    "state_made",
+    "loads",
     "loaded",
 )
 

@@ -25,6 +25,7 @@ _CUTS = '06_detach_vs_no_grad#".item(),-NumPy,-torch.tensor(loss),-argmax,-round
 _FROZEN = '09_practical_checklist#"I-froze-the-layer":-does-it-stay-as-it-was?'
 _MODE = "09_practical_checklist#model.eval()-that-was-never-undone"
 _KEPT = "09_practical_checklist#Memory-grows-from-step-to-step:-what-a-log-keeps"
+_CHECKPOINTS = "09_practical_checklist#All-checkpoints-are-the-same"
 _SOFTMAX = "09_practical_checklist#The-loss-stalls:-softmax-twice"
 _GAN = (
     "06_detach_vs_no_grad#"
@@ -59,6 +60,8 @@ RULES: dict[str, Rule] = {
         ("not-divided", "leftover-window"),
     ),
     "copy-is-itself": Rule("error", "full", _FROZEN),
+    "state-is-alias": Rule("error", "default", _CHECKPOINTS),
+    "nothing-loaded": Rule("error", "default", _CHECKPOINTS),
     "kept-losses": Rule("error", "default", _KEPT),
     "running-total": Rule("error", "default", _KEPT, ("kept-losses", "needless-retain", "same-loss-twice")),
     "carried-state": Rule(
@@ -114,6 +117,9 @@ RULES: dict[str, Rule] = {
         "10_custom_functions#Why-is-my-gradient-None?-And-why-does-my-result-have-no-graph?",
         ("never-reached", "step-without-backward"),
     ),
+    "sample-cut": Rule("likely", "full", _CUTS),
+    "ignores-incoming": Rule("likely", "full", "10_custom_functions#Is-it-right?-gradcheck"),
+    "update-lost": Rule("likely", "default", _LIST),
     "hooks-pile-up": Rule("error", "default", "08_intermediate_gradients#Taking-hooks-away"),
     "nan-began": Rule(
         "error",

@@ -9,7 +9,14 @@ from course_utils.audit.events import Clock
 from course_utils.audit.finding import Finding
 from course_utils.audit.rules import RULES
 
-_WITHOUT_PASSES = ("step-without-backward", "step-first", "misspelt-freeze", "scheduler-first", "hooks-pile-up")
+_WITHOUT_PASSES = (
+    "step-without-backward",
+    "step-first",
+    "misspelt-freeze",
+    "scheduler-first",
+    "hooks-pile-up",
+    "nothing-loaded",
+)
 _OF_STEPS = (
     "no-zero-grad",
     "zero-before-step",
@@ -28,6 +35,8 @@ _OF_STEPS = (
     "scheduler-first",
     "step-scaled",
     "clip-after-step",
+    "state-is-alias",
+    "update-lost",
 )
 
 

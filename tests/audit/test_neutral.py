@@ -76,6 +76,7 @@ def entry_points():
         nn.Module.zero_grad,
         nn.Module.train,
         nn.Module.load_state_dict,
+        nn.Module.state_dict,
         torch.optim.Optimizer.__init__,
         torch.optim.Optimizer.zero_grad,
         torch.optim.lr_scheduler.LRScheduler.step,

@@ -7,8 +7,10 @@ from course_utils.audit.checks.averages import Averages
 from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.clipping import Clipping
 from course_utils.audit.checks.freezing import Freezing
+from course_utils.audit.checks.functions import Functions
 from course_utils.audit.checks.growth import Growth
 from course_utils.audit.checks.hooks import Hooks
+from course_utils.audit.checks.loading import Loading
 from course_utils.audit.checks.losses import Losses
 from course_utils.audit.checks.membership import Membership
 from course_utils.audit.checks.modes import Modes
@@ -16,6 +18,8 @@ from course_utils.audit.checks.numbers import Numbers
 from course_utils.audit.checks.passes import Passes
 from course_utils.audit.checks.players import Players
 from course_utils.audit.checks.reaching import Reaching
+from course_utils.audit.checks.rounding import Rounding
+from course_utils.audit.checks.samples import Samples
 from course_utils.audit.checks.schedules import Schedules
 from course_utils.audit.checks.stepping import Stepping
 from course_utils.audit.checks.terms import Terms
@@ -33,6 +37,7 @@ CHECKS: tuple[type[Check], ...] = (
     Terms,
     Freezing,
     Averages,
+    Loading,
     Modes,
     Validating,
     Passes,
@@ -47,4 +52,7 @@ CHECKS: tuple[type[Check], ...] = (
     Hooks,
     Numbers,
     Units,
+    Rounding,
+    Functions,
+    Samples,
 )

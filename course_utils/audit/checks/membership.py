@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -31,6 +32,7 @@ class Membership(Check):
         super().__init__(*args)  # type: ignore[arg-type]
         self._last: Spot | None = None
         self._strays: dict[int, Slot] = {}  # parameters in a graph that no known model has
+        self._handed: Counter[int] = Counter()  # steps of a trainer with gradients that no pass delivered
 
     def pass_begins(self, event: Pass) -> None:
         if event.accumulate and self.clock.steps < 3:
@@ -51,9 +53,12 @@ class Membership(Check):
         for slot in event.trainer.slots:
             if slot.received == 0:
                 slot.remember()
+        self._handed[event.trainer.key] += any(slot.received == 0 for slot in event.fresh)
 
     def found(self) -> Iterator[Found]:
         trainers = [trainer for trainer in self.book.trainers.values() if trainer.steps >= 2]
+        # Where the learner hands gradients over, as to exact copies of rounded parameters, no pass has to reach them.
+        trainers = [it for it in trainers if self._handed[it.key] < 2 or not self._of_others(it)]
         if not trainers:
             return
         held = self.book.held()

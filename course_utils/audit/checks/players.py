@@ -13,7 +13,7 @@ import torch
 from course_utils.audit.book import Model, Trainer, listed
 from course_utils.audit.check import Check, Found
 from course_utils.audit.checks.targets import FUNCTIONS, Targets
-from course_utils.audit.events import Call, Op, Pass, Step
+from course_utils.audit.events import Call, Load, Op, Pass, Step
 from course_utils.audit.lines import Spot, here
 
 _COPY = re.compile(r"target|teacher|(^|_)ema|momentum|slow|_old|old_|average", re.IGNORECASE)
@@ -110,9 +110,9 @@ class Players(Check):
         at = (code, event.trainer.key, ran.spot)
         self._mixed[at] = self._mixed.get(at, 0) + 1
 
-    def loaded(self, module: Any, spot: Spot | None) -> None:
+    def loaded(self, event: Load) -> None:
         if self.clock.steps:
-            self._copied[id(module)] += 1
+            self._copied[id(event.module)] += 1
 
     def function(self, event: Op) -> None:
         if event.name == "detach":

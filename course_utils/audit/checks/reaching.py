@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -12,13 +10,12 @@ import torch
 
 from course_utils.audit.book import Slot, listed
 from course_utils.audit.check import Check, Found
+from course_utils.audit.classes import backward_of, gives_zeros
 from course_utils.audit.events import Op, Pass, PassGraph, Step
-from course_utils.audit.lines import Spot, is_learners
-from course_utils.audit.source import statement
+from course_utils.audit.lines import Spot
 from course_utils.graph.trace import walk
 
 _STEPS = 3
-_ZEROS = re.compile(r"\bzeros(_like)?$|new_zeros$")
 
 
 class Reaching(Check):
@@ -49,7 +46,7 @@ class Reaching(Check):
         self._spot = event.spot
         for node in event.graph.inner:
             kind = getattr(node, "_forward_cls", None)
-            if kind is not None and isinstance(node, torch.autograd.function.BackwardCFunction) and _place(kind):
+            if kind is not None and isinstance(node, torch.autograd.function.BackwardCFunction) and backward_of(kind):
                 behind = PassGraph(walk([node])).leaves
                 keys = frozenset(self.book.slot(leaf).key for _, leaf in behind)
                 self._behind.append((kind, keys))
@@ -136,7 +133,7 @@ class Reaching(Check):
             return
         keys = frozenset(slot.key for slot in zeros)
         for kind, behind in self._before.items():
-            place = _gives_zeros(kind)
+            place = gives_zeros(kind)
             if place is not None and keys & behind:
                 yield self._zeros_of(kind, place, [slot for slot in zeros if slot.key in behind])
                 zeros = [slot for slot in zeros if slot.key not in behind]
@@ -175,7 +172,7 @@ class Reaching(Check):
     def _silent_function(self, kind: Any, times: int, lost: list[Slot]) -> Found:
         return self.say(
             "silent-function",
-            _place(kind),
+            backward_of(kind),
             f"{kind.__name__}.backward gives nothing back: no gradient reaches {listed(lost)}",
             "They stand in the graph behind it, and their .grad stays None after each pass. A backward without "
             "return gives None, which means: no gradient.",
@@ -199,27 +196,3 @@ _REPAIR = {
 def _is_waiting(slot: Slot) -> bool:
     tensor = slot.tensor
     return slot.received == 0 and tensor is not None and tensor.requires_grad and slot.owner is not None
-
-
-def _place(kind: Any) -> Spot | None:
-    """Return where a learner's Function defines its backward; None for one that is not a learner's."""
-    code = getattr(kind.backward, "__code__", None)
-    if code is None or not is_learners(code.co_filename):
-        return None
-    found = statement(Spot(code.co_filename, code.co_firstlineno))
-    return Spot(code.co_filename, found.lineno if found is not None else code.co_firstlineno)
-
-
-def _gives_zeros(kind: Any) -> Spot | None:
-    """Return the line on which a Function's backward returns zeros and nothing else, if its source has one."""
-    place = _place(kind)
-    scope = statement(place) if place is not None else None
-    returns = [node for node in ast.walk(scope) if isinstance(node, ast.Return)] if scope is not None else []
-    values = [
-        part
-        for node in returns
-        for part in (node.value.elts if isinstance(node.value, ast.Tuple) else [node.value])
-        if part is not None and not (isinstance(part, ast.Constant) and part.value is None)
-    ]
-    zeros = values and all(isinstance(it, ast.Call) and _ZEROS.search(ast.unparse(it.func)) for it in values)
-    return Spot(place.file, returns[0].lineno) if zeros and place is not None else None

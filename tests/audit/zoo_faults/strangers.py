@@ -1,5 +1,6 @@
 """Faults of kinds that other people's loops showed."""
 
+import copy
 from itertools import chain
 
 import torch
@@ -307,6 +308,117 @@ def decay_term_under_no_grad():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for _ in range(6):
         loss = F.mse_loss(model(x), y) + 0.01 * size(model)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+@fault("state-is-alias")
+def best_state_that_moves_along():
+    x, y = lines()
+    model = mlp(out=1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    best, lowest = {}, float("inf")
+    for _ in range(6):
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x), y)
+        loss.backward()
+        if loss.item() < lowest:
+            lowest = loss.item()
+            best = {"epoch": 0, "model": model.state_dict()}  # <- here
+        optimizer.step()
+    model.load_state_dict(best["model"])
+
+
+@fault("state-is-alias")
+def weights_swapped_away():
+    x, y = lines()
+    model = mlp(out=1)
+    mean = copy.deepcopy(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for _ in range(6):
+        optimizer.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+        with torch.no_grad():
+            for old, new in zip(mean.parameters(), model.parameters(), strict=True):
+                old.lerp_(new, 0.1)
+    own = dict(model.state_dict())  # <- here
+    model.load_state_dict(mean.state_dict())
+    model.load_state_dict(own)
+
+
+@fault("nothing-loaded")
+def resumed_from_nothing():
+    x, y = lines()
+    state = nn.DataParallel(mlp(out=1)).state_dict()
+    model = mlp(out=1)
+    model.load_state_dict(state, strict=False)  # <- here
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for _ in range(6):
+        optimizer.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+
+
+@fault("nothing-loaded")
+def only_the_head_was_loaded():
+    x, y = blobs()
+    old = nn.ModuleDict({"body": mlp(out=8), "head": nn.Linear(8, 3)})
+    state = {name.replace("body.", "encoder.body."): value for name, value in old.state_dict().items()}
+    model = nn.ModuleDict({"body": mlp(out=8), "head": nn.Linear(8, 3)})
+    model.load_state_dict(state, strict=False)  # <- here
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for _ in range(6):
+        optimizer.zero_grad()
+        F.cross_entropy(model["head"](model["body"](x)), y).backward()
+        optimizer.step()
+
+
+@fault("update-lost")
+def bfloat16_at_a_small_rate():
+    x, y = blobs(32)
+    model = mlp(hidden=64).to(torch.bfloat16)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-5)  # <- here
+    for _ in range(8):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x.bfloat16()).float(), y).backward()
+        optimizer.step()
+
+
+@fault("ignores-incoming")
+def function_without_the_chain_rule():
+    class Squared(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            (x,) = ctx.saved_tensors
+            return 2 * x  # <- here
+
+    x, y = lines()
+    model = mlp(out=1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(6):
+        optimizer.zero_grad()
+        F.mse_loss(Squared.apply(model(x)), y).backward()
+        optimizer.step()
+
+
+@fault("sample-cut")
+def latent_without_a_way_back():
+    x, _ = blobs()
+    encoder, decoder = nn.Linear(4, 4), nn.Linear(2, 4)
+    optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr=0.01)
+    for _ in range(6):
+        mean, log_scale = encoder(x).chunk(2, dim=-1)
+        latent = torch.distributions.Normal(mean, log_scale.exp())
+        z = latent.sample()  # <- here
+        prior = torch.distributions.Normal(torch.zeros(2), torch.ones(2))
+        loss = F.mse_loss(decoder(z * 1.0), x) + torch.distributions.kl_divergence(latent, prior).mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

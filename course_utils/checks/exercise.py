@@ -125,8 +125,8 @@ def unusable(name: str, call: str | None, answer: object) -> str | None:
     if call == name:
         return None
     asked = f"but this exercise asks for a function, called as {call}."
-    if isinstance(answer, type):
-        return f"`{name}` is a class, {asked}"
+    if isinstance(answer, type) and any(base.__module__.startswith("torch.autograd") for base in answer.__mro__):
+        return f"`{name}` is a Function, {asked} What is called is its `apply`."
     if not callable(answer):
         return f"`{name}` is of type {type_name(answer)}, {asked} Give the function itself, without calling it."
     try:

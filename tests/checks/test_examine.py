@@ -260,7 +260,15 @@ def test_warnings_are_kept():
     [
         (3, "`triple` is of type int, but this exercise asks for a function, called as triple(x). Give the function"),
         (torch.ones(2), "`triple` is of type Tensor, but this exercise asks for a function"),
-        (torch.nn.Linear, "`triple` is a class, but this exercise asks for a function, called as triple(x)."),
+        (
+            torch.nn.Linear,
+            "`triple` cannot be called as triple(x): its own parameters are (in_features, out_features, ",
+        ),
+        (
+            torch.autograd.Function,
+            "`triple` is a Function, but this exercise asks for a function, called as triple(x). What is called is its "
+            "`apply`.",
+        ),
         (lambda: 0, "`triple` cannot be called as triple(x): its own parameters are ()."),
         (lambda a, b: 0, "`triple` cannot be called as triple(x): its own parameters are (a, b)."),
     ],

@@ -29,19 +29,22 @@ def own_progress(tmp_path, monkeypatch):
 
 def test_a_right_answer_returns_none_and_shows_the_points(capsys):
     assert check("first_gradient", 8) is None
-    assert capsys.readouterr().out == "✔ first_gradient: correct\n  1 of 1 points.\n"
+    shown = capsys.readouterr().out
+    assert shown.startswith("✔ first_gradient: correct\n  1 of 1 points.\n")
+    assert "x.grad holds 8." in shown  # why it is so, for who has it right
 
 
 def test_a_wrong_answer_raises_one_line(capsys):
     with pytest.raises(CheckFailed) as failure:
         check("first_gradient", 15)
     assert str(failure.value) == (
-        "first_gradient: incorrect. You gave y itself. x.grad holds the derivative of y with respect to x."
+        "first_gradient: incorrect. That number is y itself, at x = 3. "
+        "x.grad holds the derivative of y with respect to x."
     )
     assert failure.value._render_traceback_() == [f"CheckFailed: {failure.value}"]
     shown = capsys.readouterr()
     assert shown.err == ""
-    assert shown.out.startswith("✘ first_gradient: incorrect\n  You gave y itself.")
+    assert shown.out.startswith("✘ first_gradient: incorrect\n  That number is y itself, at x = 3.")
     assert 'Stuck? hint("first_gradient") gives the next hint.' in shown.out
 
 
@@ -161,7 +164,7 @@ def test_in_ipython_a_failed_check_is_one_line():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert "Traceback" not in done.stdout
-    assert "CheckFailed: first_gradient: incorrect. You gave y itself." in done.stdout
+    assert "CheckFailed: first_gradient: incorrect. That number is y itself, at x = 3." in done.stdout
 
 
 def _switched(*wrong):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.autograd.graph import get_gradient_edge
+from torch.autograd.graph import Node, get_gradient_edge
 from torch.autograd.variable import Variable
-
-from course_utils.graph.trace import LiveNode
 
 
 def count_passes(result: torch.Tensor, passes: set[int]) -> None:
@@ -21,7 +20,7 @@ def count_passes(result: torch.Tensor, passes: set[int]) -> None:
 
 
 @contextmanager
-def engine_passes(*watched: torch.Tensor | LiveNode) -> Iterator[set[int]]:
+def engine_passes(*watched: torch.Tensor | Node) -> Iterator[set[int]]:
     """Collect the ids of the backward passes that reach any of the tensors or nodes while the body runs.
 
     A node that is called by hand starts no pass and is not counted. Every hook is removed at the end.
@@ -55,10 +54,14 @@ def every_pass() -> Iterator[list[Pass]]:
     engine, passes = Variable._execution_engine, []
 
     class Counting:
-        def run_backward(self, *given: Any, **named: Any) -> Any:
-            # In order: tensors, gradients, keep_graph, create_graph, inputs, allow_unreachable, accumulate_grad.
-            passes.append(Pass(bool(given[2]), bool(given[3]), bool(named.get("accumulate_grad", False))))
-            return engine.run_backward(*given, **named)
+        @property
+        def run_backward(self) -> Any:
+            # It gives the engine's own method, so that no frame of ours comes to stand in an error's traceback. What
+            # it will be called with are the locals of PyTorch's caller: gradients, keep_graph, create_graph, inputs.
+            caller = sys._getframe(1).f_locals
+            given, named = caller.get("args", (None, False, False)), caller.get("kwargs", {})
+            passes.append(Pass(bool(given[1]), bool(given[2]), bool(named.get("accumulate_grad", False))))
+            return engine.run_backward
 
         def __getattr__(self, name: str) -> Any:
             return getattr(engine, name)

@@ -58,6 +58,7 @@ class Warmth:
         from course_utils.grading.sandbox.integrity import Original, used_by
 
         gc.disable()
+        _load("explain")  # a child can import nothing, and an answer may raise
         if lookup.load(lesson):
             self._lessons.clear()
         if lesson not in self._lessons:
@@ -77,14 +78,18 @@ class Warmth:
         for name in IMPORTS:
             import_module(name)
         for package in ("checks.observers", "explain", "graph", "pictures"):
-            home = import_module(f"course_utils.{package}")
-            for module in pkgutil.walk_packages(home.__path__, f"{home.__name__}."):
-                import_module(module.name)
+            _load(package)
         learner.warm_up()
         self._whole = True
         self._lessons.clear()
         gc.collect()
         _settle()
+
+
+def _load(package: str) -> None:
+    home = import_module(f"course_utils.{package}")
+    for module in pkgutil.walk_packages(home.__path__, f"{home.__name__}."):
+        import_module(module.name)
 
 
 def _may_observe(name: str, lesson: str) -> bool:

@@ -49,3 +49,13 @@ def test_a_pass_that_raises_is_seen_and_the_engine_is_back():
     assert len(passes) == 1
     cube(x).backward()
     assert len(passes) == 1
+
+
+def test_no_frame_of_ours_stands_in_the_traceback_of_a_pass_that_raises():
+    """Whose error it is, `explain` and a verdict tell by the frames."""
+    x = torch.tensor([1.0], requires_grad=True)
+    loss = cube(x)
+    loss.backward()
+    with every_pass(), pytest.raises(RuntimeError) as caught:
+        loss.backward()
+    assert not any("course_utils" in str(entry.path) for entry in caught.traceback)

@@ -145,8 +145,6 @@ EQUIVALENT = {
     "penalised_by_formula: optimizer.zero_grad(set_to_none=False) -> optimizer.zero_grad()": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
     "penalised_by_formula: optimizer.zero_grad(set_to_none=False) -> optimizer.zero_grad(set_to_none=True)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
     "penalised_by_formula: p.requires_grad -> True": "The optimizer does not hold the frozen parameter, and .grad is free to change.",
-    "penalised_by_formula: 2 * weight * p.detach() -> 2 * weight * p": "The numbers are the same, and the optimizer reads only numbers.",
-    "penalised_by_formula: 2 * weight * p.detach() -> 2 * weight * p.clone()": "The numbers are the same, and the optimizer reads only numbers.",
     "penalised_by_formula: losses.append(error.item() + weight * squares(model).item()) | optimizer.zero_grad(set_to_none=False) -> (swapped)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
     "penalised_by_formula: error.backward() | for p in model.parameters(): ... -> (swapped)": "Neither line reads what the other one writes.",
 }

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.autograd.graph import Node, get_gradient_edge
 from torch.autograd.variable import Variable
 
 
@@ -17,22 +16,6 @@ def count_passes(result: torch.Tensor, passes: set[int]) -> None:
     """Collect the ids of the backward passes that go through a result. Passes that stop there are not counted."""
     if result.grad_fn is not None:
         result.grad_fn.register_prehook(lambda gradients: passes.add(torch._C._current_graph_task_id()))
-
-
-@contextmanager
-def engine_passes(*watched: torch.Tensor | Node) -> Iterator[set[int]]:
-    """Collect the ids of the backward passes that reach any of the tensors or nodes while the body runs.
-
-    A node that is called by hand starts no pass and is not counted. Every hook is removed at the end.
-    """
-    passes: set[int] = set()
-    nodes = [get_gradient_edge(item).node if isinstance(item, torch.Tensor) else item for item in watched]
-    handles = [node.register_prehook(lambda grads: passes.add(torch._C._current_graph_task_id())) for node in nodes]
-    try:
-        yield passes
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 @dataclass(frozen=True)

@@ -58,10 +58,10 @@ class Warmth:
         from course_utils.grading.sandbox.integrity import Original, used_by
 
         gc.disable()
-        _load("explain")  # a child can import nothing, and an answer may raise
         if lookup.load(lesson):
             self._lessons.clear()
         if lesson not in self._lessons:
+            _load("explain")  # a child can import nothing, and an answer may raise
             own = [learner.__name__, *(name for name in sys.modules if _may_observe(name, lesson))]
             self._lessons[lesson] = Original(used_by(own)), lookup.loaded(lesson)
             _settle()

@@ -20,10 +20,6 @@ from course_utils.checks.scenes.lesson_08_intermediate_gradients.diagnosis impor
     score_of_patients,
 )
 
-_CAUSES = ("saturated", "dead", "small weights", "cut", "all blocks")
-
-_LOST = 50.0
-
 
 @cache
 def _measured() -> dict[str, dict[str, Any]]:

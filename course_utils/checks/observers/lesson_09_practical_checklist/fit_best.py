@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from course_utils.checks.data import Answer, Case, Observation, plain
-from course_utils.checks.observers.lesson_09_practical_checklist.watched import Batches, watched
+from course_utils.checks.observers.lesson_09_practical_checklist.watched import watched
+from course_utils.checks.scenes.batches import Batches
 from course_utils.checks.scenes.lesson_09_practical_checklist.fit_best import warm_network
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import regression, sgd
 

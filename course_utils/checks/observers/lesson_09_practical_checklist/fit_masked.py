@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from course_utils.checks.data import Answer, Case, Observation
-from course_utils.checks.observers.lesson_09_practical_checklist.watched import Batches, watched
+from course_utils.checks.observers.lesson_09_practical_checklist.watched import watched
+from course_utils.checks.scenes.batches import Batches
 from course_utils.checks.scenes.lesson_09_practical_checklist.fit_masked import masked, started
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import sgd
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -17,19 +17,6 @@ from course_utils.checks.observers.traces import hooks_on, parts_of
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import Batch, Optimizer
 from course_utils.graph.alive import Graphs
 from course_utils.graph.saved import saved
-
-
-class Batches:
-    """Batches for one loop after the other, as a DataLoader has them: no list, no indexing."""
-
-    def __init__(self, batches: Sequence[Batch]) -> None:
-        self.all = list(batches)
-
-    def __iter__(self) -> Iterator[Batch]:
-        return iter(self.all)
-
-    def __len__(self) -> int:
-        return len(self.all)
 
 
 def watched(

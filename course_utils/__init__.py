@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from course_utils.checks.check import check as check
     from course_utils.checks.guidance import hint as hint
     from course_utils.checks.guidance import solution as solution
-    from course_utils.checks.progress import progress as progress
+    from course_utils.checks.overview import progress as progress
     from course_utils.explain.explaining import explain as explain
     from course_utils.explain.explanation import Explanation as Explanation
     from course_utils.graph.record import record_backward as record_backward
@@ -43,7 +43,7 @@ _HOME = {
     "memory": "graph.watch",
     "plot": "pictures.plots",
     "predict": "pictures.prediction",
-    "progress": "checks.progress",
+    "progress": "checks.overview",
     "record_backward": "graph.record",
     "saved": "graph.saved",
     "solution": "checks.guidance",

@@ -7,14 +7,12 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 
 import platformdirs
 
-from course_utils.checks.exercise import Exercise, Outcome
-from course_utils.checks.registry import LESSONS, exercises
-from course_utils.checks.show import MARKS, Shown
+from course_utils.checks.exercise import Outcome
+from course_utils.checks.show import MARKS
 
 _SCHEMA = """
 create table if not exists attempts (
@@ -79,23 +77,6 @@ def outcomes() -> dict[str, Tried]:
     return found
 
 
-def progress() -> Shown:
-    """Return a table of all lessons: each exercise, its outcome so far, and the points reached."""
-    try:
-        done = outcomes()
-        note = ""
-    except (OSError, sqlite3.Error) as error:
-        done = {}
-        note = f"Your progress could not be read from {path()}: {error}. Delete that file to start a new one."
-    rows = [_row(exercise, done) for exercise in exercises().values()]
-    solved = [it for it in exercises().values() if it.id in done and done[it.id].outcome == "correct"]
-    reached, total = sum(e.points for e in solved), sum(e.points for e in exercises().values())
-    at_once = sum(tried.first == 1 for tried in done.values())
-    first = f" {at_once} of the {len(done)} that you tried were right at the first check." if len(done) > 1 else ""
-    summary = f"{len(solved)} of {len(rows)} exercises solved, {reached} of {total} points.{first}"
-    return Shown(_text(rows, summary, note), _html(rows, summary, note))
-
-
 @contextmanager
 def _database() -> Iterator[sqlite3.Connection]:
     file = path()
@@ -107,28 +88,3 @@ def _database() -> Iterator[sqlite3.Connection]:
             if name not in columns:
                 database.execute(f"alter table attempts add column {name} {kind}")
         yield database
-
-
-def _row(exercise: Exercise, done: dict[str, Tried]) -> tuple[str, str, str, str, str, str]:
-    tried = done.get(exercise.id, Tried("not attempted", 0, 0.0))
-    points = f"{exercise.points if tried.outcome == 'correct' else 0}/{exercise.points}"
-    counts = (f"{tried.checks}", f"{tried.first:.0%}") if tried.checks else ("", "")
-    return exercise.lesson, exercise.id, f"{MARKS[tried.outcome]} {tried.outcome}", points, *counts
-
-
-def _text(rows: list[tuple[str, str, str, str, str, str]], summary: str, note: str) -> str:
-    lines = []
-    width = max(len(row[1]) for row in rows)
-    for lesson in LESSONS:
-        lines.append(lesson)
-        mine = [row for row in rows if row[0] == lesson]
-        lines += [f"  {name:<{width}}  {state:<15}  {points:>5}" for _, name, state, points, *_ in mine]
-    return "\n".join([*lines, summary, *([note] if note else [])])
-
-
-def _html(rows: list[tuple[str, str, str, str, str, str]], summary: str, note: str) -> str:
-    titles = ("lesson", "exercise", "outcome", "points", "checks", "right at the first")
-    head = "".join(f'<th scope="col">{title}</th>' for title in titles)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    table = f"<table><caption>{escape(summary)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return table + (f"<p>{escape(note)}</p>" if note else "")

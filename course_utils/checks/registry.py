@@ -33,7 +33,7 @@ def lessons_by_exercise() -> dict[str, str]:
     """Return the lesson of every exercise, by its id, in the order of the course. This needs no PyTorch."""
     found: dict[str, str] = {}
     for lesson in LESSONS:
-        for name in import_module(_home_of(lesson)).ORDER:
+        for name in import_module(home_of(lesson)).ORDER:
             if name in found:
                 raise ValueError(f"two exercises are called {name!r}")
             found[name] = lesson
@@ -49,7 +49,7 @@ def exercises() -> dict[str, Exercise]:
 def exercises_of(lesson: str) -> list[Exercise]:
     """Return the exercises of a lesson, in order: none where it is no lesson. Those of other lessons are not loaded."""
     names = [name for name, home in lessons_by_exercise().items() if home == lesson]
-    return [import_module(f"{_home_of(lesson)}.{name}").EXERCISE for name in names]
+    return [import_module(f"{home_of(lesson)}.{name}").EXERCISE for name in names]
 
 
 def exercise_called(name: str) -> Exercise:
@@ -72,7 +72,8 @@ def observer_for(exercise: Exercise) -> Observer:
     return observer_of(exercise.lesson, exercise.id)
 
 
-def _home_of(lesson: str) -> str:
+def home_of(lesson: str) -> str:
+    """Return the package that holds a lesson's judges."""
     return f"course_utils.checks.judges.lesson_{lesson}"
 
 

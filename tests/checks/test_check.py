@@ -111,17 +111,11 @@ def test_solution_without_masters(monkeypatch, tmp_path):
         solution("slope")
 
 
-def test_progress_counts_what_was_solved():
+def test_an_exercise_once_solved_stays_so():
     for outcome in ("incorrect", "correct", "error"):
         record("slope", outcome)
     record("first_gradient", "not attempted")
     assert outcomes() == {"slope": Tried("correct", 3, 0.0)}
-    text = str(progress())
-    assert "slope" in text
-    assert "✔ correct" in text
-    assert "1 of " in text
-    assert '<th scope="col">' in progress().html
-    assert "<caption>1 of " in progress().html
 
 
 def test_checks_are_recorded():
@@ -135,7 +129,6 @@ def test_a_damaged_progress_file_stops_nothing():
     path().parent.mkdir(parents=True)
     path().write_text("no database")
     check("first_gradient", 8)
-    assert "Delete that file to start a new one." in str(progress())
     assert path().read_text() == "no database"
 
 
@@ -144,14 +137,6 @@ def test_a_progress_file_that_cannot_be_made_stops_nothing(monkeypatch, tmp_path
     monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "file" / "progress.sqlite"))
     check("first_gradient", 8)
     assert "could not be read" in str(progress())
-
-
-def test_unknown_rows_in_the_progress_file_are_ignored():
-    record("slope", "correct")
-    with sqlite3.connect(path()) as database:
-        database.execute("insert into attempts (exercise, outcome) values ('gone', 'correct')")
-        database.execute("insert into attempts (exercise, outcome) values ('first_gradient', 'weird')")
-    assert "gone" not in str(progress())
 
 
 def test_in_ipython_a_failed_check_is_one_line():

@@ -72,15 +72,17 @@ sys.modules[__name__].__class__ = _Face
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Explain errors and warnings of PyTorch's below their cells, and bring `%%audit`: `%load_ext course_utils`."""
+    """Explain PyTorch's errors and warnings below their cells, and bring `%%audit` and `%ask`."""
     import_module("course_utils.explain.extension").load(shell)
     import_module("course_utils.audit.magic").register(shell)
+    import_module("course_utils.ask.magic").register(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Show none any more, and take `%%audit` away."""
+    """Show none any more, and take `%%audit` and `%ask` away."""
     import_module("course_utils.explain.extension").unload(shell)
     import_module("course_utils.audit.magic").unregister(shell)
+    import_module("course_utils.ask.magic").unregister(shell)
 
 
 def __dir__() -> list[str]:

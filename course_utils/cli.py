@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from course_utils.ask.command import ask
 from course_utils.audit.script import audit
 from course_utils.explain.script import run
 from course_utils.grading import commands
@@ -118,7 +119,7 @@ def new(lesson: str, name: str) -> None:
     click.echo(f"Next: pytest -q -k {name} says what is left to do.")
 
 
-for command in (run, audit, grade, commands.report, commands.export, commands.gradescope):
+for command in (ask, run, audit, grade, commands.report, commands.export, commands.gradescope):
     course.add_command(command)
 
 

@@ -18,7 +18,7 @@ from course_utils.notebooks.files import NotebookError, read, to_bytes
 FOLDER = "my-course"
 BEFORE = "before"  # what was renewed, or started again, is kept here
 RELEASE = ".release"  # the sources that each file was made from: what the learner changed is told against these
-FOLDERS = ("notebooks", "notebooks/deeper", "exercises")
+FOLDERS = ("notebooks", "notebooks/deeper", "notebooks/questions", "exercises")
 SETTLES = "settles"  # the tag of a text that answers a prediction
 
 Change = Literal["made", "renewed", "laid beside", "started again"]
@@ -55,7 +55,7 @@ def renew(course: Path, own: Path) -> list[Written]:
     written = []
     for source, name in _released(course):
         mine, base = own / name, own / RELEASE / name
-        new = learners(read(source))
+        new = _learners(source)
         if not mine.exists():
             change: Change = "made"
         elif not base.exists() or sources(new) == sources(read(base)):
@@ -84,7 +84,7 @@ def start_again(course: Path, own: Path, name: str) -> list[Written]:
     written = []
     for source, path in chosen:
         kept = _keep(own / path, own) if (own / path).exists() else None
-        new = learners(read(source))
+        new = _learners(source)
         _write(new, own / path)
         _write(new, own / RELEASE / path)
         written.append(Written(own / path, "started again" if kept else "made", kept))
@@ -92,7 +92,7 @@ def start_again(course: Path, own: Path, name: str) -> list[Written]:
 
 
 def learners(notebook: Any) -> Any:
-    """Return a notebook as learners get it: without stored outputs, what settles a prediction folded."""
+    """Return a lesson or exercises as learners get them: without stored outputs, what settles a prediction folded."""
     made = copy.deepcopy(notebook)
     for cell in made.cells:
         if cell.cell_type == "code":
@@ -125,6 +125,11 @@ def _released(course: Path) -> Iterator[tuple[Path, str]]:
             yield source, f"{folder}/{source.name}"
 
 
+def _learners(source: Path) -> Any:
+    notebook = read(source)
+    return notebook if source.parent.name == "questions" else learners(notebook)  # nobody predicts in an answer
+
+
 def _unchanged(mine: Path, base: Path) -> bool:
     try:
         return sources(read(mine)) == sources(read(base))
@@ -148,7 +153,8 @@ def _write(notebook: Any, path: Path) -> None:
 
 def _copy_plain_files(course: Path, own: Path) -> None:
     """Copy what notebooks link to, and the settings that JupyterLab starts with."""
-    shutil.copy(course / "notebooks" / "README.md", own / "notebooks" / "README.md")
+    for page in course.glob("notebooks/**/README.md"):
+        shutil.copy(page, own / page.relative_to(course))
     settings = own / ".lab" / "labconfig" / "default_setting_overrides.json"
     settings.parent.mkdir(parents=True, exist_ok=True)
     settings.write_text(json.dumps(SETTINGS, indent=2), encoding="utf-8")

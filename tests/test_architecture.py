@@ -36,16 +36,17 @@ OBSERVING = tuple(
 # Each part may import itself and what stands here. What is not listed is forbidden.
 ALLOWED = {
     "course_utils.inline": (),  # open to all
+    "course_utils.ask": (),
     "course_utils.graph": (),
     "course_utils.pictures": ("course_utils.graph",),
-    "course_utils.explain": ("course_utils.graph",),
+    "course_utils.explain": ("course_utils.ask", "course_utils.graph"),
     "course_utils.checks.data": ("course_utils.explain.crossing",),
     "course_utils.checks.scenes": ("course_utils.checks.data", "course_utils.graph"),
     "course_utils.checks.observers": (
         *("course_utils.checks.blame", "course_utils.checks.data"),
         *("course_utils.checks.scenes", "course_utils.graph"),
     ),
-    "course_utils.audit": ("course_utils.explain", "course_utils.graph"),
+    "course_utils.audit": ("course_utils.ask", "course_utils.explain", "course_utils.graph"),
     "course_utils.checks": ("course_utils.graph", "course_utils.explain"),
     # The folders of grading are its levels of trust: SECURITY.md. What all of them share is plain data.
     "course_utils.grading.errors": (),
@@ -62,11 +63,11 @@ ALLOWED = {
     "course_utils.grading.commands": (*PROGRAM, TERMINAL),
     "course_utils.grading.gradescope": PROGRAM,
     "course_utils.grading.__init__": (),
-    "course_utils.notebooks": ("course_utils.checks",),
+    "course_utils.notebooks": ("course_utils.ask", "course_utils.checks"),
     "course_utils.copies": ("course_utils.notebooks",),
     "course_utils.skeleton": ("course_utils.checks", "course_utils.notebooks"),
     "course_utils.cli": tuple(
-        f"course_utils.{part}" for part in ("notebooks", "copies", "skeleton", "grading", "explain", "audit")
+        f"course_utils.{part}" for part in ("ask", "notebooks", "copies", "skeleton", "grading", "explain", "audit")
     ),
     "course_utils.__main__": ("course_utils.cli",),
     "course_utils.__init__": ("course_utils",),

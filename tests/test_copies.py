@@ -11,6 +11,7 @@ from course_utils.notebooks import NotebookError, read
 
 ROOT = Path(__file__).parents[1]
 FIRST = "notebooks/00_a.ipynb"
+QUESTIONS = "notebooks/questions/step.ipynb"
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +32,8 @@ def course(tmp_path):
     write(tmp_path / "course" / FIRST, "# A", "print(42)")
     write(tmp_path / "course" / "exercises" / "00_a.ipynb", "# Exercises", "answer = ...")
     (tmp_path / "course" / "notebooks" / "README.md").write_text("index")
+    write(tmp_path / "course" / QUESTIONS, "# Why", "print(42)")
+    (tmp_path / "course" / "notebooks" / "questions" / "README.md").write_text("all questions")
     return tmp_path / "course"
 
 
@@ -49,6 +52,11 @@ def test_the_first_start_makes_everything_without_outputs_and_trusted(course, ow
     assert (own / "exercises" / "00_a.ipynb").exists()
     assert (own / "notebooks" / "README.md").read_text() == "index"
     assert copies.renew(course, own) == []
+
+
+def test_answers_to_questions_keep_their_outputs(own):
+    assert read(own / QUESTIONS).cells[1].outputs
+    assert (own / "notebooks" / "questions" / "README.md").read_text() == "all questions"
 
 
 def test_what_only_the_course_changed_is_renewed_and_the_old_file_kept(course, own):

@@ -6,6 +6,7 @@ import linecache
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
+from course_utils.ask.codes import asked
 from course_utils.explain.explanation import Place, located
 
 # error: an effect was seen, and it is wrong. likely: it happened throughout, and is a mistake unless it was meant.
@@ -51,4 +52,5 @@ class Finding:
         rows.append(
             f"  seen {self.times} times; taught in {self.section}" if self.times > 1 else f"  taught in {self.section}"
         )
+        rows += [f"  {line}" for line in filter(None, [asked(self.code)])]
         return "\n".join(rows)

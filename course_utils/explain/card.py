@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from course_utils.ask.codes import asked
 from course_utils.explain.explanation import MAX_PLACES, Explanation, located
 from course_utils.explain.sections import readable
 from course_utils.inline import marked
@@ -56,6 +57,7 @@ def html(it: Explanation, short: bool = False) -> str:
     parts.append(
         f'<p style="margin:0.3em 0 0">Fix ({it.sureness}):</p><pre style="margin:0.2em 0 0.3em 1em">{escape(fix)}</pre>'
     )
-    parts.append(f'<p style="margin:0.3em 0"><small>Taught in {escape(readable(it.section))}. {_MORE}</small></p>')
+    further = escape(f"Taught in {readable(it.section)}. {asked(it.code)}")
+    parts.append(f'<p style="margin:0.3em 0"><small>{further} {_MORE}</small></p>')
     style = f"border-left:0.4em solid {_COLOUR};padding:0.2em 0.8em;margin:0.3em 0"
     return f'<div role="note" aria-label="Explanation of the error above" style="{style}">{"".join(parts)}</div>'

@@ -6,6 +6,7 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from course_utils.ask.codes import asked
 from course_utils.explain.sections import readable
 
 WIDTH = 100
@@ -52,7 +53,7 @@ class Explanation:
         lines += textwrap.wrap(self.why, WIDTH, max_lines=MAX_WHY, placeholder=" ...")
         fix = self.fix.splitlines()[:MAX_FIX]
         lines += [f"Fix ({self.sureness}):", *(_shortened(f"    {line}", WIDTH + 20) for line in fix)] if fix else []
-        lines.append(f"Taught in {readable(self.section)}.")
+        lines += [f"Taught in {readable(self.section)}.", *filter(None, [asked(self.code)])]
         return "\n".join(lines)
 
     @property

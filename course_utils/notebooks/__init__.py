@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from course_utils.ask.entries import EntryError
+from course_utils.ask.page import PAGE, page
 from course_utils.checks.guidance import BEGIN, END
 from course_utils.notebooks.exercises import STUB, mark_exercises, release, without_answers
 from course_utils.notebooks.files import NotebookError, read, to_bytes
@@ -37,16 +39,16 @@ __all__ = [
     "write",
 ]
 
-# Where the notebooks stand that a build executes: lessons, what goes deeper than they, and masters.
-FOLDERS = ("notebooks", "notebooks/deeper", "solutions")
+# Where the notebooks stand that a build executes: lessons, what goes deeper than they, questions, and masters.
+FOLDERS = ("notebooks", "notebooks/deeper", "notebooks/questions", "solutions")
 
 
 def build(root: Path, names: Iterable[str] = ()) -> dict[Path, bytes]:
     """Return what every built notebook under `root` should hold, by path; nothing is written.
 
     The notebooks of `FOLDERS` are executed in fresh kernels and normalised; exercises/ is released from the masters.
-    A plot that looks like the stored one keeps its bytes. `names` limits this to notebooks whose file name begins with
-    one of them.
+    The page of all questions is made from them. A plot that looks like the stored one keeps its bytes. `names` limits
+    this to notebooks whose file name begins with one of them.
 
     Raises NotebookError for the first notebook that cannot be built.
     """
@@ -58,6 +60,11 @@ def build(root: Path, names: Iterable[str] = ()) -> dict[Path, bytes]:
             built[path] = to_bytes(notebook)
             if path.parent.name == "solutions":
                 built[root / "exercises" / path.name] = to_bytes(release(notebook, path))
+    if any(path.parent.name == "questions" for path in chosen):
+        try:
+            built[root / PAGE] = page(root).encode()
+        except EntryError as error:
+            raise NotebookError(str(error)) from error
     return built
 
 
@@ -80,8 +87,8 @@ def sources(root: Path, names: Iterable[str] = ()) -> list[Path]:
 
 
 def lessons(root: Path) -> list[Path]:
-    """Return the notebooks under `root` that are read: the lessons, then what goes deeper."""
-    return [path for path in sources(root) if path.parent.name != "solutions"]
+    """Return the notebooks under `root` that are read from start to end: the lessons, then what goes deeper."""
+    return [path for path in sources(root) if path.parent.name not in ("questions", "solutions")]
 
 
 def write(built: dict[Path, bytes]) -> list[Path]:

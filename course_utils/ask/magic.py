@@ -1,0 +1,34 @@
+"""`%ask`: the entries that answer a question, in a notebook."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from IPython.display import Markdown, display
+
+from course_utils.ask.codes import ROOT
+from course_utils.ask.entries import Entry, entries
+from course_utils.ask.search import best
+
+
+def register(ipython: Any) -> None:
+    """Give an IPython shell the magic `%ask`."""
+
+    def ask(line: str) -> None:
+        """%ask why is my grad None: the three questions that fit best, each with its answer and its run."""
+        found = best(line, entries(ROOT))
+        display(Markdown("\n\n".join(_shown(entry) for entry in found) or "No entry has a word of that."))
+
+    ipython.register_magic_function(ask, "line", "ask")
+
+
+def unregister(ipython: Any) -> None:
+    """Take `%ask` away again."""
+    ipython.magics_manager.magics["line"].pop("ask", None)
+
+
+def _shown(entry: Entry) -> str:
+    return (
+        f"**{entry.question}** {entry.answer}\n\n"
+        f"<details><summary>A run, and why</summary>\n\n```python\n{entry.run}\n```\n\n{entry.why}\n\n</details>"
+    )

@@ -1,0 +1,57 @@
+"""Which entries answer a question, by SQLite's full-text search."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from itertools import pairwise
+
+from course_utils.ask.entries import Entry
+
+# How much a word counts where it stands in the question, in another wording, in the answer, in the run, in the why.
+_WEIGHTS = (6.0, 6.0, 2.0, 0.7, 0.7)
+
+# Words that say nothing about what is asked.
+_COMMON = re.compile(
+    r"a|an|and|are|as|at|be|been|but|by|can|could|did|do|does|for|from|get|gets|getting|had|has|have|help"
+    r"|how|i|if|in|into|is|it|its|me|my|of|on|or|our|please|problem|pytorch|question|should|so|some|that"
+    r"|the|their|them|then|there|these|this|to|torch|use|using|vs|was|we|were|what|when|where|which|while"
+    r"|who|why|will|with|would|you|your"
+)
+
+
+def best(question: str, among: Sequence[Entry], count: int = 3) -> list[Entry]:
+    """Return the entries that fit a question best, the best first: none where no word of it is known.
+
+    A word counts the more, the fewer entries have it (bm25, https://sqlite.org/fts5.html#the_bm25_function), and
+    several words side by side as in an error message count more than each alone.
+    """
+    words = _words(question)
+    if not words:
+        return []
+    pairs = [f'"{first} {second}"' for first, second in pairwise(words)]
+    with closing(_index(among)) as database:
+        rows = database.execute(
+            "select rowid from entries where entries match ? order by bm25(entries, ?, ?, ?, ?, ?), rowid limit ?",
+            (" OR ".join([*(f'"{word}"' for word in words), *pairs]), *_WEIGHTS, count),
+        ).fetchall()
+    return [among[row[0] - 1] for row in rows]
+
+
+def _index(among: Sequence[Entry]) -> sqlite3.Connection:
+    database = sqlite3.connect(":memory:")
+    database.execute(
+        "create virtual table entries using fts5(question, also, answer, run, why, tokenize = 'porter unicode61')"
+    )
+    rows = [(it.question, " ; ".join(it.also), it.answer, it.run, it.why) for it in among]
+    database.executemany("insert into entries values (?, ?, ?, ?, ?)", rows)
+    return database
+
+
+def _words(question: str) -> list[str]:
+    """Return the words of a question that tell, as the index splits them: without quotes, dots and dashes."""
+    words = re.findall(r"[^\W_]+", question.lower())
+    telling = [word for word in words if not _COMMON.fullmatch(word)]
+    return list(dict.fromkeys(telling)) or list(dict.fromkeys(words))

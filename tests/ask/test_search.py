@@ -1,0 +1,52 @@
+"""Entries are found by the words that people use."""
+
+from pathlib import Path
+
+import pytest
+
+from course_utils.ask.entries import Entry, entries
+from course_utils.ask.search import best
+
+ROOT = Path(__file__).parents[2]
+
+
+def entry(question, answer="Yes.", also=()):
+    return Entry("step.ipynb", question, answer, tuple(also), (), "import torch", "Because.")
+
+
+GRAD = entry("Why is my grad None?", also=("param.grad is NoneType",))
+STEP = entry("Does step() clear the gradients?", "No, it only reads them.")
+MEMORY = entry("Why does memory grow?", "A list of losses holds the graph of each.")
+
+
+def test_the_best_come_first():
+    assert best("my grad is None", [STEP, GRAD, MEMORY])[0] == GRAD
+    assert best("does optimizer.step() reset gradient", [STEP, GRAD, MEMORY])[0] == STEP
+    assert best("memory grows", [STEP, GRAD, MEMORY]) == [MEMORY]
+
+
+def test_other_wordings_and_the_answer_are_searched_too():
+    assert best("nonetype param", [STEP, GRAD, MEMORY]) == [GRAD]
+    assert best("losses in a list", [STEP, GRAD, MEMORY])[0] == MEMORY
+
+
+def test_quotes_and_signs_of_the_search_language_do_no_harm():
+    assert best('"grad" AND (None* OR NEAR', [GRAD, MEMORY])[0] == GRAD
+    assert best("'; drop table entries; --", [GRAD, MEMORY]) == []
+    assert best("?!", [GRAD]) == []
+
+
+def test_common_words_alone_are_searched_as_they_are():
+    assert best("why does it", [GRAD, MEMORY])
+
+
+def test_at_most_three():
+    assert len(best("gradient", [entry(f"gradient {number}?") for number in range(9)])) == 3
+
+
+@pytest.mark.parametrize("known", entries(ROOT), ids=lambda known: known.question)
+def test_every_entry_is_found_by_its_own_heading_and_wordings(known):
+    among = entries(ROOT)
+    assert known in best(known.question, among)
+    missed = [text for text in known.also if known not in best(text, among)]
+    assert len(missed) <= len(known.also) / 3, missed

@@ -5,16 +5,29 @@ from __future__ import annotations
 # By notebook: its headings as they stand there, and the codes that each teaches.
 _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
     "01_graph_structure": {
-        "How a leaf stops being one": ("optimizer-non-leaf", "parameter-non-leaf"),
-        "Writing into a leaf": ("leaf-view-in-place",),
-        "Leaves": ("flag-of-non-leaf",),
-        "Views rewrite the graph too": ("view-of-several-in-place", "view-from-no-grad-in-place", "expanded-in-place"),
-        "In-place operations rewrite the graph": ("out-argument",),
-        "The parameters of a module are leaves": (
+        '"can\'t optimize a non-leaf Tensor": how a leaf stops being one': (
+            "optimizer-non-leaf",
+            "parameter-non-leaf",
+        ),
+        '"a leaf Variable that requires grad is being used in an in-place operation"': (
+            "leaf-in-place",
+            "leaf-view-in-place",
+        ),
+        '"you can only change requires_grad flags of leaf variables"': ("flag-of-non-leaf",),
+        "A plain list, a new head, a copy: parameters that fall out": (
             "optimizer-of-nothing",
             "optimizer-of-no-tensors",
             "optimizer-of-other-tensors",
             "parameters-twice",
+            "not-in-optimizer",
+        ),
+        "Why the stem did not learn": (
+            "parameter-never-reached",
+            "loss-wrapped-anew",
+        ),
+    },
+    "deeper/01_graph_structure": {
+        "The parameters of a module are leaves": (
             "parameter-not-tensor",
             "module-before-init",
             "module-without-forward",
@@ -22,9 +35,15 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "state-keys",
             "state-shape",
             "state-groups",
-            "not-in-optimizer",
         ),
-        "Why the stem did not learn": ("parameter-never-reached", "loss-wrapped-anew"),
+    },
+    "deeper/01_views_and_large_graphs": {
+        "Views rewrite the graph too": (
+            "view-of-several-in-place",
+            "view-from-no-grad-in-place",
+            "expanded-in-place",
+        ),
+        "In-place operations rewrite the graph": ("out-argument",),
         "Deep graphs": ("graph-too-deep",),
     },
     "02_how_backward_works": {
@@ -77,7 +96,6 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         ".data, and where it comes from": ("write-through-data",),
         "clone, detach, and their order": ("detach-discarded", "copy-construct"),
         "Four ways to freeze, compared": ("no-graph-frozen", "frozen-by-accident", "frozen-misspelt"),
-        '"a leaf Variable that requires grad is being used in an in-place operation"': ("leaf-in-place",),
         '"Can\'t call numpy() on Tensor that requires grad"': ("numpy-of-graph",),
         '".item(), NumPy, torch.tensor(loss), argmax, rounding": cuts that nobody meant': (
             "no-graph-new-tensor",
@@ -210,8 +228,12 @@ def section(code: str) -> str:
 
 
 def readable(section: str) -> str:
-    """Return a section as a reader finds it: "lesson 03, 'Heading'". What is no section of ours stays as it is."""
+    """Return a section as a reader finds it: "lesson 03, 'Heading'", or "the deeper part of lesson 01, 'Heading'".
+
+    What is no section of ours stays as it is.
+    """
     if section not in _HEADINGS:
         return section
     notebook, heading = _HEADINGS[section]
-    return f"lesson {notebook[:2]}, '{heading.replace('`', '')}'"
+    where = "the deeper part of lesson" if notebook.startswith("deeper/") else "lesson"
+    return f"{where} {notebook.removeprefix('deeper/')[:2]}, '{heading.replace('`', '')}'"

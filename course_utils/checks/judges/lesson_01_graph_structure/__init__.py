@@ -8,8 +8,8 @@ ORDER = (
     "predict_graph",
     "walk",
     "leaves_of",
-    "used_outputs",
-    "build_graph",
     "connected_loss",
     "without_gradient",
+    "used_outputs",
+    "build_graph",
 )

@@ -213,8 +213,13 @@ def section(code: str) -> str:
 
 
 def readable(section: str) -> str:
-    """Return a section as a reader finds it: "lesson 03, 'Heading'". What is no section of ours stays as it is."""
+    """Return a section as a reader finds it: "lesson 03, 'Heading'", or "lesson 03, deeper, 'Heading'".
+
+    What is no section of ours stays as it is.
+    """
     if section not in _HEADINGS:
         return section
     notebook, heading = _HEADINGS[section]
-    return f"lesson {notebook[:2]}, '{heading.replace('`', '')}'"
+    folder, _, name = notebook.rpartition("/")
+    place = f"lesson {name[:2]}, {folder}" if folder else f"lesson {name[:2]}"
+    return f"{place}, '{heading.replace('`', '')}'"

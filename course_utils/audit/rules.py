@@ -21,16 +21,14 @@ class Rule:
 _ORDER = "07_gradient_accumulation#The-order-in-a-window:-zero_grad,-backward,-clip,-step,-scheduler"
 _CLEAR = "07_gradient_accumulation#What-zero_grad-is-for"
 _LIST = "09_practical_checklist#The-checklist-as-code"
-_CUTS = '06_detach_vs_no_grad#".item(),-NumPy,-torch.tensor(loss),-argmax,-rounding":-cuts-that-nobody-meant'
+_CUTS = 'deeper/06_where_to_cut#".item(),-NumPy,-torch.tensor(loss),-argmax,-rounding":-cuts-that-nobody-meant'
 _FROZEN = '09_practical_checklist#"I-froze-the-layer":-does-it-stay-as-it-was?'
 _MODE = "09_practical_checklist#model.eval()-that-was-never-undone"
 _KEPT = "09_practical_checklist#Memory-grows-from-step-to-step:-what-a-log-keeps"
 _CHECKPOINTS = "09_practical_checklist#All-checkpoints-are-the-same"
 _SOFTMAX = "09_practical_checklist#The-loss-stalls:-softmax-twice"
-_GAN = (
-    "06_detach_vs_no_grad#"
-    'Claim-D3:-"Detach-to-stop-the-gradient-through-the-discriminator-while-training-the-generator"'
-)
+_GAN = "06_detach_vs_no_grad#The-two-steps-of-a-GAN"
+_EVAL = "06_detach_vs_no_grad#eval()-does-not-switch-gradients-off"
 _CREATE = '05_higher_order_gradients#Claim-H4:-"backward(create_graph=True)-is-a-harmless-way-to-get-there"'
 
 RULES: dict[str, Rule] = {
@@ -51,14 +49,9 @@ RULES: dict[str, Rule] = {
     "frozen": Rule("likely", "default", _FROZEN, ("step-without-backward", "never-reached")),
     "frozen-moves": Rule("error", "default", _FROZEN, ("frozen",)),
     "left-in-eval": Rule("likely", "default", _MODE),
-    "eval-in-train": Rule("likely", "default", '06_detach_vs_no_grad#Claim-D4:-"eval()-switches-gradients-off"'),
-    "graph-in-validation": Rule("likely", "default", '06_detach_vs_no_grad#Claim-D4:-"eval()-switches-gradients-off"'),
-    "pass-in-validation": Rule(
-        "likely",
-        "default",
-        '06_detach_vs_no_grad#Claim-D4:-"eval()-switches-gradients-off"',
-        ("not-divided", "leftover-window"),
-    ),
+    "eval-in-train": Rule("likely", "default", _EVAL),
+    "graph-in-validation": Rule("likely", "default", _EVAL),
+    "pass-in-validation": Rule("likely", "default", _EVAL, ("not-divided", "leftover-window")),
     "copy-is-itself": Rule("error", "full", _FROZEN),
     "state-is-alias": Rule("error", "default", _CHECKPOINTS),
     "nothing-loaded": Rule("error", "default", _CHECKPOINTS),
@@ -97,9 +90,9 @@ RULES: dict[str, Rule] = {
         "likely", "default", '07_gradient_accumulation#Claim-A4:-"Divide-the-loss-by-the-number-of-micro-batches"'
     ),
     "leftover-window": Rule("likely", "default", "07_gradient_accumulation#The-last-window-is-not-full"),
-    "data-write": Rule("error", "full", "06_detach_vs_no_grad#.data,-and-where-it-comes-from", ("nan-began",)),
+    "data-write": Rule("error", "full", "deeper/06_detach_vs_no_grad#.data,-and-where-it-comes-from", ("nan-began",)),
     "discarded-detach": Rule(
-        "error", "full", '06_detach_vs_no_grad#Claim-D2:-"detach()-copies"', ("carried-state", "needless-retain")
+        "error", "full", "06_detach_vs_no_grad#detach()-cuts-one-edge", ("carried-state", "needless-retain")
     ),
     "wrapped-loss": Rule(
         "error", "default", _CUTS, ("step-without-backward", "never-reached", "other-tensors", "step-first")
@@ -110,7 +103,7 @@ RULES: dict[str, Rule] = {
         _GAN,
         ("step-without-backward", "never-reached", "wrong-loss", "zero-before-step"),
     ),
-    "wrong-loss": Rule("error", "default", "06_detach_vs_no_grad#Stop-gradient-patterns"),
+    "wrong-loss": Rule("error", "default", "06_detach_vs_no_grad#Where-to-cut-in-each-algorithm"),
     "silent-function": Rule(
         "error",
         "full",

@@ -92,10 +92,19 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         "Learning through a training step": ("wrong-loss-learns",),
     },
     "06_detach_vs_no_grad": {
-        "Two kinds of cut": ("no-graph-no-grad", "no-graph-detach"),
+        "detach() cuts one edge": ("no-graph-detach", "detach-discarded"),
+        "no_grad() records nothing": ("no-graph-no-grad",),
+        "eval() does not switch gradients off": ("validation-records-graph",),
+        "The two steps of a GAN": ("detach-wrong-side",),
+        "Targets that stand still": ("target-needs-grad",),
+    },
+    "deeper/06_detach_vs_no_grad": {
+        "clone, detach, and their order": ("copy-construct",),
         ".data, and where it comes from": ("write-through-data",),
-        "clone, detach, and their order": ("detach-discarded", "copy-construct"),
         "Four ways to freeze, compared": ("no-graph-frozen", "frozen-by-accident", "frozen-misspelt"),
+        "Inference mode and its errors": ("inference-tensor", "no-graph-inference"),
+    },
+    "deeper/06_where_to_cut": {
         '"Can\'t call numpy() on Tensor that requires grad"': ("numpy-of-graph",),
         '".item(), NumPy, torch.tensor(loss), argmax, rounding": cuts that nobody meant': (
             "no-graph-new-tensor",
@@ -107,12 +116,6 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "loss-not-called",
             "grad-needs-floats",
         ),
-        "Inference mode and its errors": ("inference-tensor", "no-graph-inference"),
-        "Stop-gradient patterns": ("target-needs-grad",),
-        'Claim D3: "Detach to stop the gradient through the discriminator while training the generator"': (
-            "detach-wrong-side",
-        ),
-        'Claim D4: "eval() switches gradients off"': ("validation-records-graph",),
     },
     "07_gradient_accumulation": {
         "What zero_grad is for": ("no-zero-grad",),

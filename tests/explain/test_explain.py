@@ -237,7 +237,7 @@ def test_the_card():
         "`model(x).detach()` gives the values without their graph, so nothing leads back through it.",
         "Fix (cause certain):",
         "    model(x)  # without .detach()",
-        "Taught in lesson 06, 'Two kinds of cut'.",
+        "Taught in lesson 06, 'detach() cuts one edge'.",
         "More: %explain in a notebook; %%explain runs a cell again to find the exact line.",
     ]
 

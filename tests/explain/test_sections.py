@@ -16,6 +16,7 @@ def test_a_section_is_readable():
     assert section("carried-state") == "04_retain_graph#Hidden-state-between-sequences:-truncated-backpropagation"
     readably = "lesson 04, 'Hidden state between sequences: truncated backpropagation'"
     assert readable(section("carried-state")) == readably
+    assert readable(section("copy-construct")) == "the deeper part of lesson 06, 'clone, detach, and their order'"
     assert readable("what a forged explanation says") == "what a forged explanation says"
 
 

@@ -4,13 +4,13 @@ LESSON = "06_detach_vs_no_grad"
 
 # In the order of the notebook.
 ORDER = (
-    "predict_switches",
     "straight_through",
-    "uncut_loss",
-    "ema_update",
+    "predict_switches",
     "evaluate",
     "discriminator_step",
     "generator_step",
     "td_loss",
+    "ema_update",
     "through_frozen",
+    "uncut_loss",
 )

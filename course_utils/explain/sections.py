@@ -47,11 +47,19 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         "Deep graphs": ("graph-too-deep",),
     },
     "02_how_backward_works": {
-        "The seed": ("seed-missing", "seed-type", "not-one-number"),
-        "Claim B3: the shape of the seed": ("seed-shape",),
-        '"element 0 of tensors does not require grad"': ("no-graph", "no-graph-inputs", "input-without-grad"),
-        '"not used in the graph"': ("not-in-graph",),
+        '"grad can be implicitly created only for scalar outputs"': (
+            "seed-missing",
+            "seed-type",
+            "not-one-number",
+            "seed-shape",
+        ),
+        '"element 0 of tensors does not require grad"': ("no-graph", "no-graph-inputs"),
         "Broadcasting, undone": ("shapes", "matrix-shapes", "channels", "grad-shape"),
+    },
+    "deeper/02_how_backward_works": {
+        '"not used in the graph"': ("not-in-graph", "input-without-grad"),
+    },
+    "deeper/02_jacobians_and_checks": {
         "Is the gradient right? Ask with numbers": ("gradcheck-precision",),
     },
     "03_graph_freeing": {

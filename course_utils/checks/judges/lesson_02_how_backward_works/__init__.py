@@ -2,15 +2,15 @@
 
 LESSON = "02_how_backward_works"
 
-# In the order of the notebook.
+# In the order of the notebook; from vjp_softmax on, they belong to the deeper pages.
 ORDER = (
-    "predict_gradients",
-    "vjp_product",
     "vjp_matmul",
-    "vjp_softmax",
-    "numerical_gradient",
+    "vjp_product",
+    "predict_gradients",
     "parameter_gradients",
-    "jacobian",
+    "vjp_softmax",
     "run_order",
     "backward_engine",
+    "numerical_gradient",
+    "jacobian",
 )

@@ -66,7 +66,7 @@ RULES: dict[str, Rule] = {
     "same-loss-twice": Rule(
         "error",
         "default",
-        "04_retain_graph#Which-of-several-passes-must-not-retain",
+        "deeper/04_retain_graph#Which-of-several-passes-must-not-retain",
         ("needless-retain", "not-divided", "kept-losses"),
     ),
     "needless-retain": Rule("likely", "default", "04_retain_graph#When-retaining-is-right"),

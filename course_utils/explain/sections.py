@@ -80,9 +80,9 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         "Hoarding: memory that grows from step to step": ("graph-grows", "deepcopy-non-leaf"),
     },
     "04_retain_graph": {
-        'Claim R1: "Two losses on a shared trunk need retain_graph"': ("shared-trunk",),
-        'Claim R2: "retain, step, then the second backward": "modified by an inplace operation"': ("in-place-by-step",),
-        'Claim R3: "retain_graph=True in a training loop makes memory grow every step"': ("needless-retain",),
+        "Several losses and several optimizers on a shared trunk": ("shared-trunk",),
+        '"modified by an inplace operation" after optimizer.step()': ("in-place-by-step",),
+        "What retaining costs": ("needless-retain",),
         "Hidden state between sequences: truncated backpropagation": ("carried-state",),
     },
     "05_higher_order_gradients": {

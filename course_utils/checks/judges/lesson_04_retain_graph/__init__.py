@@ -5,11 +5,11 @@ LESSON = "04_retain_graph"
 # In the order of the notebook.
 ORDER = (
     "predict_second_pass",
-    "predict_kept_bytes",
+    "fit_scale",
     "one_pass",
     "loss_gradients",
-    "fit_scale",
-    "train_chunks",
     "two_updates",
+    "predict_kept_bytes",
+    "train_chunks",
     "split_at_trunk",
 )

@@ -31,7 +31,7 @@ _GAN = (
     "06_detach_vs_no_grad#"
     'Claim-D3:-"Detach-to-stop-the-gradient-through-the-discriminator-while-training-the-generator"'
 )
-_CREATE = '05_higher_order_gradients#Claim-H4:-"backward(create_graph=True)-is-a-harmless-way-to-get-there"'
+_CREATE = 'deeper/05_higher_order_gradients#Claim-H4:-"backward(create_graph=True)-is-a-harmless-way-to-get-there"'
 
 RULES: dict[str, Rule] = {
     "no-zero-grad": Rule(

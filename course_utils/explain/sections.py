@@ -60,9 +60,13 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "05_higher_order_gradients": {
         '"element 0 of tensors does not require grad", in second order': ("no-graph-second-order",),
+    },
+    "deeper/05_higher_order_gradients": {
         '"appears to not have been used in the graph", in second order': ("not-in-graph-second-order",),
         'The warning: "will create a reference cycle"': ("reference-cycle", "create-graph-leak"),
         '"derivative for ... is not implemented"': ("no-derivative",),
+    },
+    "deeper/05_maml_newton_and_forward_mode": {
         '"ZeroTensors are immutable"': ("zero-tensor",),
         "Jacobians and Hessians, by hand and with torch.func": (
             "transform-backward",
@@ -210,8 +214,12 @@ def section(code: str) -> str:
 
 
 def readable(section: str) -> str:
-    """Return a section as a reader finds it: "lesson 03, 'Heading'". What is no section of ours stays as it is."""
+    """Return a section as a reader finds it: "lesson 03, 'Heading'", or "lesson 03, deeper, 'Heading'".
+
+    What is no section of ours stays as it is.
+    """
     if section not in _HEADINGS:
         return section
     notebook, heading = _HEADINGS[section]
-    return f"lesson {notebook[:2]}, '{heading.replace('`', '')}'"
+    page = f"{notebook.removeprefix('deeper/')[:2]}{', deeper' if notebook.startswith('deeper/') else ''}"
+    return f"lesson {page}, '{heading.replace('`', '')}'"

@@ -29,7 +29,7 @@ _CHECKPOINTS = "09_practical_checklist#All-checkpoints-are-the-same"
 _SOFTMAX = "09_practical_checklist#The-loss-stalls:-softmax-twice"
 _GAN = "06_detach_vs_no_grad#The-two-steps-of-a-GAN"
 _EVAL = "06_detach_vs_no_grad#eval()-does-not-switch-gradients-off"
-_CREATE = '05_higher_order_gradients#Claim-H4:-"backward(create_graph=True)-is-a-harmless-way-to-get-there"'
+_CREATE = 'deeper/05_higher_order_gradients#Claim-H4:-"backward(create_graph=True)-is-a-harmless-way-to-get-there"'
 
 RULES: dict[str, Rule] = {
     "no-zero-grad": Rule(

@@ -87,9 +87,13 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "05_higher_order_gradients": {
         '"element 0 of tensors does not require grad", in second order': ("no-graph-second-order",),
+    },
+    "deeper/05_higher_order_gradients": {
         '"appears to not have been used in the graph", in second order': ("not-in-graph-second-order",),
         'The warning: "will create a reference cycle"': ("reference-cycle", "create-graph-leak"),
         '"derivative for ... is not implemented"': ("no-derivative",),
+    },
+    "deeper/05_maml_newton_and_forward_mode": {
         '"ZeroTensors are immutable"': ("zero-tensor",),
         "Jacobians and Hessians, by hand and with torch.func": (
             "transform-backward",

@@ -4,11 +4,11 @@ LESSON = "05_higher_order_gradients"
 
 # In the order of the notebook.
 ORDER = (
-    "predict_second_order",
     "nth_derivative",
-    "hvp",
-    "loss_hessian",
+    "predict_second_order",
     "penalised_step",
     "gradient_penalty",
+    "hvp",
+    "loss_hessian",
     "meta_gradient",
 )

@@ -36,23 +36,25 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         "Is the gradient right? Ask with numbers": ("gradcheck-precision",),
     },
     "03_graph_freeing": {
-        'The error "Trying to backward through the graph a second time"': (
-            "second-time",
-            "same-loss-twice",
-            "computed-once",
-            "saved-read-late",
-        ),
         'Written in place: version counters, and "modified by an inplace operation"': ("in-place",),
+        "Hoarding: memory that grows from step to step": ("graph-grows", "deepcopy-non-leaf"),
+    },
+    "deeper/03_checkpointing_and_hooks": {
         "Saved-tensor hooks: saving something else": ("saved-hook",),
-        "Checkpointing: recompute instead of save": (
+        'Checkpoint errors: reentrant or not, frozen inputs, "Recomputed values"': (
             "checkpoint-recomputed",
             "checkpoint-reentrant",
             "checkpoint-inputs",
             "checkpoint-grad",
         ),
-        "Hoarding: memory that grows from step to step": ("graph-grows", "deepcopy-non-leaf"),
     },
     "04_retain_graph": {
+        '"Trying to backward through the graph a second time": what it means and what causes it': (
+            "second-time",
+            "same-loss-twice",
+            "computed-once",
+            "saved-read-late",
+        ),
         'Claim R1: "Two losses on a shared trunk need retain_graph"': ("shared-trunk",),
         'Claim R2: "retain, step, then the second backward": "modified by an inplace operation"': ("in-place-by-step",),
         'Claim R3: "retain_graph=True in a training loop makes memory grow every step"': ("needless-retain",),
@@ -214,4 +216,4 @@ def readable(section: str) -> str:
     if section not in _HEADINGS:
         return section
     notebook, heading = _HEADINGS[section]
-    return f"lesson {notebook[:2]}, '{heading.replace('`', '')}'"
+    return f"lesson {notebook.removeprefix('deeper/')[:2]}, '{heading.replace('`', '')}'"

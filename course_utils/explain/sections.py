@@ -212,8 +212,12 @@ def section(code: str) -> str:
 
 
 def readable(section: str) -> str:
-    """Return a section as a reader finds it: "lesson 03, 'Heading'". What is no section of ours stays as it is."""
+    """Return a section as a reader finds it: "lesson 03, 'Heading'" or "lesson 03, deeper, 'Heading'".
+
+    What is no section of ours stays as it is.
+    """
     if section not in _HEADINGS:
         return section
     notebook, heading = _HEADINGS[section]
-    return f"lesson {notebook.removeprefix('deeper/')[:2]}, '{heading.replace('`', '')}'"
+    where = notebook.removeprefix("deeper/")[:2] + (", deeper" if notebook.startswith("deeper/") else "")
+    return f"lesson {where}, '{heading.replace('`', '')}'"

@@ -63,23 +63,25 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         "Is the gradient right? Ask with numbers": ("gradcheck-precision",),
     },
     "03_graph_freeing": {
-        'The error "Trying to backward through the graph a second time"': (
-            "second-time",
-            "same-loss-twice",
-            "computed-once",
-            "saved-read-late",
-        ),
         'Written in place: version counters, and "modified by an inplace operation"': ("in-place",),
+        "Hoarding: memory that grows from step to step": ("graph-grows", "deepcopy-non-leaf"),
+    },
+    "deeper/03_checkpointing_and_hooks": {
         "Saved-tensor hooks: saving something else": ("saved-hook",),
-        "Checkpointing: recompute instead of save": (
+        'Checkpoint errors: reentrant or not, frozen inputs, "Recomputed values"': (
             "checkpoint-recomputed",
             "checkpoint-reentrant",
             "checkpoint-inputs",
             "checkpoint-grad",
         ),
-        "Hoarding: memory that grows from step to step": ("graph-grows", "deepcopy-non-leaf"),
     },
     "04_retain_graph": {
+        '"Trying to backward through the graph a second time": what it means and what causes it': (
+            "second-time",
+            "same-loss-twice",
+            "computed-once",
+            "saved-read-late",
+        ),
         "Several losses and several optimizers on a shared trunk": ("shared-trunk",),
         '"modified by an inplace operation" after optimizer.step()': ("in-place-by-step",),
         "What retaining costs": ("needless-retain",),

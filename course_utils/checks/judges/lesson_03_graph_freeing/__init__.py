@@ -5,9 +5,9 @@ LESSON = "03_graph_freeing"
 # In the order of the notebook.
 ORDER = (
     "predict_second_backward",
-    "predict_alive",
     "count_saved_bytes",
-    "train",
     "freed_nodes",
+    "predict_alive",
+    "train",
     "frugal",
 )

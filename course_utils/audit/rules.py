@@ -20,6 +20,7 @@ class Rule:
 
 _ORDER = "07_gradient_accumulation#The-order-in-a-window:-zero_grad,-backward,-clip,-step,-scheduler"
 _CLEAR = "07_gradient_accumulation#What-zero_grad-is-for"
+_SCALED = "deeper/07_training_at_scale#Mixed-precision:-unscale-before-you-clip"
 _LIST = "09_practical_checklist#The-checklist-as-code"
 _CUTS = 'deeper/06_where_to_cut#".item(),-NumPy,-torch.tensor(loss),-argmax,-rounding":-cuts-that-nobody-meant'
 _FROZEN = '09_practical_checklist#"I-froze-the-layer":-does-it-stay-as-it-was?'
@@ -80,15 +81,13 @@ RULES: dict[str, Rule] = {
         '09_practical_checklist#"Using-a-target-size-that-is-different-to-the-input-size":-a-wrong-shape-that-works',
     ),
     "clip-after-step": Rule("error", "default", _ORDER),
-    "clip-scaled": Rule("error", "default", "07_gradient_accumulation#Mixed-precision:-unscale-before-you-clip"),
-    "step-scaled": Rule("error", "default", "07_gradient_accumulation#Mixed-precision:-unscale-before-you-clip"),
+    "clip-scaled": Rule("error", "default", _SCALED),
+    "step-scaled": Rule("error", "default", _SCALED),
     "clip-nothing": Rule("error", "default", _ORDER),
     "scheduler-first": Rule(
-        "error", "default", '09_practical_checklist#"Detected-call-of-lr_scheduler.step()-before-optimizer.step()"'
+        "error", "default", '07_gradient_accumulation#"Detected-call-of-lr_scheduler.step()-before-optimizer.step()"'
     ),
-    "not-divided": Rule(
-        "likely", "default", '07_gradient_accumulation#Claim-A4:-"Divide-the-loss-by-the-number-of-micro-batches"'
-    ),
+    "not-divided": Rule("likely", "default", "07_gradient_accumulation#Micro-batches-equal-to-the-full-batch"),
     "leftover-window": Rule("likely", "default", "07_gradient_accumulation#The-last-window-is-not-full"),
     "data-write": Rule("error", "full", "deeper/06_detach_vs_no_grad#.data,-and-where-it-comes-from", ("nan-began",)),
     "discarded-detach": Rule(

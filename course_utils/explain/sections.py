@@ -133,9 +133,8 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "07_gradient_accumulation": {
         "What zero_grad is for": ("no-zero-grad",),
-        "\"'NoneType' object has no attribute 'norm'\"": ("grad-is-none", "step-without-backward"),
-        'Claim A3: "Zeroing must come right before backward()"': ("zero-grad-after-backward",),
-        'Claim A4: "Divide the loss by the number of micro-batches"': ("accumulation-not-divided",),
+        "Where zero_grad goes": ("zero-grad-after-backward",),
+        "Micro-batches equal to the full batch": ("accumulation-not-divided",),
         "The last window is not full": ("leftover-window",),
         "The order in a window: zero_grad, backward, clip, step, scheduler": (
             "closure-missing",
@@ -151,13 +150,19 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "grad-assigned",
             "step-before-backward",
         ),
+        '"Detected call of lr_scheduler.step() before optimizer.step()"': ("scheduler-first", "scheduler-epoch"),
+    },
+    "deeper/07_gradient_accumulation": {
+        "\"'NoneType' object has no attribute 'norm'\"": ("grad-is-none", "step-without-backward"),
+        "Where equality fails: batch norm and other losses of a whole batch": ("batch-norm-one-value",),
+    },
+    "deeper/07_training_at_scale": {
         "Mixed precision: unscale before you clip": (
             "scaler-without-gradients",
             "scaler-unscaled-twice",
             "scaler-stage",
             "clip-before-unscale",
         ),
-        "Where equality fails: batch norm and other losses of a whole batch": ("batch-norm-one-value",),
         "Per-sample gradients with torch.func": ("vmap-random", "vmap-sizes"),
     },
     "08_intermediate_gradients": {
@@ -182,7 +187,6 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         'What anomaly mode tells: "returned nan values in its 0th output"': ("nan-in-backward",),
         '"I froze the layer": does it stay as it was?': ("frozen-but-moving",),
         "`model.eval()` that was never undone": ("left-in-eval", "evaluated-in-train"),
-        '"Detected call of lr_scheduler.step() before optimizer.step()"': ("scheduler-first", "scheduler-epoch"),
         "Memory grows from step to step: what a log keeps": ("scalar-of-graph",),
         "The checklist as code": (
             "target-dtype",

@@ -31,11 +31,18 @@ HOMES = {
     "returned an incorrect number of gradients": "10",
     "returned an invalid gradient at index 0": "10",
 }
+# Where another lesson prints it too, and why: there it reads differently.
+ALSO = {
+    "has been modified by an inplace operation": {
+        "04": "after optimizer.step() its brackets name a weight, transposed"
+    },
+}
 
 
 def printed(path: Path) -> str:
-    """Return what a notebook's cells printed and raised."""
-    outputs = [output for cell in notebooks.read(path).cells for output in cell.get("outputs", [])]
+    """Return what a notebook's cells printed and raised: not what `predict` and `check` say of the learner's choice."""
+    cells = [cell for cell in notebooks.read(path).cells if not re.search(r"^ *(predict|check)\(", cell.source, re.M)]
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
     texts = [output.get("text", "") + output.get("evalue", "") for output in outputs]
     texts += [str(output.get("data", {}).get("text/plain", "")) for output in outputs]
     return re.sub(r"\s+", " ", " ".join(texts))
@@ -43,7 +50,7 @@ def printed(path: Path) -> str:
 
 @pytest.mark.parametrize("message", HOMES)
 def test_a_message_is_printed_in_its_own_lesson_alone(message):
-    assert {path.stem[:2] for path in LESSONS if message in printed(path)} <= {HOMES[message]}
+    assert {path.stem[:2] for path in LESSONS if message in printed(path)} <= {HOMES[message], *ALSO.get(message, ())}
 
 
 @pytest.mark.parametrize("message", HOMES)

@@ -110,3 +110,13 @@ def test_the_readme_lists_every_lesson_with_its_exercises():
     assert listed == [(lesson, str(counted[lesson]), lesson) for lesson in LESSONS]
     assert sum(counted.values()) >= 55
     assert min(counted[lesson] for lesson in LESSONS[1:]) >= 5
+
+
+def test_the_glossary_is_sorted_and_each_word_leads_to_a_lesson():
+    entries = re.findall(r"^- \*\*(.+?)\*\*: (.+)$", INDEX.partition("## Glossary")[2], re.MULTILINE)
+    words = [word.lower() for word, _ in entries]
+    assert len(words) >= 30
+    assert words == sorted(set(words))
+    assert all(re.search(r"\]\((deeper/)?\d\d_\w+\.ipynb", text) for _, text in entries)
+    searched = ("tape", "grad_outputs", "retain_variables", "volatile", "grad_output")
+    assert all(f"{name}" in " ".join(text for _, text in entries) for name in searched)

@@ -15,8 +15,8 @@ from course_utils.audit.script import audit
 from course_utils.explain.script import run
 from course_utils.grading import commands
 from course_utils.grading.grade import grade
+from course_utils.place import HOME, ROOT
 
-ROOT = Path(__file__).parents[1]
 FIRST_LESSON = "notebooks/00_start_here.ipynb"
 
 
@@ -31,8 +31,9 @@ def course() -> None:
 def lab(port: int | None, fresh: str | None) -> None:
     """Open JupyterLab on your own copy of the course, where you stopped.
 
-    The copy is the folder my-course, or $COURSE_COPY, made on the first start. When the course changes, what you have
-    not changed is renewed; nothing of yours is lost. Without a screen it serves and prints the address.
+    The copy is the folder my-course (in the clone, or else where you are), or $COURSE_COPY, made on the first start.
+    When the course changes, what you have not changed is renewed; nothing of yours is lost. Without a screen it serves
+    and prints the address.
     As in `course lab --fresh 03`.
     """
     from course_utils import copies
@@ -42,7 +43,7 @@ def lab(port: int | None, fresh: str | None) -> None:
         raise click.ClickException(
             f"{ROOT / FIRST_LESSON} is missing: run `course lab` from a copy of the whole course"
         )
-    own = Path(os.environ.get("COURSE_COPY") or ROOT / copies.FOLDER).absolute()
+    own = Path(os.environ.get("COURSE_COPY") or HOME / copies.FOLDER).absolute()
     try:
         written = copies.renew(ROOT, own) + (copies.start_again(ROOT, own, fresh) if fresh else [])
     except (NotebookError, OSError) as error:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 from course_utils.ask.entries import FOLDER, Entry, EntryError, entries
-
-ROOT = Path(__file__).parents[2]
+from course_utils.place import ROOT
 
 
 def asked(code: str) -> str:

@@ -6,9 +6,9 @@ import json
 
 import click
 
-from course_utils.ask.codes import ROOT
 from course_utils.ask.entries import FOLDER, Entry, EntryError, entries
 from course_utils.ask.search import best
+from course_utils.place import ROOT
 
 
 @click.command()

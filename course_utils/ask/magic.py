@@ -6,9 +6,9 @@ from typing import Any
 
 from IPython.display import Markdown, display
 
-from course_utils.ask.codes import ROOT
 from course_utils.ask.entries import Entry, entries
 from course_utils.ask.search import best
+from course_utils.place import ROOT
 
 
 def register(ipython: Any) -> None:

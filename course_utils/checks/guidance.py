@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from html import escape
-from pathlib import Path
 
 from course_utils.checks.check import last, show
 from course_utils.checks.exercise import Exercise, Misconception
 from course_utils.checks.registry import exercise_called
 from course_utils.checks.show import Shown, box
+from course_utils.place import ROOT
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 TIERS = ("a nudge", "an approach", "an outline")
-ROOT = Path(__file__).parents[2]
 _COLOUR = "#0072B2"
 
 _given: dict[str, int] = {}

@@ -15,8 +15,9 @@ from course_utils.graph import captions
 from course_utils.graph.events import Event
 from course_utils.graph.recording import Recording
 from course_utils.pictures.boxes import Box, Line, boxes_of, saved_key, scene
+from course_utils.pictures.drawing import svg_of
 from course_utils.pictures.layout import TooLargeToDraw
-from course_utils.pictures.svg import image, svg_of
+from course_utils.pictures.svg import image
 
 # The browser draws a step of such a graph in a few milliseconds, and Graphviz lays it out in about a second.
 MAX_BOXES, MAX_ARROWS = 400, 900

@@ -34,16 +34,18 @@ DARK = Palette(
 BLUE, ORANGE, GREEN, INK, GREY = LIGHT.blue, LIGHT.orange, LIGHT.green, LIGHT.ink, LIGHT.grey
 
 
-def variables() -> str:
-    """Return the colours as CSS variables. Which of the two holds follows `color-scheme` of the element."""
+def style(selector: str) -> str:
+    """Return the style that gives what `selector` matches the colours as CSS variables, light and dark."""
     pairs = zip(Palette._fields, LIGHT, DARK, strict=True)
-    return " ".join(f"--{name}: light-dark({light}, {dark});" for name, light, dark in pairs)
+    colours = " ".join(f"--{name}: light-dark({light}, {dark});" for name, light, dark in pairs)
+    return f"{selector}{{{colours}}}{followed(selector)}"
 
 
 def followed(selector: str) -> str:
     """Return the style by which what `selector` matches follows JupyterLab's theme, elsewhere the reader's system."""
+    inside = "" if selector == "body" else f" {selector}"
     return (
         f"{selector}{{color-scheme:light dark}}"
-        f'body[data-jp-theme-light="true"] {selector}{{color-scheme:light}}'
-        f'body[data-jp-theme-light="false"] {selector}{{color-scheme:dark}}'
+        f'body[data-jp-theme-light="true"]{inside}{{color-scheme:light}}'
+        f'body[data-jp-theme-light="false"]{inside}{{color-scheme:dark}}'
     )

@@ -11,6 +11,8 @@ from course_utils.pictures.layout import MAX_ARROWS, MAX_BOXES, Layout, lay_out
 
 _MARGIN, _LEGEND_WIDTH = 12.0, 440.0
 _SMALL = CHARACTER * 11 / 12
+# The colours of the page that a picture is part of, as `colours.style` names them.
+VARIABLES = Palette(*(f"var(--{name})" for name in Palette._fields))
 _FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 
 
@@ -41,7 +43,7 @@ def svg_of(
 def themed(svg: str) -> str:
     """Return a picture with a style for dark pages, which holds where the page, or the reader's system, is dark."""
     head, title, rest = svg.partition("</title>")
-    return f"{head}{title}<style>@media (prefers-color-scheme: dark) {{ {_rules(DARK)} }}</style>{rest}"
+    return f"{head}{title}<style>@media (prefers-color-scheme: dark) {{ {rules(DARK)} }}</style>{rest}"
 
 
 def printable(text: str) -> str:
@@ -49,7 +51,8 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
-def _rules(palette: Palette) -> str:
+def rules(palette: Palette) -> str:
+    """Return the style that gives a picture the colours of `palette`."""
     inks = " ".join(f"text.{style} {{ fill: {getattr(palette, ink)}; }}" for style, (ink, _) in _STYLES.items())
     return (
         f".paper, .box {{ fill: {palette.paper}; }} .box, .edge {{ stroke: {palette.ink}; }} "
@@ -164,6 +167,8 @@ def _legend(drawn: Scene, as_code: bool) -> list[str]:
         words.append("struck through: freed")
     if "gradient" in styles:
         words.append("blue: gradient received, by step")
+    if any(drawn.labels):
+        words.append("beside an arrow: factor, and what was sent")
     if drawn.copied:
         words.append("dashed: one leaf, drawn at each use")
     return words

@@ -54,7 +54,10 @@ class Known:
         """Return "x" for x itself, "view of x" for a part of it, "" for what has no name."""
         owners = self._owners.get(memory, {})
         for name, owner in owners.items():
-            if owner is tensor or _layout(owner) == _layout(tensor):
+            if owner is tensor:  # not another one over the same memory, as detach() makes it
+                return name
+        for name, owner in owners.items():
+            if _layout(owner) == _layout(tensor):
                 return name
         return f"view of {next(iter(owners))}" if owners else ""
 

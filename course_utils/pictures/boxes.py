@@ -36,7 +36,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Box:
-    """One box: what it says, and whether it stands for a leaf, for a start, or for one of several outputs.
+    """One box: what it says, and whether it stands for a leaf, for a start, for one of several outputs, or for a tensor
+    apart from the graph.
 
     `called` is the title as an alt text says it; `told` are the values that the box shows, as in "y = 6", where
     the title does not.
@@ -46,6 +47,7 @@ class Box:
     leaf: bool = False
     start: bool = False
     port: bool = False
+    apart: bool = False
     called: str = ""
     told: tuple[str, ...] = ()
 
@@ -59,7 +61,8 @@ class Scene:
     """Boxes by name, and arrows between them.
 
     `nodes` has the node that each box belongs to. `edges` has for each arrow the edges that it stands for: the
-    number of the node that an edge starts from, and of its input. `labels` has the lines that stand beside each arrow.
+    number of the node that an edge starts from, and of its input; none where an arrow shows a cut. `labels` has
+    the lines that stand beside each arrow.
     `copied` says that leaves are drawn several times.
     """
 
@@ -102,11 +105,15 @@ def saved_key(position: int) -> str:
 
 
 def scene(
-    graph: Graph, boxes: Mapping[int, Box], labels: Mapping[tuple[int, int], tuple[Line, ...]] | None = None
+    graph: Graph,
+    boxes: Mapping[int, Box],
+    labels: Mapping[tuple[int, int], tuple[Line, ...]] | None = None,
+    apart: Sequence[tuple[Box, int, int | None]] = (),
 ) -> Scene:
     """Return what is to be drawn: a box for each node, small ones for outputs, and an arrow for each edge.
 
     `labels` has the lines that stand beside an edge, by the node that it starts from and the number of its input.
+    `apart` has boxes of tensors without a link, each with the node that it went into and one that it came from, if any.
     """
     uses = Counter(edge.node for _, edge in graph.edges)
     copied = frozenset(node.index for node in graph.leaves if uses[node.index] > _USES)
@@ -130,16 +137,27 @@ def scene(
                 arrows.setdefault((port, end, 0), []).append((node.index, position))
                 end = port
             arrows[f"n{node.index}", end, len(arrows)] = [(node.index, position)]
+    for number, (box, into, source) in enumerate(apart):
+        name = f"apart{number}"
+        contents[name], nodes[name] = box, -1 - number
+        arrows[f"n{into}", name, len(arrows)] = []
+        if source is not None and f"n{source}" in contents:
+            arrows[name, f"n{source}", len(arrows)] = []
     return Scene(
         contents,
         nodes,
         tuple((start, end) for start, end, _ in arrows),
         tuple(tuple(edges) for edges in arrows.values()),
-        tuple(
-            () if contents[start].port else (labels or {}).get(edges[0], ()) for (start, _, _), edges in arrows.items()
-        ),
+        tuple(_beside(contents[start], edges, labels or {}) for (start, _, _), edges in arrows.items()),
         copied,
     )
+
+
+def _beside(
+    start: Box, edges: Sequence[tuple[int, int]], labels: Mapping[tuple[int, int], tuple[Line, ...]]
+) -> tuple[Line, ...]:
+    """Return what stands beside an arrow: nothing where it joins an output to its node, or shows a cut."""
+    return () if start.port or not edges else labels.get(edges[0], ())
 
 
 def size_of(lines: Sequence[Line]) -> tuple[float, float]:
@@ -157,28 +175,30 @@ def _leaf_lines(node: Node, made: tuple[str, ...], values: Sequence[Value]) -> t
     more = tuple(Line(other) for other in others)
     if not values:
         return Line(f"{name} {node.shape or 'scalar'}", "title"), *more
-    return (*_value_lines(name, values[0], "title", node.index), *more)
+    return (*value_lines(name, values[0], "title", f"value-{node.index}"), *more)
 
 
 def _operation_lines(node: Node, made: tuple[str, ...], values: Sequence[Value]) -> tuple[Line, ...]:
     title = Line(node.name, "title")
     if values:
-        shown = (
-            _value_lines(f"makes {name}", value, "value", node.index) for name, value in zip(made, values, strict=False)
-        )
+        key = f"value-{node.index}"
+        shown = (value_lines(f"makes {name}", value, "value", key) for name, value in zip(made, values, strict=False))
         return title, *(line for lines in shown for line in lines)
     return (title, Line("makes " + ", ".join(made))) if made else (title,)
 
 
-def _value_lines(name: str, value: Value, style: str, node: int) -> Iterator[Line]:
-    """Yield a name with its value in one line; or name and shape, and below them the numbers in rows, or a range."""
-    key = f"value-{node}" if style == "value" else ""
+def value_lines(name: str, value: Value, style: str, key: str) -> Iterator[Line]:
+    """Yield a name with its value in one line; or name and shape, and below them the numbers in rows, or a range.
+
+    The first has `style`; what is no title has `key`.
+    """
+    first = "" if style == "title" else key
     if not value.shape:
-        yield Line(f"{name} = {in_line(value)}", style, key)
+        yield Line(f"{name} = {in_line(value)}", style, first)
         return
-    yield Line(f"{name} {value.shape}", style, key)
+    yield Line(f"{name} {value.shape}", style, first)
     for row in in_rows(value.shape, value.numbers) or (extent(value),):
-        yield Line(row, "value", f"value-{node}")
+        yield Line(row, "value", key)
 
 
 def _saved_line(entry: SavedTensor, key: str) -> Line:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from html import escape
 
 from course_utils.pictures.boxes import CHARACTER, LINE, PAD, Box, Line, Scene, size_of
-from course_utils.pictures.colours import BLUE, DARK, INK, LIGHT, Palette
+from course_utils.pictures.colours import BLUE, DARK, GREY, INK, LIGHT, Palette
 from course_utils.pictures.layout import MAX_ARROWS, MAX_BOXES, Layout, lay_out
 
 _MARGIN, _LEGEND_WIDTH = 12.0, 440.0
@@ -56,6 +56,7 @@ def rules(palette: Palette) -> str:
     inks = " ".join(f"text.{style} {{ fill: {getattr(palette, ink)}; }}" for style, (ink, _) in _STYLES.items())
     return (
         f".paper, .box {{ fill: {palette.paper}; }} .box, .edge {{ stroke: {palette.ink}; }} "
+        f".cut {{ stroke: {palette.grey}; }} "
         f".box.start {{ fill: {palette.start}; }} .box.leaf {{ fill: {palette.leaf}; stroke: {palette.blue}; }} "
         f"text {{ fill: {palette.ink}; }} {inks}"
     )
@@ -68,9 +69,19 @@ def _keys(edges: Collection[tuple[int, int]]) -> str:
 def _arrow(curve: Sequence[tuple[float, float]], edges: Collection[tuple[int, int]], as_code: bool) -> str:
     (x, y), *bends, tip = curve
     path = f"M{x},{y} C{' '.join(f'{x},{y}' for x, y in bends)} L{tip[0]},{tip[1]}"
+    if not edges:
+        stroke = f'fill="none" stroke="{GREY}" stroke-width="1.6"'
+        line = f'<path class="cut" d="{path}" stroke-dasharray="5 3" {stroke}/>'
+        return f'{line}<path class="cut" d="{_cross(curve)}" {stroke}/>'
     end = "start" if as_code else "end"
     stroke = f'fill="none" stroke="{INK}" stroke-width="1.2" marker-{end}="url(#tip)"'
     return f'<path class="edge" data-edges="{_keys(edges)}" d="{path}" {stroke}/>'
+
+
+def _cross(curve: Sequence[tuple[float, float]]) -> str:
+    """Return the path of a cross on the middle of a curve."""
+    x, y = curve[len(curve) // 2]
+    return f"M{x - 5:.1f},{y - 5:.1f} l10,10 m0,-10 l-10,10"
 
 
 def _drawn(box: Box, node: int, copied: bool, centre: tuple[float, float]) -> str:
@@ -79,7 +90,7 @@ def _drawn(box: Box, node: int, copied: bool, centre: tuple[float, float]) -> st
     stroke, fill = (BLUE, LIGHT.leaf) if box.leaf else (INK, LIGHT.start if box.start else LIGHT.paper)
     kinds = "box" + " leaf" * box.leaf + " start" * (box.start and not box.leaf)
     radius = min(height, 2 * LINE) / 2 if box.leaf else 3
-    dash = ' stroke-dasharray="5 3"' if copied else ' stroke-opacity="0"' if box.port else ""
+    dash = ' stroke-dasharray="5 3"' if copied or box.apart else ' stroke-opacity="0"' if box.port else ""
     rect = (
         f'<rect class="{kinds}" x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" '
         f'rx="{radius:.1f}" fill="{fill}" stroke="{stroke}" stroke-width="{2.4 if box.start else 1.2}"{dash}/>'
@@ -115,6 +126,7 @@ _STYLES = {
     "freed": ("grey", ' text-decoration="line-through"'),
     "spent": ("grey", ' text-decoration="line-through"'),  # freed in the pass that the picture is about
     "gradient": ("blue", ' font-weight="bold"'),
+    "apart": ("grey", ' font-style="italic"'),
 }
 
 
@@ -169,6 +181,8 @@ def _legend(drawn: Scene, as_code: bool) -> list[str]:
         words.append("blue: gradient received, by step")
     if any(drawn.labels):
         words.append("beside an arrow: factor, and what was sent")
+    if not all(drawn.edges):
+        words.append("dashed, and a cross: no link, no gradient passes")
     if drawn.copied:
         words.append("dashed: one leaf, drawn at each use")
     return words

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -22,6 +22,7 @@ from course_utils.pictures.colours import GREY as GREY
 from course_utils.pictures.colours import INK as INK
 from course_utils.pictures.colours import ORANGE as ORANGE
 from course_utils.pictures.colours import followed
+from course_utils.pictures.cuts import Cut, cuts_of
 from course_utils.pictures.drawing import printable, svg_of, themed
 from course_utils.pictures.layout import TooLargeToDraw
 
@@ -57,7 +58,13 @@ class Picture:
         return bundle
 
 
-def draw(*tensors: Any, values: bool = False, direction: Direction = "gradients", **names: Any) -> Picture:
+def draw(
+    *tensors: Any,
+    values: bool = False,
+    direction: Direction = "gradients",
+    cuts: Mapping[str, str | Sequence[str]] | None = None,
+    **names: Any,
+) -> Picture:
     """Draw the graph behind `tensors`, with what its nodes have saved and freed.
 
     Keyword arguments name tensors: `draw(loss, x=x, w=w)`, or `draw(loss, **dict(model.named_parameters()))`.
@@ -66,11 +73,17 @@ def draw(*tensors: Any, values: bool = False, direction: Direction = "gradients"
 
     Arrows go the way of gradients, from results to leaves. With `direction="code"` the picture has the order of the
     code: inputs at the top, and arrows from inputs to results. Nothing of the graph is run. Graphs too large for a
-    readable picture come as text. Tensors of an engine of your own (lesson 11) are drawn as well, by `grad_fn`, and
+    readable picture come as text.
+
+    A cut leaves nothing in a graph, so it has to be told: `draw(z, y=y, h=h, z=z, cuts={"h": "z"})` says that h went
+    into z without a link, and draws that. What the graph can tell is checked: that the operation behind z has such an
+    input, that h needs no gradient, and whether h has the memory of a named tensor, as after `h = y.detach()`.
+
+    Tensors of an engine of your own (lesson 11) are drawn as well, by `grad_fn`, and
     `name` and `inputs` of its nodes.
 
-    Raises TypeError for anything that is not a tensor, ValueError for another direction, and GraphTooLarge as `trace`
-    does.
+    Raises TypeError for anything that is not a tensor, ValueError for another direction and for a cut that is none, and
+    GraphTooLarge as `trace` does.
     """
     if not tensors:
         raise TypeError("draw() got no tensor to start from: draw(loss), or draw(loss, x=x, w=w) to name some")
@@ -81,6 +94,8 @@ def draw(*tensors: Any, values: bool = False, direction: Direction = "gradients"
     check_direction(direction, "draw")
     as_code = direction == "code"
     if all(map(is_own, tensors)):
+        if cuts:
+            raise ValueError("draw() shows cuts in graphs of PyTorch's tensors only")
         graph, made = own_graph(tensors, names)
         known = own_values(names, made) if values else None
         return _picture(graph, boxes_of(graph, made, Saved(()), known), as_code)
@@ -91,7 +106,8 @@ def draw(*tensors: Any, values: bool = False, direction: Direction = "gradients"
     named = named_at(nodes, names)
     saved = scan(nodes, names=names, values=values)
     known = values_of(nodes, named) if values else None
-    return _picture(graph, boxes_of(graph, made_by(named), saved, known), as_code)
+    found = cuts_of(cuts or {}, names, graph, named, values)
+    return _picture(graph, boxes_of(graph, made_by(named), saved, known), as_code, found)
 
 
 def check_direction(direction: object, function: str) -> None:
@@ -102,12 +118,14 @@ def check_direction(direction: object, function: str) -> None:
         )
 
 
-def _picture(graph: Graph, boxes: Mapping[int, Box], as_code: bool) -> Picture:
-    alt, text = _alt(graph, boxes), _text(graph, boxes)
+def _picture(graph: Graph, boxes: Mapping[int, Box], as_code: bool, cuts: Sequence[Cut] = ()) -> Picture:
+    told = [cut.sentence for cut in cuts]
+    alt, text = " ".join([_alt(graph, boxes), *told]), "\n".join([_text(graph, boxes), *told])
     if not graph.nodes:
         return Picture(None, text, alt)
+    apart = [(cut.box, cut.into, cut.beside) for cut in cuts]
     try:
-        return Picture(themed(svg_of(scene(graph, boxes), alt, as_code=as_code)), text, alt)
+        return Picture(themed(svg_of(scene(graph, boxes, apart=apart), alt, as_code=as_code)), text, alt)
     except TooLargeToDraw as error:
         return Picture(None, f"No picture: {error}. Draw a part, for example one layer's output. As text:\n{text}", alt)
     except ImportError as error:

@@ -113,7 +113,7 @@ def _one_received(arrived: Sequence[Contribution], gradient: Gradient | None) ->
         numbers = gradient.shape == () and gradient.values is not None
         parts = " + ".join(told(one.gradient) for one in arrived)
         return f"{text} = {parts}" if numbers else f"{text}, the sum of {len(arrived)} gradients,"
-    return f"{text}, the seed," if arrived and arrived[0].node is None else text
+    return f"{text}, the gradient that the pass starts with," if arrived and arrived[0].node is None else text
 
 
 def _accumulated(event: Event) -> str:

@@ -19,7 +19,7 @@ def test_small_tensors_are_kept_whole_and_large_ones_by_their_range():
         torch.zeros(3, device="meta"),
         torch.zeros(20, device="meta"),
         torch.eye(3).to_sparse(),
-        torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+        torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged),
         torch.zeros(20, dtype=torch.complex64),
     ],
 )

@@ -18,9 +18,10 @@ from course_utils.pictures.frames import Panel, panel_of
 from course_utils.pictures.svg import Direction, check_direction, image
 
 LEGEND = (
-    "Round: leaf. Square: operation. Orange and thick: at work. Green: saved for backward. Struck through: freed. Blue: "
-    "gradients. Beside an arrow: by what the node multiplied, where that can be known, and the gradient that it sent. In "
-    "a box: what it received, and at which step. Arrows go the way of gradients; in the forward steps, the way of values."
+    "Round: leaf. Square: operation. Orange and thick: at work. Green: saved for backward. Struck through: freed. "
+    "Blue: gradients. Beside an arrow: by what the node multiplied, where that can be known, and the gradient that it "
+    "sent. In a box: what it received, and at which step. Arrows go the way of gradients; in the forward steps, the "
+    "way of values."
 )
 
 _HERE = Path(__file__).parent

@@ -10,6 +10,7 @@ from course_utils.graph.values import Value, value_of
 def test_small_tensors_are_kept_whole_and_large_ones_by_their_range():
     assert value_of(torch.tensor(2.0, requires_grad=True)) == Value((), 2.0)
     assert value_of(torch.arange(4).reshape(2, 2)) == Value((2, 2), [[0, 1], [2, 3]])
+    assert value_of(torch.arange(16)) == Value((16,), list(range(16)))
     assert value_of(torch.linspace(-1, 1, 17)) == Value((17,), None, -1.0, 1.0)
 
 

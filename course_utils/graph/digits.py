@@ -10,8 +10,8 @@ NEARLY_ZERO = "\u22480"  # what is shown of a number that its tensor's own round
 
 # How far, relative to its size, rounding may move a number of single precision in a calculation of a few steps.
 _MOVES = 2e-6
-# Numbers so many digits smaller than their tensor's shortest digit are what rounding left.
-_BELOW = 2
+# Numbers that are more decimal places smaller than the largest of their tensor are what rounding left.
+_PLACES = 6
 # Whole numbers below this are written out.
 _WRITTEN_OUT = 100_000
 
@@ -53,13 +53,13 @@ def flat(numbers: Any) -> list[Any]:
 
 
 def _told(numbers: Any, most: float) -> Any:
-    """Return numbers as text, each with no more digits behind the point than the largest, `most`, has."""
+    """Return numbers as text, the smaller than `most`, the largest, the fewer digits: rounding moves all alike."""
     if isinstance(numbers, list):
         return [_told(part, most) for part in numbers]
     if not isinstance(numbers, float) or not math.isfinite(numbers) or not numbers:
         return short(numbers)
-    digits = DIGITS - (_magnitude(most) - _magnitude(numbers))
-    return NEARLY_ZERO if digits < -_BELOW else short(numbers, max(digits, 1))
+    smaller = _magnitude(most) - _magnitude(numbers)
+    return NEARLY_ZERO if smaller > _PLACES else short(numbers, min(DIGITS, max(DIGITS + 1 - smaller, 1)))
 
 
 def _listed(told: Any) -> str:

@@ -75,8 +75,7 @@ _RULES: Mapping[tuple[str, int], _Rule] = {
 def factor(
     graph: Graph, saved: Sequence[SavedTensor], exponents: Mapping[int, float], event: Event, position: int
 ) -> str:
-    """Return by what an event's node multiplied what it sent to input `position`: "" where that cannot
-    be known.
+    """Return by what an event's node multiplied what it sent to input `position`, or "" where that cannot be known.
 
     The number is what was sent, divided by what was received. It is called by a name where PyTorch's rule for the
     operation says that the factor is made of one saved tensor, that tensor was named, and its numbers agree with what
@@ -117,7 +116,7 @@ def _named(
     went: Sequence[float],
 ) -> str:
     """Return the factor by its name, where rule, name and observed numbers agree."""
-    rule = _power(exponents[node]) if kind == "Pow" and node in exponents else _RULES.get((kind, position))
+    rule = _power(exponents[node]) if kind == "Pow" and exponents.get(node, 1) != 1 else _RULES.get((kind, position))
     if rule is None:
         return ""
     for entry in kept:
@@ -127,7 +126,7 @@ def _named(
         numbers = numbers * len(came) if len(numbers) == 1 else numbers
         try:
             expected = [before * rule.of(float(number)) for before, number in zip(came, numbers, strict=True)]
-        except (ValueError, ArithmeticError):  # other sizes, 1/0, or a number that is too large
+        except (TypeError, ValueError, ArithmeticError):  # a complex number, other sizes, 1/0, or too large a number
             return ""
         if all(_near(one, other) for one, other in zip(expected, went, strict=True)):
             return rule.text.format(entry.label)

@@ -39,8 +39,7 @@ class Box:
     """One box: what it says, and whether it stands for a leaf, for a start, for one of several outputs, or for a tensor
     apart from the graph.
 
-    `called` is the title as an alt text says it; `told` are the values that the box shows, as in "y = 6", where
-    the title does not.
+    `called` is the title as an alt text says it; `told` are the values that the box shows, as in "y = 6".
     """
 
     lines: tuple[Line, ...]
@@ -62,8 +61,7 @@ class Scene:
 
     `nodes` has the node that each box belongs to. `edges` has for each arrow the edges that it stands for: the
     number of the node that an edge starts from, and of its input; none where an arrow shows a cut. `labels` has
-    the lines that stand beside each arrow.
-    `copied` says that leaves are drawn several times.
+    the lines that stand beside each arrow. `copied` says that leaves are drawn several times.
     """
 
     boxes: Mapping[str, Box]
@@ -92,8 +90,7 @@ def boxes_of(
         known = () if values is None else values.get(node.index, ())
         lines = _leaf_lines(node, own, known) if node.is_leaf else _operation_lines(node, own, known)
         called = lines[0].text
-        said = (f"{name} {whole(value)}" for name, value in zip(own, known, strict=False))
-        told = () if node.is_leaf and known and not known[0].shape else tuple(said)  # a scalar's title says it
+        told = tuple(f"{name} {whole(value)}" for name, value in zip(own, known, strict=False))
         lines = (*lines, *kept.get(node.index, ()))
         boxes[node.index] = Box(lines, node.is_leaf, node.index in starts, called=called, told=told)
     return boxes

@@ -149,7 +149,7 @@ def _page(layout: Layout, parts: list[str], words: Sequence[str], alt: str) -> s
         f'markerUnits="userSpaceOnUse" orient="auto-start-reverse">'
         f'<path d="M0,0 L8,4 L0,8 z" fill="context-stroke"/></marker></defs>'
         f'<rect class="paper" width="100%" height="100%" fill="{LIGHT.paper}"/>'
-        f'<g class="graph-itself" data-height="{layout.height:.1f}" transform="translate({shift:.1f},{_MARGIN})">'
+        f'<g data-height="{layout.height:.1f}" transform="translate({shift:.1f},{_MARGIN})">'
         f"{''.join(parts)}</g>{rows}</svg>"
     )
 

@@ -58,7 +58,7 @@ def panel_of(recording: Recording, title: str, most: int, with_forward: bool) ->
     svg, trouble = "", ""
     steps = _steps(recording)
     boxes = _boxes(recording, steps)
-    alt = _alt(recording) + numbers_told(boxes)
+    alt = _alt(recording) + numbers_told(boxes.values())
     ahead = _forward(recording) if with_forward and _knows_forward(recording) else ()
     try:
         labels = _labels(recording) if len(recording.graph.edges) <= _LABELLED else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -148,7 +148,7 @@ def _alt(graph: Graph, boxes: Mapping[int, Box]) -> str:
     head = f"Backward graph of {len(graph.nodes)} nodes and {len(graph.edges)} edges"
     freed = sum(line.style == "freed" for box in boxes.values() for line in box.lines)
     tail = f" Saved tensors freed at {freed} places." if freed else ""
-    tail += numbers_told(boxes)
+    tail += numbers_told(box for box in boxes.values() if box.told != (box.called,))  # the leaves are told already
     if len(graph.nodes) > 12:
         common = Counter(node.name for node in graph.nodes).most_common(4)
         counts = ", ".join(f"{count} {name}" for name, count in common)
@@ -161,9 +161,9 @@ def _alt(graph: Graph, boxes: Mapping[int, Box]) -> str:
     return f"{head}, with the leaves {', '.join(leaves)}. {'. '.join(steps)}.{tail}"
 
 
-def numbers_told(boxes: Mapping[int, Box]) -> str:
+def numbers_told(boxes: Iterable[Box]) -> str:
     """Return the values that boxes show as a sentence of an alt text; of many only the first."""
-    told = [text for box in boxes.values() for text in box.told]
+    told = [text for box in boxes for text in box.told]
     return f" Values: {', '.join(told[:_TOLD])}{' and others' if len(told) > _TOLD else ''}." if told else ""
 
 

@@ -36,9 +36,10 @@ def test_rounding_decides_no_digit(number):
     assert {digits.short(one) for one in moved} == {digits.short(number)}
 
 
-def test_numbers_of_a_tensor_share_their_last_place():
-    assert digits.listed([[-0.004323, 0.30971], [1.0, 0.0]]) == "[[-0.004, 0.31], [1, 0]]"
+def test_small_numbers_of_a_tensor_have_fewer_digits():
+    assert digits.listed([[-0.004323, 0.30971], [1.0, 0.0]]) == "[[-0.0043, 0.3097], [1, 0]]"
     assert digits.listed([1.0, 3e-8, 0.0, math.nan]) == "[1, \u22480, 0, nan]"
+    assert digits.listed([1000.0, 3.71, 1e-3, 9e-4]) == "[1000, 3.7, 0.001, \u22480]"
     assert digits.listed([1, True]) == "[1, True]"
     assert digits.listed(2.5) == "2.5"
 

@@ -249,7 +249,7 @@ def test_values_gradients_and_factors_stand_in_the_picture():
     assert said["4-0"] == ["\u00d7 y = 3", "48"]
     assert said["4-1"] == ["\u00d7 x = 2", "32"]
     assert said["3-1"] == ["\u00d7 1", "16"]
-    assert panel.alt.endswith("Values: out = 64, product = 6.")
+    assert panel.alt.endswith("Values: out = 64, product = 6, x = 2, y = 3.")
     assert "beside an arrow: factor, and what was sent" in panel.svg
 
 

@@ -26,7 +26,7 @@ LEGEND = (
 
 _HERE = Path(__file__).parent
 _MARGINS = 260  # of a panel, besides its graph, in px
-_TALLEST = 560  # graph, in px, before it scrolls; also in stepper.css
+_TALLEST = 720  # graph, in px, before it scrolls; also in stepper.css
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
+from course_utils.graph.digits import listed, short
 from course_utils.graph.events import Contribution, Event, Failure, Gradient
 from course_utils.graph.trace import Edge, Graph
 
@@ -91,15 +92,9 @@ def name_of(graph: Graph, made: Mapping[int, tuple[str, ...]], index: int) -> st
 def told(gradient: Gradient) -> str:
     """Return a gradient in a few words: a number, a short list of numbers, or shape and norm."""
     if gradient.values is not None and math.prod(gradient.shape) <= _TOLD:
-        return _numbers(gradient.values)
-    norm = "" if gradient.norm is None else f" of norm {gradient.norm:.4g}"
+        return listed(gradient.values)
+    norm = "" if gradient.norm is None else f" of norm {short(gradient.norm)}"
     return f"{gradient.shape}{norm}"
-
-
-def _numbers(values: object) -> str:
-    if isinstance(values, list):
-        return f"[{', '.join(map(_numbers, values))}]"
-    return f"{values:.4g}" if isinstance(values, float | complex) else str(values)
 
 
 def _received(event: Event) -> str:
@@ -118,7 +113,7 @@ def _one_received(arrived: Sequence[Contribution], gradient: Gradient | None) ->
         numbers = gradient.shape == () and gradient.values is not None
         parts = " + ".join(told(one.gradient) for one in arrived)
         return f"{text} = {parts}" if numbers else f"{text}, the sum of {len(arrived)} gradients,"
-    return f"{text}, the seed," if arrived and arrived[0].node is None else text
+    return f"{text}, the gradient that the pass starts with," if arrived and arrived[0].node is None else text
 
 
 def _accumulated(event: Event) -> str:

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-# Gradients with at most so many elements are recorded whole, larger ones by their norm.
+# Tensors with at most so many elements are recorded whole, larger ones by few numbers.
 WHOLE = 16
 
 Values: TypeAlias = Any  # a number, or nested lists of numbers as `tolist` gives them

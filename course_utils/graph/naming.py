@@ -20,19 +20,24 @@ def check_names(names: Mapping[str, object], function: str) -> None:
             )
 
 
-def made_by(nodes: list[LiveNode], names: Mapping[str, torch.Tensor]) -> dict[int, tuple[str, ...]]:
-    """Return for nodes, by number, the names of what they made: "h", or "b (output 1)" at another output than 0."""
+def named_at(nodes: list[LiveNode], names: Mapping[str, torch.Tensor]) -> dict[int, dict[str, torch.Tensor]]:
+    """Return for nodes, by number, the named tensors that they made, as "h", or "b (output 1)" for a later output."""
     number = {node: index for index, node in enumerate(nodes)}
-    made: dict[int, tuple[str, ...]] = {}
+    named: dict[int, dict[str, torch.Tensor]] = {}
     for name, tensor in names.items():
         try:
             (edge,) = roots_of([tensor])
         except RuntimeError:  # a view that PyTorch has invalidated: it has no place in any graph
             continue
         if edge is not None and edge[0] in number:
-            index = number[edge[0]]
-            made[index] = (*made.get(index, ()), f"{name} (output {edge[1]})" if edge[1] else name)
-    return made
+            label = f"{name} (output {edge[1]})" if edge[1] else name
+            named.setdefault(number[edge[0]], {})[label] = tensor
+    return named
+
+
+def made_by(named: Mapping[int, Mapping[str, torch.Tensor]]) -> dict[int, tuple[str, ...]]:
+    """Return only the names of what `named_at` found."""
+    return {index: tuple(tensors) for index, tensors in named.items()}
 
 
 class Known:
@@ -49,7 +54,10 @@ class Known:
         """Return "x" for x itself, "view of x" for a part of it, "" for what has no name."""
         owners = self._owners.get(memory, {})
         for name, owner in owners.items():
-            if owner is tensor or _layout(owner) == _layout(tensor):
+            if owner is tensor:  # not another one over the same memory, as detach() makes it
+                return name
+        for name, owner in owners.items():
+            if _layout(owner) == _layout(tensor):
                 return name
         return f"view of {next(iter(owners))}" if owners else ""
 

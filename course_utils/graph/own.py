@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from course_utils.graph.trace import MAX_NODES, Edge, Graph, GraphTooLarge, Node
+from course_utils.graph.values import Value, value_of
 
 # Stands in the place of PyTorch's AccumulateGrad.
 LEAF = "grad"
@@ -48,6 +49,12 @@ def own_graph(tensors: Sequence[Any], names: Mapping[str, Any]) -> tuple[Graph, 
         if index is not None:
             made[index] = (*made.get(index, ()), name)
     return Graph(nodes, outputs), made
+
+
+def own_values(names: Mapping[str, Any], made: Mapping[int, tuple[str, ...]]) -> dict[int, list[Value]]:
+    """Return what the named tensors hold, by the node that made them, in the order of `made`."""
+    values = {index: [value_of(torch.as_tensor(names[name].numpy())) for name in own] for index, own in made.items()}
+    return {index: [value for value in known if value is not None] for index, known in values.items()}
 
 
 def _place(tensor: Any) -> Any:

@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 import torch
 
 from course_utils.graph.events import Failure
+from course_utils.graph.forward import forward_of
 from course_utils.graph.log import NOTHING, Arrival, Gradients, Log, Turn
-from course_utils.graph.naming import check_names, made_by
+from course_utils.graph.naming import check_names, made_by, named_at
 from course_utils.graph.recording import Recording
 from course_utils.graph.saved import Saved, scan, still_holds
 from course_utils.graph.trace import Edge, Graph, LiveNode, check_tensors, describe, nodes_from, roots_of
@@ -44,7 +45,8 @@ def record_backward(
     check_names(names, "record_backward")
     roots = roots_of(losses)
     nodes = nodes_from(roots)
-    graph, made, saved = describe(nodes, roots), made_by(nodes, names), scan(nodes, names=names)
+    graph, named, saved = describe(nodes, roots), named_at(nodes, names), scan(nodes, names=names, values=True)
+    forward = forward_of(graph, nodes, named)
     recorder = _Recorder(nodes, graph)
     failure = None
     handles: list[Any] = []
@@ -58,7 +60,7 @@ def record_backward(
     finally:
         for handle in handles:
             handle.remove()
-    return Recording(graph, saved, made, recorder.log(saved), failure)
+    return Recording(graph, saved, made_by(named), recorder.log(saved), failure, forward)
 
 
 def _seeds(losses: Sequence[torch.Tensor], gradient: Any) -> list[Any]:

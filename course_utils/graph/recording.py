@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
-from course_utils.graph import captions
+from course_utils.graph import captions, factors
 from course_utils.graph.events import Event, Failure
+from course_utils.graph.forward import Forward
 from course_utils.graph.log import Log
 from course_utils.graph.saved import Saved
 from course_utils.graph.trace import Graph, shortened
@@ -19,7 +20,8 @@ class Recording(msgspec.Struct, frozen=True, dict=True):
     """One backward pass over `graph`: an event for each node that ran, and the failure if the pass ended early.
 
     `saved` is what the graph kept before the pass, `made` the names of results and leaves by node number, `log` what
-    was noted while it ran. A Recording holds numbers and names only; it keeps no tensor and no node alive.
+    was noted while it ran, `forward` what was known of the forward pass. A Recording holds numbers and names only;
+    it keeps no tensor and no node alive.
     """
 
     graph: Graph
@@ -27,6 +29,7 @@ class Recording(msgspec.Struct, frozen=True, dict=True):
     made: Mapping[int, tuple[str, ...]]
     log: Log
     failure: Failure | None
+    forward: Forward
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
@@ -37,6 +40,10 @@ class Recording(msgspec.Struct, frozen=True, dict=True):
         """Return a sentence or two for each event, and one for the failure."""
         told = [captions.of_event(self.graph, self.made, event) for event in self.events]
         return told if self.failure is None else [*told, captions.of_failure(self.graph, self.failure)]
+
+    def factor(self, event: Event, position: int) -> str:
+        """Return by what `event`'s node multiplied what it sent to input `position`, as `factors.factor` tells it."""
+        return factors.factor(self.graph, self.saved.tensors, self.forward.exponents, event, position)
 
     def __str__(self) -> str:
         told = self.captions()

@@ -8,9 +8,11 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 import torch
 
+from course_utils.graph.events import WHOLE
 from course_utils.graph.memory import dtype_name, memory_of, shape_of
 from course_utils.graph.naming import Known
 from course_utils.graph.trace import ACCUMULATE, UNNAMED, LiveNode, check_tensors, node_name, nodes_behind, shortened
+from course_utils.graph.values import Value, value_of
 
 # held: there to be used. modified: written to since, so backward will refuse it. packed: a hook
 # (checkpointing, save_on_cpu) holds something else and would have to run to give the tensor.
@@ -34,7 +36,8 @@ class SavedTensor(msgspec.Struct, frozen=True, gc=False):
     `shape`, `dtype` and `storage` are None for packed and freed ones. `storage` numbers the memory:
     entries with the same number share it. `leaf` says that the memory belongs to a leaf of the graph
     (a parameter, say) or to a tensor that the caller gave, and is not kept for this graph alone. `label` says
-    which named tensor it is: "x", "view of x", or "" without a name.
+    which named tensor it is: "x", "view of x", or "" without a name. `value` is what a kept tensor holds, where
+    somebody asked for it and the tensor is small.
     """
 
     node: int
@@ -47,6 +50,7 @@ class SavedTensor(msgspec.Struct, frozen=True, gc=False):
     bytes: int = 0
     leaf: bool = False
     label: str = ""
+    value: Value | None = None
 
 
 class Saved(msgspec.Struct, frozen=True):
@@ -101,9 +105,15 @@ def saved(*tensors: torch.Tensor, besides: Iterable[torch.Tensor] = ()) -> Saved
 
 
 def scan(
-    nodes: Sequence[LiveNode], besides: Iterable[torch.Tensor] = (), names: Mapping[str, torch.Tensor] | None = None
+    nodes: Sequence[LiveNode],
+    besides: Iterable[torch.Tensor] = (),
+    names: Mapping[str, torch.Tensor] | None = None,
+    values: bool = False,
 ) -> Saved:
-    """Return what live nodes keep, numbered by their place in `nodes`, with the labels that `names` give."""
+    """Return what live nodes keep, numbered by their place in `nodes`, with the labels that `names` give.
+
+    With `values`, small tensors come with what they hold, unless they were written to since.
+    """
     kinds = [type(node).__name__ for node in nodes]
     owners = [node.variable for node, kind in zip(nodes, kinds, strict=True) if kind == ACCUMULATE]
     own = {memory_of(tensor)[0] for tensor in (*owners, *besides)}
@@ -123,7 +133,8 @@ def scan(
                 memory = storages[key] = len(storages), size, key in own
             shape, dtype = shape_of(tensor), dtype_name(tensor.dtype)
             label = "" if known is None else known.label(tensor, key)
-            entries.append(SavedTensor(index, operation, name, state, shape, dtype, *memory, label))
+            value = value_of(tensor) if values and state != "modified" and tensor.numel() <= WHOLE else None
+            entries.append(SavedTensor(index, operation, name, state, shape, dtype, *memory, label, value))
     return Saved(tuple(entries), sum(kinds.count(kind) for kind in UNSEEN))
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import east_asian_width
 
 from course_utils.graph.saved import Saved, SavedTensor
 from course_utils.graph.trace import Graph, Node
+from course_utils.graph.values import Value, extent, in_line, in_rows, whole
 
 CHARACTER, LINE, PAD = 7.25, 17.0, 8.0  # of a 12 px monospaced font, in px
 
@@ -35,16 +36,23 @@ class Line:
 
 @dataclass(frozen=True)
 class Box:
-    """One box: what it says, and whether it stands for a leaf, for a start, or for one of several outputs."""
+    """One box: what it says, and whether it stands for a leaf, for a start, for one of several outputs, or for a tensor
+    apart from the graph.
+
+    `called` is the title as an alt text says it; `told` are the values that the box shows, as in "y = 6".
+    """
 
     lines: tuple[Line, ...]
     leaf: bool = False
     start: bool = False
     port: bool = False
+    apart: bool = False
+    called: str = ""
+    told: tuple[str, ...] = ()
 
     @property
     def size(self) -> tuple[float, float]:
-        return max(_columns(line.text) for line in self.lines) * CHARACTER + 2 * PAD, len(self.lines) * LINE + PAD
+        return size_of(self.lines)
 
 
 @dataclass(frozen=True)
@@ -52,18 +60,26 @@ class Scene:
     """Boxes by name, and arrows between them.
 
     `nodes` has the node that each box belongs to. `edges` has for each arrow the edges that it stands for: the
-    number of the node that an edge starts from, and of its input. `copied` says that leaves are drawn several times.
+    number of the node that an edge starts from, and of its input; none where an arrow shows a cut. `labels` has
+    the lines that stand beside each arrow. `copied` says that leaves are drawn several times.
     """
 
     boxes: Mapping[str, Box]
     nodes: Mapping[str, int]
     arrows: tuple[tuple[str, str], ...]
     edges: tuple[tuple[tuple[int, int], ...], ...]
+    labels: tuple[tuple[Line, ...], ...]
     copied: frozenset[int]
 
 
-def boxes_of(graph: Graph, made: Mapping[int, tuple[str, ...]], saved: Saved) -> dict[int, Box]:
-    """Return a box for each node: its name, the named tensors that it made, and what it saved."""
+def boxes_of(
+    graph: Graph, made: Mapping[int, tuple[str, ...]], saved: Saved, values: Mapping[int, Sequence[Value]] | None = None
+) -> dict[int, Box]:
+    """Return a box for each node: its name, the named tensors that it made, and what it saved.
+
+    With `values` a box says what those hold: its leaf, or its named results, in the order of the names; and so do
+    saved tensors whose values were read.
+    """
     kept: dict[int, list[Line]] = {}
     for position, entry in enumerate(saved):
         kept.setdefault(entry.node, []).append(_saved_line(entry, saved_key(position)))
@@ -71,8 +87,12 @@ def boxes_of(graph: Graph, made: Mapping[int, tuple[str, ...]], saved: Saved) ->
     boxes = {}
     for node in graph.nodes:
         own = made.get(node.index, ())
-        lines = _leaf_lines(node, own) if node.is_leaf else _operation_lines(node, own)
-        boxes[node.index] = Box((*lines, *kept.get(node.index, ())), node.is_leaf, node.index in starts)
+        known = () if values is None else values.get(node.index, ())
+        lines = _leaf_lines(node, own, known) if node.is_leaf else _operation_lines(node, own, known)
+        called = lines[0].text
+        told = tuple(f"{name} {whole(value)}" for name, value in zip(own, known, strict=False))
+        lines = (*lines, *kept.get(node.index, ()))
+        boxes[node.index] = Box(lines, node.is_leaf, node.index in starts, called=called, told=told)
     return boxes
 
 
@@ -81,8 +101,17 @@ def saved_key(position: int) -> str:
     return f"saved-{position}"
 
 
-def scene(graph: Graph, boxes: Mapping[int, Box]) -> Scene:
-    """Return what is to be drawn: a box for each node, small ones for outputs, and an arrow for each edge."""
+def scene(
+    graph: Graph,
+    boxes: Mapping[int, Box],
+    labels: Mapping[tuple[int, int], tuple[Line, ...]] | None = None,
+    apart: Sequence[tuple[Box, int, int | None]] = (),
+) -> Scene:
+    """Return what is to be drawn: a box for each node, small ones for outputs, and an arrow for each edge.
+
+    `labels` has the lines that stand beside an edge, by the node that it starts from and the number of its input.
+    `apart` has boxes of tensors without a link, each with the node that it went into and one that it came from, if any.
+    """
     uses = Counter(edge.node for _, edge in graph.edges)
     copied = frozenset(node.index for node in graph.leaves if uses[node.index] > _USES)
     several = {edge.node for _, edge in graph.edges if edge.output}
@@ -105,13 +134,32 @@ def scene(graph: Graph, boxes: Mapping[int, Box]) -> Scene:
                 arrows.setdefault((port, end, 0), []).append((node.index, position))
                 end = port
             arrows[f"n{node.index}", end, len(arrows)] = [(node.index, position)]
+    for number, (box, into, source) in enumerate(apart):
+        name = f"apart{number}"
+        contents[name], nodes[name] = box, -1 - number
+        arrows[f"n{into}", name, len(arrows)] = []
+        if source is not None and f"n{source}" in contents:
+            arrows[name, f"n{source}", len(arrows)] = []
     return Scene(
         contents,
         nodes,
         tuple((start, end) for start, end, _ in arrows),
         tuple(tuple(edges) for edges in arrows.values()),
+        tuple(_beside(contents[start], edges, labels or {}) for (start, _, _), edges in arrows.items()),
         copied,
     )
+
+
+def _beside(
+    start: Box, edges: Sequence[tuple[int, int]], labels: Mapping[tuple[int, int], tuple[Line, ...]]
+) -> tuple[Line, ...]:
+    """Return what stands beside an arrow: nothing where it joins an output to its node, or shows a cut."""
+    return () if start.port or not edges else labels.get(edges[0], ())
+
+
+def size_of(lines: Sequence[Line]) -> tuple[float, float]:
+    """Return width and height of a box around lines of text, in px."""
+    return max(_columns(line.text) for line in lines) * CHARACTER + 2 * PAD, len(lines) * LINE + PAD
 
 
 def _columns(text: str) -> int:
@@ -119,21 +167,46 @@ def _columns(text: str) -> int:
     return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
 
 
-def _leaf_lines(node: Node, made: tuple[str, ...]) -> tuple[Line, ...]:
+def _leaf_lines(node: Node, made: tuple[str, ...], values: Sequence[Value]) -> tuple[Line, ...]:
     name, *others = made or ("leaf",)
-    return Line(f"{name} {node.shape or 'scalar'}", "title"), *(Line(other) for other in others)
+    more = tuple(Line(other) for other in others)
+    if not values:
+        return Line(f"{name} {node.shape or 'scalar'}", "title"), *more
+    return (*value_lines(name, values[0], "title", f"value-{node.index}"), *more)
 
 
-def _operation_lines(node: Node, made: tuple[str, ...]) -> tuple[Line, ...]:
+def _operation_lines(node: Node, made: tuple[str, ...], values: Sequence[Value]) -> tuple[Line, ...]:
     title = Line(node.name, "title")
+    if values:
+        key = f"value-{node.index}"
+        shown = (value_lines(f"makes {name}", value, "value", key) for name, value in zip(made, values, strict=False))
+        return title, *(line for lines in shown for line in lines)
     return (title, Line("makes " + ", ".join(made))) if made else (title,)
 
 
+def value_lines(name: str, value: Value, style: str, key: str) -> Iterator[Line]:
+    """Yield a name with its value in one line; or name and shape, and below them the numbers in rows, or a range.
+
+    The first has `style`; what is no title has `key`.
+    """
+    first = "" if style == "title" else key
+    if not value.shape:
+        yield Line(f"{name} = {in_line(value)}", style, first)
+        return
+    yield Line(f"{name} {value.shape}", style, first)
+    for row in in_rows(value.shape, value.numbers) or (extent(value),):
+        yield Line(row, "value", key)
+
+
 def _saved_line(entry: SavedTensor, key: str) -> Line:
-    """Say what was saved: which of the named tensors, or whose memory it views; else its shape."""
+    """Say what was saved: which of the named tensors, or whose memory it views; else its numbers, or its shape."""
     what = ""
     if entry.shape is not None:
-        what = f" {entry.shape or 'scalar'}"
-        if entry.label:
-            what = f"{what}, {entry.label}" if entry.label.startswith("view of") else f" = {entry.label}"
+        numbers = "" if entry.value is None else in_line(entry.value)
+        if entry.label.startswith("view of"):
+            what = f" {entry.shape or 'scalar'}, {entry.label}"
+        elif entry.label:
+            what = f" = {entry.label}" + (f" = {numbers}" if numbers and not entry.shape else "")
+        else:
+            what = f" = {numbers}" if numbers else f" {entry.shape or 'scalar'}"
     return Line(_STATE_TEXT[entry.state].format(entry.name + what), entry.state, key)

@@ -6,7 +6,7 @@ Boxes have sizes of their own and no text, so a layout depends on no font and is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # Graphviz takes seconds beyond this, and nobody reads such a picture.
 MAX_BOXES = 200
@@ -23,12 +23,26 @@ class TooLargeToDraw(ValueError):
 
 @dataclass(frozen=True)
 class Layout:
-    """Centres of boxes and Bezier points of arrows, in pixels from the top left corner."""
+    """Centres of boxes and of arrows' labels, and Bezier points of arrows, in pixels from the top left corner."""
 
     width: float
     height: float
     centres: Mapping[str, tuple[float, float]]
     arrows: Sequence[Sequence[tuple[float, float]]]
+    labels: Sequence[tuple[float, float] | None]
+
+    def upside_down(self) -> Layout:
+        """Return the same layout with its bottom at the top: arrows then point upwards."""
+
+        def flipped(point: tuple[float, float]) -> tuple[float, float]:
+            return point[0], round(self.height - point[1], 1)
+
+        return replace(
+            self,
+            centres={name: flipped(centre) for name, centre in self.centres.items()},
+            arrows=[[flipped(point) for point in curve] for curve in self.arrows],
+            labels=[None if label is None else flipped(label) for label in self.labels],
+        )
 
 
 def lay_out(
@@ -36,8 +50,11 @@ def lay_out(
     arrows: Sequence[tuple[str, str]],
     most_boxes: int = MAX_BOXES,
     most_arrows: int = MAX_ARROWS,
+    labels: Sequence[tuple[float, float] | None] = (),
 ) -> Layout:
     """Place `boxes` (name: width and height in pixels) in ranks, so that `arrows` point downwards.
+
+    `labels` are the sizes of what stands beside each arrow, None where nothing does.
 
     Raises TooLargeToDraw above `most_boxes` or `most_arrows`, and ImportError without pygraphviz.
     """
@@ -54,7 +71,8 @@ def lay_out(
     for name, (width, height) in boxes.items():
         graph.add_node(name, width=width / _POINTS_PER_INCH, height=height / _POINTS_PER_INCH)
     for number, (start, end) in enumerate(arrows):
-        graph.add_edge(start, end, key=str(number))
+        size = labels[number] if labels else None
+        graph.add_edge(start, end, key=str(number), label="" if size is None else _room(*size))
     graph.layout(prog="dot")
 
     _, _, right, top = (float(text) for text in graph.graph_attr["bb"].split(","))
@@ -64,9 +82,17 @@ def lay_out(
         return round(float(x), 1), round(top - float(y), 1)
 
     centres = {name: point(graph.get_node(name).attr["pos"]) for name in boxes}
-    curves = []
+    curves, beside = [], []
     for number, (start, end) in enumerate(arrows):
+        edge = graph.get_edge(start, end, key=str(number)).attr
         # "e,x,y x,y x,y ...": the tip first, then the points of the curve
-        tip, *points = graph.get_edge(start, end, key=str(number)).attr["pos"].split()
+        tip, *points = edge["pos"].split()
         curves.append([*(point(text) for text in points), point(tip)])
-    return Layout(right, top, centres, curves)
+        beside.append(point(edge["lp"]) if edge["lp"] else None)
+    return Layout(right, top, centres, curves, beside)
+
+
+def _room(width: float, height: float) -> str:
+    """Return a label that takes up room and has no text, so that no font decides how much."""
+    attributes = 'BORDER="0" CELLBORDER="0" CELLPADDING="0" CELLSPACING="0" FIXEDSIZE="TRUE"'
+    return f'<<TABLE {attributes} WIDTH="{width:.0f}" HEIGHT="{height:.0f}"><TR><TD></TD></TR></TABLE>>'

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from course_utils.inline import marked
+from course_utils.pictures.colours import style
 
 # JupyterLab then leaves the keys to the form.
 _KEYS = 'data-lm-suppress-shortcuts="true"'
@@ -103,4 +104,4 @@ def _listed(choices: tuple[str, ...]) -> str:
 
 @cache
 def _style() -> str:
-    return Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
+    return style(".course-prediction") + Path(__file__).with_suffix(".css").read_text(encoding="utf-8")

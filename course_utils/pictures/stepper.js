@@ -7,9 +7,10 @@ function mountStepper(root, data, start, onStep) {
     element.append(...children);
     return element;
   };
-  const last = data.steps;
-  const panels = data.panels.map((panel) => new Panel(panel, make));
-  const slider = make("input", { type: "range", min: 0, max: last, value: 0, step: 1, "aria-label": "Step" });
+  /* Places of the slider: 0 is before the backward pass, from 1 on are its steps, below 0 the forward pass. */
+  const [first, last] = [-data.ahead, data.steps];
+  const panels = data.panels.map((panel) => new Panel(panel, first, data.panels.length > 1, make));
+  const slider = make("input", { type: "range", min: first, max: last, value: first, step: 1, "aria-label": "Step" });
   const count = make("output", { class: "count" });
   const speed = make("select", { "aria-label": "Speed" });
   for (const [label, pause] of [["slow", 3000], ["normal", 1500], ["fast", 500]])
@@ -20,16 +21,20 @@ function mountStepper(root, data, start, onStep) {
     element.addEventListener("click", action);
     return element;
   };
-  let now = -1;
+  const named = (step) => {
+    if (step >= 0) return `step ${step} of ${last}`;
+    return step === first ? "forward, start" : `forward ${step - first} of ${-1 - first}`;
+  };
+  let now = null;
   let timer = null;
   const show = (step) => {
-    step = Math.max(0, Math.min(last, step));
+    step = Math.max(first, Math.min(last, step));
     if (step === now) return;
     now = step;
     slider.value = step;
-    count.textContent = `step ${step} of ${last}`;
+    count.textContent = named(step);
     for (const panel of panels) panel.show(step);
-    slider.setAttribute("aria-valuetext", `step ${step} of ${last}: ${panels.map((panel) => panel.told).join(" ")}`);
+    slider.setAttribute("aria-valuetext", `${named(step)}: ${panels.map((panel) => panel.told).join(" ")}`);
     if (step === last) pause();
     if (onStep) onStep(step);
   };
@@ -40,18 +45,27 @@ function mountStepper(root, data, start, onStep) {
   };
   const begin = () => {
     clearInterval(timer);
-    if (now === last) show(0);
+    if (now === last) show(first);
     timer = setInterval(() => show(now + 1), Number(speed.value));
     play.textContent = "Pause";
   };
   const play = button("Play", () => (timer ? pause() : begin()));
   speed.addEventListener("change", () => timer && begin());
   slider.addEventListener("input", () => { pause(); show(Number(slider.value)); });
+  let asCode = false;
+  const turn = () => {
+    asCode = !asCode;
+    turning.setAttribute("aria-pressed", asCode);
+    for (const panel of panels) panel.turn(asCode);
+  };
+  const turning = button("Inputs at the top", turn);
+  turning.setAttribute("aria-pressed", asCode);
+  if (data.asCode) turn();
   const controls = make(
     "div", { class: "controls" },
-    button("First", () => { pause(); show(0); }), button("Back", () => { pause(); show(now - 1); }), play,
+    button("First", () => { pause(); show(first); }), button("Back", () => { pause(); show(now - 1); }), play,
     button("Next", () => { pause(); show(now + 1); }), button("Last", () => { pause(); show(last); }),
-    slider, count, speed,
+    slider, count, speed, turning,
   );
   const box = make(
     "section", { class: "course-stepper", "aria-label": data.label },
@@ -59,7 +73,7 @@ function mountStepper(root, data, start, onStep) {
   );
   box.addEventListener("keydown", (event) => {
     if (event.target === slider || event.target === speed || event.ctrlKey || event.altKey || event.metaKey) return;
-    const moves = { ArrowRight: now + 1, ArrowLeft: now - 1, Home: 0, End: last };
+    const moves = { ArrowRight: now + 1, ArrowLeft: now - 1, Home: first, End: last };
     if (!(event.key in moves)) return;
     event.preventDefault();
     pause();
@@ -69,22 +83,24 @@ function mountStepper(root, data, start, onStep) {
   for (const element of [...controls.children, ...panels.map((panel) => panel.graph)])
     element.setAttribute("data-lm-suppress-shortcuts", "true");
   root.replaceChildren(box);
-  show(start || 0);
+  show(start ?? first);
   return { show, stop: pause };
 }
 
 /* One pass. Its steps may be fewer than the slider's: it then stays at its last one. */
 class Panel {
-  constructor(data, make) {
+  constructor(data, first, several, make) {
     this.data = data;
-    this.steps = data.steps;
-    this.shown = 0;
+    this.first = first;
+    this.several = several;
     this.graph = make("div", { class: "graph", tabindex: 0, role: "group", "aria-label": data.alt });
     this.graph.innerHTML = data.svg;
     this.caption = make("p", { class: "caption", "aria-live": "polite" });
     this.fill = make("span", { class: "fill" });
     this.bytes = make("span", { class: "number" });
-    const bar = make("span", { class: "bar", "aria-hidden": "true" }, this.fill);
+    const start = make("span", { class: "start" });
+    start.style.width = this.share(data.bytes);
+    const bar = make("span", { class: "bar", "aria-hidden": "true" }, start, this.fill);
     this.element = make(
       "figure", {}, make("figcaption", {}, data.title), this.caption, make("p", { class: "bytes" }, bar, this.bytes), this.graph,
     );
@@ -92,43 +108,61 @@ class Panel {
     /* A leaf may be drawn several times, and the arrow below an output belongs to several edges. */
     const nodes = byKey(find(".node"), (node) => [node.dataset.node]);
     const edges = byKey(find(".edge"), (edge) => edge.dataset.edges.split(" "));
+    const beside = byKey(find(".beside"), (label) => label.dataset.edges.split(" "));
     const lines = byKey(find(".line"), (line) => [line.dataset.key]);
-    /* For each element its marks, [step, class at that step, class afterwards]; for each step its elements. */
+    /* For each element its marks, [place of the slider, class there, class afterwards], in order. */
     this.marks = new Map();
-    this.touched = [[]];
-    for (const [index, step] of this.steps.entries()) {
-      this.touched.push([]);
-      const mark = (element, now, after) => {
-        this.marks.set(element, [...(this.marks.get(element) || []), [index + 1, now, after]]);
-        this.touched[index + 1].push(element);
-      };
-      for (const node of nodes(step.node)) mark(node, step.failed ? "failed" : "now", step.failed ? "failed" : "done");
-      for (const edge of step.edges.flatMap(edges)) mark(edge, "now", "done");
-      for (const line of step.freed.flatMap(lines)) mark(line, "freed", "freed");
+    const mark = (place, element, now, after) => this.marks.set(element, [...(this.marks.get(element) || []), [place, now, after]]);
+    for (const [index, step] of data.forward.entries()) {
+      for (const node of nodes(step.node)) mark(first + index, node, "now", "made");
+      for (const edge of step.edges.flatMap(edges)) mark(first + index, edge, "now", "");
     }
-    this.tell(null);
+    for (const element of this.marks.keys()) mark(0, element, "made", "made");
+    for (const [index, step] of data.steps.entries()) {
+      const place = index + 1;
+      for (const node of nodes(step.node)) mark(place, node, step.failed ? "failed" : "now", step.failed ? "failed" : "done");
+      for (const edge of step.edges.flatMap((key) => [...edges(key), ...beside(key)])) mark(place, edge, "now", "done");
+      for (const line of step.freed.flatMap(lines)) mark(place, line, "freed", "freed");
+    }
   }
 
-  show(step) {
-    step = Math.min(step, this.steps.length);
-    for (let at = Math.min(step, this.shown); at <= Math.max(step, this.shown); at++)
-      for (const element of this.touched[at]) {
-        element.classList.remove("now", "done", "failed", "freed");
-        const mark = this.marks.get(element).findLast(([when]) => when <= step);
-        if (mark) element.classList.add(mark[0] === step ? mark[1] : mark[2]);
-      }
-    this.shown = step;
-    this.tell(step ? this.steps[step - 1] : null);
+  show(place) {
+    for (const [element, marks] of this.marks) {
+      const mark = marks.findLast(([when]) => when <= place);
+      const state = mark ? mark[place === mark[0] ? 1 : 2] : "";
+      if (state === (element.dataset.state || "")) continue;
+      if (element.dataset.state) element.classList.remove(element.dataset.state);
+      if (state) element.classList.add(state);
+      element.dataset.state = state;
+    }
+    const { forward, steps } = this.data;
+    const ahead = place < 0 && forward.length > 0;
+    this.graph.classList.toggle("ahead", ahead);
+    this.tell(ahead ? forward[Math.min(place - this.first, forward.length - 1)] : steps[Math.min(place, steps.length) - 1]);
   }
 
   tell(step) {
     const bytes = step ? step.bytes : this.data.bytes;
-    const most = this.data.most;
     this.told = step ? step.caption : this.data.before;
     this.caption.textContent = this.told;
-    this.fill.style.width = `${most ? (100 * bytes) / most : 0}%`;
-    this.bytes.textContent = `${bytes.toLocaleString("en")} of ${this.data.bytes.toLocaleString("en")} bytes kept`;
-    if (step) this.reveal(this.graph.querySelector(`.node[data-node="${step.node}"]`));
+    this.fill.style.width = this.share(bytes);
+    const scale = this.several ? `; a full bar is ${this.data.most.toLocaleString("en")}` : "";
+    this.bytes.textContent = `${bytes.toLocaleString("en")} of ${this.data.bytes.toLocaleString("en")} bytes kept${scale}`;
+    if (step && step.node !== null) this.reveal(this.graph.querySelector(`.node[data-node="${step.node}"]`));
+  }
+
+  share(bytes) {
+    return `${this.data.most ? (100 * bytes) / this.data.most : 0}%`;
+  }
+
+  /* Turn the picture over: what stands at the bottom comes to the top. Text stays upright. */
+  turn(over) {
+    const whole = this.graph.querySelector("[data-height]");
+    if (!whole) return;
+    const height = Number(whole.dataset.height);
+    const move = (element, to) => (over ? element.setAttribute("transform", to) : element.removeAttribute("transform"));
+    for (const edges of whole.querySelectorAll(".edges")) move(edges, `translate(0 ${height}) scale(1 -1)`);
+    for (const part of whole.querySelectorAll("[data-y]")) move(part, `translate(0 ${height - 2 * part.dataset.y})`);
   }
 
   reveal(node) {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -11,48 +11,22 @@ from typing import Any
 
 import msgspec
 
-from course_utils.graph import captions
-from course_utils.graph.events import Event
 from course_utils.graph.recording import Recording
-from course_utils.pictures.boxes import Box, Line, boxes_of, saved_key, scene
-from course_utils.pictures.layout import TooLargeToDraw
-from course_utils.pictures.svg import image, svg_of
-
-# The browser draws a step of such a graph in a few milliseconds, and Graphviz lays it out in about a second.
-MAX_BOXES, MAX_ARROWS = 400, 900
+from course_utils.pictures.colours import style
+from course_utils.pictures.drawing import VARIABLES, rules, themed
+from course_utils.pictures.frames import Panel, panel_of
+from course_utils.pictures.svg import Direction, check_direction, image
 
 LEGEND = (
     "Round: leaf. Square: operation. Orange and thick: at work. Green: saved for backward. Struck through: freed. "
-    "Blue: the gradient received, and at which step. Arrows go the way of gradients."
+    "Blue: gradients. Beside an arrow: by what the node multiplied, where that can be known, and the gradient that it "
+    "sent. In a box: what it received, and at which step. Arrows go the way of gradients; in the forward steps, the "
+    "way of values."
 )
 
 _HERE = Path(__file__).parent
 _MARGINS = 260  # of a panel, besides its graph, in px
-_TALLEST = 560  # graph, in px, before it scrolls; also in stepper.css
-
-
-class Step(msgspec.Struct, frozen=True):
-    """One frame: the node at work, the edges and saved tensors that change, by their keys in the picture."""
-
-    node: int | None
-    edges: tuple[str, ...]
-    freed: tuple[str, ...]
-    bytes: int
-    caption: str
-    failed: bool = False
-
-
-class Panel(msgspec.Struct, frozen=True):
-    """One pass, ready to be shown. `svg` is empty, and `trouble` says why, where only text can be given."""
-
-    title: str
-    alt: str
-    before: str
-    bytes: int
-    most: int
-    steps: tuple[Step, ...]
-    svg: str
-    trouble: str = ""
+_TALLEST = 720  # graph, in px, before it scrolls; also in stepper.css
 
 
 @dataclass(frozen=True)
@@ -60,6 +34,7 @@ class Stepper:
     """One or several passes on one slider. Shows itself in notebooks; `print` gives the steps as text."""
 
     panels: tuple[Panel, ...]
+    direction: Direction = "gradients"
 
     @property
     def only_text(self) -> bool:
@@ -78,14 +53,14 @@ class Stepper:
     def page(self) -> str:
         """Return that page as text."""
         title = escape(_label(self.panels))
-        stepper = f'<div id="stepper"></div><script>{_file("stepper.js")}\n{_mounted(self.panels)}</script>'
+        stepper = f'<div id="stepper"></div><script>{_file("stepper.js")}\n{_mounted(self)}</script>'
         body = "" if self.only_text else stepper
         return (
             f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
             '<meta name="viewport" content="width=device-width">'
-            f"<style>body {{ margin: 0; background: #ffffff; color: #222222; font: 14px system-ui, sans-serif; }}\n"
-            "h1 { font-size: 16px; margin: 6px 2px; }\n"
-            f"{_file('stepper.css')}</style></head><body><main><h1>{title}</h1>{body}{_as_html(self.panels)}</main></body></html>"
+            f"<style>{style('body')} body {{ margin: 0; background: var(--paper); color: var(--ink); "
+            "font: 14px system-ui, sans-serif; }\nh1 { font-size: 16px; margin: 6px 2px; }\n"
+            f"{_style()}</style></head><body><main><h1>{title}</h1>{body}{_as_html(self.panels)}</main></body></html>"
         )
 
     def widget(self) -> Any:
@@ -93,17 +68,18 @@ class Stepper:
         import anywidget
         import traitlets
 
+        stepper, start = self, -_ahead(self.panels)
+
         class Widget(anywidget.AnyWidget):
             _esm = f"{_file('stepper.js')}\n{_RENDER}"
-            _css = _file("stepper.css")
+            _css = _style()
             data = traitlets.Dict().tag(sync=True)
-            step = traitlets.Int(0).tag(sync=True)
+            step = traitlets.Int(start).tag(sync=True)
 
             def __repr__(self) -> str:  # the usual one holds an address
                 return f"{_label(stepper.panels)}, at step {self.step}"
 
-        stepper = self
-        return Widget(data=msgspec.json.decode(_data(self.panels)))
+        return Widget(data=msgspec.json.decode(_data(self)))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self._html()}
@@ -117,7 +93,7 @@ class Stepper:
         text = _as_html(self.panels)
         if self.only_text:
             return f"<div>{text}</div>"
-        pictures = "".join(image(panel.svg, panel.alt) for panel in self.panels)
+        pictures = "".join(image(themed(panel.svg), panel.alt) for panel in self.panels)
         title = escape(_label(self.panels))
         return (
             f'<div class="course-stepper-output"><iframe title="{title}" srcdoc="{escape(self.page())}" '
@@ -127,11 +103,18 @@ class Stepper:
         )
 
 
-def step(*recordings: Recording, titles: Sequence[str] = ()) -> Stepper:
+def step(
+    *recordings: Recording, titles: Sequence[str] = (), forward: bool = True, direction: Direction = "gradients"
+) -> Stepper:
     """Return one recorded pass to step through, or several side by side on one slider.
 
-    `titles` gives each a heading. Graphs of more than MAX_BOXES boxes come as text. Raises TypeError for anything that
-    is not a Recording, and ValueError where the number of titles is another than that of recordings.
+    Where a result in the graph was named, and nothing is freed yet, the steps of the forward pass come first, in the
+    order in which PyTorch recorded them; `forward=False` leaves them out. `titles` gives each pass a heading. With
+    `direction="code"` inputs are at the top; a button turns the picture. Graphs of more than 400 boxes come as
+    text.
+
+    Raises TypeError for anything that is not a Recording, and ValueError for another direction and where the number of
+    titles is another than that of recordings.
     """
     if not recordings:
         raise TypeError("step() got nothing to show: step(record_backward(loss))")
@@ -144,61 +127,11 @@ def step(*recordings: Recording, titles: Sequence[str] = ()) -> Stepper:
     if isinstance(titles, str) or (titles and len(titles) != len(recordings)):
         given = "one text" if isinstance(titles, str) else f"{len(titles)} titles"
         raise ValueError(f"step() got {given} for {len(recordings)} recordings: give a list with one title for each")
+    check_direction(direction, "step")
     titles = titles or [f"Pass {number}" for number in range(1, len(recordings) + 1)] * (len(recordings) > 1) or [""]
     most = max(_most_bytes(recording) for recording in recordings)
-    return Stepper(tuple(_panel(*pair, most) for pair in zip(recordings, titles, strict=True)))
-
-
-def _panel(recording: Recording, title: str, most: int) -> Panel:
-    kept = f"{recording.saved.bytes:,} bytes"
-    before = f"Before the pass. The graph of {len(recording.graph.nodes)} nodes keeps {kept} for it."
-    svg, trouble = "", ""
-    alt = _alt(recording)
-    steps = _steps(recording)
-    try:
-        svg = svg_of(scene(recording.graph, _boxes(recording, steps)), alt, MAX_BOXES, MAX_ARROWS)
-    except (TooLargeToDraw, ImportError) as error:
-        advice = "Record a part of it, for example one layer" if isinstance(error, TooLargeToDraw) else "Install it"
-        trouble = f"No picture: {error}. {advice}. As text:"
-    return Panel(title, alt, before, recording.saved.bytes, most, steps, svg, trouble)
-
-
-def _steps(recording: Recording) -> tuple[Step, ...]:
-    keys = {(entry.node, entry.name): saved_key(position) for position, entry in enumerate(recording.saved)}
-    told = recording.captions()
-    steps = []
-    for event, caption in zip(recording.events, told, strict=False):
-        edges = [f"{event.node}-{position}" for position, sent in enumerate(event.sent) if sent is not None]
-        freed = tuple(keys[event.node, name] for name in event.freed)
-        steps.append(Step(event.node, tuple(edges), freed, event.bytes, caption))
-    if recording.failure is not None:
-        left = steps[-1].bytes if steps else recording.saved.bytes
-        steps.append(Step(recording.failure.node, (), (), left, told[-1], failed=True))
-    return tuple(steps)
-
-
-def _boxes(recording: Recording, steps: Sequence[Step]) -> dict[int, Box]:
-    """Return the boxes of the graph, each with the step at which it ran, what it received, and what it freed."""
-    boxes = boxes_of(recording.graph, recording.made, recording.saved)
-    for number, (event, one) in enumerate(zip(recording.events, steps, strict=False), 1):
-        box = boxes[event.node]
-        lines = [replace(line, style="spent") if line.key in one.freed else line for line in box.lines]
-        gradient = Line(f"step {number}: {_received(event)}", "gradient", f"gradient-{event.node}")
-        boxes[event.node] = replace(box, lines=(*lines, gradient))
-    return boxes
-
-
-def _received(event: Event) -> str:
-    return ", ".join("nothing" if gradient is None else captions.told(gradient) for gradient in event.received)
-
-
-def _alt(recording: Recording) -> str:
-    names = [captions.name_of(recording.graph, recording.made, event.node) for event in recording.events]
-    shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
-    failed = "" if recording.failure is None else f" It ends with {recording.failure.type}."
-    return (
-        f"Backward pass over a graph of {len(recording.graph.nodes)} nodes. In order: {shown or 'nothing ran'}.{failed}"
-    )
+    panels = tuple(panel_of(*pair, most, forward) for pair in zip(recordings, titles, strict=True))
+    return Stepper(panels, direction)
 
 
 def _most_bytes(recording: Recording) -> int:
@@ -209,15 +142,29 @@ def _label(panels: Sequence[Panel]) -> str:
     return "Backward pass, step by step" if len(panels) == 1 else f"{len(panels)} backward passes, step by step"
 
 
-def _data(panels: Sequence[Panel]) -> bytes:
+def _ahead(panels: Sequence[Panel]) -> int:
+    """Return how many places the slider has before the backward pass; they are numbered from minus this to -1."""
+    return max(len(panel.forward) for panel in panels)
+
+
+def _data(stepper: Stepper) -> bytes:
     """Return what stepper.js is given, as JSON."""
-    steps = max(len(panel.steps) for panel in panels)
-    return msgspec.json.encode({"label": _label(panels), "legend": LEGEND, "steps": steps, "panels": panels})
+    panels = stepper.panels
+    return msgspec.json.encode(
+        {
+            "label": _label(panels),
+            "legend": LEGEND,
+            "steps": max(len(panel.steps) for panel in panels),
+            "ahead": _ahead(panels),
+            "asCode": stepper.direction == "code",
+            "panels": panels,
+        }
+    )
 
 
-def _mounted(panels: Sequence[Panel]) -> str:
-    """Return the call that shows the data, and that gives the frame in a notebook the height of its contents."""
-    data = _data(panels).decode().replace("<", "\\u003c")
+def _mounted(stepper: Stepper) -> str:
+    """Return the call that shows the data, and what joins the frame in a notebook to the page around it."""
+    data = _data(stepper).decode().replace("<", "\\u003c")
     return f'mountStepper(document.getElementById("stepper"), {data});\n{_FIT}'
 
 
@@ -228,6 +175,13 @@ const fit = () => {
 fit();
 addEventListener("resize", fit);
 document.addEventListener("toggle", fit, true);
+const follow = () => { document.body.dataset.jpThemeLight = parent.document.body.dataset.jpThemeLight; };
+try {
+  if (parent !== window && "jpThemeLight" in parent.document.body.dataset) {
+    follow();
+    new MutationObserver(follow).observe(parent.document.body, { attributeFilter: ["data-jp-theme-light"] });
+  }
+} catch {}
 """
 
 _RENDER = """
@@ -246,7 +200,8 @@ export default {
 def _text(panel: Panel, titled: bool) -> str:
     width = len(str(len(panel.steps)))
     rows = [f"{number:>{width}}. {one.caption}" for number, one in enumerate(panel.steps, 1)]
-    head = [text for text in (panel.title if titled else "", panel.trouble, panel.before) if text]
+    ahead = [one.caption for one in panel.forward]
+    head = [text for text in (panel.title if titled else "", panel.trouble, *ahead, panel.before) if text]
     return "\n".join([*head, *rows])
 
 
@@ -257,7 +212,9 @@ def _as_html(panels: Sequence[Panel]) -> str:
         rows = "".join(f"<li>{escape(one.caption)}</li>" for one in panel.steps)
         title = f"{panel.title}: the steps as text" if panel.title else "The steps as text"
         state = " open" if panel.trouble else ""
-        inside = f"<summary>{escape(title)}</summary><p>{escape(panel.before)}</p><ol>{rows}</ol>"
+        ahead = "".join(f"<li>{escape(one.caption)}</li>" for one in panel.forward)
+        ahead = f"<ul>{ahead}</ul>" if ahead else ""
+        inside = f"<summary>{escape(title)}</summary>{ahead}<p>{escape(panel.before)}</p><ol>{rows}</ol>"
         trouble = f"<p>{escape(panel.trouble)}</p>" if panel.trouble else ""
         parts.append(f"{trouble}<details{state}>{inside}</details>")
     return "".join(parts)
@@ -267,6 +224,10 @@ def _height(panels: Sequence[Panel]) -> int:
     """Return a frame's height in px, for viewers that do not let it find its own."""
     tallest = max(float(panel.svg.partition('height="')[2].partition('"')[0]) for panel in panels)
     return int(min(tallest, _TALLEST)) + _MARGINS + 40 * len(panels)
+
+
+def _style() -> str:
+    return f"{style('.course-stepper')}\n.course-stepper {{ {rules(VARIABLES)} }}\n{_file('stepper.css')}"
 
 
 @cache

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 
-from course_utils.graph.naming import check_names, made_by
-from course_utils.graph.own import is_own, own_graph
+from course_utils.graph.naming import check_names, made_by, named_at
+from course_utils.graph.own import is_own, own_graph, own_values
 from course_utils.graph.saved import Saved, scan
 from course_utils.graph.trace import Graph, describe, nodes_from, roots_of, shortened
-from course_utils.pictures.boxes import CHARACTER, LINE, PAD, Box, Scene, boxes_of, scene
-from course_utils.pictures.layout import MAX_ARROWS, MAX_BOXES, Layout, TooLargeToDraw, lay_out
+from course_utils.graph.values import values_of
+from course_utils.pictures.boxes import Box, boxes_of, scene
+from course_utils.pictures.colours import BLUE as BLUE
+from course_utils.pictures.colours import GREEN as GREEN
+from course_utils.pictures.colours import GREY as GREY
+from course_utils.pictures.colours import INK as INK
+from course_utils.pictures.colours import ORANGE as ORANGE
+from course_utils.pictures.colours import followed
+from course_utils.pictures.cuts import Cut, cuts_of
+from course_utils.pictures.drawing import printable, svg_of, themed
+from course_utils.pictures.layout import TooLargeToDraw
 
-# After Okabe and Ito: colour-blind readers tell them apart. Shapes, words and strokes say the same again.
-BLUE, ORANGE, GREEN, INK, GREY = "#0072B2", "#A84300", "#00694D", "#222222", "#5F5F5F"
-_MARGIN, _LEGEND_WIDTH = 12.0, 440.0
-_SMALL = CHARACTER * 11 / 12
-_FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
+Direction: TypeAlias = Literal["gradients", "code"]
+
+# So many values are named in an alt text.
+_TOLD = 12
 
 
 @dataclass(frozen=True)
@@ -50,34 +58,74 @@ class Picture:
         return bundle
 
 
-def draw(*tensors: Any, **names: Any) -> Picture:
+def draw(
+    *tensors: Any,
+    values: bool = False,
+    direction: Direction = "gradients",
+    cuts: Mapping[str, str | Sequence[str]] | None = None,
+    **names: Any,
+) -> Picture:
     """Draw the graph behind `tensors`, with what its nodes have saved and freed.
 
     Keyword arguments name tensors: `draw(loss, x=x, w=w)`, or `draw(loss, **dict(model.named_parameters()))`.
-    Arrows go the way of gradients, from results to leaves. Nothing of the graph is run. Graphs too large for a
-    readable picture come as text. Tensors of an engine of your own (lesson 11) are drawn as well, by `grad_fn`, and
+    With `values=True` boxes show numbers, as far as they are known: of leaves, of named tensors, of saved ones. Numbers
+    have four digits; small tensors are shown whole, large ones by shape and range.
+
+    Arrows go the way of gradients, from results to leaves. With `direction="code"` the picture has the order of the
+    code: inputs at the top, and arrows from inputs to results. Nothing of the graph is run. Graphs too large for a
+    readable picture come as text.
+
+    A cut leaves nothing in a graph, so it has to be told: `draw(z, y=y, h=h, z=z, cuts={"h": "z"})` says that h went
+    into z without a link, and draws that. What the graph can tell is checked: that the operation behind z has such an
+    input, that h needs no gradient, and whether h has the memory of a named tensor, as after `h = y.detach()`.
+
+    Tensors of an engine of your own (lesson 11) are drawn as well, by `grad_fn`, and
     `name` and `inputs` of its nodes.
 
-    Raises TypeError for anything that is not a tensor, and GraphTooLarge as `trace` does.
+    Raises TypeError for anything that is not a tensor, ValueError for another direction and for a cut that is none, and
+    GraphTooLarge as `trace` does.
     """
     if not tensors:
         raise TypeError("draw() got no tensor to start from: draw(loss), or draw(loss, x=x, w=w) to name some")
+    if not isinstance(values, bool):
+        raise TypeError(
+            f"draw() got values={type(values).__name__}; values=True shows numbers, and a tensor needs another name"
+        )
+    check_direction(direction, "draw")
+    as_code = direction == "code"
     if all(map(is_own, tensors)):
+        if cuts:
+            raise ValueError("draw() shows cuts in graphs of PyTorch's tensors only")
         graph, made = own_graph(tensors, names)
-        return _picture(graph, boxes_of(graph, made, Saved(())))
+        known = own_values(names, made) if values else None
+        return _picture(graph, boxes_of(graph, made, Saved(()), known), as_code)
     check_names(names, "draw")
     roots = roots_of(tensors)
     nodes = nodes_from(roots)
     graph = describe(nodes, roots)
-    return _picture(graph, boxes_of(graph, made_by(nodes, names), scan(nodes, names=names)))
+    named = named_at(nodes, names)
+    saved = scan(nodes, names=names, values=values)
+    known = values_of(nodes, named) if values else None
+    found = cuts_of(cuts or {}, names, graph, named, values)
+    return _picture(graph, boxes_of(graph, made_by(named), saved, known), as_code, found)
 
 
-def _picture(graph: Graph, boxes: Mapping[int, Box]) -> Picture:
-    alt, text = _alt(graph, boxes), _text(graph, boxes)
+def check_direction(direction: object, function: str) -> None:
+    """Raise a ValueError that names the directions, where a picture is asked for in another one."""
+    if direction not in ("gradients", "code"):
+        raise ValueError(
+            f'{function}() got direction={direction!r}; it draws in the direction of "gradients" or "code"'
+        )
+
+
+def _picture(graph: Graph, boxes: Mapping[int, Box], as_code: bool, cuts: Sequence[Cut] = ()) -> Picture:
+    told = [cut.sentence for cut in cuts]
+    alt, text = " ".join([_alt(graph, boxes), *told]), "\n".join([_text(graph, boxes), *told])
     if not graph.nodes:
         return Picture(None, text, alt)
+    apart = [(cut.box, cut.into, cut.beside) for cut in cuts]
     try:
-        return Picture(svg_of(scene(graph, boxes), alt), text, alt)
+        return Picture(themed(svg_of(scene(graph, boxes, apart=apart), alt, as_code=as_code)), text, alt)
     except TooLargeToDraw as error:
         return Picture(None, f"No picture: {error}. Draw a part, for example one layer's output. As text:\n{text}", alt)
     except ImportError as error:
@@ -96,129 +144,33 @@ def _text(graph: Graph, boxes: Mapping[int, Box]) -> str:
 def _alt(graph: Graph, boxes: Mapping[int, Box]) -> str:
     if not graph.nodes:
         return "No graph: nothing was recorded for these tensors."
-    leaves = [boxes[node.index].lines[0].text for node in graph.leaves]
+    leaves = [boxes[node.index].called for node in graph.leaves]
     head = f"Backward graph of {len(graph.nodes)} nodes and {len(graph.edges)} edges"
     freed = sum(line.style == "freed" for box in boxes.values() for line in box.lines)
     tail = f" Saved tensors freed at {freed} places." if freed else ""
+    tail += numbers_told(box for box in boxes.values() if box.told != (box.called,))  # the leaves are told already
     if len(graph.nodes) > 12:
         common = Counter(node.name for node in graph.nodes).most_common(4)
         counts = ", ".join(f"{count} {name}" for name, count in common)
         return f"{head}, with {len(leaves)} leaves. Most frequent: {counts}.{tail}"
     steps = []
     for node in graph.nodes:
-        to = [boxes[e.node].lines[0].text for e in node.inputs if e is not None]
+        to = [boxes[e.node].called for e in node.inputs if e is not None]
         if to:
             steps.append(f"{node.name} passes gradients to {' and '.join(to)}")
     return f"{head}, with the leaves {', '.join(leaves)}. {'. '.join(steps)}.{tail}"
 
 
+def numbers_told(boxes: Iterable[Box]) -> str:
+    """Return the values that boxes show as a sentence of an alt text; of many only the first."""
+    told = [text for box in boxes for text in box.told]
+    return f" Values: {', '.join(told[:_TOLD])}{' and others' if len(told) > _TOLD else ''}." if told else ""
+
+
 def image(svg: str, alt: str) -> str:
     """Return an HTML image. It survives in notebooks that are not trusted, and screen readers get its alt text."""
     source = quote(svg, safe=" =:;,/()-'")
-    return f'<img alt="{escape(_printable(alt))}" src="data:image/svg+xml,{source}">'
-
-
-def svg_of(drawn: Scene, alt: str, most_boxes: int = MAX_BOXES, most_arrows: int = MAX_ARROWS) -> str:
-    """Lay a scene out and draw it. Raises TooLargeToDraw above the limits, and ImportError without pygraphviz."""
-    sizes = {name: box.size for name, box in drawn.boxes.items()}
-    layout = lay_out(sizes, drawn.arrows, most_boxes, most_arrows)
-    parts = [_arrow(*pair) for pair in zip(layout.arrows, drawn.edges, strict=True)]
-    for name, box in drawn.boxes.items():
-        node = drawn.nodes[name]
-        parts.append(_drawn(box, node, node in drawn.copied, layout.centres[name]))
-    return _page(layout, parts, _legend(drawn), alt)
-
-
-def _arrow(curve: Sequence[tuple[float, float]], edges: Collection[tuple[int, int]]) -> str:
-    (x, y), *bends, tip = curve
-    path = f"M{x},{y} C{' '.join(f'{x},{y}' for x, y in bends)} L{tip[0]},{tip[1]}"
-    keys = " ".join(f"{node}-{position}" for node, position in edges)
-    stroke = f'fill="none" stroke="{INK}" stroke-width="1.2" marker-end="url(#tip)"'
-    return f'<path class="edge" data-edges="{keys}" d="{path}" {stroke}/>'
-
-
-def _drawn(box: Box, node: int, copied: bool, centre: tuple[float, float]) -> str:
-    width, height = box.size
-    left, top = centre[0] - width / 2, centre[1] - height / 2
-    stroke, fill = (BLUE, "#E3F0F9") if box.leaf else (INK, "#FFFFFF" if not box.start else "#F3F3F3")
-    radius = height / 2 if box.leaf else 3
-    dash = ' stroke-dasharray="5 3"' if copied else ' stroke-opacity="0"' if box.port else ""
-    rect = (
-        f'<rect x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{radius:.1f}" '
-        f'fill="{fill}" stroke="{stroke}" stroke-width="{2.4 if box.start else 1.2}"{dash}/>'
-    )
-    rows = []
-    for number, line in enumerate(box.lines):
-        baseline = top + PAD / 2 + (number + 0.75) * LINE
-        where = f'x="{centre[0]:.1f}" y="{baseline:.1f}" text-anchor="middle"'
-        key = f' class="line {line.style}" data-key="{line.key}"' if line.key else ""
-        rows.append(f"<text {where}{key}{_STYLES[line.style]}>{escape(_printable(line.text))}</text>")
-    return f'<g class="node" data-node="{node}">{rect}{"".join(rows)}</g>'
-
-
-def _printable(text: str) -> str:
-    """Replace what no XML may hold, such as control characters in a name."""
-    return "".join(character if character.isprintable() else "\ufffd" for character in text)
-
-
-_STYLES = {
-    "title": f' fill="{INK}" font-weight="bold"',
-    "plain": f' fill="{INK}"',
-    "held": f' fill="{GREEN}"',
-    "attribute": f' fill="{GREEN}"',
-    "packed": f' fill="{GREEN}" font-style="italic"',
-    "modified": f' fill="{ORANGE}" font-weight="bold"',
-    "freed": f' fill="{GREY}" text-decoration="line-through"',
-    "spent": f' fill="{GREY}" text-decoration="line-through"',  # freed in the pass that the picture is about
-    "gradient": f' fill="{BLUE}" font-weight="bold"',
-}
-
-
-def _page(layout: Layout, parts: list[str], words: Sequence[str], alt: str) -> str:
-    legend = _wrapped(words, max(layout.width, _LEGEND_WIDTH))
-    width = max(layout.width, *(len(line) * _SMALL for line in legend)) + 2 * _MARGIN
-    below = layout.height + _MARGIN + LINE
-    height = below + len(legend) * LINE
-    rows = "".join(
-        f'<text class="legend" x="{width / 2:.1f}" y="{below + number * LINE:.1f}" text-anchor="middle" font-size="11" '
-        f'fill="{INK}">{line}</text>'
-        for number, line in enumerate(legend)
-    )
-    shift = (width - layout.width) / 2
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-family="{_FONT}" font-size="12">'
-        f"<title>{escape(_printable(alt))}</title>"
-        f'<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8.4" markerHeight="8.4" '
-        f'markerUnits="userSpaceOnUse" orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="context-stroke"/></marker></defs>'
-        f'<rect width="100%" height="100%" fill="#FFFFFF"/>'
-        f'<g transform="translate({shift:.1f},{_MARGIN})">{"".join(parts)}</g>{rows}</svg>'
+        f'<img alt="{escape(printable(alt))}" class="course-picture" src="data:image/svg+xml,{source}">'
+        f"<style>{followed('.course-picture')}</style>"
     )
-
-
-def _wrapped(words: Sequence[str], width: float) -> list[str]:
-    """Put the legend's words into lines of at most `width` px, where a word allows it."""
-    lines = [words[0]]
-    for word in words[1:]:
-        longer = f"{lines[-1]} | {word}"
-        if len(longer) * _SMALL <= width:
-            lines[-1] = longer
-        else:
-            lines.append(word)
-    return lines
-
-
-def _legend(drawn: Scene) -> list[str]:
-    styles = {line.style for box in drawn.boxes.values() for line in box.lines}
-    words = ["round: leaf", "square: operation", "thick: start"]
-    if styles & {"held", "packed", "attribute"}:
-        words.append("green: kept for backward")
-    if "modified" in styles:
-        words.append("orange: written to since")
-    if styles & {"freed", "spent"}:
-        words.append("struck through: freed")
-    if "gradient" in styles:
-        words.append("blue: gradient received, by step")
-    if drawn.copied:
-        words.append("dashed: one leaf, drawn at each use")
-    return words

@@ -20,7 +20,7 @@ recording = record_backward((x * y + x) ** 2, x=x, y=y)
 """
 # The whole state of the picture: which element has which class, the words and the bar.
 STATE = """() => [
-  ...[...document.querySelectorAll('.node, .edge, .line')].map((element) => element.getAttribute('class')),
+  ...[...document.querySelectorAll('.graph, .node, .edge, .line, .beside')].map((one) => one.getAttribute('class')),
   ...[...document.querySelectorAll('.caption, .number, .count')].map((element) => element.textContent),
   ...[...document.querySelectorAll('.fill')].map((element) => element.style.width),
 ]"""
@@ -48,7 +48,9 @@ def test_keys_move_the_slider(saved: Page) -> None:
     slider = saved.get_by_role("slider", name="Step")
     slider.focus()
     saved.keyboard.press("ArrowRight")
-    expect(captions.first).to_contain_text("PowBackward0 receives 1, the seed, and sends 16 to AddBackward0")
+    expect(captions.first).to_contain_text(
+        "PowBackward0 receives 1, the gradient that the pass starts with, and sends 16 to AddBackward0"
+    )
     assert slider.get_attribute("aria-valuetext").startswith("step 1 of 5: PowBackward0 receives 1")
     saved.keyboard.press("End")
     expect(captions.first).to_have_text("y receives 32: .grad was None and is now 32.")
@@ -75,8 +77,8 @@ def test_the_node_at_work_and_what_is_freed(saved: Page) -> None:
     struck = "lines => lines.map(line => getComputedStyle(line).textDecorationLine)"
     assert freed.locator(".line.spent").evaluate_all(struck) == ["line-through"] * 3
     assert kept.locator(".line.freed").count() == 0
-    expect(kept.locator(".number")).to_have_text("4 of 4 bytes kept")
-    expect(freed.locator(".number")).to_have_text("0 of 4 bytes kept")
+    expect(kept.locator(".number")).to_have_text("4 of 4 bytes kept; a full bar is 4")
+    expect(freed.locator(".number")).to_have_text("0 of 4 bytes kept; a full bar is 4")
     assert freed.locator(".fill").evaluate("fill => fill.getBoundingClientRect().width") == 0
     saved.get_by_role("button", name="First").click()
     assert freed.locator(".line.spent").evaluate_all(struck) == ["none"] * 3
@@ -118,11 +120,93 @@ def test_play_runs_to_the_end_and_can_be_paused(page: Page, tmp_path: Path) -> N
     expect(page.get_by_role("button", name="Play")).to_be_visible()
 
 
-def test_no_violation_of_accessibility(saved: Page) -> None:
+@pytest.fixture
+def forward(page: Page, tmp_path: Path) -> Page:
+    """A page with the forward pass before the backward pass."""
+    x, y = scalars()
+    product = x * y
+    out = (product + x) ** 2
+    step(record_backward(out, x=x, y=y, product=product, out=out)).save(tmp_path / "pass.html")
+    page.goto((tmp_path / "pass.html").as_uri())
+    return page
+
+
+def visible(page: Page, selector: str) -> list[str]:
+    """Return the texts of the picture that can be seen."""
+    seen = "all => all.filter(one => getComputedStyle(one).visibility === 'visible').map(one => one.textContent)"
+    return page.locator(selector).evaluate_all(seen)
+
+
+def test_values_first_then_gradients_on_the_edges(forward: Page) -> None:
+    expect(forward.locator(".caption")).to_have_text("Forward, as the code ran. It starts from x = 2, y = 3.")
+    expect(forward.locator(".count")).to_have_text("forward, start")
+    assert visible(forward, ".graph .line, .beside text") == []
+    forward.locator(".graph").focus()
+    forward.keyboard.press("ArrowRight")
+    expect(forward.locator(".count")).to_have_text("forward 1 of 3")
+    expect(forward.locator(".node.now .title")).to_have_text("MulBackward0")
+    assert visible(forward, ".graph .line") == ["makes product = 6", "saved other = y = 3", "saved self = x = 2"]
+    assert forward.locator(".edge.now").count() == 2
+    heads = "edge => [getComputedStyle(edge).markerStart, getComputedStyle(edge).markerEnd].map(one => one !== 'none')"
+    assert forward.locator(".edge").first.evaluate(heads) == [True, False], "the way of values"
+    for _ in range(3):
+        forward.keyboard.press("ArrowRight")
+    expect(forward.locator(".count")).to_have_text("step 0 of 5")
+    expect(forward.locator(".caption")).to_contain_text("Before the pass")
+    assert forward.locator(".edge").first.evaluate(heads) == [False, True], "the way of gradients"
+    assert "makes out = 64" in visible(forward, ".graph .line")
+    assert visible(forward, ".beside text, .line.gradient") == []
+    for _ in range(3):
+        forward.keyboard.press("ArrowRight")
+    assert sorted(visible(forward, ".beside.now text")) == ["32", "48", "\u00d7 x = 2", "\u00d7 y = 3"]
+    assert visible(forward, ".line.gradient")[:3] == ["step 1: 1", "step 2: 16", "step 3: 16"]
+    forward.keyboard.press("Home")
+    assert visible(forward, ".graph .line, .beside text") == []
+
+
+def test_the_picture_can_be_turned_by_keyboard(forward: Page) -> None:
+    def tops() -> list[float]:
+        titles = ("PowBackward0", "MulBackward0", "x = 2")
+        nodes = [forward.locator(".node", has=forward.get_by_text(title, exact=True)) for title in titles]
+        return [node.bounding_box()["y"] for node in nodes]
+
+    before = tops()
+    assert before == sorted(before)
+    turn = forward.get_by_role("button", name="Inputs at the top")
+    turn.focus()
+    forward.keyboard.press("Enter")
+    assert turn.get_attribute("aria-pressed") == "true"
+    assert tops() == sorted(tops(), reverse=True)
+    box = forward.locator(".edge").first.bounding_box()
+    assert tops()[2] < box["y"] < tops()[0], "arrows are turned, too"
+    forward.keyboard.press("Space")
+    assert tops() == before
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_violation_of_accessibility(saved: Page, scheme: str) -> None:
+    saved.emulate_media(color_scheme=scheme)
+    ground = saved.locator(".course-stepper").evaluate("box => getComputedStyle(box).backgroundColor")
+    assert (ground != "rgb(255, 255, 255)") == (scheme == "dark")
     saved.get_by_role("button", name="Next").click()
     saved.locator("summary").first.click()
     results = Axe().run(saved)
     assert results.violations_count == 0, results.generate_report()
+
+
+def test_bars_of_two_passes_have_one_scale(page: Page, tmp_path: Path) -> None:
+    long, short = torch.ones(100, requires_grad=True), torch.ones(25, requires_grad=True)
+    passes = [record_backward(leaf.exp().sum()) for leaf in (long, short)]
+    step(*passes, titles=["100", "25, whose title makes the panel wide"]).save(tmp_path / "bars.html")
+    page.set_viewport_size({"width": 700, "height": 900})
+    page.goto((tmp_path / "bars.html").as_uri())
+    width = "parts => parts.map(part => part.getBoundingClientRect().width)"
+    assert page.locator(".bar").evaluate_all(width) == [160, 160]
+    assert page.locator(".fill").evaluate_all(width) == [160, 40]
+    expect(page.locator(".number").last).to_have_text("100 of 100 bytes kept; a full bar is 400")
+    page.get_by_role("button", name="Last").click()
+    assert page.locator(".fill").evaluate_all(width) == [0, 0]
+    assert page.locator(".bar .start").evaluate_all(width) == [160, 40], "what each started with"
 
 
 def test_a_large_graph_scrolls_to_the_node_at_work(page: Page, tmp_path: Path) -> None:
@@ -184,7 +268,9 @@ def test_a_notebook_that_is_not_trusted_shows_the_picture_and_the_text(lab: Lab,
     assert picture.evaluate("image => image.complete && image.naturalWidth") > 100
     assert page.locator("iframe[srcdoc]").count() == 0
     page.locator(".jp-OutputArea summary").click()
-    expect(page.locator(".jp-OutputArea li").first).to_contain_text("PowBackward0 receives 1, the seed")
+    expect(page.locator(".jp-OutputArea li").first).to_contain_text(
+        "PowBackward0 receives 1, the gradient that the pass starts with"
+    )
 
 
 def test_the_widget_is_joined_to_the_kernel(lab: Lab, page: Page) -> None:

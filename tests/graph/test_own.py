@@ -39,6 +39,14 @@ def test_draw_shows_it_as_it_shows_pytorchs(engine):
     assert picture.alt.startswith("Backward graph of 4 nodes and 4 edges, with the leaves x (2,).")
 
 
+def test_values_of_named_tensors_are_drawn(engine):
+    x = engine.tensor([1.0, 2.0], requires_grad=True)
+    y = x * engine.tensor([3.0, 0.5])
+    picture = draw(y.sum(), x=x, y=y, values=True)
+    assert picture.svg.index(">[1 2]<") != picture.svg.index(">[3 1]<")
+    assert picture.alt.endswith("Values: y = [3, 1], x = [1, 2].")
+
+
 def test_no_graph(engine):
     assert draw(engine.tensor([1.0])).text == "no graph: nothing was recorded for these tensors"
 

@@ -59,8 +59,8 @@ def test_a_small_pass_from_seed_to_leaves(branches):
 def test_the_text(branches):
     x, y, out = branches
     assert str(record_backward(out, x=x, y=y)).splitlines() == [
-        "1. PowBackward0 receives 1, the seed, and sends 16 to AddBackward0: it lowers the power by one and multiplies "
-        "by the old one. It frees self.",
+        "1. PowBackward0 receives 1, the gradient that the pass starts with, and sends 16 to AddBackward0: it lowers "
+        "the power by one and multiplies by the old one. It frees self.",
         "2. AddBackward0 receives 16 and sends 16 to MulBackward0, 16 to x: a sum passes the gradient on to its terms.",
         "3. MulBackward0 receives 16 and sends 48 to x, 32 to y: it multiplies by the other factor. "
         "It frees other and self.",
@@ -269,7 +269,8 @@ def test_custom_functions():
     event = recording.events[0]
     assert (values(event.sent), event.freed) == ([2.0], ("tensors[0]",))
     assert recording.captions()[0] == (
-        "DoublesBackward receives 1, the seed, and sends 2 to ExpBackward0. It frees tensors[0]."
+        "DoublesBackward receives 1, the gradient that the pass starts with, "
+        "and sends 2 to ExpBackward0. It frees tensors[0]."
     )
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from course_utils import record_backward, step
-from course_utils.pictures import stepper
+from course_utils.pictures import frames
 
 
 @pytest.fixture
@@ -42,7 +42,8 @@ def test_every_key_of_a_step_is_in_the_picture(recording):
             assert re.search(rf'data-edges="([^"]* )?{key}( [^"]*)?"', panel.svg)
         for key in one.freed:
             assert f'data-key="{key}"' in panel.svg
-    assert ">step 4: 64<" in panel.svg
+    assert ">step 3: 16<" in panel.svg
+    assert ">step 4: .grad = 64<" in panel.svg
     assert panel.svg.count('class="line spent"') == 3
 
 
@@ -52,7 +53,9 @@ def test_edges_into_several_outputs_are_found():
     (panel,) = step(record_backward((first * second).sum())).panels
     (product,) = [one for one in panel.steps if one.caption.startswith("Mul")]
     for key in product.edges:
-        assert len(re.findall(rf'data-edges="{key}"', panel.svg)) == 2, "to the output, and from it to the node"
+        assert len(re.findall(rf'class="edge" data-edges="{key}"', panel.svg)) == 2, (
+            "to the output, and from it to the node"
+        )
 
 
 def test_a_leaf_that_is_drawn_several_times():
@@ -137,7 +140,7 @@ def test_a_graph_of_60_nodes_stays_small():
 
 def test_graphs_too_large_for_a_picture_come_as_text():
     y = x = torch.rand(4, requires_grad=True)
-    for _ in range(stepper.MAX_BOXES):
+    for _ in range(frames.MAX_BOXES):
         y = y + 1
     shown = step(record_backward(y.sum(), x=x))
     (panel,) = shown.panels
@@ -174,7 +177,7 @@ def test_the_time_for_the_largest_picture_is_bounded():
 def test_the_widget_has_the_same_data(recording):
     shown = step(recording)
     widget = shown.widget()
-    assert (widget.step, widget.data["steps"]) == (0, 5)
+    assert (widget.step, widget.data["steps"]) == (0, 5), "no result has a name, so there is no forward phase"
     assert widget.data["panels"] == page_data(shown.page())["panels"]
     assert repr(widget) == "Backward pass, step by step, at step 0"
     widget.step = 3
@@ -188,5 +191,73 @@ def test_wrong_arguments(recording):
         step(recording, torch.ones(1))
     with pytest.raises(ValueError, match="got 1 titles for 2 recordings: give a list with one title for each"):
         step(recording, recording, titles=["one"])
+    with pytest.raises(ValueError, match=r"step\(\) got direction='down'; it draws in the direction of"):
+        step(recording, direction="down")
     with pytest.raises(ValueError, match="got one text for 2 recordings"):
         step(recording, recording, titles="ab")
+
+
+def named_pass(**options):
+    x, y = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
+    product = x * y
+    out = (product + x).exp().log() ** 2
+    return step(record_backward(out, x=x, y=y, product=product, out=out), **options)
+
+
+def test_the_forward_pass_comes_first():
+    (panel,) = named_pass().panels
+    assert [one.caption for one in panel.forward] == [
+        "Forward, as the code ran. It starts from x = 2, y = 3.",
+        "Forward 1: product = 6 is made. MulBackward0 is recorded, and it saves other = y and self = x.",
+        "Forward 2: a result without a name is made. AddBackward0 is recorded.",
+        "Forward 3: a result without a name = 2981 is made. ExpBackward0 is recorded, and it saves result.",
+        "Forward 4: a result without a name is made. LogBackward0 is recorded, and it saves self.",
+        "Forward 5: out = 64 is made. PowBackward0 is recorded, and it saves self.",
+    ]
+    assert [one.bytes for one in panel.forward] == [0, 0, 0, 4, 4, 8], "leaves are not kept for the graph"
+    assert panel.forward[-1].bytes == panel.bytes
+    assert panel.forward[1].edges == ("4-0", "4-1")
+    assert str(named_pass()).startswith(panel.forward[0].caption)
+    assert (
+        "<li>Forward 5: out = 64" in named_pass()._repr_mimebundle_()["text/html"].partition("course-stepper-still")[2]
+    )
+
+
+def test_the_forward_pass_is_left_out_where_it_is_not_known(recording):
+    assert named_pass(forward=False).panels[0].forward == ()
+    assert step(recording).panels[0].forward == (), "no result was named"
+    x = torch.tensor(2.0, requires_grad=True)
+    h = x.exp()
+    h.sin().backward()
+    assert step(record_backward(h * 2, x=x, h=h)).panels[0].forward == (), "what it saved is gone"
+
+
+def test_places_before_the_pass_are_negative(recording):
+    shown = named_pass()
+    data = page_data(shown.page())
+    assert (data["ahead"], data["steps"], data["asCode"]) == (6, 7, False)
+    assert shown.widget().step == -6
+    assert page_data(named_pass(direction="code").page())["asCode"] is True
+
+
+def test_values_gradients_and_factors_stand_in_the_picture():
+    (panel,) = named_pass().panels
+    for text in ("x = 2", "makes product = 6", "saved other = y = 3"):
+        assert f">{text}<" in panel.svg
+    beside = dict(re.findall(r'<g class="beside" data-edges="([^"]*)"[^>]*>(.*?)</g>', panel.svg))
+    said = {key: re.findall(r">([^<]+)</text>", label) for key, label in beside.items()}
+    assert said["4-0"] == ["\u00d7 y = 3", "48"]
+    assert said["4-1"] == ["\u00d7 x = 2", "32"]
+    assert said["3-1"] == ["\u00d7 1", "16"]
+    assert panel.alt.endswith("Values: out = 64, product = 6, x = 2, y = 3.")
+    assert "beside an arrow: factor, and what was sent" in panel.svg
+
+
+def test_numbers_stand_beside_arrows_of_small_pictures_only():
+    x = torch.tensor(0.5, requires_grad=True)
+    y = x
+    for _ in range(frames._LABELLED):
+        y = y.sin()
+    (small,), (large,) = step(record_backward(y, retain_graph=True)).panels, step(record_backward(y.sin())).panels
+    assert 'class="beside"' in small.svg
+    assert 'class="beside"' not in large.svg

@@ -96,7 +96,7 @@ def test_alt_text_describes_the_picture(x):
         "MulBackward0. MulBackward0 passes gradients to x (2, 3) and x (2, 3)."
     )
     bundle = picture._repr_mimebundle_()
-    assert bundle["text/html"].startswith(f'<img alt="{picture.alt}" src="data:image/svg+xml,')
+    assert bundle["text/html"].startswith(f'<img alt="{picture.alt}" class="course-picture" src="data:image/svg+xml,')
     assert unquote(re.search(r'src="data:image/svg\+xml,([^"]*)"', bundle["text/html"])[1]) == picture.svg
     assert bundle["text/plain"] == picture.text
 
@@ -228,3 +228,59 @@ def test_the_legend_is_as_wide_as_a_narrow_picture_allows(x):
 def test_wide_characters_get_room(x):
     narrow, wide = draw(x * x, **{"x" * 60: x}), draw(x * x, **{"\u68af" * 60: x})
     assert float(ET.fromstring(wide.svg).get("width")) > float(ET.fromstring(narrow.svg).get("width"))
+
+
+def test_values_of_numbers_stand_in_the_boxes():
+    x, y = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
+    product = x * y
+    picture = draw((product * 4).exp(), x=x, y=y, product=product, values=True)
+    shown = texts(picture)
+    for text in ("x = 2", "y = 3", "makes product = 6", "saved other = y = 3", "saved self = x = 2", "saved other = 4"):
+        assert text in shown
+    assert "with the leaves x = 2, y = 3." in picture.alt
+    assert picture.alt.endswith(" Values: product = 6.")
+    assert "[makes product = 6; saved other = y = 3; saved self = x = 2]" in picture.text
+
+
+def test_values_of_tensors_stand_in_rows_and_of_large_ones_as_a_range(x):
+    w, large = torch.tensor([0.5, -0.25], requires_grad=True), torch.linspace(-1, 1, 40).reshape(20, 2).requires_grad_()
+    picture = draw((large * w).sum() + x.sum(), x=x, w=w, large=large, values=True)
+    shown = texts(picture)
+    assert shown[shown.index("x (2, 3)") + 1 :][:2] == ["[1 1 1]", "[1 1 1]"]
+    assert shown[shown.index("w (2,)") + 1] == "[  0.5 -0.25]"
+    assert shown[shown.index("large (20, 2)") + 1] == "-1 to 1"
+    assert "x = [[1, 1, 1], [1, 1, 1]]" in picture.alt
+    assert "large (20, 2) from -1 to 1" in picture.alt
+
+
+def test_values_that_are_not_those_saved_are_not_shown():
+    x = torch.tensor(2.0, requires_grad=True)
+    y = x.exp()
+    z = y * 3
+    with torch.no_grad():
+        y.add_(1)
+    shown = texts(draw(y.sin() + z, values=True))
+    assert "saved result scalar, written to since" in shown
+
+
+def test_the_direction_of_the_code(x):
+    down, up = draw((x * x).sum(), x=x), draw((x * x).sum(), x=x, direction="code")
+
+    def heights(picture):
+        return {element.text: float(element.get("y")) for element in elements(picture)}
+
+    assert heights(down)["SumBackward0"] < heights(down)["MulBackward0"] < heights(down)["x (2, 3)"]
+    assert heights(up)["SumBackward0"] > heights(up)["MulBackward0"] > heights(up)["x (2, 3)"]
+    assert "marker-end" in down.svg
+    assert "marker-start" not in down.svg
+    assert "marker-start" in up.svg
+    assert "marker-end" not in up.svg
+    assert "arrows: from inputs to results" in legend(up)
+    assert up.alt == down.alt
+
+
+def test_values_and_direction_are_no_names(x):
+    with pytest.raises(TypeError, match=r"draw\(\) got values=Tensor; values=True shows numbers, and a tensor needs"):
+        draw(x * x, values=x)
+    with pytest.raises(ValueError, match=r"draw\(\) got direction='up'; it draws in the direction of \"gradients\" or"):
+        draw(x * x, direction="up")

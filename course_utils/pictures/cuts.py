@@ -1,0 +1,81 @@
+"""Where a graph was cut: inputs of an operation that have no link, which only who wrote the code can name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from course_utils.graph.memory import memory_of, shape_of
+from course_utils.graph.trace import Graph
+from course_utils.graph.values import value_of
+from course_utils.pictures.boxes import Box, Line, value_lines
+
+Named = Mapping[int, Mapping[str, torch.Tensor]]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A tensor without a gradient that went into node `into`. `beside` is the node whose result has the same memory."""
+
+    box: Box
+    into: int
+    beside: int | None
+    sentence: str
+
+
+def cuts_of(
+    told: Mapping[str, str | Sequence[str]], names: Mapping[str, torch.Tensor], graph: Graph, named: Named, values: bool
+) -> list[Cut]:
+    """Return the cuts that `told` names: by a tensor's name, the name of the result, or results, that it went into.
+
+    What the graph can tell is checked. Raises ValueError where a name is unknown, where the tensor needs a gradient, or
+    where the operation that made the result has a link for each of its inputs.
+    """
+    cuts = []
+    for name, results in told.items():
+        for result in [results] if isinstance(results, str) else results:
+            tensor, into = _checked(name, result, names, graph, named)
+            beside, owner = _same_memory(tensor, named)
+            lines = [*_lines(name, tensor, values), Line("needs no gradient", "apart")]
+            shared = f", though it has {owner}'s memory" if owner else ""
+            sentence = f"{lines[0].text} went into {result} and has no link: no gradient passes{shared}."
+            if owner:
+                lines.append(Line(f"has {owner}'s memory", "apart"))
+            cuts.append(Cut(Box(tuple(lines), apart=True, called=lines[0].text), into, beside, sentence))
+    return cuts
+
+
+def _lines(name: str, tensor: torch.Tensor, values: bool) -> Sequence[Line]:
+    value = value_of(tensor) if values else None
+    if value is None:
+        return (Line(f"{name} {shape_of(tensor) or 'scalar'}", "title"),)
+    return tuple(value_lines(name, value, "title", ""))
+
+
+def _checked(
+    name: str, result: str, names: Mapping[str, torch.Tensor], graph: Graph, named: Named
+) -> tuple[torch.Tensor, int]:
+    for one in (name, result):
+        if one not in names:
+            raise ValueError(f"draw() got cuts={{{name!r}: {result!r}}}, but no tensor named {one!r}: add {one}={one}")
+    if names[name].requires_grad:
+        raise ValueError(f"{name} needs a gradient: its link to {result} is drawn as an arrow, and is no cut")
+    into = next((index for index, own in named.items() if result in own), None)
+    if into is None:
+        raise ValueError(f"{result} is not in the drawn graph, so nothing can be said of what went into it")
+    node = graph.nodes[into]
+    if None not in node.inputs:
+        raise ValueError(f"{node.name}, which made {result}, has a link for each of its inputs: {name} is none of them")
+    return names[name], into
+
+
+def _same_memory(tensor: torch.Tensor, named: Named) -> tuple[int | None, str]:
+    """Return the node and the name of a tensor in the graph with the same memory, as `detach()` leaves it."""
+    memory, size = memory_of(tensor)
+    for index, own in named.items():
+        for name, other in own.items():
+            if size and memory_of(other)[0] == memory:
+                return index, name
+    return None, ""

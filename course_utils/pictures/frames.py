@@ -1,0 +1,143 @@
+"""What each frame of a stepper shows: the forward pass where it is known, then the backward pass, node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+
+from course_utils.graph import captions, forward
+from course_utils.graph.events import Event, Gradient
+from course_utils.graph.recording import Recording
+from course_utils.graph.values import in_rows
+from course_utils.pictures.boxes import Box, Line, boxes_of, saved_key, scene
+from course_utils.pictures.drawing import svg_of
+from course_utils.pictures.layout import TooLargeToDraw
+from course_utils.pictures.svg import numbers_told
+
+# The browser draws a step of such a graph in a few milliseconds, and Graphviz lays it out in about a second.
+MAX_BOXES, MAX_ARROWS = 400, 900
+
+# With more edges their numbers would hide the picture, and Graphviz would take long to place them.
+_LABELLED = 60
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One frame: the node at work, the edges and saved tensors that change, by their keys in the picture."""
+
+    node: int | None
+    edges: tuple[str, ...]
+    freed: tuple[str, ...]
+    bytes: int
+    caption: str
+    failed: bool = False
+
+
+class Panel(msgspec.Struct, frozen=True):
+    """One pass, ready to be shown. `svg` is empty, and `trouble` says why, where only text can be given.
+
+    `forward` has a frame for the start and one for each operation; it is empty where the forward pass is not shown.
+    """
+
+    title: str
+    alt: str
+    before: str
+    bytes: int
+    most: int
+    forward: tuple[Step, ...]
+    steps: tuple[Step, ...]
+    svg: str
+    trouble: str = ""
+
+
+def panel_of(recording: Recording, title: str, most: int, with_forward: bool) -> Panel:
+    """Return the frames of one recording. `most` are the bytes that fill the bar."""
+    kept = f"{recording.saved.bytes:,} bytes"
+    before = f"Before the pass. The graph of {len(recording.graph.nodes)} nodes keeps {kept} for it."
+    svg, trouble = "", ""
+    steps = _steps(recording)
+    boxes = _boxes(recording, steps)
+    alt = _alt(recording) + numbers_told(boxes.values())
+    ahead = _forward(recording) if with_forward and _knows_forward(recording) else ()
+    try:
+        labels = _labels(recording) if len(recording.graph.edges) <= _LABELLED else {}
+        svg = svg_of(scene(recording.graph, boxes, labels), alt, MAX_BOXES, MAX_ARROWS)
+    except (TooLargeToDraw, ImportError) as error:
+        advice = "Record a part of it, for example one layer" if isinstance(error, TooLargeToDraw) else "Install it"
+        trouble = f"No picture: {error}. {advice}. As text:"
+    return Panel(title, alt, before, recording.saved.bytes, most, ahead, steps, svg, trouble)
+
+
+def _knows_forward(recording: Recording) -> bool:
+    """Say whether there is a result to show, and all that the forward pass had saved is still there."""
+    results = any(index in recording.forward.values for index in recording.forward.order)
+    return results and not recording.saved.freed
+
+
+def _forward(recording: Recording) -> tuple[Step, ...]:
+    graph, saved = recording.graph, recording.saved
+    start, *told = forward.steps(graph, recording.made, saved, recording.forward)
+    steps = [Step(None, (), (), 0, start)]
+    storages: dict[int | None, int] = {}
+    for index, caption in zip(recording.forward.order, told, strict=True):
+        edges = (f"{index}-{place}" for place, edge in enumerate(graph.nodes[index].inputs) if edge is not None)
+        storages |= {entry.storage: entry.bytes for entry in saved if entry.node == index and not entry.leaf}
+        steps.append(Step(index, tuple(edges), (), sum(storages.values()), caption))
+    return tuple(steps)
+
+
+def _steps(recording: Recording) -> tuple[Step, ...]:
+    keys = {(entry.node, entry.name): saved_key(position) for position, entry in enumerate(recording.saved)}
+    told = recording.captions()
+    steps = []
+    for event, caption in zip(recording.events, told, strict=False):
+        edges = [f"{event.node}-{position}" for position, sent in enumerate(event.sent) if sent is not None]
+        freed = tuple(keys[event.node, name] for name in event.freed)
+        steps.append(Step(event.node, tuple(edges), freed, event.bytes, caption))
+    if recording.failure is not None:
+        left = steps[-1].bytes if steps else recording.saved.bytes
+        steps.append(Step(recording.failure.node, (), (), left, told[-1], failed=True))
+    return tuple(steps)
+
+
+def _boxes(recording: Recording, steps: Sequence[Step]) -> dict[int, Box]:
+    """Return the boxes of the graph, each with the step at which it ran, what it received, and what it freed."""
+    boxes = boxes_of(recording.graph, recording.made, recording.saved, recording.forward.values)
+    for number, (event, one) in enumerate(zip(recording.events, steps, strict=False), 1):
+        box = boxes[event.node]
+        lines = [replace(line, style="spent") if line.key in one.freed else line for line in box.lines]
+        gradient = Line(f"step {number}: {_received(event, box.leaf)}", "gradient", f"gradient-{event.node}")
+        boxes[event.node] = replace(box, lines=(*lines, gradient))
+    return boxes
+
+
+def _received(event: Event, leaf: bool) -> str:
+    if leaf:
+        return f".grad = {'None' if event.after is None else captions.told(event.after)}"
+    return ", ".join("nothing" if gradient is None else captions.told(gradient) for gradient in event.received)
+
+
+def _labels(recording: Recording) -> dict[tuple[int, int], tuple[Line, ...]]:
+    """Return what stands beside each arrow: by what the node multiplied, and the gradient that it sent."""
+    labels = {}
+    for event in recording.events:
+        for position, sent in enumerate(event.sent):
+            if sent is not None:
+                factor = recording.factor(event, position)
+                numbers = [Line(row, "gradient") for row in _rows(sent)]
+                labels[event.node, position] = (*([Line(factor, "factor")] if factor else []), *numbers)
+    return labels
+
+
+def _rows(gradient: Gradient) -> tuple[str, ...]:
+    return in_rows(gradient.shape, gradient.values) or (captions.told(gradient),)
+
+
+def _alt(recording: Recording) -> str:
+    names = [captions.name_of(recording.graph, recording.made, event.node) for event in recording.events]
+    shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    failed = "" if recording.failure is None else f" It ends with {recording.failure.type}."
+    return (
+        f"Backward pass over a graph of {len(recording.graph.nodes)} nodes. In order: {shown or 'nothing ran'}.{failed}"
+    )

@@ -1,0 +1,76 @@
+"""Pictures of cuts: what is told, and what is checked of it."""
+
+import numpy as np
+import pytest
+import torch
+
+from course_utils import draw
+from course_utils.graph.memory import memory_of
+from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.pictures.test_svg import legend, texts
+
+
+@pytest.fixture
+def named():
+    x, w = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([3.0, 4.0], requires_grad=True)
+    y = x * x
+    cut = y.detach()
+    assert memory_of(cut) == memory_of(y)
+    return {"x": x, "w": w, "y": y, "cut": cut, "z": y * w + cut}
+
+
+def test_a_detached_tensor_stands_apart(named):
+    picture = draw(named["z"], **named, cuts={"cut": "z"})
+    assert {"cut (2,)", "needs no gradient", "has y's memory"} <= set(texts(picture))
+    assert picture.svg.count('class="cut"') == 4, "a line and a cross, to z and to y"
+    assert "dashed, and a cross: no link, no gradient passes" in legend(picture)
+    told = "cut (2,) went into z and has no link: no gradient passes, though it has y's memory."
+    assert picture.alt.endswith(told)
+    assert picture.text.endswith(told)
+    assert 'class="cut"' not in draw(named["z"], **named).svg
+
+
+def test_values_of_a_cut_tensor(named):
+    picture = draw(named["z"], **named, cuts={"cut": "z"}, values=True)
+    shown = texts(picture)
+    assert shown[shown.index("cut (2,)") + 1] == "[1 4]"
+
+
+def test_a_result_of_no_grad_has_no_memory_in_the_graph(named):
+    with torch.no_grad():
+        h = named["x"].exp()
+    p = h * named["w"]
+    z = p + h
+    picture = draw(z, w=named["w"], h=h, p=p, z=z, cuts={"h": ("p", "z")})
+    assert texts(picture).count("h (2,)") == 2
+    assert picture.svg.count('class="cut"') == 4
+    assert "memory" not in picture.alt
+
+
+def test_a_saved_tensor_is_called_by_itself_and_not_by_what_shares_its_memory():
+    x = torch.tensor(2.0, requires_grad=True)
+    y = x.exp()
+    detached = y.detach()
+    assert "saved other = detached" in texts(draw(x * detached, y=y, detached=detached, x=x))
+
+
+@pytest.mark.parametrize(
+    ("cuts", "message"),
+    [
+        ({"cut": "loss"}, "no tensor named 'loss': add loss=loss"),
+        ({"gone": "z"}, "no tensor named 'gone': add gone=gone"),
+        ({"w": "z"}, "w needs a gradient: its link to z is drawn as an arrow, and is no cut"),
+        ({"cut": "side"}, "side is not in the drawn graph"),
+        ({"cut": "y"}, "MulBackward0, which made y, has a link for each of its inputs: cut is none of them"),
+    ],
+)
+def test_what_the_graph_contradicts_is_refused(named, cuts, message):
+    side = named["w"] * 2
+    with pytest.raises(ValueError, match=message):
+        draw(named["z"], **named, side=side, cuts=cuts)
+
+
+def test_an_engine_of_your_own_shows_none():
+    x = Counting().tensor(np.ones(2), requires_grad=True)
+    with pytest.raises(ValueError, match="cuts in graphs of PyTorch's tensors only"):
+        draw(x.exp(), x=x, cuts={"x": "y"})

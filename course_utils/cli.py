@@ -25,7 +25,7 @@ def course() -> None:
     """Open the course, build its notebooks, or grade a class."""
 
 
-@course.command()
+@course.command(short_help="Open your own copy of the course in JupyterLab.", epilog="Example: course lab --fresh 03")
 @click.option("--port", type=int, help="Port of the server; a free one by default.")
 @click.option("--fresh", metavar="NN", help="Start the notebooks of lesson NN again first; the old ones are kept.")
 def lab(port: int | None, fresh: str | None) -> None:
@@ -34,7 +34,6 @@ def lab(port: int | None, fresh: str | None) -> None:
     The copy is the folder my-course (in the clone, or else where you are), or $COURSE_COPY, made on the first start.
     When the course changes, what you have not changed is renewed; nothing of yours is lost. Without a screen it serves
     and prints the address.
-    As in `course lab --fresh 03`.
     """
     from course_utils import copies
     from course_utils.notebooks import NotebookError
@@ -73,13 +72,15 @@ def lab(port: int | None, fresh: str | None) -> None:
         raise SystemExit(0) from None
 
 
-@course.command()
+@course.command(
+    short_help="Run lessons and masters, and release the exercises.", epilog="Example: course build 01 --check"
+)
 @click.argument("names", nargs=-1)
 @click.option("--check", is_flag=True, help="Write nothing; fail if a notebook is not as it would be built.")
 def build(names: tuple[str, ...], check: bool) -> None:
     """Execute lessons and masters, put them into normal form, and release the exercises.
 
-    NAMES limits this to notebooks whose file name begins so, as in `course build 01`.
+    NAMES limits this to notebooks whose file name begins so.
     """
     from course_utils import notebooks
 
@@ -100,11 +101,11 @@ def build(names: tuple[str, ...], check: bool) -> None:
         raise click.ClickException("run `course build` and commit what it writes")
 
 
-@course.command()
+@course.command(short_help="Write the skeleton of a new exercise.", epilog="Example: course new 04 one_pass")
 @click.argument("lesson")
 @click.argument("name")
 def new(lesson: str, name: str) -> None:
-    """Write the skeleton of a new exercise: `course new 04 one_pass`.
+    """Write the skeleton of a new exercise.
 
     NAME is what the learner will define, LESSON a lesson or its number. The suite lists what is left to do in it, and
     fails until that is done.
@@ -118,6 +119,41 @@ def new(lesson: str, name: str) -> None:
     for path in written:
         click.echo(f"wrote: {path.relative_to(ROOT)}")
     click.echo(f"Next: pytest -q -k {name} says what is left to do.")
+
+
+@course.command(short_help="Copy what students get of a lesson.", epilog="Example: course release 03 --to students")
+@click.argument("lesson")
+@click.option(
+    "--to", "folder", type=click.Path(file_okay=False, path_type=Path), required=True, help="Made if missing."
+)
+@click.option("--without-deeper", is_flag=True, help="Leave out the pages that go deeper.")
+def release(lesson: str, folder: Path, without_deeper: bool) -> None:
+    """Copy what students get of LESSON into a folder: the lesson, its exercises and its deeper pages.
+
+    Outputs are left out, and what settles a prediction is folded, as in a learner's own copy. LESSON is a number.
+    """
+    from course_utils import copies
+    from course_utils.notebooks import NotebookError
+
+    try:
+        written = copies.hand_out(ROOT, folder, lesson, deeper=not without_deeper)
+    except (NotebookError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    for path in written:
+        click.echo(f"wrote: {path}")
+
+
+@course.command(short_help="Say what this machine lacks for the course.", epilog="Example: course doctor")
+def doctor() -> None:
+    """Look at what the course needs here, and say how to mend what is missing or odd.
+
+    Python, PyTorch's build, packages, the kernel, lessons, your copy, the sandbox and a browser. The exit code is 1
+    where something is missing that lessons cannot do without.
+    """
+    from course_utils.doctor import report as looked
+
+    if not looked(click.echo):
+        raise SystemExit(1)
 
 
 for command in (ask, run, audit, grade, commands.report, commands.export, commands.gradescope):

@@ -91,6 +91,26 @@ def start_again(course: Path, own: Path, name: str) -> list[Written]:
     return written
 
 
+def hand_out(course: Path, folder: Path, name: str, deeper: bool = True) -> list[Path]:
+    """Write what students get of the lesson whose notebooks begin with `name` into a folder, and return the paths.
+
+    The folders stand as in the course, so that links between the notebooks hold; a file that is there is written over.
+    `deeper` says whether the pages that go deeper are among them.
+
+    Raises NotebookError where no notebook of the course is called so, or one is damaged.
+    """
+    chosen = [
+        (source, folder / path)
+        for source, path in _released(course)
+        if source.name.startswith(name) and (deeper or source.parent.name != "deeper")
+    ]
+    if not chosen:
+        raise NotebookError(f"no notebook of the course begins with {name!r}; try a number such as 03")
+    for source, path in chosen:
+        _write(_learners(source), path)
+    return [path for _, path in chosen]
+
+
 def learners(notebook: Any) -> Any:
     """Return a lesson or exercises as learners get them: without stored outputs, what settles a prediction folded."""
     made = copy.deepcopy(notebook)

@@ -66,9 +66,11 @@ ALLOWED = {
     "course_utils.grading.__init__": (),
     "course_utils.notebooks": ("course_utils.ask", "course_utils.checks"),
     "course_utils.copies": ("course_utils.notebooks",),
+    "course_utils.doctor": ("course_utils.checks.progress", "course_utils.grading.controller.machine"),
     "course_utils.skeleton": ("course_utils.checks", "course_utils.notebooks"),
     "course_utils.cli": tuple(
-        f"course_utils.{part}" for part in ("ask", "notebooks", "copies", "skeleton", "grading", "explain", "audit")
+        f"course_utils.{part}"
+        for part in ("ask", "notebooks", "copies", "doctor", "skeleton", "grading", "explain", "audit")
     ),
     "course_utils.__main__": ("course_utils.cli",),
     "course_utils.__init__": ("course_utils",),

@@ -119,3 +119,25 @@ def test_lab_serves_the_first_lesson_and_prints_the_address(tmp_path):
     finally:
         if server.poll() is None:
             os.killpg(server.pid, signal.SIGKILL)
+
+
+def test_help_has_whole_sentences_in_80_columns_and_an_example_for_each_command():
+    text = CliRunner().invoke(cli.course, ["--help"], terminal_width=80).output
+    rows = text.partition("Commands:\n")[2].splitlines()
+    assert len(rows) == len(cli.course.commands)
+    assert all(len(row) <= 80 and row.endswith(".") and not row.endswith("...") for row in rows)
+    for name in cli.course.commands:
+        assert f"Example: course {name}" in run(name, "--help").output
+
+
+def test_release_copies_what_students_get(tmp_path):
+    done = run("release", "03", "--to", str(tmp_path / "students"))
+    assert done.exit_code == 0
+    given = {path.relative_to(tmp_path / "students").as_posix() for path in (tmp_path / "students").rglob("*.ipynb")}
+    assert {"notebooks/03_graph_freeing.ipynb", "exercises/03_graph_freeing.ipynb"} < given
+    assert any(name.startswith("notebooks/deeper/03") for name in given)
+    lesson = notebooks.read(tmp_path / "students" / "notebooks" / "03_graph_freeing.ipynb")
+    assert not [cell for cell in lesson.cells if cell.get("outputs")]
+    run("release", "03", "--to", str(tmp_path / "short"), "--without-deeper")
+    assert not (tmp_path / "short" / "notebooks" / "deeper").exists()
+    assert "no notebook of the course begins with '99'" in run("release", "99", "--to", str(tmp_path)).output

@@ -11,15 +11,16 @@ from course_utils.ask.search import best
 from course_utils.place import ROOT
 
 
-@click.command()
+@click.command(
+    short_help="Find the answer to a question about autograd.", epilog="Example: course ask why is my grad None"
+)
 @click.argument("question", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print the entries as JSON, for tools.")
 @click.option("--show", type=click.IntRange(1, 3), help="Print the whole of the first, second or third entry.")
 def ask(question: tuple[str, ...], as_json: bool, show: int | None) -> None:
     """Find the answer to a question about PyTorch's autograd, offline.
 
-    Each answer is a run on the PyTorch that the course is made for. As in `course ask why is my grad None`, or with
-    the text of an error.
+    Each answer is a run on the PyTorch that the course is made for. The text of an error is a question, too.
     """
     found = _found(" ".join(question))
     if as_json:

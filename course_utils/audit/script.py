@@ -21,7 +21,8 @@ _OURS = str(Path(__file__).parent)
 
 @click.command(
     context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]},
-    short_help="Run a training script, and say which mistakes in it raise no error.",
+    short_help="Watch a training script for silent mistakes.",
+    epilog="Example: course audit train.py --json found.json",
 )
 @click.argument("script", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)

@@ -10,7 +10,11 @@ from pathlib import Path
 import click
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    short_help="Run a script, and explain the error that it meets.",
+    epilog="Example: course run train.py --epochs 3",
+)
 @click.argument("script", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(script: Path, arguments: tuple[str, ...]) -> None:

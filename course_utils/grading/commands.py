@@ -16,7 +16,10 @@ ROOT = Path(__file__).parents[2]
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command()
+@click.command(
+    short_help="Write pages of results for the class and each student.",
+    epilog="Example: course report grades.sqlite --out pages",
+)
 @click.argument("db", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="report", show_default=True)
 def report(db: Path, out: Path) -> None:
@@ -29,7 +32,10 @@ def report(db: Path, out: Path) -> None:
     say(f"{len(written)} pages written to {out}")
 
 
-@click.command()
+@click.command(
+    short_help="Bring the scores to Canvas, Moodle or GitHub.",
+    epilog="Example: course export grades.sqlite --canvas gradebook.csv",
+)
 @click.argument("db", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--canvas", type=_FILE, help="A gradebook that Canvas exported: write a copy with the scores in it.")
 @click.option("--moodle", type=_FILE, help="A grading worksheet of Moodle: write a copy with the scores in it.")
@@ -73,12 +79,15 @@ def export(
         raise click.ClickException("points are missing: the job's summary says where")
 
 
-@click.command()
+@click.command(
+    short_help="Write the autograder of a Gradescope assignment.",
+    epilog="Example: course gradescope 02 --out autograder.zip",
+)
 @click.argument("lesson")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), default="autograder.zip", show_default=True)
 @click.option("--unsafe", is_flag=True, help="Where Gradescope's container has no sandbox, run learners' code without.")
 def gradescope(lesson: str, out: Path, unsafe: bool) -> None:
-    """Write the autograder of a Gradescope assignment for LESSON, as in `course gradescope 02`."""
+    """Write the autograder of a Gradescope assignment for LESSON."""
     from course_utils.grading.outgoing.autograder import Settings, autograder_zip
 
     settings = Settings(_lesson(lesson), unsafe)

@@ -42,7 +42,7 @@ def _seconds(context: click.Context, option: click.Parameter, value: float) -> f
     return value
 
 
-@click.command()
+@click.command(short_help="Grade what learners handed in.", epilog="Example: course grade submitted/ --csv scores.csv")
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--nbgrader",

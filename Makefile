@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup lab quick test nightly portable build check bench clean
+.PHONY: help setup lab quick test nightly portable build check pictures bench clean
 
 help:
 	@echo "make lab       open the course in JupyterLab"
@@ -12,6 +12,7 @@ help:
 	@echo "make portable  run lessons, masters and answers as on other processors"
 	@echo "make build     execute lessons and masters, release the exercises"
 	@echo "make check     the same, but only report what would change"
+	@echo "make pictures  make the pictures of the README anew, from live runs"
 	@echo "make bench     print the benchmark table"
 	@echo "make setup     create .venv; the others do this when it is needed"
 
@@ -58,6 +59,9 @@ build: .venv/ready
 
 check: .venv/ready
 	$(BIN)/course build --check
+
+pictures: .venv/test-ready
+	$(BIN)/python -m docs.pictures
 
 bench: .venv/test-ready
 	$(BIN)/python -m benchmarks

@@ -1,11 +1,14 @@
 # Python 3.11 or newer and PyPI are all that is needed. Everything goes into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+# PyPI's PyTorch brings CUDA on Linux, several gigabytes: `make lab CPU=1` takes PyTorch's own CPU build.
+PIP := $(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt \
+	$(if $(CPU),--extra-index-url https://download.pytorch.org/whl/cpu)
 
-.PHONY: help setup lab quick test nightly portable build check pictures bench clean
+.PHONY: help setup lab quick test nightly portable build check pictures site bench clean
 
 help:
-	@echo "make lab       open the course in JupyterLab"
+	@echo "make lab       open the course in JupyterLab (CPU=1: with PyTorch's CPU build)"
 	@echo "make quick     ruff, mypy, and the tests of what changed"
 	@echo "make test      all that guards a commit; of what is large, a sample that the commit draws"
 	@echo "make nightly   the whole suite, and all answers as on other processors"
@@ -13,6 +16,7 @@ help:
 	@echo "make build     execute lessons and masters, release the exercises"
 	@echo "make check     the same, but only report what would change"
 	@echo "make pictures  make the pictures of the README anew, from live runs"
+	@echo "make site      the course as web pages that need no server, in the folder site"
 	@echo "make bench     print the benchmark table"
 	@echo "make setup     create .venv; the others do this when it is needed"
 
@@ -24,11 +28,11 @@ setup: .venv/test-ready
 	$(PYTHON) -m venv .venv
 
 .venv/ready: pyproject.toml constraints.txt | .venv/bin/python
-	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e .
+	$(PIP) -e .
 	@touch $@
 
 .venv/test-ready: pyproject.toml constraints.txt | .venv/bin/python
-	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[test]'
+	$(PIP) -e '.[test]'
 	@touch .venv/ready $@
 
 lab: .venv/ready
@@ -62,6 +66,9 @@ check: .venv/ready
 
 pictures: .venv/test-ready
 	$(BIN)/python -m docs.pictures
+
+site: .venv/test-ready
+	$(BIN)/python -m docs.site
 
 bench: .venv/test-ready
 	$(BIN)/python -m benchmarks

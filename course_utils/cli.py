@@ -27,8 +27,9 @@ def course() -> None:
 
 @course.command(short_help="Open your own copy of the course in JupyterLab.", epilog="Example: course lab --fresh 03")
 @click.option("--port", type=int, help="Port of the server; a free one by default.")
+@click.option("--ip", metavar="ADDRESS", help="Address to serve on: 0.0.0.0 in a container. This machine by default.")
 @click.option("--fresh", metavar="NN", help="Start the notebooks of lesson NN again first; the old ones are kept.")
-def lab(port: int | None, fresh: str | None) -> None:
+def lab(port: int | None, ip: str | None, fresh: str | None) -> None:
     """Open JupyterLab on your own copy of the course, where you stopped.
 
     The copy is the folder my-course (in the clone, or else where you are), or $COURSE_COPY, made on the first start.
@@ -57,7 +58,9 @@ def lab(port: int | None, fresh: str | None) -> None:
     command.append(f"--LabApp.workspaces_dir={own / copies.WORKSPACES}")
     if port is not None:
         command += [f"--port={port}", "--ServerApp.port_retries=0"]
-    if not _has_screen():
+    if ip is not None:
+        command.append(f"--ServerApp.ip={ip}")
+    if ip is not None or not _has_screen():
         command.append("--no-browser")
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")

@@ -16,6 +16,7 @@ SHARES = {
     "tests/checks/test_exercises.py": 0.3,
     "tests/mutation/test_mutation.py": 0.04,
     "tests/browser/test_lessons.py": 0.15,
+    "tests/browser/test_site.py": 0.35,
     "tests/explain/test_provoked.py": 0.25,
     "tests/audit/": 0.25,
     "tests/grading/test_nbgrader.py": 0.35,
@@ -29,7 +30,14 @@ SHARES = {
     "solutions/": 0.3,
 }
 # Where the tests of a file share something dear, they are drawn together.
-_TOGETHER = ("test_cluster.py", "test_naive.py", "test_nbgrader.py", "test_gradescope.py", "test_github.py")
+_TOGETHER = (
+    "test_cluster.py",
+    "test_naive.py",
+    "test_nbgrader.py",
+    "test_gradescope.py",
+    "test_github.py",
+    "test_site.py",
+)
 _EXERCISE = re.compile(r"(?:course_utils/checks/(?:observers|scenes|judges)|tests/answers)/lesson_\w+/(\w+)\.py")
 
 

@@ -1,0 +1,81 @@
+"""From the course's notebooks and texts to pages that Sphinx reads: links, and folds where an answer is given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from course_utils.notebooks import read, to_bytes
+
+FOLDERS = ("notebooks", "notebooks/deeper", "notebooks/questions", "exercises")
+TEXTS = (
+    "notebooks/README.md",
+    "notebooks/questions/README.md",
+    "TEACHING.md",
+    "GRADING.md",
+    "SECURITY.md",
+    "CONTRIBUTING.md",
+)
+
+# A link in Markdown to another file of the course; the text may hold brackets in code.
+_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\((?!https?:|attachment:|#)([^)\s#]+)(#[^)\s]+)?\)")
+
+
+def anchor(heading: str) -> str:
+    """Return a heading's anchor as Jupyter makes it: without markup, spaces as dashes."""
+    return heading.replace("`", "").strip().replace(" ", "-")
+
+
+def prepare(root: Path, to: Path) -> list[Path]:
+    """Write every page that the site has below `to`, and return their paths. Links to other files become plain text."""
+    notebooks = [path for folder in FOLDERS for path in sorted((root / folder).glob("*.ipynb"))]
+    pages = frozenset([*(path.resolve() for path in notebooks), *((root / name).resolve() for name in TEXTS)])
+    written = []
+    for path in notebooks:
+        notebook = read(path)
+        for before, cell in zip([None, *notebook.cells], notebook.cells, strict=False):
+            _prepare(cell, before, path.parent, pages)
+        written.append(to / path.relative_to(root))
+        _write(written[-1], to_bytes(notebook))
+    for name in TEXTS:
+        text = linked((root / name).read_text(encoding="utf-8"), (root / name).parent, pages)
+        written.append(to / name)
+        _write(written[-1], text.encode())
+    return written
+
+
+def linked(text: str, folder: Path, pages: Collection[Path]) -> str:
+    """Return Markdown from `folder` whose links are as MyST reads them: anchors unquoted, in angle brackets.
+
+    A link to what is none of `pages` becomes its text; pictures stay as they are.
+    """
+
+    def renewed(found: re.Match[str]) -> str:
+        picture, label, target, place = found.groups()
+        if picture:
+            return found[0]
+        if (folder / target).resolve() not in pages:
+            return str(label)
+        return f"[{label}](<{target}{unquote(place or '')}>)"
+
+    return _LINK.sub(renewed, text)
+
+
+def _prepare(cell: Any, before: Any, folder: Path, pages: Collection[Path]) -> None:
+    tags = cell.metadata.get("tags", [])
+    if cell.cell_type == "markdown":
+        cell.source = linked(cell.source, folder, pages)
+        if "settles" in tags:
+            cell.source = f"<details><summary>After you have thought about it</summary>\n\n{cell.source}\n\n</details>"
+    elif "predict" in tags:  # its source holds the reasons, which come after the choice
+        cell.metadata["tags"] = [*tags, "remove-input"]
+    elif before is not None and before.cell_type == "markdown" and "**Predict" in before.source:
+        cell.metadata["tags"] = [*tags, "hide-output"]
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)

@@ -1,0 +1,18 @@
+// The theme's choice of dark or light is told to the pictures of the course, which otherwise follow the system.
+"use strict";
+(function () {
+  const root = document.documentElement;
+  function tell() {
+    const dark = root.dataset.theme === "dark";
+    document.body.dataset.jpThemeLight = String(!dark);
+    for (const frame of document.querySelectorAll(".course-stepper-output iframe")) {
+      const inner = frame.contentDocument;
+      if (inner && inner.body) inner.documentElement.style.colorScheme = dark ? "dark" : "light";
+    }
+  }
+  document.addEventListener("DOMContentLoaded", () => {
+    new MutationObserver(tell).observe(root, { attributes: true, attributeFilter: ["data-theme"] });
+    tell();
+    window.addEventListener("load", tell);
+  });
+})();

@@ -26,6 +26,8 @@ SHARES = {
     "tests/grading/test_killed.py": 0.25,
     "tests/grading/controller/test_cluster.py": 0.25,
     "tests/grading/sandbox/test_naive.py": 0.25,
+    "notebooks/deeper/": 0.15,
+    "notebooks/questions/": 0.15,
     "notebooks/": 0.3,
     "solutions/": 0.3,
 }

@@ -19,11 +19,13 @@ from urllib.parse import unquote
 
 from course_utils import notebooks
 from tests.portable import ROOT, SETTINGS
-from tests.selection import commit
+from tests.selection import commit, drawn
 
 PROCESSES = 2
 # Of 1,241 wrong answers. The commit draws them, so that commits that follow each other try others.
 DRAWN = 200
+# Pages beside the lessons, and the share of them that the commit draws.
+FURTHER, FURTHER_SHARE = ("deeper", "questions"), 0.3
 
 Verdicts = dict[str, list[Any]]
 
@@ -32,10 +34,14 @@ def main() -> int:
     """Run everything, print what differs, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.portable", description=__doc__)
     parser.add_argument("lessons", nargs="*", metavar="LESSON", help="limits all to lessons that begin so, as in 04")
-    parser.add_argument("--all", action="store_true", help="try every wrong answer")
+    parser.add_argument("--all", action="store_true", help="try every wrong answer, and every page that goes deeper")
     asked = parser.parse_args()
     begun = time.monotonic()
-    paths = notebooks.sources(ROOT, asked.lessons)
+    paths = [
+        path
+        for path in notebooks.sources(ROOT, asked.lessons)
+        if asked.all or path.parent.name not in FURTHER or drawn(path.name, FURTHER_SHARE)
+    ]
     problems = 0
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(PROCESSES) as pool:
         kernels = install_kernels(Path(scratch))

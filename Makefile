@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt \
 	$(if $(CPU),--extra-index-url https://download.pytorch.org/whl/cpu)
 
-.PHONY: help setup lab quick test nightly portable build check pictures site bench clean
+.PHONY: help setup lab quick test nightly portable questions-check build check pictures site bench clean
 
 help:
 	@echo "make lab       open the course in JupyterLab (CPU=1: with PyTorch's CPU build)"
@@ -13,6 +13,7 @@ help:
 	@echo "make test      all that guards a commit; of what is large, a sample that the commit draws"
 	@echo "make nightly   the whole suite, and all answers as on other processors"
 	@echo "make portable  run lessons, masters and answers as on other processors"
+	@echo "make questions-check TORCH=2.15.0  list what answers to questions change on another PyTorch"
 	@echo "make build     execute lessons and masters, release the exercises"
 	@echo "make check     the same, but only report what would change"
 	@echo "make pictures  make the pictures of the README anew, from live runs"
@@ -57,6 +58,9 @@ nightly: .venv/test-ready
 
 portable: .venv/test-ready
 	$(BIN)/python -m tests.portable
+
+questions-check: .venv/test-ready
+	$(BIN)/python -m tests.versions $(or $(TORCH),$(error say which version, as in make questions-check TORCH=2.15.0))
 
 build: .venv/ready
 	$(BIN)/course build

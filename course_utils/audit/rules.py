@@ -122,7 +122,7 @@ RULES: dict[str, Rule] = {
     "dead-units": Rule(
         "likely",
         "full",
-        "08_intermediate_gradients#A-real-model:-where-a-deep-network-loses-its-gradient",
+        "08_intermediate_gradients#Reading-the-flow:-where-a-deep-network-loses-its-gradient",
         ("zero-gradient",),
     ),
 }

@@ -167,14 +167,18 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "08_intermediate_gradients": {
         '"The .grad attribute of a Tensor that is not a leaf Tensor is being accessed"': ("grad-of-non-leaf",),
+        "Taking hooks away": ("hooks-pile-up",),
+        "Reading the flow: where a deep network loses its gradient": ("dead-units",),
+    },
+    "deeper/08_intermediate_gradients": {
         '"can\'t retain_grad on Tensor that has requires_grad=False"': ("retain-grad-refused",),
-        '"cannot register a hook on a tensor that doesn\'t require gradient"': ("hook-without-graph",),
+    },
+    "deeper/08_hooks_in_order": {
         "Tensor hooks: what a hook returns replaces the gradient": ("hook-result",),
+        '"cannot register a hook on a tensor that doesn\'t require gradient"': ("hook-without-graph",),
         "Node hooks, post-accumulate hooks, and the order of all": ("hook-on-leaves-only",),
         '"My backward hook is never called", or gets None': ("hook-not-firing", "hook-incomplete"),
         '"Output 0 of BackwardHookFunction is a view and is being modified inplace"': ("hooked-module-in-place",),
-        "Taking hooks away": ("hooks-pile-up",),
-        "A real model: where a deep network loses its gradient": ("dead-units",),
     },
     "09_practical_checklist": {
         "The loss stalls: softmax twice": ("softmax-twice", "softmax-dim", "sigmoid-twice", "log-missing"),

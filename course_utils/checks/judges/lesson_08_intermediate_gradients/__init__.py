@@ -4,13 +4,16 @@ LESSON = "08_intermediate_gradients"
 
 # In the order of the notebook.
 ORDER = (
+    "diagnosis",
     "predict_retain_grad",
-    "hook_order",
+    "gradient_log",
+    "rescue",
     "reverse_gradient",
     "clip_passing",
     "saliency",
-    "diagnosis",
-    "rescue",
-    "gradient_log",
+    "hook_order",
     "layer_gradients",
 )
+
+# For the deeper pages: no turn of the lesson names them.
+FURTHER = ("reverse_gradient", "clip_passing", "saliency", "hook_order", "layer_gradients")

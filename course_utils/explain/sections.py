@@ -215,10 +215,14 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "gradient-shape",
         ),
         "Why is my gradient None? And why does my result have no graph?": ("gradient-type", "backward-returns-nothing"),
-        '"Legacy autograd function with non-static forward method is deprecated"': ("legacy-function",),
         "Why save_for_backward, and not ctx.x = x?": ("save-for-backward", "function-saved-in-place"),
-        "In place: mark_dirty": ("function-view-in-place", "mark-dirty"),
         "Is it right? gradcheck": ("gradcheck-mismatch", "gradcheck-inputs"),
+    },
+    "deeper/10_custom_functions": {
+        '"Legacy autograd function with non-static forward method is deprecated"': ("legacy-function",),
+        "In place: mark_dirty": ("function-view-in-place", "mark-dirty"),
+    },
+    "deeper/10_double_backward_and_torch_func": {
         '"trying to differentiate twice a function that was marked with @once_differentiable"': (
             "once-differentiable",
         ),

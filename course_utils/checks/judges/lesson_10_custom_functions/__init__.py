@@ -4,12 +4,15 @@ LESSON = "10_custom_functions"
 
 # In the order of the notebook.
 ORDER = (
-    "predict_functions",
     "squash",
     "clamp_inward",
+    "predict_functions",
     "swish",
     "agrees",
     "log_cosh",
     "thrifty_linear",
     "seeded_dropout",
 )
+
+# Those that no turn of the lesson names: they go on from there, or belong to a deeper page.
+FURTHER = ("agrees", "log_cosh", "thrifty_linear", "seeded_dropout")

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 DEEPER = sorted((ROOT / "notebooks" / "deeper").glob("*.ipynb"))
 # Core lessons in units, each from a failure to its repair. The others still have the form of a reference.
-ANEW = [path for path in LESSONS if path.stem[:2] in ("00", "01")]
+ANEW = [path for path in LESSONS if path.stem[:2] in ("00", "01", "09")]
 TEACHING = [path for path in LESSONS if not path.stem.startswith("00")]
 PAGES = notebooks.sources(ROOT)
 

@@ -22,10 +22,10 @@ _ORDER = "07_gradient_accumulation#The-order-in-a-window:-zero_grad,-backward,-c
 _CLEAR = "07_gradient_accumulation#What-zero_grad-is-for"
 _LIST = "09_practical_checklist#The-checklist-as-code"
 _CUTS = '06_detach_vs_no_grad#".item(),-NumPy,-torch.tensor(loss),-argmax,-rounding":-cuts-that-nobody-meant'
-_FROZEN = '09_practical_checklist#"I-froze-the-layer":-does-it-stay-as-it-was?'
-_MODE = "09_practical_checklist#model.eval()-that-was-never-undone"
-_KEPT = "09_practical_checklist#Memory-grows-from-step-to-step:-what-a-log-keeps"
-_CHECKPOINTS = "09_practical_checklist#All-checkpoints-are-the-same"
+_FROZEN = 'deeper/09_practical_checklist#"I-froze-the-layer":-does-it-stay-as-it-was?'
+_MODE = "deeper/09_practical_checklist#model.eval()-that-was-never-undone"
+_KEPT = "deeper/09_practical_checklist#Memory-grows-from-step-to-step:-what-a-log-keeps"
+_CHECKPOINTS = "deeper/09_practical_checklist#All-checkpoints-are-the-same"
 _SOFTMAX = "09_practical_checklist#The-loss-stalls:-softmax-twice"
 _GAN = (
     "06_detach_vs_no_grad#"

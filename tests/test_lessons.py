@@ -11,8 +11,8 @@ from course_utils.notebooks.minutes import minutes
 ROOT = Path(__file__).parents[1]
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 DEEPER = sorted((ROOT / "notebooks" / "deeper").glob("*.ipynb"))
-# Core lessons in units, each from a failure to its repair. The others still have the form of a reference.
-ANEW = [path for path in LESSONS if path.stem[:2] in ("00", "01", "02", "03", "04", "05", "06", "07", "08", "10")]
+# Core lessons in units, each from a failure to its repair. The last one is the plan of a project.
+ANEW = [path for path in LESSONS if not path.stem.startswith("11")]
 TEACHING = [path for path in LESSONS if not path.stem.startswith("00")]
 PAGES = notebooks.sources(ROOT)
 

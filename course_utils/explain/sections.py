@@ -189,9 +189,6 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         '"loss is NaN": where NaN gradients come from': ("nan-begins", "distribution-values"),
         'What anomaly mode tells: "returned nan values in its 0th output"': ("nan-in-backward",),
-        '"I froze the layer": does it stay as it was?': ("frozen-but-moving",),
-        "`model.eval()` that was never undone": ("left-in-eval", "evaluated-in-train"),
-        "Memory grows from step to step: what a log keeps": ("scalar-of-graph",),
         "The checklist as code": (
             "target-dtype",
             "target-range",
@@ -207,6 +204,11 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "device-mismatch",
             "meta-tensor",
         ),
+    },
+    "deeper/09_practical_checklist": {
+        '"I froze the layer": does it stay as it was?': ("frozen-but-moving",),
+        "`model.eval()` that was never undone": ("left-in-eval", "evaluated-in-train"),
+        "Memory grows from step to step: what a log keeps": ("scalar-of-graph",),
     },
     "10_custom_functions": {
         "One node of your own": ("function-called", "function-not-static", "function-without-backward"),

@@ -4,15 +4,17 @@ LESSON = "09_practical_checklist"
 
 # In the order of the notebook.
 ORDER = (
-    "predict_symptoms",
-    "fit_classes",
-    "fit_penalised",
-    "make_model",
     "retrain",
-    "fit_scheduled",
-    "fit_masked",
+    "fit_classes",
+    "predict_symptoms",
     "fit_points",
-    "fine_tune",
-    "fit_best",
     "checkup",
+    "make_model",
+    "fit_best",
+    "fine_tune",
+    "fit_scheduled",
+    "fit_penalised",
+    "fit_masked",
 )
+# No turn of the lesson names these: its deeper pages do.
+FURTHER = ("make_model", "fit_best", "fine_tune", "fit_scheduled", "fit_penalised", "fit_masked")

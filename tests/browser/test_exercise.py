@@ -24,7 +24,7 @@ def cell_with(page: Page, text: str) -> Locator:
 
 def answer(page: Page, source: str) -> None:
     """Type an answer into the solution cell, and run it and the check below it."""
-    cell = cell_with(page, "walk = ..." if source == WRONG else WRONG)
+    cell = cell_with(page, WRONG if source == RIGHT else "walk = ...")
     cell.locator(".cm-content").click()
     page.keyboard.press("Control+a")
     page.keyboard.insert_text(source)
@@ -38,6 +38,9 @@ def test_a_wrong_then_a_right_answer(lab: Lab, page: Page) -> None:
     page.keyboard.press("Shift+Enter")
     verdict = cell_with(page, 'check("walk", walk)').locator(".jp-OutputArea")
 
+    answer(page, "walk = ...  # later")
+    expect(verdict).to_contain_text("○ walk: not attempted")
+    expect(verdict).not_to_contain_text("CheckFailed")
     answer(page, WRONG)
     expect(verdict).to_contain_text("✘ walk: incorrect")
     expect(verdict).to_contain_text("CheckFailed: walk: incorrect.")

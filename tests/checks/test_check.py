@@ -111,6 +111,24 @@ def test_solution_without_masters(monkeypatch, tmp_path):
         solution("slope")
 
 
+def test_what_is_not_attempted_raises_for_programs_and_not_for_a_person_in_jupyterlab(monkeypatch, capsys):
+    class Shell:
+        cell = ""
+
+        def get_parent(self):
+            return {"metadata": {"cellId": self.cell} if self.cell else {}}
+
+    monkeypatch.setattr("IPython.get_ipython", Shell)
+    monkeypatch.setattr("course_utils.checks.check.show", print)
+    with pytest.raises(CheckFailed, match="slope: not attempted"):
+        check("slope", ...)
+    monkeypatch.setattr(Shell, "cell", "slope-check")
+    check("slope", ...)
+    assert "○ slope: not attempted" in capsys.readouterr().out
+    with pytest.raises(CheckFailed, match="first_gradient: incorrect"):
+        check("first_gradient", 15)
+
+
 def test_an_exercise_once_solved_stays_so():
     for outcome in ("incorrect", "correct", "error"):
         record("slope", outcome)

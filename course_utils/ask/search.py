@@ -45,9 +45,14 @@ def _index(among: Sequence[Entry]) -> sqlite3.Connection:
     database.execute(
         "create virtual table entries using fts5(question, also, answer, run, why, tokenize = 'porter unicode61')"
     )
-    rows = [(it.question, " ; ".join(it.also), it.answer, it.run, it.why) for it in among]
+    rows = [(it.question, " ; ".join(it.also), it.answer, it.run, _prose(it.why)) for it in among]
     database.executemany("insert into entries values (?, ?, ?, ?, ?)", rows)
     return database
+
+
+def _prose(why: str) -> str:
+    """Return the reasons and the fix: not the other wordings, which have their own place, nor addresses of lessons."""
+    return re.sub(r"\]\([^)]*\)", "]", why.partition("**Also asked as")[0])
 
 
 def _words(question: str) -> list[str]:

@@ -50,3 +50,8 @@ def test_every_entry_is_found_by_its_own_heading_and_wordings(known):
     assert known in best(known.question, among)
     missed = [text for text in known.also if known not in best(text, among)]
     assert len(missed) <= len(known.also) / 3, missed
+
+
+def test_the_address_of_a_lesson_is_no_answer():
+    linked = Entry("a.ipynb", "Why?", "So.", (), (), "", "It is. **Lesson:** [07](../07_gradient_accumulation.ipynb)")
+    assert best("gradient accumulation", [linked, STEP]) == [STEP]

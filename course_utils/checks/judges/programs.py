@@ -46,20 +46,23 @@ class Program:
         self,
         instead: Mapping[int, str] | None = None,
         watch: Callable[[int, dict[str, Any]], None] = lambda line, names: None,
+        names: Mapping[str, Any] | None = None,
     ) -> Ran:
         """Run the program, as far as it goes, with other text in place of some lines ("pass" leaves one out).
+
+        `names` are there from the start.
 
         `watch` gets the number of each statement that stands in no block, and the names, when the statement has run.
         """
         lines = [(instead or {}).get(number, line) for number, line in enumerate(self.lines, 1)]
-        names: dict[str, Any] = {"torch": torch, "nn": nn}
+        known: dict[str, Any] = {"torch": torch, "nn": nn, **(names or {})}
         for statement in ast.parse("\n".join(lines)).body:
             try:
-                exec(compile(ast.Module([statement], []), _FILE, "exec"), names)
+                exec(compile(ast.Module([statement], []), _FILE, "exec"), known)
             except Exception as error:
-                return Ran(names, _line_of(error), error)
-            watch(statement.lineno, names)
-        return Ran(names)
+                return Ran(known, _line_of(error), error)
+            watch(statement.lineno, known)
+        return Ran(known)
 
 
 class Choices(Table):

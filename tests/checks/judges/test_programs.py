@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from course_utils import notebooks
+from course_utils import draw, notebooks
 from course_utils.checks.data import Case
+from course_utils.checks.judges.lesson_01_graph_structure import which_program
 from course_utils.checks.judges.lesson_03_graph_freeing import find_the_writer
 from course_utils.checks.judges.programs import Choices, Program
 
@@ -49,9 +50,23 @@ def test_choices_are_read_in_every_fair_form():
     assert not told(Case(""), {"value": {"a": "C", "b": 4, "c": None}})
 
 
-@pytest.mark.parametrize(("lesson", "programs"), [("03_graph_freeing", find_the_writer.PROGRAMS)])
-def test_the_task_shows_the_programs_that_are_run(lesson, programs):
+def tasks(lesson):
     cells = notebooks.read(ROOT / "solutions" / f"{lesson}.ipynb").cells
-    text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    return "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+
+
+@pytest.mark.parametrize(
+    ("lesson", "programs"),
+    [("01_graph_structure", which_program.PROGRAMS), ("03_graph_freeing", find_the_writer.PROGRAMS)],
+)
+def test_the_task_shows_the_programs_that_are_run(lesson, programs):
+    text = tasks(lesson)
     for name, program in programs.items():
         assert f"`{name}`\n\n```text\n{program.numbered()}\n```" in text
+
+
+def test_the_words_for_a_picture_are_those_of_the_program_that_drew_it():
+    drawn = which_program.results()
+    for picture, letter in which_program.EXERCISE.judge.__self__.right().items():
+        a, b, y = drawn[letter]
+        assert f"![{draw(y, a=a, b=b).alt}](attachment:{picture}.png)" in tasks("01_graph_structure")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 from course_utils.checks import progress
 from course_utils.checks.data import encode, plain
@@ -62,7 +63,7 @@ def by_hand() -> bool:
         from IPython import get_ipython
     except ImportError:
         return False
-    parent = getattr(get_ipython(), "get_parent", dict)()
+    parent: dict[str, Any] = getattr(get_ipython(), "get_parent", dict)()
     return bool(parent.get("metadata", {}).get("cellId"))
 
 

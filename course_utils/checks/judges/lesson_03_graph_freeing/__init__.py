@@ -5,9 +5,19 @@ LESSON = "03_graph_freeing"
 # In the order of the notebook.
 ORDER = (
     "predict_second_backward",
-    "count_saved_bytes",
-    "freed_nodes",
+    "find_the_writer",
     "predict_alive",
     "train",
+    "fewest_bytes",
+    "count_saved_bytes",
+    "freed_nodes",
+    "frugal",
+)
+
+# Further practice, and what belongs to the deeper pages: no turn of the lesson names them.
+FURTHER = (
+    "fewest_bytes",
+    "count_saved_bytes",
+    "freed_nodes",
     "frugal",
 )

@@ -7,8 +7,17 @@ ORDER = (
     "nth_derivative",
     "predict_second_order",
     "penalised_step",
-    "gradient_penalty",
     "hvp",
+    "largest_rate",
+    "gradient_penalty",
+    "loss_hessian",
+    "meta_gradient",
+)
+
+# Further practice, and what belongs to the deeper pages: no turn of the lesson names them.
+FURTHER = (
+    "largest_rate",
+    "gradient_penalty",
     "loss_hessian",
     "meta_gradient",
 )

@@ -13,4 +13,8 @@ ORDER = (
     "rescue",
     "gradient_log",
     "layer_gradients",
+    "read_the_layers",
 )
+
+# No turn of the lesson names these.
+FURTHER = ("read_the_layers",)

@@ -5,10 +5,19 @@ LESSON = "01_graph_structure"
 # In the order of the notebook.
 ORDER = (
     "predict_leaves",
-    "predict_graph",
     "walk",
-    "leaves_of",
     "connected_loss",
+    "predict_graph",
+    "leaves_of",
+    "without_gradient",
+    "used_outputs",
+    "build_graph",
+)
+
+# Further practice, and what belongs to the deeper pages: no turn of the lesson names them.
+FURTHER = (
+    "predict_graph",
+    "leaves_of",
     "without_gradient",
     "used_outputs",
     "build_graph",

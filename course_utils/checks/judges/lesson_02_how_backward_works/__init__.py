@@ -2,12 +2,21 @@
 
 LESSON = "02_how_backward_works"
 
-# In the order of the notebook; from vjp_softmax on, they belong to the deeper pages.
+# In the order of the notebook.
 ORDER = (
     "vjp_matmul",
     "vjp_product",
     "predict_gradients",
     "parameter_gradients",
+    "vjp_softmax",
+    "run_order",
+    "backward_engine",
+    "numerical_gradient",
+    "jacobian",
+)
+
+# Further practice, and what belongs to the deeper pages: no turn of the lesson names them.
+FURTHER = (
     "vjp_softmax",
     "run_order",
     "backward_engine",

@@ -5,9 +5,16 @@ LESSON = "03_graph_freeing"
 # In the order of the notebook.
 ORDER = (
     "predict_second_backward",
-    "count_saved_bytes",
-    "freed_nodes",
     "predict_alive",
     "train",
+    "count_saved_bytes",
+    "freed_nodes",
+    "frugal",
+)
+
+# Further practice, and what belongs to the deeper pages: no turn of the lesson names them.
+FURTHER = (
+    "count_saved_bytes",
+    "freed_nodes",
     "frugal",
 )

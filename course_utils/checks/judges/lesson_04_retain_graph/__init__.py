@@ -6,10 +6,19 @@ LESSON = "04_retain_graph"
 ORDER = (
     "predict_second_pass",
     "fit_scale",
+    "train_chunks",
     "one_pass",
     "loss_gradients",
     "two_updates",
     "predict_kept_bytes",
-    "train_chunks",
+    "split_at_trunk",
+)
+
+# Further practice, and what belongs to the deeper pages: no turn of the lesson names them.
+FURTHER = (
+    "one_pass",
+    "loss_gradients",
+    "two_updates",
+    "predict_kept_bytes",
     "split_at_trunk",
 )

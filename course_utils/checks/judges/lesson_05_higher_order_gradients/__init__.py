@@ -7,8 +7,15 @@ ORDER = (
     "nth_derivative",
     "predict_second_order",
     "penalised_step",
-    "gradient_penalty",
     "hvp",
+    "gradient_penalty",
+    "loss_hessian",
+    "meta_gradient",
+)
+
+# Further practice, and what belongs to the deeper pages: no turn of the lesson names them.
+FURTHER = (
+    "gradient_penalty",
     "loss_hessian",
     "meta_gradient",
 )

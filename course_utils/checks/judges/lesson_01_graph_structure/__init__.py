@@ -5,6 +5,7 @@ LESSON = "01_graph_structure"
 # In the order of the notebook.
 ORDER = (
     "predict_leaves",
+    "which_program",
     "walk",
     "connected_loss",
     "predict_graph",

@@ -5,6 +5,7 @@ LESSON = "03_graph_freeing"
 # In the order of the notebook.
 ORDER = (
     "predict_second_backward",
+    "find_the_writer",
     "predict_alive",
     "train",
     "count_saved_bytes",

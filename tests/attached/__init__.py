@@ -27,7 +27,9 @@ def layers() -> Figure:
                 panel.bar(layer, size - lowest, bottom=lowest, color=BLUE)
             else:
                 panel.text(layer, 2 * lowest, "none" if size is None else "0", rotation=90, ha="center", va="bottom")
-        panel.set(title=name, yscale="log", ylim=(lowest, 10), xticks=range(1, read_the_layers.LAYERS + 1))
+        panel.set(
+            title=name.replace("_", " "), yscale="log", ylim=(lowest, 10), xticks=range(1, read_the_layers.LAYERS + 1)
+        )
     for panel in panels[1]:
         panel.set_xlabel("layer (1 is next to the input)")
     for panel in panels[:, 0]:

@@ -93,8 +93,7 @@ _LINES = Choices(
     lambda: {name: _cut(program) for name, program in PROGRAMS.items()},
     reasons={
         "a": "Nobody uses what line 4 returned, and the block makes only the number to divide by: h itself goes on.",
-        "b": "What runs in the block leaves no node, so y leads to b and not to w. The detach in line 6 changes none of "
-        "that.",
+        "b": "What runs in the block leaves no node, so y leads to b and not to w. Line 6 changes nothing of that.",
         "c": "item() gives a Python number. eval() cuts nothing, and a frozen layer lets the gradient through to w.",
         "d": "The new h is a leaf. Its requires_grad_() hides that the way back to w is gone. The write under no_grad "
         "changed numbers and no graph.",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from course_utils.checks.exercise import Exercise, Misconception
-from course_utils.checks.judges.choices import Choice
 from course_utils.checks.judges.lesson_08_intermediate_gradients import LESSON
 from course_utils.checks.judges.predictions import one_case
+from course_utils.checks.judges.programs import Choices
 from course_utils.checks.scenes.lesson_08_intermediate_gradients.read_the_layers import (
     REPAIRS,
     Deep,
@@ -30,19 +30,18 @@ def _repair(name: str) -> str:
     raise AssertionError(f"no repair helps network {name}")
 
 
-_TABLE = Choice(
+_TABLE = Choices(
     lambda: {name: _repair(name) for name in networks()},
     {
-        "A": "The fall is the same in every layer, so its cause is in every layer: a sigmoid's slope is at most 1/4.",
-        "B": "One weight alone has no gradient, and the pass went on to those before it: that weight is frozen.",
-        "C": "All eight bars are of one size. There is nothing to repair.",
-        "D": "A pass came to all, and brought zeros: a ReLU whose numbers are all negative sends back nothing. It "
-        "gives zeros, too, so the weight behind it gets none either.",
-        "E": "No pass came to the first three. The way ends before layer 4.",
-        "F": "Layer 3 is the small one. Its weights shrink what goes on to the others and what goes back to the first "
-        "two. Only its own weight gets a full input and a full gradient.",
+        "net_1": "The fall is the same in each layer, and so is its cause: a sigmoid's slope is at most 1/4.",
+        "net_2": "One weight alone has no gradient, and the pass went on to those before it: that weight is frozen.",
+        "net_3": "All eight bars are of one size. There is nothing to repair.",
+        "net_4": "A pass came to all, and brought zeros: a ReLU whose numbers are all negative sends back nothing. It "
+        "gives zeros, too, so the gradient of the next weight is zero as well.",
+        "net_5": "No pass came to the first three. The way ends before layer 4.",
+        "net_6": "Layer 3 is the small one. Its weights shrink what goes on to the later ones and what goes "
+        "back to the first two. Only its own weight gets a full input and a full gradient.",
     },
-    letters=tuple(REPAIRS),
 )
 
 EXERCISE = Exercise(
@@ -71,23 +70,23 @@ EXERCISE = Exercise(
             "frozen and cut exchanged",
             "You took a frozen weight for a cut, and a cut for a frozen weight. Freezing stops one weight's own "
             "gradient, and the pass goes on. A cut stops the pass.",
-            _TABLE.but(B="c", E="b"),
+            _TABLE.but(net_2="C", net_5="B"),
         ),
         Misconception(
             "zero is none",
             "You took gradients of 0 for a cut. Behind a cut there is no gradient, not even 0.",
-            _TABLE.but(D="c"),
+            _TABLE.but(net_4="C"),
         ),
         Misconception(
             "one tall bar is no fault",
-            "You found nothing wrong in F. Seven of its bars are a thousandth of the eighth.",
-            _TABLE.but(F="a"),
+            "You found nothing wrong in net 6. Seven of its bars are a thousandth of the eighth.",
+            _TABLE.but(net_6="A"),
         ),
         Misconception(
             "a steady fall is one small layer",
-            "You explained the steady fall in A by small weights in one layer. One layer makes one step in the row of "
-            "bars, and not one in each layer.",
-            _TABLE.but(A="e"),
+            "You explained the steady fall in net 1 by small weights in one layer. One layer does not make the same "
+            "step in each.",
+            _TABLE.but(net_1="E"),
         ),
     ),
 )

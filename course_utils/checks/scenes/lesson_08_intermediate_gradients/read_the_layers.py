@@ -44,18 +44,18 @@ def _linear(net: Deep, number: int) -> nn.Linear:
 
 def networks() -> dict[str, Deep]:
     """Return the six networks of the picture, the same on every call."""
-    nets = {name: Deep(seed) for seed, name in enumerate("ABCDEF")}
-    nets["A"].activation = torch.sigmoid
-    _linear(nets["B"], 4).weight.requires_grad_(False)
-    nets["D"].activation = torch.relu
-    nets["E"].cut_before = 4
+    nets = {f"net_{name}": Deep(seed) for seed, name in enumerate("123456")}
+    nets["net_1"].activation = torch.sigmoid
+    _linear(nets["net_2"], 4).weight.requires_grad_(False)
+    nets["net_4"].activation = torch.relu
+    nets["net_5"].cut_before = 4
     with torch.no_grad():
-        for layer in nets["D"].layers:
+        for layer in nets["net_4"].layers:
             assert isinstance(layer, nn.Linear)
             layer.weight.mul_(2**0.5 / 1.2)
             layer.bias.fill_(0.1)
-        _linear(nets["D"], 5).bias.fill_(-30)
-        _linear(nets["F"], 3).weight.mul_(0.001)
+        _linear(nets["net_4"], 5).bias.fill_(-30)
+        _linear(nets["net_6"], 3).weight.mul_(0.001)
     return nets
 
 
@@ -102,10 +102,10 @@ def _leave(net: Deep) -> None:
 
 
 REPAIRS: dict[str, Callable[[Deep], None]] = {
-    "a": _leave,
-    "b": _unfreeze,
-    "c": _take_the_cut_out,
-    "d": _clear_biases,
-    "e": _enlarge_small_weights,
-    "f": _use_tanh,
+    "A": _leave,
+    "B": _unfreeze,
+    "C": _take_the_cut_out,
+    "D": _clear_biases,
+    "E": _enlarge_small_weights,
+    "F": _use_tanh,
 }

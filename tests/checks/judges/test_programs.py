@@ -8,6 +8,7 @@ from course_utils import draw, notebooks
 from course_utils.checks.data import Case
 from course_utils.checks.judges.lesson_01_graph_structure import which_program
 from course_utils.checks.judges.lesson_03_graph_freeing import find_the_writer
+from course_utils.checks.judges.lesson_04_retain_graph import why_second_time
 from course_utils.checks.judges.programs import Choices, Program
 
 ROOT = Path(__file__).parents[3]
@@ -57,7 +58,11 @@ def tasks(lesson):
 
 @pytest.mark.parametrize(
     ("lesson", "programs"),
-    [("01_graph_structure", which_program.PROGRAMS), ("03_graph_freeing", find_the_writer.PROGRAMS)],
+    [
+        ("01_graph_structure", which_program.PROGRAMS),
+        ("03_graph_freeing", find_the_writer.PROGRAMS),
+        ("04_retain_graph", {name: it.program for name, it in why_second_time.RAISING.items()}),
+    ],
 )
 def test_the_task_shows_the_programs_that_are_run(lesson, programs):
     text = tasks(lesson)

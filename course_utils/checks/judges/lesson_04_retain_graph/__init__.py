@@ -6,6 +6,7 @@ LESSON = "04_retain_graph"
 ORDER = (
     "predict_second_pass",
     "fit_scale",
+    "why_second_time",
     "train_chunks",
     "one_pass",
     "loss_gradients",

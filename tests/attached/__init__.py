@@ -14,6 +14,7 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from course_utils.checks.scenes.lesson_08_intermediate_gradients import read_the_layers
+from course_utils.checks.scenes.lesson_09_practical_checklist import read_the_curves
 from course_utils.pictures.svg import BLUE
 
 
@@ -38,8 +39,23 @@ def layers() -> Figure:
     return figure
 
 
+def curves() -> Figure:
+    """Draw the losses of six runs."""
+    figure, panels = plt.subplots(2, 3, figsize=(9, 4.6), sharex=True, sharey=True)
+    for panel, (name, loop) in zip(panels.flat, read_the_curves.RUNS.items(), strict=True):
+        panel.plot(read_the_curves.curve(loop), ".-", color=BLUE, markersize=3, linewidth=1)
+        panel.set(title=name.replace("_", " "), yscale="log", ylim=(0.005, 100), xticks=range(0, 81, 20))
+        panel.grid(axis="both", color="#DDDDDD")
+    for panel in panels[1]:
+        panel.set_xlabel("step (4 are an epoch)")
+    for panel in panels[:, 0]:
+        panel.set_ylabel("loss over all rows")
+    figure.tight_layout()
+    return figure
+
+
 # The picture of an exercise is attached to its task, under the exercise's name.
-PICTURES: dict[str, Callable[[], Figure]] = {"read_the_layers": layers}
+PICTURES: dict[str, Callable[[], Figure]] = {"read_the_layers": layers, "read_the_curves": curves}
 
 
 def png(name: str) -> str:

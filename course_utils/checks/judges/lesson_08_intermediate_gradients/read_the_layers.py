@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from course_utils.checks.exercise import Exercise, Misconception
 from course_utils.checks.judges.lesson_08_intermediate_gradients import LESSON
 from course_utils.checks.judges.predictions import one_case
 from course_utils.checks.judges.programs import Choices
+from course_utils.checks.judges.repairs import first_that_helps
 from course_utils.checks.scenes.lesson_08_intermediate_gradients.read_the_layers import (
     REPAIRS,
     Deep,
@@ -20,18 +23,12 @@ def _level(net: Deep) -> bool:
     return min(measured) > 0 and max(measured) < 10 * min(measured)
 
 
-def _repair(name: str) -> str:
-    """Try the repairs on a network, to leave it as it is before all, and return the one that helps."""
-    for letter, repair in REPAIRS.items():
-        net = networks()[name]
-        repair(net)
-        if _level(net):
-            return letter
-    raise AssertionError(f"no repair helps network {name}")
+def _net(name: str) -> Deep:
+    return networks()[name]
 
 
 _TABLE = Choices(
-    lambda: {name: _repair(name) for name in networks()},
+    lambda: {name: first_that_helps(partial(_net, name), REPAIRS, _level) for name in networks()},
     {
         "net_1": "The fall is the same in each layer, and so is its cause: a sigmoid's slope is at most 1/4.",
         "net_2": "One weight alone has no gradient, and the pass went on to those before it: that weight is frozen.",

@@ -15,4 +15,8 @@ ORDER = (
     "fine_tune",
     "fit_best",
     "checkup",
+    "read_the_curves",
 )
+
+# No turn of the lesson names these.
+FURTHER = ("read_the_curves",)

@@ -70,40 +70,36 @@ def sizes(net: Deep) -> list[float | None]:
     return [None if gradient is None else float(gradient.norm()) for gradient in gradients]
 
 
-def _take_the_cut_out(net: Deep) -> None:
+def _take_the_cut_out(net: Deep) -> Deep:
     net.cut_before = None
+    return net
 
 
-def _use_tanh(net: Deep) -> None:
+def _use_tanh(net: Deep) -> Deep:
     net.activation = torch.tanh
+    return net
 
 
 @torch.no_grad()
-def _enlarge_small_weights(net: Deep) -> None:
+def _enlarge_small_weights(net: Deep) -> Deep:
     for layer in net.layers:
         assert isinstance(layer, nn.Linear)
         if layer.weight.std() < 0.1 / WIDTH**0.5:
             layer.weight.div_(layer.weight.std() * WIDTH**0.5)
+    return net
 
 
 @torch.no_grad()
-def _clear_biases(net: Deep) -> None:
+def _clear_biases(net: Deep) -> Deep:
     for layer in net.layers:
         assert isinstance(layer, nn.Linear)
         layer.bias.zero_()
+    return net
 
 
-def _unfreeze(net: Deep) -> None:
-    net.requires_grad_(True)
-
-
-def _leave(net: Deep) -> None:
-    pass
-
-
-REPAIRS: dict[str, Callable[[Deep], None]] = {
-    "A": _leave,
-    "B": _unfreeze,
+REPAIRS: dict[str, Callable[[Deep], Deep]] = {
+    "A": lambda net: net,
+    "B": lambda net: net.requires_grad_(True),
     "C": _take_the_cut_out,
     "D": _clear_biases,
     "E": _enlarge_small_weights,

@@ -12,4 +12,8 @@ ORDER = (
     "log_cosh",
     "thrifty_linear",
     "seeded_dropout",
+    "which_backward",
 )
+
+# No turn of the lesson names these.
+FURTHER = ("which_backward",)

@@ -8,6 +8,7 @@ ORDER = (
     "find_the_writer",
     "predict_alive",
     "train",
+    "fewest_bytes",
     "count_saved_bytes",
     "freed_nodes",
     "frugal",
@@ -15,6 +16,7 @@ ORDER = (
 
 # Further practice, and what belongs to the deeper pages: no turn of the lesson names them.
 FURTHER = (
+    "fewest_bytes",
     "count_saved_bytes",
     "freed_nodes",
     "frugal",

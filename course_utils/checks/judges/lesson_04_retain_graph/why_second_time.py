@@ -21,7 +21,9 @@ from course_utils.checks.judges.programs import Choices, Program
 class _Operations(TorchDispatchMode):
     """Counts the operations that run in its body, those of backward passes too."""
 
-    count = 0
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.count = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.count += 1

@@ -1,0 +1,111 @@
+"""Judging `fewest_bytes`: as few bytes as you can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from course_utils.checks.compare import close, right_value
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
+from course_utils.checks.judges.as_found import as_found
+from course_utils.checks.judges.lesson_03_graph_freeing import LESSON
+from course_utils.checks.scenes.lesson_03_graph_freeing.fewest_bytes import LAYERS, validation
+from course_utils.graph.alive import PeakMemory
+
+_SLICES = 20
+_LIMIT = 25
+OURS = 51  # tests/answers has the answer that reaches it
+
+
+def _cases(seed: int) -> list[Case]:
+    sizes = {"413 images": (413, 96), "801 images, wider layers": (801, 128)}
+    return [Case(name, {"seed": seed, "images": count, "wide": wide}) for name, (count, wide) in sizes.items()]
+
+
+def _plainly(case: Case) -> tuple[torch.Tensor, int]:
+    return _run(*case.given.values())
+
+
+@lru_cache(maxsize=4)
+def _run(seed: int, count: int, wide: int) -> tuple[torch.Tensor, int]:
+    """Run all images at once, with a graph: the loss, and the bytes at the peak."""
+    case = Case("", {"seed": seed, "images": count, "wide": wide})
+    model, images, labels = validation(case)
+    with PeakMemory() as memory:
+        loss = cross_entropy(model(images), labels)
+    return loss.detach(), memory.peak
+
+
+def _times_fewer(case: Case, seen: Observation) -> float:
+    return _plainly(case)[1] / max(seen["peak"], 1)
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    right = _plainly(case)[0]
+    returned = seen["returned"]
+    yield right_value(returned, float(right) if isinstance(returned, float) else right, "What you returned")
+    yield Finding("attached", not seen["attached"], "What you returned still has a graph.")
+    fewer = _times_fewer(case, seen)
+    text = f"Your peak has {fewer:.1f} times fewer bytes than one run of all images. At least {_LIMIT} times is asked; "
+    yield Finding("peak", fewer >= _LIMIT, f"{text}ours has {OURS} times fewer.")
+    most = LAYERS * _SLICES
+    text = f"Your function ran {seen['products']} products of matrices; {most} are allowed."
+    yield Finding("products", seen["products"] <= most, text)
+    yield Finding("changed", not seen["changed"], "Your function changed numbers of the images or of the model.")
+    yield as_found(seen)
+
+
+def _mean_of_means(case: Case, seen: Observation) -> bool:
+    model, images, labels = validation(case)
+    with torch.no_grad():
+        losses = cross_entropy(model(images), labels, reduction="none")
+    wrong = [torch.stack([part.mean() for part in losses.split(rows)]).mean() for rows in range(10, 60)]
+    return any(close(seen["returned"], it) for it in wrong) and not close(seen["returned"], losses.mean())
+
+
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    fewer = min(_times_fewer(case, ran) for case, ran in seen)
+    yield f"Your peak has {fewer:.0f} times fewer bytes than one run of all images; ours has {OURS} times fewer."
+    if fewer > OURS - 0.5:
+        yield "That is as few as ours, or fewer."
+    else:
+        yield "Without a graph nobody needs the input of a tanh any more: it may be written over."
+
+
+EXERCISE = Exercise(
+    id="fewest_bytes",
+    title="As few bytes as you can",
+    lesson=LESSON,
+    difficulty=3,
+    minutes=20,
+    points=4,
+    call="fewest_bytes(model, images, labels)",
+    cases=_cases,
+    judge=_judge,
+    hints=(
+        "Two things fill the memory: what a graph keeps, and the images that go through the network at once.",
+        "Without a graph each layer's result goes when the next is done. Cut the images into 20 parts: the peak is "
+        "then that of one part. Nothing of a part may stay but a number.",
+        "In no_grad, for each of 20 slices: total += cross_entropy(model(part), labels_of_it, reduction='sum').item(); "
+        "return total divided by the number of images. To come to ours, go through the layers yourself, and let tanh "
+        "write into the result of the layer before it.",
+    ),
+    misconceptions=(
+        Misconception(
+            "mean of means",
+            "What you returned is the mean of the parts' means. The parts differ in size, so the images of the smaller "
+            "one count for more than the others.",
+            _mean_of_means,
+        ),
+        Misconception(
+            "all at once",
+            "Your function holds whole layers' results of all images at once. Cut the images into parts.",
+            lambda case, seen: _times_fewer(case, seen) < 4 and seen["products"] == LAYERS,
+        ),
+    ),
+    debrief=_debrief,
+)

@@ -1,0 +1,118 @@
+"""Right and wrong answers to `fewest_bytes`."""
+
+import math
+
+import torch
+from torch.nn.functional import cross_entropy, linear
+
+
+@torch.no_grad()
+def by_slices(model, images, labels):
+    rows = math.ceil(len(images) / 20)
+    total = 0.0
+    for part, label in zip(images.split(rows), labels.split(rows), strict=True):
+        total += cross_entropy(model(part), label, reduction="sum").item()
+    return total / len(images)
+
+
+@torch.no_grad()
+def written_over(model, images, labels):
+    """A tanh writes into the result of the layer before it."""
+    total = torch.zeros((), dtype=images.dtype)
+    for part, label in zip(images.tensor_split(20), labels.tensor_split(20), strict=True):
+        for layer in model:
+            part = part.tanh_() if isinstance(layer, torch.nn.Tanh) else layer(part)
+        total += cross_entropy(part, label, reduction="sum")
+        del part
+    return total / len(images)
+
+
+def at_once(model, images, labels):
+    with torch.no_grad():
+        return cross_entropy(model(images), labels).item()
+
+
+def with_graphs(model, images, labels):
+    parts = zip(images.tensor_split(20), labels.tensor_split(20), strict=True)
+    return sum(cross_entropy(model(part), label, reduction="sum").item() for part, label in parts) / len(images)
+
+
+@torch.no_grad()
+def means_of_means(model, images, labels):
+    rows = math.ceil(len(images) / 20)
+    losses = [
+        cross_entropy(model(part), label).item()
+        for part, label in zip(images.split(rows), labels.split(rows), strict=True)
+    ]
+    return sum(losses) / len(losses)
+
+
+@torch.no_grad()
+def ten_slices(model, images, labels):
+    losses = [
+        cross_entropy(model(part), label, reduction="sum").item()
+        for part, label in zip(images.tensor_split(10), labels.tensor_split(10), strict=True)
+    ]
+    return sum(losses) / len(images)
+
+
+@torch.no_grad()
+def row_by_row(model, images, labels):
+    losses = [cross_entropy(model(image), label).item() for image, label in zip(images, labels, strict=True)]
+    return sum(losses) / len(losses)
+
+
+@torch.no_grad()
+def rows_by_weights(model, images, labels):
+    """Calls no layer."""
+    total = 0.0
+    for part, label in zip(images.split(2), labels.split(2), strict=True):
+        for layer in model:
+            part = part.tanh_() if isinstance(layer, torch.nn.Tanh) else linear(part, layer.weight, layer.bias)
+        total += cross_entropy(part, label, reduction="sum").item()
+    return total / len(images)
+
+
+def attached(model, images, labels):
+    value = by_slices(model, images, labels)
+    return model[-1].bias.sum() * 0 + value
+
+
+def left_evaluating(model, images, labels):
+    model.eval()
+    return by_slices(model, images, labels)
+
+
+def spoils_images(model, images, labels):
+    value = by_slices(model, images, labels)
+    images.zero_()
+    return value
+
+
+RIGHT = [by_slices, written_over]
+
+MISCONCEIVED = {"mean of means": means_of_means, "all at once": at_once}
+
+WRONG = [
+    *(with_graphs, ten_slices, row_by_row, rows_by_weights, attached, left_evaluating, spoils_images),
+    lambda model, images, labels: by_slices(model, images, labels) * len(images),
+    lambda model, images, labels: by_slices(model, images[:400], labels[:400]),
+]
+
+EQUIVALENT = {
+    "by_slices: total += cross_entropy(model... -> total = total + cross_entropy(model...": "The same sum, in place or not.",
+    "by_slices: cross_entropy(model(part), label, reduction='sum').item() -> cross_entropy(model(part), label, reduction='sum')": "A tensor with one number is one real number, too.",
+    "written_over: isinstance(layer, torch.nn.Tanh) -> False": "Ours writes over; the task asks for 25 times fewer bytes, which slices alone reach.",
+    "written_over: part.tanh_() if isinstance(lay... -> part.tanh() if isinstance(lay...": "Ours writes over; the task asks for 25 times fewer bytes, which slices alone reach.",
+    "written_over: total += cross_entropy(part, label, reduction='sum') -> total = total + cross_entropy(part, label, reduction='sum')": "The same sum, in place or not.",
+    "written_over: del part -> (dropped)": "The scores of one slice are few bytes.",
+}
+
+GUARDS = {
+    "the mean cross-entropy over all images": {"value": means_of_means},
+    "25 times fewer bytes": {"peak": with_graphs},
+    "200 products of matrices": {"products": row_by_row},
+    "without a graph": {"attached": attached},
+    "keep their numbers": {"changed": spoils_images},
+    "a function leaves modes, flags, hooks": {"left": left_evaluating},
+}

@@ -66,7 +66,8 @@ def _flat(model: nn.Module) -> torch.Tensor:
     return parameters_to_vector(model.parameters()).detach().clone()
 
 
-def _executed(order: list[str]) -> _Run | Broke:
+@cache
+def _executed(order: tuple[str, ...]) -> _Run | Broke:
     """Run the order once for each window."""
     model = _model()
     optimizer = torch.optim.SGD(model.parameters(), lr=_RATE)
@@ -88,7 +89,7 @@ def _executed(order: list[str]) -> _Run | Broke:
     with warnings.catch_warnings(action="ignore"):  # the scheduler warns of an order
         for images, labels in _windows():
             names.update(images=images, labels=labels)
-            broke = WINDOW.execute(order, names)
+            broke = WINDOW.execute(list(order), names)
             if broke is not None:
                 return broke
             weights.append(_flat(model))
@@ -122,7 +123,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield from complete
     if not all(finding.ok for finding in complete):
         return
-    run = _executed(WINDOW.read(seen["value"]))
+    run = _executed(tuple(WINDOW.read(seen["value"])))
     if isinstance(run, Broke):
         yield Finding("names", False, WINDOW.told(run))
         return
@@ -138,18 +139,18 @@ def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     order = WINDOW.read(seen[0][1]["value"])
     for letter in ("E", "A"):
         rest = [other for other in order if other != letter]
-        runs = [_executed([*rest[:place], letter, *rest[place:]]) for place in range(len(order))]
+        runs = [_executed((*rest[:place], letter, *rest[place:])) for place in range(len(order))]
         right = sum(isinstance(run, _Run) and _as_far_as_right(run) == 3 for run in runs)
         yield (
             f"With line {letter}, `{WINDOW.code[letter]}`, put at each place among the other seven of your order, "
-            f"{right} of the {len(runs)} orders train alike."
+            f"{right} of the {len(runs)} orders {'trains' if right == 1 else 'train'} alike."
         )
 
 
 def _places(seen: Observation) -> dict[str, int] | None:
     """Return where each line stands in an order that runs; None for an order that does not."""
     order = WINDOW.read(seen["value"])
-    if sorted(order) != sorted(WINDOW.code) or isinstance(_executed(order), Broke):
+    if sorted(order) != sorted(WINDOW.code) or isinstance(_executed(tuple(order)), Broke):
         return None
     return {letter: place for place, letter in enumerate(order)}
 

@@ -41,7 +41,7 @@ def _run(seed: int, count: int, wide: int) -> tuple[torch.Tensor, int]:
 
 
 def _times_fewer(case: Case, seen: Observation) -> float:
-    return _plainly(case)[1] / max(seen["peak"], 1)
+    return float(_plainly(case)[1] / max(seen["peak"], 1))
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:

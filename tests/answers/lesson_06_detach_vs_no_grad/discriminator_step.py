@@ -151,11 +151,11 @@ EQUIVALENT = {
 
 GUARDS = {
     "It makes one step of `optimizer`": {"steps": discriminator_idle_step, "moved": discriminator_off},
-    "Return it as a Python float, from before the step.": {
+    "returns the loss as a Python float, from before the step.": {
         "number": discriminator_to_tensor,
         "value": discriminator_more,
     },
-    "Leave the generator as it is, its `.grad` too.": {
+    "It stays as it is, its `.grad` too.": {
         "other": discriminator_moving,
         "gradients": discriminator_clears_too_much,
     },

@@ -228,7 +228,7 @@ WRONG = [
 ]
 
 GUARDS = {
-    "Return the average loss over all *samples*": {"value": evaluate_more, "runs": evaluate_running_more},
+    "returns the average loss over all *samples*": {"value": evaluate_more, "runs": evaluate_running_more},
     "as a Python float": {"number": evaluate_to_tensor},
     "Run the model itself, not a copy.": {"copied": evaluate_a_copy},
     "every part of it is evaluating": {"training": evaluate_in_training},

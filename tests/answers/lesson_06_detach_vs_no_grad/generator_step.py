@@ -186,8 +186,8 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "Make one step": {"steps": generator_idle_step, "moved": generator_off},
-    "return the loss as a Python float, from before the step": {
+    "It makes one step": {"steps": generator_idle_step, "moved": generator_off},
+    "returns the loss as a Python float, from before the step": {
         "number": generator_to_tensor,
         "value": generator_more,
     },
@@ -197,6 +197,6 @@ GUARDS = {
     },
     "`requires_grad` of each parameter": {"flags": generator_frozen_for_good},
     "Every mode and hook of both stays.": {"modes": generator_evaluating, "hooks": generator_with_hooks},
-    "each runs once": {"fakes": generator_peeking, "opinions": discriminator_peeking},
+    "Each player runs once": {"fakes": generator_peeking, "opinions": discriminator_peeking},
     "no pass keeps its graph": {"kept": generator_retains},
 }

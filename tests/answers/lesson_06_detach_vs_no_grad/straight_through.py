@@ -94,7 +94,7 @@ GUARDS = {
     "It returns the numbers of `x`, rounded as `torch.round` does.": {"value": straight_half_up},
     "In the backward pass the gradient goes to `x` unchanged": {"graph": straight_cut, "value": straight_scaled},
     "If `x` requires no gradient, neither does the result.": {"no gradient": straight_always},
-    "Your function leaves `x` as it was, and no hook on it.": {"input": straight_writing, "as before": straight_hooked},
+    "`x` stays as it was, and no hook is left on it.": {"input": straight_writing, "as before": straight_hooked},
 }
 
 EQUIVALENT = {

@@ -122,7 +122,7 @@ GUARDS = {
         "shape": loss_long,
         "tensor": loss_as_a_number,
     },
-    "lets a gradient reach `points`, `scale` and `weights`": {
+    "lets a gradient reach all three": {
         "to points": loss_without_points,
         "to scale": MISCONCEIVED["the scale is still a number"],
         "to weights": loss_without_weights,

@@ -202,7 +202,7 @@ GUARDS = {
     },
     "returns that loss as a Python float": {"number": ONE_SLIP["number"]},
     "Gradients that were there before do not count.": {"value": accumulate_on_what_was_there},
-    "Parameters that are frozen or take no part have None": {"others": ONE_SLIP["others"]},
+    "Parameters that are frozen (`requires_grad=False`) or take no part have None": {"others": ONE_SLIP["others"]},
     "Each micro-batch gets one forward and one backward pass": {
         "forwards": ONE_SLIP["forwards"],
         "passes": ONE_SLIP["passes"],

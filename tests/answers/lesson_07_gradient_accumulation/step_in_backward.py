@@ -221,6 +221,6 @@ GUARDS = {
     },
     "After a pass each `.grad` is None.": {"gradients": ONE_SLIP["gradients"]},
     "returns a list of the handles": {"handles": ONE_SLIP["handles"]},
-    "calling `remove()` on each brings back normal behaviour": {"removed": ONE_SLIP["removed"]},
+    "Calling `remove()` on each handle brings back normal behaviour": {"removed": ONE_SLIP["removed"]},
     "The parameters stay the same objects": {"same": ONE_SLIP["same"], "modes": ONE_SLIP["modes"]},
 }

@@ -178,7 +178,7 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "the gradient of its mean loss should be clipped to the norm `max_norm`, all parameters of the model together": {
+    "the gradient of its mean loss is clipped to the norm `max_norm`, all parameters of the model together": {
         "value": MISCONCEIVED["each parameter by itself"]
     },
     "Then the optimizer steps": {"steps": ONE_SLIP["steps"]},

@@ -7,8 +7,18 @@ ORDER = (
     "straight_through",
     "predict_switches",
     "evaluate",
-    "discriminator_step",
+    "find_the_cut",
     "generator_step",
+    "discriminator_step",
+    "td_loss",
+    "ema_update",
+    "through_frozen",
+    "uncut_loss",
+)
+
+# No turn of the lesson names these.
+FURTHER = (
+    "discriminator_step",
     "td_loss",
     "ema_update",
     "through_frozen",

@@ -6,9 +6,19 @@ LESSON = "07_gradient_accumulation"
 ORDER = (
     "predict_none_or_zero",
     "train_in_windows",
-    "accumulate",
     "train_clipped",
     "epoch_in_windows",
+    "order_the_window",
+    "accumulate",
+    "predict_moved",
+    "step_in_backward",
+    "clip_each_sample",
+)
+
+# No turn of the lesson names these.
+FURTHER = (
+    "order_the_window",
+    "accumulate",
     "predict_moved",
     "step_in_backward",
     "clip_each_sample",

@@ -13,7 +13,8 @@ ORDER = (
     "saliency",
     "hook_order",
     "layer_gradients",
+    "read_the_layers",
 )
 
-# For the deeper pages: no turn of the lesson names them.
-FURTHER = ("reverse_gradient", "clip_passing", "saliency", "hook_order", "layer_gradients")
+# No turn of the lesson names these.
+FURTHER = ("reverse_gradient", "clip_passing", "saliency", "hook_order", "layer_gradients", "read_the_layers")

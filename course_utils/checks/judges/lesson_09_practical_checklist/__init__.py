@@ -15,6 +15,16 @@ ORDER = (
     "fit_scheduled",
     "fit_penalised",
     "fit_masked",
+    "read_the_curves",
 )
-# No turn of the lesson names these: its deeper pages do.
-FURTHER = ("make_model", "fit_best", "fine_tune", "fit_scheduled", "fit_penalised", "fit_masked")
+
+# No turn of the lesson names these.
+FURTHER = (
+    "make_model",
+    "fit_best",
+    "fine_tune",
+    "fit_scheduled",
+    "fit_penalised",
+    "fit_masked",
+    "read_the_curves",
+)

@@ -12,7 +12,8 @@ ORDER = (
     "log_cosh",
     "thrifty_linear",
     "seeded_dropout",
+    "which_backward",
 )
 
-# Those that no turn of the lesson names: they go on from there, or belong to a deeper page.
-FURTHER = ("agrees", "log_cosh", "thrifty_linear", "seeded_dropout")
+# No turn of the lesson names these.
+FURTHER = ("agrees", "log_cosh", "thrifty_linear", "seeded_dropout", "which_backward")

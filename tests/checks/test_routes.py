@@ -62,3 +62,12 @@ def test_what_comes_next_is_the_first_that_is_not_solved():
 def test_an_unknown_route_is_told_which_there_are():
     with pytest.raises(ValueError, match="there is no route 'fast'; the routes are 'all', 'train', 'project'"):
         route_called("fast")
+
+
+def test_the_readme_and_lesson_00_say_the_hours_of_each_route():
+    hours = {name: round(sum(minutes_of(lesson) for lesson in route.lessons) / 60) for name, route in ROUTES.items()}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    first = "\n".join(cell.source for cell in notebooks.read(ROOT / "notebooks" / "00_start_here.ipynb").cells)
+    assert f"| 00, 01, 02, 07, 06, 03, 09 | about {hours['train']} hours |" in readme
+    assert f"| 00, 01, 02, 07, 06, 03, 09 | {hours['train']} hours |" in first
+    assert f"| all lessons in order | {hours['all']} hours |" in first

@@ -57,7 +57,7 @@ def html(it: Explanation, short: bool = False) -> str:
     parts.append(
         f'<p style="margin:0.3em 0 0">Fix ({it.sureness}):</p><pre style="margin:0.2em 0 0.3em 1em">{escape(fix)}</pre>'
     )
-    further = escape(f"Taught in {readable(it.section)}. {asked(it.code)}")
-    parts.append(f'<p style="margin:0.3em 0"><small>{further} {_MORE}</small></p>')
+    further = " ".join(filter(None, [f"Taught in {readable(it.section)}.", asked(it.code)]))
+    parts.append(f'<p style="margin:0.3em 0"><small>{escape(further)} {_MORE}</small></p>')
     style = f"border-left:0.4em solid {_COLOUR};padding:0.2em 0.8em;margin:0.3em 0"
     return f'<div role="note" aria-label="Explanation of the error above" style="{style}">{"".join(parts)}</div>'

@@ -25,7 +25,7 @@ class Gradient(msgspec.Struct, frozen=True, gc=False):
 
 
 class Contribution(msgspec.Struct, frozen=True, gc=False):
-    """One gradient that arrived at a node: from input `input` of node `node`, or the seed, where both are None."""
+    """One gradient that arrived at a node: from input `input` of node `node`; both are None for the start of the pass."""
 
     node: int | None
     input: int | None

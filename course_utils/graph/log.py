@@ -15,7 +15,7 @@ from course_utils.graph.saved import Saved
 
 NOTHING = -1  # the number of a gradient that is None
 
-# A gradient that came to a node: at which output, from which node and input (None for the seed), and its number.
+# A gradient that came to a node: at which output, from which node and input (None: the pass starts here), its number.
 Arrival: TypeAlias = tuple[int, int | None, int | None, int]
 
 

@@ -25,7 +25,7 @@ class Gradient(msgspec.Struct, frozen=True, gc=False):
 
 
 class Contribution(msgspec.Struct, frozen=True, gc=False):
-    """One gradient that arrived at a node: from input `input` of node `node`; both are None for the start of the pass."""
+    """One gradient that arrived at a node: from input `input` of node `node`; both are None where the pass starts."""
 
     node: int | None
     input: int | None

@@ -14,6 +14,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from course_utils import Explanation, explain
+from course_utils.ask.codes import asked
 from course_utils.explain.explaining import explained
 
 
@@ -238,6 +239,7 @@ def test_the_card():
         "Fix (cause certain):",
         "    model(x)  # without .detach()",
         "Taught in lesson 06, 'detach() cuts one edge'.",
+        asked("no-graph-detach"),
         "More: %explain in a notebook; %%explain runs a cell again to find the exact line.",
     ]
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from functools import cache
+from textwrap import shorten
 
 from course_utils.ask.entries import FOLDER, Entry, EntryError, entries
 from course_utils.place import ROOT
+
+WIDTH = 105  # of a card's line, less the words around
 
 
 def asked(code: str) -> str:
     """Return a line that leads to the first entry that names a code; nothing where none does, or none are here."""
     entry = _by_code().get(code)
-    return f'Asked as "{entry.question.replace("`", "")}" in {FOLDER}/{entry.notebook}.' if entry else ""
+    if entry is None:
+        return ""
+    place = f"in {FOLDER}/{entry.notebook}."
+    question = shorten(entry.question.replace("`", ""), WIDTH - len(place), placeholder=" ...")
+    return f'Asked as "{question}" {place}'
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 import torch
 
-from course_utils.graph.events import WHOLE
+from course_utils.graph import events
 from course_utils.graph.memory import dtype_name, memory_of, shape_of
 from course_utils.graph.naming import Known
 from course_utils.graph.trace import ACCUMULATE, UNNAMED, LiveNode, check_tensors, node_name, nodes_behind, shortened
@@ -133,7 +133,7 @@ def scan(
                 memory = storages[key] = len(storages), size, key in own
             shape, dtype = shape_of(tensor), dtype_name(tensor.dtype)
             label = "" if known is None else known.label(tensor, key)
-            value = value_of(tensor) if values and state != "modified" and tensor.numel() <= WHOLE else None
+            value = value_of(tensor) if values and state != "modified" and tensor.numel() <= events.WHOLE else None
             entries.append(SavedTensor(index, operation, name, state, shape, dtype, *memory, label, value))
     return Saved(tuple(entries), sum(kinds.count(kind) for kind in UNSEEN))
 

@@ -99,5 +99,5 @@ EQUIVALENT = {
 GUARDS = {
     "returns a tensor whose `trace` is this": {"graph": build_minus, "type": WRONG[-1]},
     "so do the order of the nodes and of each node's inputs": {"graph": build_other_order},
-    "Their numbers and their `.grad` stay as they are.": {"numbers": build_in_place, "grad": build_and_backward},
+    "The leaves' numbers and their `.grad` stay as they are.": {"numbers": build_in_place, "grad": build_and_backward},
 }

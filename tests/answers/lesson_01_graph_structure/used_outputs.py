@@ -163,7 +163,7 @@ GUARDS = {
     "each once": {"once": outputs_per_edge},
     "in rising order": {"sorted": outputs_sorted_as_text},
     "or if `tensor` has no graph": {"runs": outputs_refused_without_a_graph},
-    "a tensor that is itself one of the outputs": {"outputs": outputs_between_nodes},
+    "`tensor` may itself be one of the outputs.": {"outputs": outputs_between_nodes},
     "a chain of 3,500 operations": {"runs": outputs_recursive},
     "nothing may be left over from an earlier call": {"calls": outputs_remembering},
     "Your function runs no backward pass.": {"passes": outputs_and_a_pass},

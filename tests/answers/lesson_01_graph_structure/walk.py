@@ -175,7 +175,7 @@ GUARDS = {
     "For a tensor that requires no gradient, the list is empty.": {"runs": walk_refused_without_a_graph},
     "a chain of 3,500 operations": {"runs": walk_recursive},
     "40 doublings": {"ends": walk_every_path_in_calls},
-    "whether your function runs a backward pass, which it must not": {"passes": walk_after_backward},
+    "Your function runs no backward pass.": {"passes": walk_after_backward},
     "nothing may be left over from an earlier call": {
         "own nodes": walk_returning_what_it_remembers,
         "all": walk_remembering,

@@ -188,6 +188,6 @@ GUARDS = {
     },
     "also with two losses of one model": {"missing": names_remembered},
     "A parameter whose gradient happens to be all zeros does get one: do not list it.": {"extra": names_and_all_zeros},
-    "Buffers are not asked about.": {"parameters": names_of_the_state},
+    "Buffers (tensors that a module keeps and does not train) are not asked about.": {"parameters": names_of_the_state},
     "a chain of 3,500 operations": {"runs": names_recursive},
 }

@@ -346,7 +346,7 @@ EQUIVALENT = {
 GUARDS = {
     "what `loss.backward()` does": {"value": engine_doubled},
     "Return a dict from leaf tensor to gradient": {"type": WRONG[12], "keys": engine_with_guests},
-    "with one entry for each leaf that a gradient comes to": {"missing": WRONG[14]},
+    "one entry for each leaf that a gradient comes to, and no other.": {"missing": WRONG[14]},
     "PyTorch's own engine must not run": {"passes": engine_with_a_seed_by_torch},
     "Each node runs once, when all its contributions have come.": {"once": engine_twice},
     "The `.grad` of every leaf stays as it is.": {"grad": engine_touching_grad},

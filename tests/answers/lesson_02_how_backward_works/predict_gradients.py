@@ -48,5 +48,7 @@ GUARDS = {
     "Say what each entry will be": {"entries": WRONG[1]},
     "`None` where there is none": {"texts": WRONG[2], "entries": MISCONCEIVED["nothing is zero"]},
     "Give a dict with the eight keys and no other": {"type": WRONG[4], "keys": WRONG[6]},
-    "one number or `None` for each, no list and no tensor with dimensions": {"several numbers": WRONG[5]},
+    "For each give one number, or `None` where there is none; no list and no tensor with dimensions.": {
+        "several numbers": WRONG[5]
+    },
 }

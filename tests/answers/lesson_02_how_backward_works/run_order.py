@@ -142,9 +142,11 @@ WRONG = [
 ]
 
 GUARDS = {
-    "Return a list of the node objects of the graph behind `tensor`": {"type": WRONG[7], "nodes": WRONG[5]},
+    "Return a list of the node objects": {"type": WRONG[7], "nodes": WRONG[5]},
     "AccumulateGrad nodes included": {"count": WRONG[6]},
-    "in the order in which `tensor.backward()` would run them": {"order": order_first_come},
+    "the order in which `tensor.backward()` would run the nodes of the graph behind `tensor`.": {
+        "order": order_first_come
+    },
     "Do not run a backward pass": {"passes": order_after_running},
-    "start from `get_gradient_edge(tensor).node`, not from `tensor.grad_fn`": {"runs": order_refusing_leaves},
+    "Start from `get_gradient_edge(tensor).node`, not from `tensor.grad_fn`:": {"runs": order_refusing_leaves},
 }

@@ -49,8 +49,8 @@ STILL_RIGHT = {"detached"}
 GUARDS = {
     "the gradients of `((a @ b) * v).sum()` with respect to `a` and to `b`": {"type": WRONG[-1]},
     "each in the shape and dtype of its input": {"shape": WRONG[-2], "dtype": WRONG[7]},
-    "as precise as the dtype allows": {"value": WRONG[6]},
-    "your function leaves its inputs alone: their numbers": {"input": WRONG[8]},
+    "as precisely as the dtype allows": {"value": WRONG[6]},
+    "Leave the inputs alone:": {"input": WRONG[8]},
     "their `.grad`": {"grad": WRONG[5]},
     "whether they require grad": {"requires_grad": WRONG[4]},
 }

@@ -57,7 +57,7 @@ STILL_RIGHT = {"detached"}
 GUARDS = {
     "the gradients of `(a * b * v).sum()` with respect to `a` and to `b`": {"value": WRONG[-1], "type": WRONG[3]},
     "each in the shape and dtype of its input": {"shape": WRONG[0], "dtype": WRONG[8]},
-    "your function leaves its inputs alone: their numbers": {"input": WRONG[9]},
+    "Leave the inputs alone:": {"input": WRONG[9]},
     "their `.grad`": {"grad": WRONG[6]},
     "whether they require grad": {"requires_grad": WRONG[5]},
 }

@@ -55,7 +55,7 @@ GUARDS = {
     },
     "a softmax along the dimension `dim`, which may be negative": {"value": WRONG[0]},
     "in the shape and dtype of `y`": {"shape": WRONG[8], "dtype": WRONG[7]},
-    "`y` and `v` are left alone: their numbers": {"input": WRONG[9]},
+    "Leave `y` and `v` alone: their numbers": {"input": WRONG[9]},
     "their `.grad`": {"grad": WRONG[6]},
     "whether they require grad": {"requires_grad": WRONG[5]},
 }

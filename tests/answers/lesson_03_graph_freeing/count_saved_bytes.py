@@ -163,10 +163,10 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "each storage counted once and as a whole": {"value": count_each_tensor},
-    "the check does not accept a call of `saved`": {"own count": count_with_saved_besides},
+    "Each storage is counted once and as a whole.": {"value": count_each_tensor},
+    "A call of `saved` is not accepted": {"own count": count_with_saved_besides},
     "Some hold numbers, some a tensor, some a tuple with tensors and None in it.": {"value": count_without_tuples},
     "A constant in the graph is counted, unless it is in `besides`.": {"value": count_without_constants},
-    "Your function must not run any backward pass": {"passes": count_after_another_pass},
-    "or change the graph or `besides`": {"untouched": count_and_cut, "besides": count_and_empty},
+    "nor a backward pass": {"passes": count_after_another_pass},
+    "nor a change of the graph or of `besides`": {"untouched": count_and_cut, "besides": count_and_empty},
 }

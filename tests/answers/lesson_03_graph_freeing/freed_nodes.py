@@ -138,6 +138,6 @@ GUARDS = {
     "A node that never saved anything is not freed.": {"only": freed_and_empty},
     "A saved tensor that somebody wrote to in place is not freed either.": {"only": freed_by_any_error},
     "Between two calls another pass may run.": {"anew": freed_by_memory},
-    "the check does not accept a backward pass": {"passes": freed_after_another_pass},
+    "a backward pass, or a changed tensor or gradient, is not accepted": {"passes": freed_after_another_pass},
     "or a changed tensor or gradient": {"untouched": freed_and_switched_off},
 }

@@ -239,18 +239,18 @@ GUARDS = {
     "and returns `(losses, average, samples)`: a list of Python floats": {"value": WRONG[-9]},
     "a Python float": {"average type": WRONG[-8], "average": WRONG[-7]},
     "a list of tensors of the same shape as before": {"sample value": WRONG[-6]},
-    "Each batch takes one forward, one backward pass and one step of `optimizer`.": {
+    "each batch takes one forward, one backward pass and one step of `optimizer`,": {
         "forwards": WRONG[-4],
         "passes": WRONG[-3],
         "steps": train_without_the_optimizer,
     },
-    "no saved tensors may still be held": {"kept": MISCONCEIVED["retained for nothing"]},
-    "and no graph or predictions of an earlier batch be alive": {
+    "no saved tensors are still held": {"kept": MISCONCEIVED["retained for nothing"]},
+    "and no graph or predictions of an earlier batch are alive": {
         "graphs": train_keeping_the_last,
         "predictions on the way": train_and_copy_rows_at_the_end,
     },
-    "After your function has returned, no graph may be left": {"end": WRONG[-2]},
+    "after your function has returned, no graph is left": {"end": WRONG[-2]},
     "and no memory of the model's predictions": {"predictions": WRONG[-1]},
     "each sample keeps its own row and nothing else": {"rows": ROW_OF_A_COPY},
-    "The model stays in training mode.": {"left": train_and_stay_in_eval_mode},
+    "the model stays in training mode.": {"left": train_and_stay_in_eval_mode},
 }

@@ -285,14 +285,14 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "Return the list of losses as Python floats.": {"value": WRONG[-4]},
+    "It returns the list of losses as Python floats.": {"value": WRONG[-4]},
     "both the model and `log_scale` learn": {"log_scale's value": WRONG[-3], "trained": WRONG[-2]},
     "Each batch takes one forward, one backward pass and one step of `optimizer`.": {
         "forwards": fit_after_a_look,
         "passes": WRONG[-1],
         "steps": fit_with_its_own_optimizer,
     },
-    "no saved tensors may still be held": {"kept": MISCONCEIVED["retained for nothing"]},
-    "no graph of an earlier batch be alive": {"graphs": fit_and_keep},
+    "no saved tensors are still held": {"kept": MISCONCEIVED["retained for nothing"]},
+    "no graph of an earlier batch is alive": {"graphs": fit_and_keep},
     "a function leaves modes, flags, hooks": {"left": WRONG[3]},
 }

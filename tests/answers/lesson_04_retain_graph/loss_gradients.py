@@ -157,8 +157,10 @@ GUARDS = {
     },
     "The gradients that you return have no graph": {"recorded": gradients_that_require_one},
     "the parameters keep their numbers": {"moved": WRONG[-1]},
-    "the number of passes (at most one for each loss)": {"passes": gradients_by_a_spare_pass},
-    "what the trunk keeps when your function is done (nothing)": {"kept": gradients_always_retained},
-    "at `.grad` of all parameters, the heads' included (as before)": {"held": gradients_through_all},
+    "at most one pass for each loss": {"passes": gradients_by_a_spare_pass},
+    "When your function is done, the trunk keeps no bytes.": {"kept": gradients_always_retained},
+    "`.grad` of all parameters, the heads' included, is as before, and the parameters keep their numbers.": {
+        "held": gradients_through_all
+    },
     "a function leaves modes, flags, hooks": {"left": WRONG[2]},
 }

@@ -132,12 +132,12 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "It changes `.grad` as `broken_one_pass` does": {
+    "`.grad` of every leaf changes as `broken_one_pass` changes it.": {
         "gradient's value": MISCONCEIVED["weights left out"],
         "recorded": one_pass_recorded_and_freed,
     },
-    "with one backward pass in all": {"passes": one_pass_elsewhere},
-    "afterwards the losses' graphs keep nothing": {"kept": one_pass_retaining},
+    "There is one backward pass in all.": {"passes": one_pass_elsewhere},
+    "Afterwards the losses' graphs keep no bytes.": {"kept": one_pass_retaining},
     "The leaves keep their numbers.": {"moved": one_pass_in_place},
     "a function leaves modes, flags, hooks": {"left": WRONG[2]},
 }

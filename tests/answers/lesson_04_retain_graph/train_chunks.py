@@ -284,9 +284,9 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "Return the list of losses as Python floats": {"value": chunks_and_one},
+    "the list of losses as Python floats": {"value": chunks_and_one},
     "and the last state, a pair": {"state's value": WRONG[-3], "state": WRONG[-6]},
-    "without a graph. Each chunk": {"cut": chunks_returned_with_graph},
+    "a pair without a graph": {"cut": chunks_returned_with_graph},
     "Gradients go back to the start of their chunk and no further.": {"trained": WRONG[-2]},
     "Each chunk takes one run of the LSTM, one backward pass and one step of `optimizer`.": {
         "forwards": chunks_by_hand,
@@ -294,7 +294,7 @@ GUARDS = {
         "steps": chunks_without_the_optimizer,
     },
     "whose numbers stay as they are": {"start": chunks_in_place},
-    "no saved tensors may still be held": {"kept": MISCONCEIVED["retained for nothing"]},
-    "no graph of an earlier chunk be alive": {"graphs": chunks_and_keep},
+    "no saved tensors are still held": {"kept": MISCONCEIVED["retained for nothing"]},
+    "no graph of an earlier chunk is alive": {"graphs": chunks_and_keep},
     "a function leaves modes, flags, hooks": {"left": WRONG[3]},
 }

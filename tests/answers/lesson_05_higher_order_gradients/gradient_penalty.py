@@ -141,7 +141,7 @@ GUARDS = {
     "Its gradient has to reach the critic's parameters": {"recorded": penalty_cut, "usable": penalty_spent},
     "may not reach whatever made `fake`": {"maker": penalty_for_the_maker},
     "The critic runs once.": {"calls": penalty_twice},
-    "Its parameters, their `.grad`, its training modes, its hooks and the inputs stay as they were.": {
+    "It stays as it was, and so do the inputs.": {
         "untouched": penalty_clearing,
         "left": penalty_hooked,
         "changed": penalty_writing,

@@ -179,13 +179,13 @@ GUARDS = {
     "`f` is called once, for the one point `x`": {"calls": hvp_twice, "one point": hvp_of_two_points},
     "at most three backward passes run": {"passes": hvp_with_two_more},
     "The result has no graph": {"recorded": hvp_live},
-    "`x` and `v` are left as they were, their `.grad` and `requires_grad` too.": {
+    "`x` and `v` stay as they were": {
         "changed": hvp_writing,
         "requiring": hvp_flagging,
         "graded": hvp_grading,
     },
-    "That one stays as it was, too.": {"own parameter": hvp_into_parameters},
-    "No hook stays anywhere, and recording stays switched on.": {"left": hvp_hooked},
+    "and so does `f` with its parameter": {"own parameter": hvp_into_parameters},
+    "And recording stays switched on.": {"left": hvp_hooked},
 }
 
 STILL_RIGHT = {"keeps every graph"}

@@ -173,8 +173,8 @@ GUARDS = {
     "At most one backward pass for the gradient and one for each of its numbers may run.": {
         "passes": hessian_one_pass_an_entry
     },
-    "The parameters stay as they were, with their `.grad` and `requires_grad`": {"untouched": hessian_leaves_gradients},
-    "the result has no graph": {"recorded": hessian_live},
+    "The parameters stay as they were. The loss is not used again.": {"untouched": hessian_leaves_gradients},
+    "The result has no graph": {"recorded": hessian_live},
     "the dtype of the loss": {"dtype": hessian_doubled},
-    "no hook stays on anything, and recording stays switched on": {"left": hessian_off},
+    "And recording stays switched on.": {"left": hessian_off},
 }

@@ -270,7 +270,7 @@ GUARDS = {
         "missing": meta_short,
     },
     "they don't move, and they have no entry": {"extra": meta_all_names},
-    "The model is left as it was: parameters, `requires_grad`, `.grad`, modes and hooks.": {
+    "The model stays as it was.": {
         "moved": meta_moving,
         "switched": meta_unfrozen,
         "graded": meta_into_grad,

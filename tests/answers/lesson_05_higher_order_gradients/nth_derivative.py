@@ -241,14 +241,14 @@ EQUIVALENT = {
 
 GUARDS = {
     "which returns the nth derivative of `f` at each number of `x`": {"value": MISCONCEIVED["retained, not recorded"]},
-    "Your function returns zeros there.": {"runs": nth_unguarded},
+    "Return zeros there.": {"runs": nth_unguarded},
     "The result has no graph.": {"recorded": nth_live},
-    "`x` is as it was, its `.grad` and `requires_grad` too.": {
+    "`x` stays as it was": {
         "changed": nth_writing,
         "requiring": nth_flagging,
         "graded": nth_grading,
     },
-    "So is `f` with its parameter.": {"own parameter": nth_frozen},
-    "No hook stays on either, and recording stays switched on.": {"left": nth_hooked},
+    "and so does `f` with its parameter": {"own parameter": nth_frozen},
+    "And recording stays switched on.": {"left": nth_hooked},
     "`f` is called once, and at most n backward passes run.": {"calls": nth_twice, "passes": nth_and_a_pass},
 }

@@ -230,8 +230,8 @@ EQUIVALENT = {
 
 GUARDS = {
     "move the parameters along the gradient of `loss + weight * penalty`": {"parameters": step_moved},
-    "It runs the model once, steps the optimizer once": {"forwards": step_runs_again, "steps": step_by_hand},
+    "The model runs once, and the optimizer steps once.": {"forwards": step_runs_again, "steps": step_by_hand},
     "returns the total as a Python float": {"float": step_returning_a_graph, "value": step_over},
-    "After each step it looks whether graphs are still alive.": {"grad": step_keeping_graph, "alive": step_held},
+    "No graph is alive after a step.": {"grad": step_keeping_graph, "alive": step_held},
     "Modes and hooks of the model stay as they were.": {"left": step_evaluating},
 }

@@ -120,7 +120,7 @@ GUARDS = {
         "graph": ONE_SLIP["graph"],
     },
     "A gradient that is short enough passes as it is.": {"value": MISCONCEIVED["short ones are stretched"]},
-    "As in exercise 3, other uses of `x` are not touched, and `x` may require no gradient.": {
+    "As in exercise 5, other uses of `x` are not touched, and `x` may require no gradient.": {
         "neighbour": clip_in_what_arrives,
         "x": ONE_SLIP["x"],
         "requires_grad": ONE_SLIP["requires_grad"],

@@ -197,7 +197,7 @@ GUARDS = {
         "value": MISCONCEIVED["the gradient of the input"]
     },
     "`loss_fn(model(inputs), targets)`": {"runs": ONE_SLIP["runs"]},
-    "while batches run, the number of hooks must not grow": {"pile": MISCONCEIVED["hooks pile up"]},
+    "While batches run, the number of hooks does not grow.": {"pile": MISCONCEIVED["hooks pile up"]},
     "Afterwards the model has the hooks that it had before and no others": {"model": log_without_finally},
     "the `.grad` of its parameters is as before": {
         "model": MISCONCEIVED["gradients left behind"],
@@ -206,5 +206,5 @@ GUARDS = {
     "That error has to reach the caller.": {"raises": ONE_SLIP["raises"]},
     "One backward pass for each batch is enough.": {"passes": ONE_SLIP["passes"]},
     "It frees what it used": {"kept": ONE_SLIP["kept"]},
-    "no graph of an earlier batch may be kept": {"graphs": ONE_SLIP["graphs"]},
+    "It frees what it used, and no graph of an earlier batch is kept.": {"graphs": ONE_SLIP["graphs"]},
 }

@@ -281,7 +281,7 @@ GUARDS = {
     "It runs `loss = loss_fn(model(x))`": {"runs": ONE_SLIP["runs"]},
     "one backward pass, which frees what it used": {"passes": ONE_SLIP["passes"], "kept": ONE_SLIP["kept"]},
     "None where no gradient comes by": {"none": ONE_SLIP["none"]},
-    "Such an error has to reach the caller.": {"raises": ONE_SLIP["raises"]},
+    "the error reaches the caller": {"raises": ONE_SLIP["raises"]},
     "Afterwards the model has its own hooks and none of yours": {"model": MISCONCEIVED["hooks stay"]},
     "its settings are as before": {"mode": ONE_SLIP["mode"], "x": ONE_SLIP["x"]},
 }

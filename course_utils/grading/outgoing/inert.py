@@ -7,8 +7,12 @@ from functools import cache
 from typing import Any
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
-# What a link may lead to: the web, mail, a picture attached to the cell, and what lies beside. Entities and backslashes can hide any other scheme.
-_SAFE = r"(?:https?://[^\s<>&\\]*|mailto:[^\s<>&\\:]*|attachment:[\w.-]+|[\w./#?=%+-]*)(?=[\s)`,]|$)"
+# What a link may lead to: the web, mail, a picture attached to the cell, and what lies beside. Entities and
+# backslashes can hide any other scheme.
+_SAFE = (
+    r"(?:https?://[^\s<>&\\]*|mailto:[^\s<>&\\:]*|attachment:[\w.-]+|[\w./#?=%+-]*)"  # and then the link ends
+    r"(?=[\s)`,]|$)"
+)
 _LINK = re.compile(rf"\](?=\s*\(\s*(?!{_SAFE})|\s*:\s*(?!{_SAFE}))")
 MAX_MARKDOWN = 200_000  # characters; what is longer takes a converter long
 _MATHS = re.compile(r"\\(?=href|require|style|cssId|class)")

@@ -15,7 +15,7 @@ from course_utils.audit.script import audit
 from course_utils.explain.script import run
 from course_utils.grading import commands
 from course_utils.grading.grade import grade
-from course_utils.place import HOME, ROOT
+from course_utils.place import ROOT
 
 FIRST_LESSON = "notebooks/00_start_here.ipynb"
 
@@ -43,7 +43,7 @@ def lab(port: int | None, ip: str | None, fresh: str | None) -> None:
         raise click.ClickException(
             f"{ROOT / FIRST_LESSON} is missing: run `course lab` from a copy of the whole course"
         )
-    own = Path(os.environ.get("COURSE_COPY") or HOME / copies.FOLDER).absolute()
+    own = copies.place()
     try:
         written = copies.renew(ROOT, own) + (copies.start_again(ROOT, own, fresh) if fresh else [])
     except (NotebookError, OSError) as error:

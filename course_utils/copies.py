@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from jupyterlab_server.workspaces_handler import WORKSPACE_EXTENSION, slugify
 from nbformat.sign import NotebookNotary
 
 from course_utils.notebooks.files import NotebookError, read, to_bytes
+from course_utils.place import HOME
 
 FOLDER = "my-course"
 BEFORE = "before"  # what was renewed, or started again, is kept here
@@ -40,6 +42,11 @@ class Written:
             "started again": f"{self.path}: started again; the old one is {self.kept}",
         }
         return said[self.change]
+
+
+def place() -> Path:
+    """Return where the learner's copy is, or will be: $COURSE_COPY, else `FOLDER` in the clone or where you are."""
+    return Path(os.environ.get("COURSE_COPY") or HOME / FOLDER).absolute()
 
 
 def renew(course: Path, own: Path) -> list[Written]:
@@ -78,11 +85,8 @@ def start_again(course: Path, own: Path, name: str) -> list[Written]:
 
     Raises NotebookError where no notebook of the course is called so.
     """
-    chosen = [(source, path) for source, path in _released(course) if source.name.startswith(name)]
-    if not chosen:
-        raise NotebookError(f"no notebook of the course begins with {name!r}; try a number such as 03")
     written = []
-    for source, path in chosen:
+    for source, path in _called(course, name):
         kept = _keep(own / path, own) if (own / path).exists() else None
         new = _learners(source)
         _write(new, own / path)
@@ -99,16 +103,12 @@ def hand_out(course: Path, folder: Path, name: str, deeper: bool = True) -> list
 
     Raises NotebookError where no notebook of the course is called so, or one is damaged.
     """
-    chosen = [
-        (source, folder / path)
-        for source, path in _released(course)
-        if source.name.startswith(name) and (deeper or source.parent.name != "deeper")
-    ]
-    if not chosen:
-        raise NotebookError(f"no notebook of the course begins with {name!r}; try a number such as 03")
-    for source, path in chosen:
-        _write(_learners(source), path)
-    return [path for _, path in chosen]
+    written = []
+    for source, path in _called(course, name):
+        if deeper or source.parent.name != "deeper":
+            _write(_learners(source), folder / path)
+            written.append(folder / path)
+    return written
 
 
 def learners(notebook: Any) -> Any:
@@ -118,8 +118,13 @@ def learners(notebook: Any) -> Any:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
         elif SETTLES in cell.metadata.get("tags", []):
-            cell.source = f"<details><summary>After you have run it</summary>\n\n{cell.source}\n\n</details>"
+            cell.source = folded(cell.source, "After you have run it")
     return made
+
+
+def folded(text: str, summary: str) -> str:
+    """Return Markdown that shows `summary`, and the text when it is unfolded."""
+    return f"<details><summary>{summary}</summary>\n\n{text}\n\n</details>"
 
 
 def sources(notebook: Any) -> list[tuple[str, str]]:
@@ -143,6 +148,13 @@ def _released(course: Path) -> Iterator[tuple[Path, str]]:
     for folder in FOLDERS:
         for source in sorted((course / folder).glob("*.ipynb")):
             yield source, f"{folder}/{source.name}"
+
+
+def _called(course: Path, name: str) -> list[tuple[Path, str]]:
+    chosen = [(source, path) for source, path in _released(course) if source.name.startswith(name)]
+    if not chosen:
+        raise NotebookError(f"no notebook of the course begins with {name!r}; try a number such as 03")
+    return chosen
 
 
 def _learners(source: Path) -> Any:

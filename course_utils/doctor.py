@@ -13,7 +13,7 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import Literal
 
-from course_utils.place import HOME, ROOT
+from course_utils.place import ROOT
 
 State = Literal["fine", "odd", "missing"]
 
@@ -91,7 +91,9 @@ def _notebooks() -> Look:
 
 
 def _copy() -> Look:
-    own = Path(os.environ.get("COURSE_COPY") or HOME / "my-course").absolute()
+    from course_utils import copies
+
+    own = copies.place()
     if not own.exists():
         return Look("Your copy", "fine", f"none yet: `course lab` makes {own}")
     from nbformat import read
@@ -133,11 +135,16 @@ def _sandbox() -> Look:
 
 def _browser() -> Look:
     """Only the test suite needs it."""
-    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    found = chromium()
     if found:
         return Look("Chromium", "fine", f"{found}, for the browser tests")
     repair = "Lessons do without. To test: install it, or `.venv/bin/playwright install chromium`."
     return Look("Chromium", "odd", "none found", repair)
+
+
+def chromium() -> str | None:
+    """Return the Chromium that browser tests run: $CHROMIUM, or an installed one; None where there is neither."""
+    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 def _pin(name: str) -> str:

@@ -10,7 +10,7 @@ nb_execution_mode = "off"  # the outputs are those that the suite compares
 nb_merge_streams = True
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
-myst_heading_slug_func = "docs.pages.anchor"
+myst_heading_slug_func = "course_utils.inline.anchor"
 suppress_warnings = ["mystnb.unknown_mime_type", "misc.highlighting_failure"]
 
 html_theme = "sphinx_book_theme"

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from course_utils.copies import FOLDERS, SETTLES, folded
 from course_utils.notebooks import read, to_bytes
 
-FOLDERS = ("notebooks", "notebooks/deeper", "notebooks/questions", "exercises")
 TEXTS = (
     "notebooks/README.md",
     "notebooks/questions/README.md",
@@ -24,27 +24,18 @@ TEXTS = (
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\((?!https?:|attachment:|#)([^)\s#]+)(#[^)\s]+)?\)")
 
 
-def anchor(heading: str) -> str:
-    """Return a heading's anchor as Jupyter makes it: without markup, spaces as dashes."""
-    return heading.replace("`", "").strip().replace(" ", "-")
-
-
-def prepare(root: Path, to: Path) -> list[Path]:
-    """Write every page that the site has below `to`, and return their paths. Links to other files become plain text."""
+def prepare(root: Path, to: Path) -> None:
+    """Write every page that the site has below `to`. Links to other files become plain text."""
     notebooks = [path for folder in FOLDERS for path in sorted((root / folder).glob("*.ipynb"))]
     pages = frozenset([*(path.resolve() for path in notebooks), *((root / name).resolve() for name in TEXTS)])
-    written = []
     for path in notebooks:
         notebook = read(path)
         for before, cell in zip([None, *notebook.cells], notebook.cells, strict=False):
             _prepare(cell, before, path.parent, pages)
-        written.append(to / path.relative_to(root))
-        _write(written[-1], to_bytes(notebook))
+        _write(to / path.relative_to(root), to_bytes(notebook))
     for name in TEXTS:
         text = linked((root / name).read_text(encoding="utf-8"), (root / name).parent, pages)
-        written.append(to / name)
-        _write(written[-1], text.encode())
-    return written
+        _write(to / name, text.encode())
 
 
 def linked(text: str, folder: Path, pages: Collection[Path]) -> str:
@@ -68,8 +59,8 @@ def _prepare(cell: Any, before: Any, folder: Path, pages: Collection[Path]) -> N
     tags = cell.metadata.get("tags", [])
     if cell.cell_type == "markdown":
         cell.source = linked(cell.source, folder, pages)
-        if "settles" in tags:
-            cell.source = f"<details><summary>After you have thought about it</summary>\n\n{cell.source}\n\n</details>"
+        if SETTLES in tags:
+            cell.source = folded(cell.source, "After you have thought about it")
     elif "predict" in tags:  # its source holds the reasons, which come after the choice
         cell.metadata["tags"] = [*tags, "remove-input"]
     elif before is not None and before.cell_type == "markdown" and "**Predict" in before.source:

@@ -8,7 +8,8 @@ import sys
 from importlib import util
 from pathlib import Path
 
-from docs.pages import FOLDERS, prepare
+from course_utils.copies import FOLDERS
+from docs.pages import prepare
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "site"

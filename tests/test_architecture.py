@@ -66,7 +66,11 @@ ALLOWED = {
     "course_utils.grading.__init__": (),
     "course_utils.notebooks": ("course_utils.ask", "course_utils.checks"),
     "course_utils.copies": ("course_utils.notebooks",),
-    "course_utils.doctor": ("course_utils.checks.progress", "course_utils.grading.controller.machine"),
+    "course_utils.doctor": (
+        "course_utils.copies",
+        "course_utils.checks.progress",
+        "course_utils.grading.controller.machine",
+    ),
     "course_utils.skeleton": ("course_utils.checks", "course_utils.notebooks"),
     "course_utils.cli": tuple(
         f"course_utils.{part}"

@@ -13,6 +13,7 @@ from course_utils import notebooks
 from course_utils.audit.rules import RULES
 from course_utils.checks.registry import LESSONS, exercises
 from course_utils.explain.sections import codes, section
+from course_utils.inline import anchor
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 INDEX = (FOLDER / "README.md").read_text(encoding="utf-8")
@@ -26,7 +27,7 @@ def headings(path: Path) -> frozenset[str]:
     text = "\n".join(cell.source for cell in notebooks.read(path).cells if cell.cell_type == "markdown")
     text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     found = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return frozenset(heading.replace("`", "").strip().replace(" ", "-") for heading in found)
+    return frozenset(map(anchor, found))
 
 
 def everything(path: Path) -> str:

@@ -8,7 +8,6 @@ prints something else than on the pinned version; that list is the work of movin
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -16,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from course_utils import notebooks
-from tests.portable.__main__ import cells_that_differ
+from tests.portable.__main__ import cells_that_differ, install_kernel
 
 ROOT = Path(__file__).parents[1]
 NEEDED = ("ipykernel", "numpy")
@@ -39,17 +38,6 @@ def environment(version: str) -> Path:
     return python
 
 
-def kernel(python: Path, folder: Path) -> str:
-    """Make a Jupyter kernel of that Python below `folder`, where this process looks for kernels; return its name."""
-    place = folder / "kernels" / "other-torch"
-    place.mkdir(parents=True)
-    command = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    text = json.dumps({"argv": command, "display_name": "another PyTorch", "language": "python"})
-    (place / "kernel.json").write_text(text, encoding="utf-8")
-    os.environ["JUPYTER_PATH"] = str(folder)
-    return place.name
-
-
 def main() -> int:
     """Print what differs, theme by theme, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.versions", description=__doc__)
@@ -59,7 +47,7 @@ def main() -> int:
     python = environment(asked.version)
     problems = 0
     with tempfile.TemporaryDirectory() as scratch:
-        name = kernel(python, Path(scratch))
+        name = install_kernel(Path(scratch), "another PyTorch", str(python))
         for path in notebooks.sources(ROOT, asked.themes):
             if path.parent.name == "questions":
                 found = cells_that_differ(path, name)

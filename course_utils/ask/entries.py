@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from course_utils.inline import anchor
+
 FOLDER = "notebooks/questions"
 
 _ALSO = re.compile(r"\*\*Also asked as:?\*\*:?(.*?)(?:\n\n|\Z)", re.DOTALL)
@@ -36,8 +38,8 @@ class Entry:
 
     @property
     def anchor(self) -> str:
-        """The heading as Jupyter makes an anchor of it: without markup, spaces as dashes."""
-        return self.question.replace("`", "").strip().replace(" ", "-")
+        """The anchor of its heading."""
+        return anchor(self.question)
 
     @property
     def link(self) -> str:
@@ -52,9 +54,19 @@ def entries(root: Path) -> list[Entry]:
 
 def entries_of(path: Path) -> list[Entry]:
     """Return the entries of one notebook, in order."""
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    cells = _cells(path)
     starts = [index for index, cell in enumerate(cells) if _heading(cell)]
     return [_entry(path, cells[start:end]) for start, end in zip(starts, [*starts[1:], len(cells)], strict=True)]
+
+
+def theme(path: Path) -> str:
+    """Return the title of a notebook of entries."""
+    return _text(_cells(path)[0]).partition("\n")[0].removeprefix("# ")
+
+
+def _cells(path: Path) -> list[dict[str, Any]]:
+    cells: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return cells
 
 
 def _entry(path: Path, cells: list[dict[str, Any]]) -> Entry:

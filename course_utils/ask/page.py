@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from course_utils.ask.entries import FOLDER, Entry, entries
+from course_utils.ask.entries import FOLDER, Entry, entries, theme
 
 PAGE = f"{FOLDER}/README.md"
 
@@ -18,7 +17,6 @@ def page(root: Path) -> str:
     Raises EntryError for an entry that lacks a part.
     """
     known = entries(root)
-    themes = list(dict.fromkeys(entry.notebook for entry in known))
     lines = [
         "# Questions people ask",
         "",
@@ -26,9 +24,9 @@ def page(root: Path) -> str:
         "`%ask` does so in a notebook.",
         "`course build` makes this page from the notebooks beside it.",
     ]
-    for theme in themes:
-        lines += ["", f"## {_title(root / FOLDER / theme)}", ""]
-        lines += _rows([entry for entry in known if entry.notebook == theme])
+    for notebook in dict.fromkeys(entry.notebook for entry in known):
+        lines += ["", f"## {theme(root / FOLDER / notebook)}", ""]
+        lines += _rows([entry for entry in known if entry.notebook == notebook])
     return "\n".join(lines) + "\n"
 
 
@@ -38,8 +36,3 @@ def _rows(known: Sequence[Entry]) -> list[str]:
         also = f"<br>{'; '.join(entry.also)}" if entry.also else ""
         rows.append(f"- [{entry.question}]({entry.notebook}#{quote(entry.anchor)}){also}")
     return rows
-
-
-def _title(path: Path) -> str:
-    source = json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"]
-    return "".join(source).partition("\n")[0].removeprefix("# ")

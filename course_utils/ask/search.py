@@ -45,13 +45,13 @@ def best(question: str, among: Sequence[Entry], count: int = 3) -> list[Entry]:
             "order by fit desc, rowid limit ?",
             (*_WEIGHTS, " OR ".join([*(f'"{word}"' for word in words), *pairs]), _LOOKED_AT),
         ).fetchall()
-    ranked = sorted(rows, key=lambda row: -row[1] * (1 + _ALIKE * _alike(question, among[row[0] - 1])))
+    stems = _stems(question)
+    ranked = sorted(rows, key=lambda row: -row[1] * (1 + _ALIKE * _alike(stems, among[row[0] - 1])))
     return [among[row[0] - 1] for row in ranked[:count]]
 
 
-def _alike(question: str, entry: Entry) -> float:
+def _alike(asked: set[str], entry: Entry) -> float:
     """Return how much of a question and of the wording of an entry that is nearest to it is the same, from 0 to 1."""
-    asked = _stems(question)
     wordings = [_stems(text) for text in (entry.question, *entry.also)]
     return max(len(asked & wording) / len(asked | wording) for wording in wordings)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from course_utils.inline import anchor
+
 # By notebook: its headings as they stand there, and the codes that each teaches.
 _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
     "01_graph_structure": {
@@ -234,7 +236,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 def _anchored(notebook: str, heading: str) -> str:
-    return f"{notebook}#{heading.replace('`', '').replace(' ', '-')}"
+    return f"{notebook}#{anchor(heading)}"
 
 
 _SECTIONS = {

@@ -10,7 +10,7 @@ import pytest
 from course_utils.ask.entries import Entry, EntryError, entries, entries_of, first_sentence
 from course_utils.audit.rules import RULES
 from course_utils.explain.sections import codes
-from course_utils.notebooks import read
+from tests.test_index import headings
 
 ROOT = Path(__file__).parents[2]
 KNOWN = entries(ROOT)
@@ -88,18 +88,11 @@ def test_the_form_of_an_entry(entry: Entry):
     assert set(entry.codes) <= {*codes(), *RULES}
 
 
-def _anchors(path: Path) -> set[str]:
-    text = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
-    return {
-        heading.replace("`", "").strip().replace(" ", "-") for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    }
-
-
 @pytest.mark.parametrize("notebook", sorted({entry.notebook for entry in KNOWN}))
 def test_links_of_entries_lead_somewhere(notebook):
     folder = ROOT / "notebooks" / "questions"
     for entry in KNOWN:
         if entry.notebook == notebook:
-            for target, anchor in re.findall(r"\]\(([^)#]+\.ipynb)(?:#([^)]+))?\)", entry.why):
+            for target, place in re.findall(r"\]\(([^)#]+\.ipynb)(?:#([^)]+))?\)", entry.why):
                 assert (folder / target).exists(), f"{entry.question}: {target}"
-                assert not anchor or unquote(anchor) in _anchors(folder / target), f"{entry.question}: #{anchor}"
+                assert not place or unquote(place) in headings(folder / target), f"{entry.question}: #{place}"

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import Browser, Error, Page, Playwright, expect, sync_playwright
 
-from course_utils import copies
+from course_utils import copies, doctor
 
 ROOT = Path(__file__).parents[2]
 SERVER_OPTIONS = (
@@ -40,9 +40,7 @@ class Lab(NamedTuple):
 
 def chromium(playwright: Playwright) -> str:
     """Return a Chromium to run: $CHROMIUM, an installed one, or the one that Playwright fetched."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
-    found = found or playwright.chromium.executable_path
+    found = doctor.chromium() or playwright.chromium.executable_path
     if not Path(found).exists():
         message = "no Chromium: install it, or run `.venv/bin/playwright install chromium`"
         if os.environ.get("CI"):

@@ -10,7 +10,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from docs.pages import anchor, linked
+from course_utils.inline import anchor
+from docs.pages import linked
 from docs.site import build
 
 ROOT = Path(__file__).parents[2]

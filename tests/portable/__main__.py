@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -68,16 +68,18 @@ def main() -> int:
 
 def install_kernels(folder: Path) -> dict[str, str]:
     """Make a Jupyter kernel for each setting, where this process looks for kernels. Return their names."""
-    names = {}
-    for setting, environment in SETTINGS.items():
-        names[setting] = setting.replace(" ", "-")
-        place = folder / "kernels" / names[setting]
-        place.mkdir(parents=True)
-        command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-        text = json.dumps({"argv": command, "display_name": setting, "language": "python", "env": environment})
-        (place / "kernel.json").write_text(text, encoding="utf-8")
+    return {setting: install_kernel(folder, setting, env=environment) for setting, environment in SETTINGS.items()}
+
+
+def install_kernel(folder: Path, title: str, python: str = sys.executable, env: Mapping[str, str] | None = None) -> str:
+    """Make a Jupyter kernel of a Python, below `folder`, where this process then looks for kernels. Return its name."""
+    place = folder / "kernels" / title.replace(" ", "-")
+    place.mkdir(parents=True)
+    command = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    text = json.dumps({"argv": command, "display_name": title, "language": "python", "env": env or {}})
+    (place / "kernel.json").write_text(text, encoding="utf-8")
     os.environ["JUPYTER_PATH"] = str(folder)
-    return names
+    return place.name
 
 
 def cells_that_differ(path: Path, kernel: str) -> list[str]:

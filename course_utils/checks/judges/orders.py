@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from course_utils.checks.exercise import Finding
 
 # What may stand between the letters of an order that is given as a text: "B, A", "B A", "B -> A".
 _BETWEEN = re.compile(r"[\s,;>-]+")
+
+_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Lines:
         ]
         yield Finding("letters", not parts, f"Your order {listed(parts)}.")
 
-    def execute(self, order: list[str], names: dict[str, Any]) -> Broke | None:
+    def execute(self, order: Sequence[str], names: dict[str, Any]) -> Broke | None:
         """Execute the lines in an order, among `names`, which they change. Return what raised; None where nothing did.
 
         `order` holds letters of these lines only. Trusted code runs here, never a learner's: only the order is theirs.
@@ -66,6 +68,18 @@ class Lines:
             except Exception as error:
                 return Broke(letter, error)
         return None
+
+    def elsewhere(
+        self, order: Sequence[str], letters: Sequence[str], trains: Callable[[Sequence[str]], bool]
+    ) -> Iterator[str]:
+        """Say where else some of an order's lines may stand, from running the other orders: `trains` tells which do."""
+        for letter in letters:
+            rest = [other for other in order if other != letter]
+            right = sum(trains([*rest[:place], letter, *rest[place:]]) for place in range(len(order)))
+            yield (
+                f"With line {letter}, `{self.code[letter]}`, put at each place among the other {_WORDS[len(rest)]} of "
+                f"your order, {right} of the {len(order)} orders {'trains' if right == 1 else 'train'} alike."
+            )
 
     def told(self, broke: Broke) -> str:
         """Say in a sentence which line raised, and of a name that was not there yet, which."""

@@ -136,15 +136,12 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     """Say where else a line may stand, from running the other orders."""
-    order = WINDOW.read(seen[0][1]["value"])
-    for letter in ("E", "A"):
-        rest = [other for other in order if other != letter]
-        runs = [_executed((*rest[:place], letter, *rest[place:])) for place in range(len(order))]
-        right = sum(isinstance(run, _Run) and _as_far_as_right(run) == 3 for run in runs)
-        yield (
-            f"With line {letter}, `{WINDOW.code[letter]}`, put at each place among the other seven of your order, "
-            f"{right} of the {len(runs)} orders {'trains' if right == 1 else 'train'} alike."
-        )
+    yield from WINDOW.elsewhere(WINDOW.read(seen[0][1]["value"]), "EA", _trains)
+
+
+def _trains(order: Sequence[str]) -> bool:
+    run = _executed(tuple(order))
+    return isinstance(run, _Run) and _as_far_as_right(run) == 3
 
 
 def _places(seen: Observation) -> dict[str, int] | None:

@@ -40,7 +40,7 @@ def _batches() -> list[tuple[torch.Tensor, torch.Tensor]]:
     return [(torch.randn(5, 4, dtype=torch.float64, generator=numbers), labels.roll(shift)) for shift in range(3)]
 
 
-def _executed(order: list[str]) -> list[torch.Tensor] | Broke:
+def _executed(order: Sequence[str]) -> list[torch.Tensor] | Broke:
     """Return the weights at the start and after each pass through the body, or what broke."""
     model = _model()
     optimizer = torch.optim.SGD(model.parameters(), lr=_RATE)
@@ -71,7 +71,7 @@ def _right() -> list[torch.Tensor]:
     return weights
 
 
-def _trains(order: list[str]) -> bool:
+def _trains(order: Sequence[str]) -> bool:
     found = _executed(order)
     return not isinstance(found, Broke) and all(map(torch.allclose, found, _right()))
 
@@ -96,15 +96,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     """Say where else a line may stand, from running the other orders."""
-    order = STEP.read(seen[0][1]["value"])
-    for letter in ("E", "D"):
-        rest = [other for other in order if other != letter]
-        places = [[*rest[:place], letter, *rest[place:]] for place in range(len(order))]
-        right = sum(map(_trains, places))
-        yield (
-            f"With line {letter}, `{STEP.code[letter]}`, put at each place among the other five of your order, "
-            f"{right} of the {len(places)} orders train alike."
-        )
+    yield from STEP.elsewhere(STEP.read(seen[0][1]["value"]), "ED", _trains)
 
 
 def _before(seen: Observation, *letters: str) -> bool:

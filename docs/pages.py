@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ def prepare(root: Path, to: Path) -> None:
         notebook = read(path)
         for before, cell in zip([None, *notebook.cells], notebook.cells, strict=False):
             _prepare(cell, before, path.parent, pages)
+            _detach(cell, to / path.relative_to(root))
         _write(to / path.relative_to(root), to_bytes(notebook))
     for name in TEXTS:
         text = linked((root / name).read_text(encoding="utf-8"), (root / name).parent, pages)
@@ -65,6 +67,15 @@ def _prepare(cell: Any, before: Any, folder: Path, pages: Collection[Path]) -> N
         cell.metadata["tags"] = [*tags, "remove-input"]
     elif before is not None and before.cell_type == "markdown" and "**Predict" in before.source:
         cell.metadata["tags"] = [*tags, "hide-output"]
+
+
+def _detach(cell: Any, page: Path) -> None:
+    """Write the pictures attached to a cell beside its page, for Sphinx reads no attachments, and name them there."""
+    for name, kinds in cell.pop("attachments", {}).items():
+        (content,) = kinds.values()
+        picture = page.with_name(f"{page.stem}-{name}")
+        _write(picture, b64decode(content))
+        cell.source = cell.source.replace(f"](attachment:{name})", f"]({picture.name})")
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -40,6 +40,13 @@ _TOGETHER = (
     "test_github.py",
     "test_site.py",
 )
+# What these tests read beside the modules that they mirror: a change of it concerns them.
+READS = {
+    "tests/browser/test_lessons.py": ("course_utils/pictures/",),
+    "tests/browser/test_site.py": ("docs/", "notebooks/", "exercises/", "README.md", "TEACHING.md", "GRADING.md"),
+    "tests/grading/test_nbgrader.py": ("TEACHING.md", "course_utils/notebooks/"),
+    "tests/grading/outgoing/test_github.py": ("classroom/",),
+}
 _EXERCISE = re.compile(r"(?:course_utils/checks/(?:observers|scenes|judges)|tests/answers)/lesson_\w+/(\w+)\.py")
 
 
@@ -71,7 +78,7 @@ def drawn(unit: str, share: float) -> bool:
 def concerns(test: str, files: frozenset[str]) -> bool:
     """Return whether a test is about any of the files: itself, the one that it mirrors, an exercise, a notebook."""
     file = test.partition("::")[0]
-    if file in files:
+    if file in files or any(one.startswith(READS.get(file, ())) for one in files):
         return True
     for changed_file in files:
         exercise = _EXERCISE.fullmatch(changed_file)

@@ -70,6 +70,15 @@ def test_a_changed_exercise_leads_to_its_mutants() -> None:
     assert not selection.concerns(f"{test}[slope]", changed)
 
 
+def test_a_page_that_a_large_test_reads_leads_to_it() -> None:
+    test = "tests/grading/test_nbgrader.py::test_it_releases_what_we_release"
+    assert selection.concerns(test, frozenset({"TEACHING.md"}))
+    assert not selection.concerns(test, frozenset({"SECURITY.md"}))
+    for file, read in selection.READS.items():
+        assert (selection.ROOT / file).exists()
+        assert all((selection.ROOT / place).exists() for place in read)
+
+
 def test_what_no_test_mirrors_leads_nowhere() -> None:
     assert selection.homes(["README.md", "course_utils/gone.py"]) == []
 

@@ -51,11 +51,11 @@ def grade(course: Path, *arguments: str) -> str:
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory) -> Path:
-    """A course of one lesson, set up as the README says, released by nbgrader, with a class's submissions."""
+    """A course of one lesson, set up as TEACHING.md says, released by nbgrader, with a class's submissions."""
     course = tmp_path_factory.mktemp("nbgrader") / "course"
     (course / "source" / LESSON).mkdir(parents=True)
     (course / "nbgrader_config.py").write_text(CONFIG)
-    assert all(line in (ROOT / "README.md").read_text() for line in CONFIG.splitlines()[2:])
+    assert all(line in (ROOT / "TEACHING.md").read_text() for line in CONFIG.splitlines()[2:])
     shutil.copy(ROOT / "solutions" / f"{LESSON}.ipynb", course / "source" / LESSON)
     nbgrader(course, "generate_assignment", LESSON)
     for student, answers in CLASS.items():

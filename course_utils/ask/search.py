@@ -6,6 +6,7 @@ import re
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from functools import lru_cache
 from itertools import pairwise
 
 from course_utils.ask.entries import Entry
@@ -39,8 +40,8 @@ def best(question: str, among: Sequence[Entry], count: int = 3) -> list[Entry]:
     if not words:
         return []
     pairs = [f'"{first} {second}"' for first, second in pairwise(words)]
-    with closing(_index(among)) as database:
-        rows = database.execute(
+    with closing(_index(tuple(among)).cursor()) as cursor:
+        rows = cursor.execute(
             "select rowid, -bm25(entries, ?, ?, ?, ?, ?) as fit from entries where entries match ? "
             "order by fit desc, rowid limit ?",
             (*_WEIGHTS, " OR ".join([*(f'"{word}"' for word in words), *pairs]), _LOOKED_AT),
@@ -60,8 +61,9 @@ def _stems(text: str) -> set[str]:
     return {word[:6] for word in _words(text)}
 
 
-def _index(among: Sequence[Entry]) -> sqlite3.Connection:
-    database = sqlite3.connect(":memory:")
+@lru_cache(maxsize=1)  # who asks once, asks again
+def _index(among: tuple[Entry, ...]) -> sqlite3.Connection:
+    database = sqlite3.connect(":memory:", check_same_thread=False)
     database.execute(
         "create virtual table entries using fts5(question, also, answer, run, why, tokenize = 'porter unicode61')"
     )

@@ -7,7 +7,7 @@ import pytest
 from course_utils.ask.entries import Entry, entries
 from course_utils.ask.search import best
 
-ROOT = Path(__file__).parents[2]
+ENTRIES = entries(Path(__file__).parents[2])
 
 
 def entry(question, answer="Yes.", also=()):
@@ -44,14 +44,19 @@ def test_at_most_three():
     assert len(best("gradient", [entry(f"gradient {number}?") for number in range(9)])) == 3
 
 
-@pytest.mark.parametrize("known", entries(ROOT), ids=lambda known: known.question)
+@pytest.mark.parametrize("known", ENTRIES, ids=lambda known: known.question)
 def test_every_entry_is_found_by_its_own_heading_and_wordings(known):
-    among = entries(ROOT)
-    assert known in best(known.question, among)
-    missed = [text for text in known.also if known not in best(text, among)]
+    assert known in best(known.question, ENTRIES)
+    missed = [text for text in known.also if known not in best(text, ENTRIES)]
     assert len(missed) <= len(known.also) / 3, missed
 
 
 def test_the_address_of_a_lesson_is_no_answer():
     linked = Entry("a.ipynb", "Why?", "So.", (), (), "", "It is. **Lesson:** [07](../07_gradient_accumulation.ipynb)")
     assert best("gradient accumulation", [linked, STEP]) == [STEP]
+
+
+def test_what_is_asked_of_other_entries_is_not_answered_by_these():
+    assert best("grad None", [GRAD]) == [GRAD]
+    assert best("grad None", [MEMORY, STEP]) != [GRAD]
+    assert best("memory", [GRAD]) == []

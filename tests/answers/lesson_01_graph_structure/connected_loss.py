@@ -113,6 +113,13 @@ def loss_with_a_single_gate(model, x, target):
     return ((output - target) ** 2).mean()
 
 
+def loss_after_a_trial(model, x, target):
+    """Runs a pass to see whether it works; .grad is not touched."""
+    loss = loss_repaired(model, x, target)
+    torch.autograd.grad(loss, list(model.parameters()), retain_graph=True)
+    return loss
+
+
 RIGHT = [loss_repaired, loss_in_functions]
 
 MISCONCEIVED = {
@@ -123,6 +130,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
+    loss_after_a_trial,
     loss_variant(gate=True),
     loss_variant(item=True),
     said(loss_variant(double=True), "one path still cut"),

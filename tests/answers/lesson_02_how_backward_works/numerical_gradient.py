@@ -171,6 +171,7 @@ MISCONCEIVED = {
 
 WRONG = [
     central(1e-1),
+    central(1e-2),
     central(1e-12),
     said(barely_one_sided, "one-sided differences"),
     *(said(one_sided_and_more(step), "one-sided differences") for step in (1e-6, 1e-8, 1e-9)),

@@ -229,7 +229,7 @@ WRONG = [
     DropoutInPlace.apply,
     dropout_of(exactly_the_share),
     lambda x, p, seed: SeededDropout.apply(x.view(-1).view(x.shape), p, seed),
-    DropoutBySeed.apply,
+    said(DropoutBySeed.apply, "the mask is kept"),
     dropout_of(lambda shape, p, seed: mask_of(shape[-1:], p, seed) / (1 - p)),
     dropout_of(lambda shape, p, seed: mask_of(shape[:1], p, seed).reshape(-1, *[1] * (len(shape) - 1)) / (1 - p)),
     dropout_of(lambda shape, p, seed: mask_of(shape, p, seed % 2) / (1 - p)),

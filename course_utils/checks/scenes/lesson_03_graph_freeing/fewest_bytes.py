@@ -25,5 +25,5 @@ def validation(case: Case) -> tuple[nn.Sequential, torch.Tensor, torch.Tensor]:
     labels = torch.arange(count).mul(7).div(3, rounding_mode="floor") % 10
     seeded(model, seed, 0.4)
     lived_in(model, model[1])
-    model[-1].bias.requires_grad_(False)
+    model[0].bias.requires_grad_(False)
     return model, numbers(seed, count, 64, dtype=torch.float64), labels

@@ -130,7 +130,6 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    loss_after_a_trial,
     loss_variant(gate=True),
     loss_variant(item=True),
     said(loss_variant(double=True), "one path still cut"),
@@ -146,6 +145,7 @@ WRONG = [
     loss_tracking_target,
     loss_moving_the_scale,
     loss_that_refuses_backward,
+    loss_after_a_trial,
     said(loss_moving_x_and_back, "input overwritten"),
     loss_with_a_single_gate,
     lambda model, x, target: 2 * loss_repaired(model, x, target),
@@ -173,10 +173,11 @@ GUARDS = {
         "gradient": MISCONCEIVED["one path still cut"],
         "backward": loss_that_refuses_backward,
     },
+    "and so are their `.grad`": {"grad": loss_after_zero_grad},
     "`x`, `target` and the parameters are as before": {
         "inputs": MISCONCEIVED["input overwritten"],
         "parameters": loss_moving_the_scale,
     },
-    "your function runs no backward pass": {"grad": loss_and_backward},
+    "your function runs no backward pass": {"passes": loss_after_a_trial},
     "create new tensors with the dtype of `x`": {"dtype": WRONG[-1], "precision": loss_with_a_single_gate},
 }

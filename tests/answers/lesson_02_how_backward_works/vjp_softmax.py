@@ -40,7 +40,6 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    softmax_by_logarithm,
     lambda y, v, dim: softmax_in_one_line(y, v, abs(dim)),
     lambda y, v, dim: y * (v - v.sum(dim, keepdim=True)),
     lambda y, v, dim: y * v,
@@ -51,6 +50,7 @@ WRONG = [
     lambda y, v, dim: softmax_in_one_line(y.double(), v, dim),
     lambda y, v, dim: softmax_in_one_line(y, v, dim).reshape(-1),
     spoiled(softmax_in_one_line, lambda y, v, dim: v.data.mul_(2)),
+    softmax_by_logarithm,
     spoiled(softmax_in_one_line, lambda y, v, dim: y.requires_grad_()),
     lambda y, v, dim: [softmax_in_one_line(y, v, dim)],
 ]

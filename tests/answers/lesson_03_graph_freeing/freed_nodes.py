@@ -124,7 +124,6 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    freed_by_the_first_thing,
     freed_by_running,
     freed_where_nothing_is_left,
     freed_along(0),
@@ -136,6 +135,7 @@ WRONG = [
     lambda loss: {entry.operation for entry in saved(loss).freed},
     lambda loss: len(freed_by_message(loss)),
     lambda loss: set(all_nodes(loss)),
+    freed_by_the_first_thing,
     lambda loss: [[1], {}, None],
 ]
 

@@ -226,6 +226,13 @@ def test_the_trusted_side_loads_nothing_that_lives_beside_learner_code(folder):
     assert not [name for name in loaded if name.startswith("course_utils.grading.sandbox")]
 
 
+def test_the_controller_needs_neither_pytorch_nor_a_judge():
+    code = "import course_utils.grading.controller.pool, course_utils.grading.controller.cluster\n"
+    code += "import course_utils.grading.grade\n"
+    code += "assert not [n for n in sys.modules if n == 'torch' or n.startswith('course_utils.checks.judges')]"
+    printed_by(code)
+
+
 def test_what_was_handed_in_is_found_and_read_before_pytorch_is_there():
     code = "from pathlib import Path\nfrom course_utils.grading import gradebook, commands\n"
     code += "from course_utils.grading.intake import classroom, finding\n"

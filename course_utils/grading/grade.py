@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -179,35 +178,25 @@ def _list(results: Sequence[Result]) -> bool:
     return bool(failed)
 
 
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Load modules without looking for garbage among what is loaded, which takes a fifth of the time."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
 _Grade = Callable[[Sequence["Submission"], float, int, bool], Iterable["Result"]]
 
 
 def _here(after: ExitStack, jobs: int) -> _Grade:
-    """Return what grades on this machine. Its first warm parent imports PyTorch while this process does."""
+    """Return what grades on this machine. Its first processes import PyTorch while this one reads, and needs none."""
     if sys.platform != "linux":
         raise GradingError(_LINUX.format(sys.platform))
+    from course_utils.grading.controller.judges import Judges
     from course_utils.grading.controller.parent import WarmParent
 
-    parent = WarmParent()
+    judges, parent = Judges(), WarmParent()
+    after.callback(judges.close)
     after.callback(parent.close)
 
     def graded(submissions: Sequence[Submission], timeout: float, memory: int, unsafe: bool) -> Iterable[Result]:
-        with _without_collecting():
-            from course_utils.grading.controller.pool import grade_all
+        from course_utils.grading.controller.pool import grade_all
 
         told = _tell if len(submissions) == 1 else None
-        return grade_all(submissions, jobs, timeout, memory, unsafe, parent, told)
+        return grade_all(submissions, jobs, timeout, memory, unsafe, parent, told, judges)
 
     return graded
 

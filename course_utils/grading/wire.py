@@ -166,12 +166,12 @@ def ask(line: socket.socket, question: Request, kind: type[Kind], end: float) ->
     return answer
 
 
-def receive(line: socket.socket, kind: Any, seconds: float | None = None) -> Any:
-    """Receive one message of a type. Raises Closed, or WireError for what is no such message."""
+def receive(line: socket.socket, kind: Any, seconds: float | None = None, largest: int = MAX_FRAME) -> Any:
+    """Receive one message of a type, of at most `largest` bytes. Raises Closed, or WireError where none such comes."""
     end = None if seconds is None else time.monotonic() + seconds
     size = int.from_bytes(_exactly(line, 4, end), "big")
-    if size > MAX_FRAME:
-        raise WireError(f"a message of {size:,} bytes came; at most {MAX_FRAME:,} are read")
+    if size > largest:
+        raise WireError(f"a message of {size:,} bytes came; at most {largest:,} are read")
     body = _exactly(line, size, end)
     try:
         return msgspec.msgpack.decode(body, type=kind)

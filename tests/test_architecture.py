@@ -24,7 +24,7 @@ PLAIN = ("course_utils.grading.errors", "course_utils.grading.submission")
 WIRE = "course_utils.grading.wire"
 PROGRAM = (
     *PLAIN,
-    *(f"course_utils.grading.{part}" for part in ("intake", "controller", "gradebook", "outgoing")),
+    *(f"course_utils.grading.{part}" for part in ("alone", "intake", "controller", "gradebook", "outgoing")),
     "course_utils.checks.registry",
 )
 # What runs an answer and observes it. Judges and cases stand in `course_utils.checks.judges`.
@@ -50,6 +50,7 @@ ALLOWED = {
     "course_utils.audit": ("course_utils.ask", "course_utils.explain", "course_utils.graph"),
     "course_utils.checks": ("course_utils.graph", "course_utils.explain"),
     # The folders of grading are its levels of trust: SECURITY.md. What all of them share is plain data.
+    "course_utils.grading.alone": PLAIN,
     "course_utils.grading.errors": (),
     "course_utils.grading.submission": (),
     "course_utils.grading.wire": (),

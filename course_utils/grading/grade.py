@@ -93,9 +93,12 @@ def grade(
         grader = _here(after, jobs) if scheduler is None else _on_a_cluster(scheduler)
         # None of these needs PyTorch: a mistake in what was named is told at once.
         from course_utils.grading import gradebook
+        from course_utils.grading.alone import alone
         from course_utils.grading.outgoing import export
 
         room, handed, submissions = _read(paths, course_dir)
+        for database in (db, *([room.database] if room else [])):
+            after.enter_context(alone(database))
         of = {(one.student, one.assignment): one for one in submissions}
         with gradebook.Gradebook(db) as book:
             waiting = book.to_grade(of.values())

@@ -56,7 +56,7 @@ def test_a_class_is_graded_reported_and_not_graded_twice(tmp_path, monkeypatch):
 def test_progress_is_shown_before_pytorch_is_there(make, tmp_path):
     shutil.copy(ROOT / "exercises" / "00_start_here.ipynb", tmp_path)
     ours, theirs = make()
-    # A torch that says when it is imported, and fails.
+    # A torch that says when it is imported, and fails. The row quotes the process that imports it.
     (tmp_path / "torch.py").write_text("import sys\nprint('IMPORTED', file=sys.stderr, flush=True)\n1 / 0\n")
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}", "TERM": "xterm", "COLUMNS": "200"}
     command = [sys.executable, "-m", "course_utils", "grade", str(tmp_path / "00_start_here.ipynb")]
@@ -71,7 +71,7 @@ def test_progress_is_shown_before_pytorch_is_there(make, tmp_path):
                 shown += part
     before, imported, _ = shown.decode().partition("IMPORTED")
     assert "loading PyTorch, reading what was handed in" in before
-    assert imported
+    assert imported, before
 
 
 def test_of_one_notebook_each_verdict_is_told_before_the_table(tmp_path, monkeypatch):

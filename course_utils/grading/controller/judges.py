@@ -169,8 +169,10 @@ class _Parent:
         try:
             socket.send_fds(self._control, [msgspec.msgpack.encode(order)], descriptors)
             packet = self._control.recv(65536)
-        except OSError as error:
-            raise JudgesFailed(f"the process that judges answers nothing: {error}") from error
+        except TimeoutError as error:
+            raise JudgesFailed(f"the process that judges said nothing for {START_SECONDS:g} seconds") from error
+        except OSError:  # it is gone
+            packet = b""
         if not packet:
             self._process.wait()
             stderr = self._process.stderr

@@ -122,12 +122,11 @@ class Grader:
             try:
                 posed = self.posed(submission.assignment)
                 attempt = run(submission, posed, limits, self._parents, hearing.hear)
-                again = attempt.status == "crashed"
             except Exception as error:
-                attempt = Attempt("crashed", _FAILED.format(f"{type(error).__name__}: {error}"[:MAX_TEXT]))
-                again = isinstance(error, GradingError | OSError | MemoryError)
+                reason = _FAILED.format(f"{type(error).__name__}: {error}"[:MAX_TEXT])
+                attempt = Attempt("crashed", reason, again=isinstance(error, GradingError | OSError | MemoryError))
             rows = hearing.rows()
         if hearing.reason and attempt.status == "graded":
-            attempt, again = replace(attempt, status=hearing.status, reason=hearing.reason), hearing.again
+            attempt = replace(attempt, status=hearing.status, reason=hearing.reason, again=hearing.again)
         answers = {name: answer for name, answer in attempt.answers.items() if not answer.complete}
-        return result_of(submission, posed, replace(attempt, answers=answers), rows, again)
+        return result_of(submission, posed, replace(attempt, answers=answers), rows)

@@ -40,7 +40,6 @@ def result_of(
     posed: Sequence[Posed],
     attempt: Attempt,
     judged: Mapping[str, ExerciseResult],
-    again: bool = False,
 ) -> Result:
     """Return the result of a submission, from what was `judged` as it came. The rest was not observed to its end."""
     rows = tuple(
@@ -59,7 +58,7 @@ def result_of(
         reason=attempt.reason,
         number=submission.number,
         detail=submission.detail,
-        again=again,
+        again=attempt.again,
     )
 
 

@@ -12,7 +12,9 @@ SUBMISSION = Submission("s", LESSON, "s.ipynb", "d", number="17", detail="half")
 def test_a_result_sums_what_was_judged() -> None:
     right = scoring.verdict(POSED[0], Answered(0.5), orders.Verdict("correct", 1.0, (), (), ()))
     wrong = scoring.verdict(POSED[1], Answered(0.25), orders.Verdict("incorrect", 0.0, ("twice",), ("No.",), ("x",)))
-    result = scoring.result_of(SUBMISSION, POSED, Attempt("graded", seconds=1.0), {FIRST: right, SLOPE: wrong}, True)
+    result = scoring.result_of(
+        SUBMISSION, POSED, Attempt("graded", seconds=1.0, again=True), {FIRST: right, SLOPE: wrong}
+    )
     assert (result.student, result.assignment, result.number, result.detail) == ("s", LESSON, "17", "half")
     assert (result.status, result.score, result.points, result.seconds, result.again) == ("graded", 1.0, 2.0, 1.0, True)
     assert result.exercises == (right, wrong)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from course_utils.grading.errors import GradingError
@@ -28,6 +28,10 @@ _LINUX = (
     "learners' code is run in forks that Linux keeps in a sandbox, and this is {}. Use a Linux machine, WSL 2 or a "
     "virtual machine, or name a --scheduler whose workers have Linux. --unsafe, which gives up the sandbox, needs "
     "Linux too."
+)
+_COLUMNS = (
+    *("{task.description}", BarColumn(), "{task.completed:,} of {task.total:,},"),
+    *(TimeElapsedColumn(), "elapsed,", TimeRemainingColumn(), "left"),
 )
 _SHOWN = 500  # rows of the table; --csv has them all
 _LISTED = 50  # submissions that could not be graded
@@ -165,7 +169,7 @@ def _shown(graded: Iterable[Result], total: int) -> Iterator[Result]:
     if total <= 1:
         yield from graded
         return
-    with Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=Console(stderr=True)) as bar:
+    with Progress(*_COLUMNS, console=Console(stderr=True)) as bar:
         yield from bar.track(graded, total, description="grading")
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -236,3 +237,13 @@ def test_ctrl_c_says_how_many_are_kept(a_grader, tmp_path, monkeypatch):
     assert "stopped: 2 of 4 are graded and kept in grades.sqlite. The same command goes on there." in stopped.output
     a_grader["one"] = done
     assert "2 graded, 2 known from before" in run("grade", "class").output
+
+
+def test_the_bar_names_elapsed_and_remaining_time(a_grader, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    a_grader["one"] = done
+    for name in "ab":
+        (tmp_path / "class" / name).mkdir(parents=True)
+        shutil.copy(ROOT / "exercises" / "00_start_here.ipynb", tmp_path / "class" / name)
+    shown = " ".join(run("grade", "class").output.split())
+    assert re.search(r"grading .* 2 of 2, \d:\d\d:\d\d elapsed, \d:\d\d:\d\d left", shown), shown

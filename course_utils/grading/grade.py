@@ -103,6 +103,10 @@ def grade(
         room, handed, submissions = _read(paths, course_dir)
         for database in (db, *([room.database] if room else [])):
             after.enter_context(alone(database))
+        if room and room.database.exists() and not os.access(room.database, os.W_OK, effective_ids=True):
+            raise GradingError(
+                f"{room.database}: this gradebook of nbgrader's may only be read. Make it writable first."
+            )
         of = {(one.student, one.assignment): one for one in submissions}
         with gradebook.Gradebook(db) as book:
             waiting = book.to_grade(of.values())

@@ -85,15 +85,30 @@ def test_the_command_says_so_before_anything_is_graded(tmp_path: Path, monkeypat
     assert not (tmp_path / "grades.sqlite").exists()
 
 
-def test_so_it_does_for_an_nbgrader_course_whatever_the_other_run_keeps_its_results_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    course = make_course(tmp_path / "course")
-    folder = course / "submitted" / "ada" / "00_start_here"
+    made = make_course(tmp_path / "course")
+    folder = made / "submitted" / "ada" / "00_start_here"
     folder.mkdir(parents=True)
     (folder / "00_start_here.ipynb").write_bytes((ROOT / "exercises" / "00_start_here.ipynb").read_bytes())
+    return made
+
+
+def test_so_it_does_for_an_nbgrader_course_whatever_the_other_run_keeps_its_results_in(course: Path) -> None:
     with alone(course / "gradebook.db"):
         busy = CliRunner().invoke(cli.course, ["grade", "--nbgrader", str(course), "--db", "mine.sqlite"])
     assert busy.exit_code == 1
     assert "gradebook.db: another `course grade` (process" in busy.output
+
+
+def test_a_gradebook_of_nbgraders_that_may_only_be_read_is_told_before_anything_is_graded(
+    course: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may = os.access
+    book = course / "gradebook.db"
+    monkeypatch.setattr(os, "access", lambda path, *how, **more: path != book and may(path, *how, **more))
+    told = CliRunner().invoke(cli.course, ["grade", "--nbgrader", str(course), "--db", "mine.sqlite"])
+    assert told.exit_code == 1
+    assert "gradebook.db: this gradebook of nbgrader's may only be read. Make it writable first." in told.output
+    assert not Path("mine.sqlite").exists()

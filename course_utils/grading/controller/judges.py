@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from typing import TypeVar
@@ -15,7 +13,7 @@ import msgspec
 
 from course_utils.grading import wire
 from course_utils.grading.controller import orders
-from course_utils.grading.controller.machine import child_environment
+from course_utils.grading.controller.parent import started
 from course_utils.grading.controller.posing import Posed
 from course_utils.grading.errors import GradingError
 
@@ -127,18 +125,7 @@ class _Parent:
 
     def __init__(self) -> None:
         self.served = False
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", PROGRAM, str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                pass_fds=[theirs.fileno()],
-                env=child_environment(),
-                cwd="/",
-                start_new_session=True,  # Ctrl-C is the controller's alone
-            )
+        self._control, self._process = started(PROGRAM)
 
     def begin(self, lesson: str) -> Judge:
         line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -16,6 +16,7 @@ from course_utils.grading.controller.bounds import TooMany, look
 
 # Messages name what was observed, which a child may have made long. All of them are kept, and shown on pages.
 MAX_MESSAGE = 10_000
+_STARVED = "to judge what was observed takes too much memory."
 TOO_MUCH = "the observations of this notebook are together too large to be judged"
 
 
@@ -32,9 +33,11 @@ def judge(order: orders.Judge) -> orders.Verdict | orders.Failed:
     except TimeUp:
         return orders.Failed("timeout", "what was observed could not be judged in time.")
     except MemoryError:
-        return orders.Failed("memory", "to judge what was observed takes too much memory.")
+        return orders.Failed("memory", _STARVED)
     except NoObservation as error:
         return orders.Failed("crashed", f"what came is no observation: {error}")
+    if any(finding.prop == "judged" and "(MemoryError)" in finding.message for finding in verdict.findings):
+        return orders.Failed("memory", _STARVED)
     return orders.Verdict(
         verdict.outcome,
         float(verdict.score),

@@ -1,8 +1,8 @@
 """The processes that judge: a parent that has the judges loaded and forks, and children that decode and judge.
 
 They are the course's own code at work on bytes that nobody trusts. So a child has nothing of the session's: no file or
-socket but its line, no submission beside the one that it is asked about. It may write no file, has
-limits of memory and computing, and can be killed at any time: it holds nothing that would be lost.
+socket but its line, no submission beside the one that it is asked about. It may write no file, has limits of memory and
+computing, and can be killed at any time: it holds nothing that would be lost.
 """
 
 from __future__ import annotations
@@ -109,6 +109,7 @@ def serve(line: socket.socket, space: int) -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_CPU)
         resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(before + order.seconds) + GRACE_SECONDS, hard))
         found = judging.judge(order)
+        resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
         spent = _address_space("VmPeak") > space + SPENT
         wire.send(line, orders.Judged(found, _computed() - before, spent))
 

@@ -1,12 +1,14 @@
 """From the bytes of an observation to a verdict."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import msgspec
 import pytest
 
 from course_utils.checks import examine
 from course_utils.checks.data import Raised, TimedOut, encode
+from course_utils.checks.registry import exercise_called
 from course_utils.grading.controller import bounds, judging, orders
 from tests.grading.controller.questions import CASES, POSED, RIGHT, SLOPE, seen
 
@@ -79,6 +81,13 @@ def test_cases_may_be_missing_after_one_that_ran_out_of_time_alone() -> None:
         "crashed", f"what came is no observation: it has {CASES - 1} cases of {CASES}"
     )
     assert isinstance(judged(()), orders.Failed)
+
+
+def test_a_judge_that_lacks_memory_is_no_bug_of_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    greedy = replace(exercise_called(SLOPE), judge=lambda case, seen: bytearray(2**62))
+    monkeypatch.setattr(judging, "exercises_of", lambda lesson: [greedy])
+    found = judged(seen(ITEM, RIGHT[SLOPE]))
+    assert found == orders.Failed("memory", "to judge what was observed takes too much memory.")
 
 
 @pytest.mark.parametrize(

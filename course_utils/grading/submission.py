@@ -58,7 +58,8 @@ class ExerciseResult(msgspec.Struct, frozen=True):
 class Result(msgspec.Struct, frozen=True):
     """The result of one submission. `reason` says why, in a sentence, where `status` is not "graded".
 
-    `number` and `detail` are the submission's.
+    `number` and `detail` are the submission's. One that is to be tried `again` says nothing of the submission: a
+    process ended before all was observed, or the machine had no room.
     """
 
     student: str
@@ -72,3 +73,4 @@ class Result(msgspec.Struct, frozen=True):
     reason: str = ""
     number: str = ""
     detail: str = ""
+    again: bool = False

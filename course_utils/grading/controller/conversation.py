@@ -8,32 +8,28 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
-from course_utils.checks.data import Raised, TimedOut, decode
-from course_utils.checks.exercise import Seen
 from course_utils.grading import wire
-from course_utils.grading.controller.bounds import TooMany, look
+from course_utils.grading.controller.bounds import tells_of_time
 from course_utils.grading.controller.posing import Posed
 
 # What one child may have observed, in bytes. The observations of all right answers of a lesson are a tenth of it.
 # Empty dicts take 1 byte on the wire and 72 here: without this limit a child could fill the controller's memory.
 MAX_SEEN = 4_000_000
-TOO_MUCH = "the observations of this notebook are together too large to be judged"
 
 
 @dataclass(frozen=True)
 class Answered:
-    """What was seen of one exercise, in wall seconds. Untrusted, but plain data of the expected types.
+    """What was seen of one exercise, in wall seconds. Untrusted: `seen` are bytes, which a judging process decodes.
 
-    One that is not `complete` was being observed when the child ended, and holds nothing else.
+    In place of an observation that was too much stands None. An answer that is not `complete` was being observed when
+    the child ended, and holds nothing else.
     """
 
     seconds: float
     complete: bool = False
     attempted: bool = False
     problem: str = ""
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[bytes | None, ...] = ()
     warnings: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
 
@@ -110,16 +106,16 @@ def _answered(talk: _Talk, item: Posed, began: float) -> Answered:
     exercise, seconds = item.exercise, talk.seconds.case
     question = wire.Try(_token(), exercise.id, exercise.name, exercise.lesson, exercise.call, seconds)
     tried = talk.ask(question, wire.Tried)
-    seen: list[Seen] = []
+    seen: list[bytes | None] = []
     warnings: dict[str, None] = {}
     changed: dict[str, None] = {}
     for number, (name, given) in enumerate(item.cases, 1):
-        if not tried.attempted or tried.problem or (seen and isinstance(seen[-1], TimedOut)):
+        if not tried.attempted or tried.problem or (seen and tells_of_time(seen[-1])):
             break
         seed = secrets.randbelow(2**31)  # not the cases' own
         found = talk.ask(wire.Observe(_token(), name, given, seed, seconds, number == len(item.cases)), wire.Seen)
         talk.left -= len(found.seen)
-        seen.append(_decoded(found.seen) if talk.left >= 0 else Raised("TooLarge", TOO_MUCH))
+        seen.append(found.seen if talk.left >= 0 else None)
         warnings |= dict.fromkeys(found.warnings)
         changed |= dict.fromkeys(found.changed)
     return Answered(
@@ -131,19 +127,6 @@ def _answered(talk: _Talk, item: Posed, began: float) -> Answered:
         warnings=tuple(warnings),
         changed=tuple(changed),
     )
-
-
-def _decoded(message: bytes) -> Seen:
-    try:
-        look(message)
-        seen = decode(message)
-    except TooMany:
-        return Raised("TooLarge", TOO_MUCH)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, ValueError) as error:
-        raise wire.WireError(f"what came is no observation: {error}") from error
-    if not isinstance(seen, dict | Raised | TimedOut):
-        raise wire.WireError(f"what came is no observation but of type {type(seen).__name__}")
-    return seen
 
 
 def _token() -> bytes:

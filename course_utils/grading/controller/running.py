@@ -21,13 +21,15 @@ CASE_SECONDS = 5.0
 class Attempt:
     """What came of running a submission: how it ended, what was seen of its exercises, and the wall seconds it took.
 
-    `reason` says why it ended so, in a sentence; it is empty where the status is "graded".
+    `reason` says why it ended so, in a sentence; it is empty where the status is "graded". It may be tried `again`
+    where a process ended for no limit's sake: somebody may have killed it.
     """
 
     status: Status
     reason: str = ""
     answers: Mapping[str, Answered] = field(default_factory=dict)
     seconds: float = 0.0
+    again: bool = False
 
 
 def run(
@@ -52,7 +54,7 @@ def run(
             child = _in_a_child(submission, left, limits, parents, heard)
         except ParentFailed as error:
             reason = f"The grader's own process failed: {error}."
-            return Attempt("crashed", reason, seconds=time.monotonic() - began)
+            return Attempt("crashed", reason, seconds=time.monotonic() - began, again=True)
         answers = known | dict(child.said.answers)
         if not child.died:
             break
@@ -60,7 +62,7 @@ def run(
         left = [item for item in posed if item.exercise.id not in known]
         left.sort(key=lambda item: item.exercise.id in child.said.answers)
     status, reason = ending(child, submission, limits)
-    return Attempt(status, reason, answers, time.monotonic() - began)
+    return Attempt(status, reason, answers, time.monotonic() - began, child.died)
 
 
 def _in_a_child(

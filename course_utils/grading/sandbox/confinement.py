@@ -17,6 +17,9 @@ FIRST_USER = 1_900_000_000  # and 16 million more: no system gives these ids to 
 DISK_BYTES = 64_000_000
 FILES = 128
 THREADS = 512
+# Where the kernel counts all submissions and the session together: so many that whoever starts threads without end is
+# seen and ended by its watcher before the others have none.
+SHARED_THREADS = 8192
 
 
 def probe(mode: Mode) -> None:
@@ -61,10 +64,12 @@ def enter(limits: Limits, keep: Iterable[int]) -> None:
     if limits.mode in ("namespaces", "user namespaces"):
         _empty_root(limits)
     _close_all_but(keep)
-    if limits.mode == "namespaces" or (limits.mode == "landlock" and os.geteuid() == 0):
+    stranger = limits.mode == "namespaces" or (limits.mode == "landlock" and os.geteuid() == 0)
+    if stranger:
         _become_a_stranger()
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-    _limit(limits, space)
+    own = stranger or limits.mode == "user namespaces"
+    _limit(limits, space, THREADS if own else SHARED_THREADS)
     if limits.mode == "none":
         return
     kernel.drop_capabilities()
@@ -128,14 +133,14 @@ def _close_all_but(keep: Iterable[int]) -> None:
     os.closerange(last + 1, 65536 if last < 65536 else last + 1)
 
 
-def _limit(limits: Limits, space: int) -> None:
+def _limit(limits: Limits, space: int, threads: int) -> None:
     seconds = int(limits.seconds) + 2
     # Backstops: `watch` stops a submission at its limits before these do.
     _at_most(resource.RLIMIT_CPU, 2 * seconds)
     _at_most(resource.RLIMIT_AS, space)
     _at_most(resource.RLIMIT_FSIZE, DISK_BYTES)
     _at_most(resource.RLIMIT_NOFILE, FILES)
-    _at_most(resource.RLIMIT_NPROC, THREADS)
+    _at_most(resource.RLIMIT_NPROC, threads)
     _at_most(resource.RLIMIT_CORE, 0)
     _at_most(resource.RLIMIT_MEMLOCK, 0)
 

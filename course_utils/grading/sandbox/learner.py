@@ -19,6 +19,7 @@ from course_utils.checks.blame import raised_by_learner
 from course_utils.checks.observers import lookup
 from course_utils.grading import wire
 from course_utils.grading.sandbox.integrity import Original
+from course_utils.grading.sandbox.threads import ThreadLimit
 
 TOO_LARGE = "the observation is too large to be judged"
 
@@ -78,13 +79,14 @@ def serve(
     Tried, Seen, tried = wire.Tried, wire.Seen, examine.tried
     sys.stdout = sys.stderr = _Nowhere()
     function, vars_of = FunctionType, vars
+    threads = ThreadLimit()
     answer: object = ...
     observer: Any = value
     cut = False
     while True:
         request = receive(line, wire.Request)
         if isinstance(request, wire.Run):
-            ran = _run(shell, request)
+            ran = _run(shell, request, threads)
             sys.stdout = sys.stderr = _Nowhere()
             original.restore()
             send(line, ran)
@@ -115,23 +117,29 @@ def serve(
             send(line, Seen(request.token, message, texts, tuple(changed[:10])))
 
 
-def _run(shell: InteractiveShell, request: wire.Run) -> wire.Ran:
+def _run(shell: InteractiveShell, request: wire.Run, threads: ThreadLimit) -> wire.Ran:
     """Run the cells. An error in one does not stop the rest."""
-    stopped, starved = [], []
+    stopped, starved, crowded = [], [], []
     time_limit, time_up = timelimit.time_limit, timelimit.TimeUp
     for number, source in enumerate(request.sources):
         error: BaseException | None
+        threads.begin()
         try:
             with time_limit(request.seconds):
                 result = shell.run_cell(source, silent=True)
             error = result.error_before_exec or result.error_in_exec
         except BaseException as raised:
             error = raised
-        if isinstance(error, time_up):
+        if threads.reached or isinstance(error, time_up):
+            threads.end()
+        if threads.reached:
+            crowded.append(number)
+        elif isinstance(error, time_up):
             stopped.append(number)
         elif isinstance(error, MemoryError) or (type(error) is RuntimeError and "allocate memory" in str(error)):
             starved.append(number)
-    return wire.Ran(request.token, tuple(stopped), tuple(starved))
+    threads.begin()
+    return wire.Ran(request.token, tuple(stopped), tuple(starved), tuple(crowded))
 
 
 def disarm() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from course_utils.grading.controller.judges import PROGRAM
 from course_utils.grading.controller.judging import MAX_MESSAGE
 from course_utils.grading.controller.pool import Grader, limits_of
 from course_utils.grading.submission import Result, Submission
@@ -58,11 +59,15 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def marked() -> dict[int, int]:
-    """Return the processes that were started while MARK stood in PYTHONPATH, and their forks, with their parents."""
+    """Return the processes that were started while MARK stood in PYTHONPATH, and their forks, with their parents.
+
+    Those that judge are not among them: they run nothing of a learner's, and stay.
+    """
     found = {}
     for path in Path("/proc").glob("[0-9]*"):
         try:
-            if MARK.encode() in (path / "environ").read_bytes():
+            judges = PROGRAM.encode() in (path / "cmdline").read_bytes()
+            if not judges and MARK.encode() in (path / "environ").read_bytes():
                 found[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue

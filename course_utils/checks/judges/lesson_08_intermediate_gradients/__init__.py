@@ -4,7 +4,6 @@ LESSON = "08_intermediate_gradients"
 
 # In the order of the notebook.
 ORDER = (
-    "read_the_layers",
     "diagnosis",
     "predict_retain_grad",
     "gradient_log",
@@ -14,7 +13,8 @@ ORDER = (
     "saliency",
     "hook_order",
     "layer_gradients",
+    "read_the_layers",
 )
 
-# No turn of the lesson asks for these. The last one is for warming up, before the first.
+# No turn of the lesson names these.
 FURTHER = ("reverse_gradient", "clip_passing", "saliency", "hook_order", "layer_gradients", "read_the_layers")

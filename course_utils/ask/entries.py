@@ -18,7 +18,7 @@ _CODES = re.compile(r"\*\*Said by:?\*\*:?(.*?)(?:\n\n|\Z)", re.DOTALL)
 
 
 class EntryError(Exception):
-    """An entry lacks a part. The message names the notebook and the question."""
+    """An entry lacks a part, or a notebook its cells. The message names the notebook and the question."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,10 @@ class Entry:
 
 
 def entries(root: Path) -> list[Entry]:
-    """Return all entries under `root`, notebook by notebook. Raises EntryError for one without answer, run or why."""
+    """Return all entries under `root`, notebook by notebook.
+
+    Raises EntryError for one without answer, run or why, and for a notebook without cells.
+    """
     return [entry for path in sorted((root / FOLDER).glob("*.ipynb")) for entry in entries_of(path)]
 
 
@@ -65,7 +68,10 @@ def theme(path: Path) -> str:
 
 
 def _cells(path: Path) -> list[dict[str, Any]]:
-    cells: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    cells: list[dict[str, Any]] = notebook.get("cells", []) if isinstance(notebook, dict) else []
+    if not cells or not all({"cell_type", "source"} <= set(cell) for cell in cells):
+        raise EntryError(f"{path.name} is no notebook of questions: it has no cells, or one without type or source")
     return cells
 
 

@@ -45,11 +45,14 @@ def test_a_copy_without_questions_says_so(monkeypatch, tmp_path):
     assert "has no questions: this copy of the course lacks them" in done.output
 
 
-def test_a_damaged_notebook_is_named(monkeypatch, tmp_path):
+@pytest.mark.parametrize("text", ["{", "{}", "[]", '{"cells": []}', '{"cells": [{"cell_type": "markdown"}]}'])
+def test_a_damaged_notebook_is_no_traceback(monkeypatch, tmp_path, text):
     (tmp_path / "notebooks" / "questions").mkdir(parents=True)
-    (tmp_path / "notebooks" / "questions" / "a.ipynb").write_text("{")
+    (tmp_path / "notebooks" / "questions" / "a.ipynb").write_text(text)
     monkeypatch.setattr(command, "ROOT", tmp_path)
-    assert "the questions cannot be read: " in run("grad").output
+    done = run("grad")
+    assert "the questions cannot be read: " in done.output
+    assert isinstance(done.exception, SystemExit)
 
 
 def test_the_magic_shows_entries_with_their_runs_folded(capsys):

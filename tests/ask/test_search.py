@@ -30,6 +30,21 @@ def test_other_wordings_and_the_answer_are_searched_too():
     assert best("losses in a list", [STEP, GRAD, MEMORY])[0] == MEMORY
 
 
+@pytest.mark.parametrize("words", ["BatchNorm2d statistics", "batch_norm statistics", "batchnorm", "BATCH NORM"])
+def test_names_are_found_by_their_words_in_any_form(words):
+    norm = entry("Why does F.batch_norm change in training?", also=("BatchNorm layers",))
+    assert best(words, [STEP, norm, MEMORY])[0] == norm
+
+
+def test_a_name_with_a_single_letter_is_one_word():
+    assert best("W", [entry("Adam or AdamW?"), STEP]) == []
+
+
+def test_a_long_title_with_words_that_no_entry_has_finds_its_wording():
+    rare = "MyProject issue in trainer.py of Foo: Does step() clear the gradients in BarModel with memory of baz?"
+    assert best(rare, [MEMORY, GRAD, STEP])[0] == STEP
+
+
 def test_quotes_and_signs_of_the_search_language_do_no_harm():
     assert best('"grad" AND (None* OR NEAR', [GRAD, MEMORY])[0] == GRAD
     assert best("'; drop table entries; --", [GRAD, MEMORY]) == []

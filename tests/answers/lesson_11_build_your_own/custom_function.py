@@ -133,6 +133,17 @@ class TensorsInside(Plain):
         return cls.lifted(cls.complete(parts if isinstance(parts, tuple) else (parts,), node))
 
 
+class NoneIsNotExpected(Counting):
+    """Takes it that every input that needs a gradient is given one."""
+
+    def applied(self, node, g, keep):
+        parts = super().applied(node, g, keep)
+        for to, part in zip(node.inputs, parts, strict=True):
+            if to is not None and part is None:
+                raise AttributeError("'NoneType' object has no attribute 'shape'")
+        return parts
+
+
 class EachUse(Counting):
     """Has a function's rule run once for each operation that uses its result, and adds up."""
 
@@ -190,4 +201,9 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
-WRONG = [said(with_function(Eager), "backward for each part"), with_function(FirstOnly), with_function(Summed)]
+WRONG = [
+    said(NoneIsNotExpected(), "None refused"),
+    said(with_function(Eager), "backward for each part"),
+    with_function(FirstOnly),
+    with_function(Summed),
+]

@@ -61,6 +61,22 @@ class SetOfOperands(Counting):
         return made
 
 
+class Operands(Counting):
+    def record(self, name, array, operands, kept, rule):
+        made = super().record(name, array, operands, kept, rule)
+        if made.grad_fn is not None:
+            made.grad_fn.inputs = tuple(one if one.requires_grad else None for one in operands)
+        return made
+
+
+class ListedTensor(CountedTensor):
+    shape = property(lambda self: list(self.array.shape))
+
+
+class Listed(Counting):
+    Tensor = ListedTensor
+
+
 class CopyingTensor(CountedTensor):
     node = property(lambda self: self.grad_fn)
 
@@ -136,6 +152,7 @@ MISCONCEIVED = {
     "written in place": Writable(),
     "+= writes into its operand": Adding(),
     "one entry for two operands": SetOfOperands(),
+    "operands in place of their nodes": Operands(),
     "a new node each time": Copying(),
     "a number on the left": Swapped(),
     "whole numbers stay whole": Whole(),
@@ -149,4 +166,5 @@ WRONG = [
     NoLeaf(),
     EachOperation(),
     Frozen(),
+    Listed(),
 ]

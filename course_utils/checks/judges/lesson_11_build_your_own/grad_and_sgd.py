@@ -42,8 +42,15 @@ def _steps(given: dict[str, Any], way: str = "") -> list[list[torch.Tensor]]:
     return after
 
 
+_TRIED = {
+    "added": "Running two passes to one leaf, from two results,",
+    "apart": "Running a pass with a given gradient to two leaves",
+    "trained": "Four steps of SGD over three parameters, one of which is not used,",
+}
+
+
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
-    yield from ran(seen, "added", "apart", "trained")
+    yield from ran(seen, _TRIED)
     if not raised(seen["added"]):
         added = seen["added"]
         yield Finding("before", added["before"] is None, "Before any pass the .grad of a leaf is to be None.")

@@ -93,6 +93,26 @@ def _not_needed(engine: Engine) -> Observation:
     return {"made": constant.grad_fn is not None, "backward": len(noted["backward"])}
 
 
+def _none(engine: Engine) -> Observation:
+    class Left(engine.Function):  # type: ignore[misc]
+        """Gives nothing to its second input, though that needs a gradient."""
+
+        @staticmethod
+        def forward(ctx: Any, a: Any, b: Any) -> Any:
+            return a + b
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return 3.0 * g, None
+
+    a, b, c = _leaf(engine, 1.5, 2.0), _leaf(engine, 0.5, 3.0), _leaf(engine, 4.0, 5.0)
+    h = b.exp()
+    (Left.apply(a * 2.0, h).sum() + (h * c).sum()).backward()
+    alone = _leaf(engine, 4.0, 5.0)
+    Left.apply(c, alone.exp()).sum().backward()
+    return {"a": numbers(a.grad), "b": numbers(b.grad), "alone": numbers(alone.grad)}
+
+
 def _counted(engine: Engine) -> str:
     *_, too_few, _ = _functions(engine)
     too_few.apply(_leaf(engine, 1.0), _leaf(engine, 2.0)).backward()
@@ -105,6 +125,7 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
             "own": attempt(lambda: _own_rule(engine)),
             "mixed": attempt(lambda: _mixed(engine)),
             "not needed": attempt(lambda: _not_needed(engine)),
+            "none": attempt(lambda: _none(engine)),
             "too few": attempt(lambda: _counted(engine)),
         }
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from tests.answers.lesson_11_build_your_own.counted import CountedNode, CountedTensor
 from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.subclassing import subclassing
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
 
@@ -103,7 +104,18 @@ class OutputsOnly(Counting):
         return [g and CountedTensor(self, g.array, create_graph) for g in found]
 
 
-RIGHT = [Counting(), taping()]
+class ClearsGrad(Counting):
+    """As one that goes by way of `.grad`, and clears it afterwards."""
+
+    def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
+        found = super().grad(output, inputs, gradient, retain_graph, create_graph)
+        for place in self.counted(output.grad_fn):
+            if isinstance(place, CountedTensor):
+                place.grad = None
+        return found
+
+
+RIGHT = [Counting(), taping(), subclassing()]
 
 MISCONCEIVED = {
     "numbers without a graph": NoGraph(),
@@ -120,4 +132,11 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
-WRONG = [RawMatmul(), RawLog(), LeavesOnly(), Doubled(), OutputsOnly()]
+WRONG = [
+    RawMatmul(),
+    RawLog(),
+    LeavesOnly(),
+    Doubled(),
+    OutputsOnly(),
+    ClearsGrad(),
+]

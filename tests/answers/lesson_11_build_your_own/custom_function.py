@@ -184,6 +184,18 @@ class Summed(Plain):
         return tuple(None if part is None else cls.engine.lift(np.sum(part)) for part in parts)
 
 
+class AlwaysRecorded(Plain):
+    """Makes a node with recording off, too."""
+
+    @classmethod
+    def result(cls, name, array, operands, ctx):
+        before, cls.engine.recording = cls.engine.recording, True
+        try:
+            return super().result(name, array, operands, ctx)
+        finally:
+            cls.engine.recording = before
+
+
 RIGHT = [Counting(), taping()]
 
 MISCONCEIVED = {
@@ -206,4 +218,5 @@ WRONG = [
     said(with_function(Eager), "backward for each part"),
     with_function(FirstOnly),
     with_function(Summed),
+    with_function(AlwaysRecorded),
 ]

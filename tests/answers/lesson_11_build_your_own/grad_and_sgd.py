@@ -3,7 +3,9 @@
 import numpy as np
 
 from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.generating import generating
 from tests.answers.lesson_11_build_your_own.handed_out import CountedSGD
+from tests.answers.lesson_11_build_your_own.subclassing import subclassing
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
 from tests.answers.said import said
@@ -162,7 +164,14 @@ class Momentum(WithSGD):
     Optimizer = MomentumSGD
 
 
-RIGHT = [Counting(), taping()]
+class GoneThrough(Counting):
+    """Keeps the iterator that it is given, which zero_grad() goes through before step()."""
+
+    def SGD(self, parameters, lr):
+        return CountedSGD(self, parameters, lr)
+
+
+RIGHT = [Counting(), taping(), generating(), subclassing()]
 
 MISCONCEIVED = {
     "written, not added": Overwriting(),
@@ -178,4 +187,11 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
-WRONG = [said(UsedUp(), "new tensors"), FirstAlone(), Averaging(), ZeroFirst(), Momentum()]
+WRONG = [
+    said(UsedUp(), "new tensors"),
+    FirstAlone(),
+    Averaging(),
+    ZeroFirst(),
+    Momentum(),
+    said(GoneThrough(), "new tensors"),
+]

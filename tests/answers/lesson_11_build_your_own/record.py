@@ -4,6 +4,8 @@ import numpy as np
 
 from tests.answers.lesson_11_build_your_own.counted import CountedNode, CountedTensor
 from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.generating import generating
+from tests.answers.lesson_11_build_your_own.subclassing import subclassing
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
 from tests.answers.said import said
@@ -142,7 +144,7 @@ class Frozen(Counting):
         return tensor.grad_fn or tensor
 
 
-RIGHT = [Counting(), taping()]
+RIGHT = [Counting(), taping(), generating(), subclassing()]
 
 MISCONCEIVED = {
     "the left operand decides": LeftDecides(),

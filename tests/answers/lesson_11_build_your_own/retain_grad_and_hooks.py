@@ -132,6 +132,28 @@ class LeafFirst(Counting):
         return g
 
 
+class Once(Counting):
+    """A hook is forgotten when it has run."""
+
+    def hooked(self, place, g):
+        g = super().hooked(place, g)
+        place.hooks.clear()
+        return g
+
+
+class ArraysToHooks(Counting):
+    def call(self, hook, g):
+        changed = hook(g.array)
+        return None if changed is None else self.lift(changed)
+
+
+class RemovesAll(Counting):
+    def register_hook(self, tensor, hook):
+        handle = super().register_hook(tensor, hook)
+        handle.remove = handle.place.hooks.clear
+        return handle
+
+
 RIGHT = [Counting(), taping()]
 
 MISCONCEIVED = {
@@ -154,4 +176,7 @@ WRONG = [
     OneHook(),
     said(AllAtTheEnd(), "what a hook returns is ignored"),
     said(LeafFirst(), "what a hook returns is ignored"),
+    Once(),
+    ArraysToHooks(),
+    RemovesAll(),
 ]

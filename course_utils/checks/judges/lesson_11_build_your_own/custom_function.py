@@ -20,6 +20,7 @@ _TRIED = {
     "own": "Applying a function to one tensor, using the result three times, and a pass",
     "mixed": "Applying a function to two tensors and a number, twice, and a pass",
     "not needed": "Applying a function to a constant, and another that nothing comes of, and a pass",
+    "quiet": "Applying a function inside `with engine.no_grad()`",
     "none": "A pass through a function whose backward returns None for a result that needs a gradient",
 }
 
@@ -57,6 +58,9 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         yield Finding("not run", count == 0, text)
     if not raised(seen["none"]):
         yield from _left(seen["none"])
+    if not raised(seen["quiet"]):
+        text = "Inside `with engine.no_grad()` the result of a function has a graph. There nothing is recorded."
+        yield Finding("quiet", seen["quiet"] in (None, [False, False]), text)
     few = seen["too few"]
     got = told(few) if raised(few) else "no error"
     text = f"A backward that gives one gradient for two inputs ended in {got}; expected a RuntimeError."

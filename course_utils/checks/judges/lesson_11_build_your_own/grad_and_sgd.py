@@ -144,8 +144,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "new tensors",
-            "step() makes new tensors and leaves those that it was given as they are. The model still has the old "
-            "ones: change their numbers.",
+            "step() leaves the tensors that it was given as they are: it makes new ones, or has none, as an iterator "
+            "that has been gone through has none left. Keep a list, and change the numbers of the tensors in it.",
             _like("still"),
         ),
         Misconception(

@@ -113,6 +113,16 @@ def _none(engine: Engine) -> Observation:
     return {"a": numbers(a.grad), "b": numbers(b.grad), "alone": numbers(alone.grad)}
 
 
+def _quiet(engine: Engine) -> list[bool] | None:
+    """Return what a result has that was made with recording off; None for an engine that cannot yet."""
+    if not hasattr(engine, "no_grad"):
+        return None
+    odd, *_ = _functions(engine)
+    with engine.no_grad():
+        y = odd.apply(_leaf(engine, 1.5, 2.0))
+    return [bool(y.requires_grad), y.grad_fn is not None]
+
+
 def _counted(engine: Engine) -> str:
     *_, too_few, _ = _functions(engine)
     too_few.apply(_leaf(engine, 1.0), _leaf(engine, 2.0)).backward()
@@ -126,6 +136,7 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
             "mixed": attempt(lambda: _mixed(engine)),
             "not needed": attempt(lambda: _not_needed(engine)),
             "none": attempt(lambda: _none(engine)),
+            "quiet": attempt(lambda: _quiet(engine)),
             "too few": attempt(lambda: _counted(engine)),
         }
 

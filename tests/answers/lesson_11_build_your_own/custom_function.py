@@ -220,3 +220,13 @@ WRONG = [
     with_function(Summed),
     with_function(AlwaysRecorded),
 ]
+
+EQUIVALENT = {
+    "CountedContext: saved_tensors = () -> (dropped)": "The task says nothing of saved_tensors where nothing was saved.",
+    "CountedFunction: engine = None -> (dropped)": "Each engine gives its own class the name.",
+    "CountedFunction.apply.rule: return tuple((None if part is None else engine.lift(part) for part in parts)) -> return parts": "This engine's rules compute with arrays as with tensors.",
+    "taping.Context: saved_tensors = () -> (dropped)": "The task says nothing of saved_tensors where nothing was saved.",
+    "taping.Function.apply.pull.pulled: answers.get('to') is not g -> answers.get('to') != g": "Its tensors are equal where they are the same.",
+    "taping.Function.apply.pull.pulled: if len(parts) != len(given): ... | answers.update(to=g, parts=parts) -> (swapped)": "What is remembered of a pass that raises is not read again.",
+    "taping.Function.apply: np.asarray(array, dtype=float) -> np.asarray(array)": "The results of forward that are given are arrays of float64.",
+}

@@ -50,6 +50,9 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         needs = seen["mixed"]["needs"]
         text = f"`ctx.needs_input_grad` was {needs}; expected {_NEEDS}: whether each input, in order, needs a gradient."
         yield Finding("needs", needs == _NEEDS, text)
+        count = seen["mixed"]["backward"]
+        text = f"For two calls of a function of several inputs backward ran {count} times in a pass; expected 2."
+        yield Finding("mixed backward", count == 2, text)
     if not raised(seen["not needed"]):
         text = "The result of a function of constants has a grad_fn."
         yield Finding("not made", not seen["not needed"]["made"], text)

@@ -67,6 +67,8 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         yield Finding(
             "given", close(apart["given"], _two([1.0, 1.0])), text.format("the gradient that the first was given")
         )
+        text = "After (x + y).backward(g) two of x.grad, y.grad and g are one array. Each leaf has one of its own."
+        yield Finding("own", not apart["shared"], text)
         found = right_value(apart["y"], _two([4.0, 4.0]), "The .grad of y")
         yield Finding("y", found.ok, found.message)
     if not raised(seen["trained"]):

@@ -44,6 +44,7 @@ def _functions(engine: Engine) -> tuple[Any, Any, Any, dict[str, list[Any]]]:
 
         @staticmethod
         def backward(ctx: Any, g: Any) -> Any:
+            noted["backward"].append("Mixed")
             a, b = ctx.saved_tensors
             return g * b * ctx.number, (g * a * ctx.number if ctx.needs_input_grad[1] else None), None
 
@@ -81,7 +82,12 @@ def _mixed(engine: Engine) -> Observation:
     a, b, c = _leaf(engine, 1.5, 2.0), _leaf(engine, 0.5, 3.0), engine.tensor([4.0, 5.0])
     value = mixed.apply(a, b, 10.0)
     (value.sum() + mixed.apply(b, c, 2.0).sum()).backward()
-    return {"value": numbers(value), "gradients": [numbers(one.grad) for one in (a, b, c)], "needs": noted["needs"]}
+    return {
+        "value": numbers(value),
+        "gradients": [numbers(one.grad) for one in (a, b, c)],
+        "needs": noted["needs"],
+        "backward": len(noted["backward"]),
+    }
 
 
 def _not_needed(engine: Engine) -> Observation:

@@ -10,6 +10,7 @@ from course_utils.checks.exercise import Exercise, Verdict
 from course_utils.checks.timelimit import TimeUp, time_limit
 from course_utils.grading.controller.conversation import Answered
 from course_utils.grading.controller.posing import Posed
+from course_utils.grading.controller.resting import noting, observed
 from course_utils.grading.controller.running import Attempt
 from course_utils.grading.submission import ExerciseResult, Result, Submission
 
@@ -47,7 +48,7 @@ def result_of(
 def judge_one(item: Posed, answer: Answered | None, reason: str = "") -> ExerciseResult:
     """Judge what was observed of one exercise. What was not observed to its end scores nothing, for this `reason`."""
     exercise = item.exercise
-    verdict = _verdict(item, answer, reason)
+    verdict, rests = _verdict(item, answer, reason)
     return ExerciseResult(
         exercise.id,
         verdict.outcome,
@@ -57,26 +58,29 @@ def judge_one(item: Posed, answer: Answered | None, reason: str = "") -> Exercis
         tuple(message[:MAX_MESSAGE] for message in verdict.messages),
         round(answer.seconds if answer else 0.0, 4),
         tuple(text[:MAX_MESSAGE] for text in verdict.withheld),
+        observed=rests,
     )
 
 
-def _verdict(item: Posed, answer: Answered | None, reason: str) -> Verdict:
+def _verdict(item: Posed, answer: Answered | None, reason: str) -> tuple[Verdict, tuple[str, ...]]:
+    """Return the verdict, and what of the observations it rests on that no number proves."""
     exercise = item.exercise
     if answer is None or not answer.complete:
-        return _unreached(exercise, reason)
+        return _unreached(exercise, reason), ()
     if not answer.attempted:
         message = f"`{exercise.name}` was not defined, or still holds `...`."
-        return Verdict(exercise.id, "not attempted", exercise.points, (message,))
+        return Verdict(exercise.id, "not attempted", exercise.points, (message,)), ()
     if answer.problem or answer.changed:
         message = answer.problem or _CHANGED.format(" and ".join(answer.changed))
-        return Verdict(exercise.id, "incorrect", exercise.points, (message,))
+        return Verdict(exercise.id, "incorrect", exercise.points, (message,)), ()
     # The cases are made again from their bytes: a judge may not have changed them for the next submission.
-    pairs = [(Case(name, decode(given)), seen) for (name, given), seen in zip(item.cases, answer.seen, strict=False)]
+    cases = [Case(name, decode(given)) for name, given in item.cases]
+    pairs = noting(zip(cases, answer.seen, strict=False))
     try:
         with time_limit(JUDGE_SECONDS):
-            return judge(exercise, pairs, answer.warnings)
+            return judge(exercise, pairs, answer.warnings), observed(pairs)
     except TimeUp:
-        return _unreached(exercise, "what was observed could not be judged in time.")
+        return _unreached(exercise, "what was observed could not be judged in time."), ()
 
 
 def _unreached(exercise: Exercise, reason: str) -> Verdict:

@@ -11,6 +11,7 @@ from functools import cache
 import torch
 
 from course_utils.grading.controller.conversation import Answered
+from course_utils.grading.controller.flags import with_flags
 from course_utils.grading.controller.judging import judge_one, result_of
 from course_utils.grading.controller.machine import choose
 from course_utils.grading.controller.parent import Parents, WarmParent
@@ -128,7 +129,8 @@ class Grader:
             except Exception as error:
                 attempt = replace(attempt, status="crashed", reason=_UNJUDGED.format(name, _named(error)))
         answers = {name: answer for name, answer in attempt.answers.items() if not answer.complete}
-        return result_of(submission, posed, replace(attempt, answers=answers), rows)
+        result = result_of(submission, posed, replace(attempt, answers=answers), rows)
+        return with_flags(result, submission, [item.exercise for item in posed])
 
     def _judge(self, item: Posed, answer: Answered, told: Callable[[ExerciseResult], None] | None) -> ExerciseResult:
         with self._alone:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from msgspec.structs import replace
 
 from course_utils.checks.registry import LESSONS, exercises, exercises_of
 from course_utils.grading.controller import machine, parent, pool
@@ -53,7 +54,7 @@ def test_an_exercise_that_ends_its_process_is_not_told_before_that_is_known() ->
     deadly = "import os\nfirst_gradient = 8\ndef slope(x): os._exit(1)"
     (result,) = grade_all([submission("a", deadly)], told=told.append)
     assert [row.id for row in told] == ["first_gradient"]
-    assert result.exercises[0] == told[0]
+    assert replace(result.exercises[0], flags=()) == told[0], "flags come at the end"
     assert result.exercises[1].outcome == "error"
 
 

@@ -97,6 +97,7 @@ def exercise(
         hints=hints,
         misconceptions=(*map(own, misconceptions), ANOTHER),
         answer="engine",
+        reaches=("setattr with a computed name", "__dict__"),  # for nodes of the learner's own
     )
 
 

@@ -6,6 +6,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import msgspec
@@ -14,6 +15,7 @@ from course_utils.checks.data import Raised, TimedOut, decode
 from course_utils.checks.exercise import Seen
 from course_utils.grading import wire
 from course_utils.grading.controller.bounds import TooMany, look
+from course_utils.grading.controller.events import Events
 from course_utils.grading.controller.posing import Posed
 
 # What one child may have observed, in bytes. The observations of all right answers of a lesson are a tenth of it.
@@ -26,7 +28,8 @@ TOO_MUCH = "the observations of this notebook are together too large to be judge
 class Answered:
     """What was seen of one exercise, in wall seconds. Untrusted, but plain data of the expected types.
 
-    One that is not `complete` was being observed when the child ended, and holds nothing else.
+    `told` counts for each case what observers told at once. One that is not `complete` was being observed when the
+    child ended, and holds nothing else.
     """
 
     seconds: float
@@ -36,6 +39,7 @@ class Answered:
     seen: tuple[Seen, ...] = ()
     warnings: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    told: tuple[Mapping[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,16 +70,32 @@ def converse(
     posed: Sequence[Posed],
     seconds: Seconds,
     heard: Callable[[Posed, Answered], None],
+    second: bool = False,
 ) -> Said:
     """Have the cells run and the exercises observed, until the child is gone or all is done. Raises nothing.
 
-    `heard` is called with each complete answer as it comes. Nothing that comes later changes it.
+    `heard` is called with each complete answer as it comes. Nothing that comes later changes it. Where this is the
+    `second` child, the answers are observed in the second way.
     """
-    talk = _Talk(line, seconds)
+    try:
+        events = Events(line)
+    except OSError as error:
+        return Said(None, {}, f"the line of events cannot be made: {error}")
+    with closing(events):
+        return _converse(_Talk(line, seconds, events), sources, posed, heard, second)
+
+
+def _converse(
+    talk: _Talk,
+    sources: tuple[str, ...],
+    posed: Sequence[Posed],
+    heard: Callable[[Posed, Answered], None],
+    second: bool,
+) -> Said:
     ran: wire.Ran | None = None
     answers: dict[str, Answered] = {}
     try:
-        ran = talk.ask(wire.Run(_token(), sources, seconds.cell), wire.Ran)
+        ran = talk.ask(wire.Run(_token(), sources, talk.seconds.cell, second), wire.Ran)
         for item in posed:
             began = time.monotonic()
             try:
@@ -94,8 +114,9 @@ def converse(
 class _Talk:
     """The line to a child, the bytes of observations that are still taken, and when something was last heard."""
 
-    def __init__(self, line: socket.socket, seconds: Seconds) -> None:
+    def __init__(self, line: socket.socket, seconds: Seconds, events: Events) -> None:
         self.seconds = seconds
+        self.events = events
         self.left = MAX_SEEN
         self.heard = 0.0
         self._line = line
@@ -113,11 +134,14 @@ def _answered(talk: _Talk, item: Posed, began: float) -> Answered:
     seen: list[Seen] = []
     warnings: dict[str, None] = {}
     changed: dict[str, None] = {}
+    told: list[Mapping[str, int]] = []
     for number, (name, given) in enumerate(item.cases, 1):
         if not tried.attempted or tried.problem or (seen and isinstance(seen[-1], TimedOut)):
             break
         seed = secrets.randbelow(2**31)  # not the cases' own
-        found = talk.ask(wire.Observe(_token(), name, given, seed, seconds, number == len(item.cases)), wire.Seen)
+        observe = wire.Observe(_token(), name, given, seed, seconds, number == len(item.cases))
+        found = talk.ask(observe, wire.Seen)
+        told.append(talk.events.of_case(observe.token))
         talk.left -= len(found.seen)
         seen.append(_decoded(found.seen) if talk.left >= 0 else Raised("TooLarge", TOO_MUCH))
         warnings |= dict.fromkeys(found.warnings)
@@ -130,6 +154,7 @@ def _answered(talk: _Talk, item: Posed, began: float) -> Answered:
         seen=tuple(seen),
         warnings=tuple(warnings),
         changed=tuple(changed),
+        told=tuple(told),
     )
 
 

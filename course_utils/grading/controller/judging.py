@@ -8,6 +8,7 @@ from course_utils.checks.data import Case, decode
 from course_utils.checks.examine import judge
 from course_utils.checks.exercise import Exercise, Verdict
 from course_utils.checks.timelimit import TimeUp, time_limit
+from course_utils.grading.controller.contradictions import contradictions
 from course_utils.grading.controller.conversation import Answered
 from course_utils.grading.controller.posing import Posed
 from course_utils.grading.controller.resting import noting, observed
@@ -48,7 +49,7 @@ def result_of(
 def judge_one(item: Posed, answer: Answered | None, reason: str = "") -> ExerciseResult:
     """Judge what was observed of one exercise. What was not observed to its end scores nothing, for this `reason`."""
     exercise = item.exercise
-    verdict, rests = _verdict(item, answer, reason)
+    verdict, rests, flags = _verdict(item, answer, reason)
     return ExerciseResult(
         exercise.id,
         verdict.outcome,
@@ -58,29 +59,32 @@ def judge_one(item: Posed, answer: Answered | None, reason: str = "") -> Exercis
         tuple(message[:MAX_MESSAGE] for message in verdict.messages),
         round(answer.seconds if answer else 0.0, 4),
         tuple(text[:MAX_MESSAGE] for text in verdict.withheld),
+        flags=flags,
         observed=rests,
     )
 
 
-def _verdict(item: Posed, answer: Answered | None, reason: str) -> tuple[Verdict, tuple[str, ...]]:
-    """Return the verdict, and what of the observations it rests on that no number proves."""
+def _verdict(item: Posed, answer: Answered | None, reason: str) -> tuple[Verdict, tuple[str, ...], tuple[str, ...]]:
+    """Return the verdict, and what of the observations it rests on that no number proves, and flags."""
     exercise = item.exercise
     if answer is None or not answer.complete:
-        return _unreached(exercise, reason), ()
+        return _unreached(exercise, reason), (), ()
     if not answer.attempted:
         message = f"`{exercise.name}` was not defined, or still holds `...`."
-        return Verdict(exercise.id, "not attempted", exercise.points, (message,)), ()
+        return Verdict(exercise.id, "not attempted", exercise.points, (message,)), (), ()
     if answer.problem or answer.changed:
         message = answer.problem or _CHANGED.format(" and ".join(answer.changed))
-        return Verdict(exercise.id, "incorrect", exercise.points, (message,)), ()
+        return Verdict(exercise.id, "incorrect", exercise.points, (message,)), (), ()
     # The cases are made again from their bytes: a judge may not have changed them for the next submission.
     cases = [Case(name, decode(given)) for name, given in item.cases]
     pairs = noting(zip(cases, answer.seen, strict=False))
     try:
         with time_limit(JUDGE_SECONDS):
-            return judge(exercise, pairs, answer.warnings), observed(pairs)
+            verdict = judge(exercise, pairs, answer.warnings)
     except TimeUp:
-        return _unreached(exercise, "what was observed could not be judged in time."), ()
+        return _unreached(exercise, "what was observed could not be judged in time."), (), ()
+    flags = contradictions(pairs, answer.told) if verdict.outcome == "correct" else ()
+    return verdict, observed(pairs), flags
 
 
 def _unreached(exercise: Exercise, reason: str) -> Verdict:

@@ -17,6 +17,7 @@ from course_utils.grading.controller.machine import choose
 from course_utils.grading.controller.parent import Parents, WarmParent
 from course_utils.grading.controller.posing import Posed, pose
 from course_utils.grading.controller.running import Attempt, run
+from course_utils.grading.controller.second import looked_twice
 from course_utils.grading.submission import ExerciseResult, Result, Submission
 from course_utils.grading.wire import MAX_TEXT, Limits
 
@@ -82,7 +83,7 @@ class Grader:
 
     def __init__(self, parent: WarmParent | None = None) -> None:
         self._parents = Parents(parent)
-        self._pose = cache(pose)
+        self._pose, self._pose_again = cache(pose), cache(lambda lesson: pose(lesson))
         self._alone = threading.Lock()  # cases and judges share torch's random numbers
         # Beside the threads that wait for children: what a judge imports, and computes, holds up no observation.
         self._judges = ThreadPoolExecutor(1, thread_name_prefix="judging")
@@ -98,10 +99,13 @@ class Grader:
         self._judges.shutdown()
         self._parents.close()
 
-    def posed(self, lesson: str) -> tuple[Posed, ...]:
-        """Return the exercises of a lesson with the cases of this grader: none where it is no lesson."""
+    def posed(self, lesson: str, again: bool = False) -> tuple[Posed, ...]:
+        """Return the exercises of a lesson with the cases of this grader: none where it is no lesson.
+
+        Those of the second look are others.
+        """
         with self._alone:
-            return self._pose(lesson)
+            return (self._pose_again if again else self._pose)(lesson)
 
     def grade(
         self, submission: Submission, limits: Limits, told: Callable[[ExerciseResult], None] | None = None
@@ -130,7 +134,13 @@ class Grader:
                 attempt = replace(attempt, status="crashed", reason=_UNJUDGED.format(name, _named(error)))
         answers = {name: answer for name, answer in attempt.answers.items() if not answer.complete}
         result = result_of(submission, posed, replace(attempt, answers=answers), rows)
+        if attempt.status != "crashed":
+            others = self.posed(submission.assignment, again=True)
+            result = looked_twice(result, submission, others, limits, self._parents, self._judged_later)
         return with_flags(result, submission, [item.exercise for item in posed])
+
+    def _judged_later(self, item: Posed, answer: Answered) -> Future[ExerciseResult]:
+        return self._judges.submit(self._judge, item, answer, None)
 
     def _judge(self, item: Posed, answer: Answered, told: Callable[[ExerciseResult], None] | None) -> ExerciseResult:
         with self._alone:

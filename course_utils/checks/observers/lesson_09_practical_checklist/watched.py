@@ -59,7 +59,8 @@ def watched(
 
     for number, module in enumerate(modules):
         for part in module.modules():
-            notice(part, partial(ran if part is module else part_ran, number))
+            own = part is module
+            notice(part, partial(ran if own else part_ran, number), name="runs" if own else "")
     # Where the loop makes its own optimizer, all optimizers are watched.
     on_step = register_optimizer_step_pre_hook if optimizer is None else optimizer.register_step_pre_hook
     handle = on_step(step)

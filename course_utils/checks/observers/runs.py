@@ -68,6 +68,9 @@ def _by_type(module: nn.Module, watched: Forward, original: weakref.ref[nn.Modul
 
     module.__class__ = type(kind.__name__, (kind,), {"forward": run, "__module__": kind.__module__})
 
+    if "forward" in vars(module):  # it is noticed already, and has a decoy
+        return
+
     def told(module: nn.Module, given: tuple[Any, ...], result: Any) -> None:
         results.append(None)
 

@@ -14,7 +14,9 @@ from course_utils.checks.observers import telling
 Told = Callable[[nn.Module, tuple[Any, ...], Any], None]
 Forward = Callable[..., Any]
 
-COPIES = " of copies"
+# What is told beside the runs themselves: those of copies, all that began, and the runs of its first part. Who goes
+# through a module's layers without running it is seen by the difference.
+COPIES, BEGUN, PART = " of copies", " begun", " of its first part"
 
 
 def notice(module: nn.Module, told: Told, begins: Callable[[], None] | None = None, name: str = "") -> None:
@@ -23,7 +25,7 @@ def notice(module: nn.Module, told: Told, begins: Callable[[], None] | None = No
     `begins` is called before each. Inputs given by name come after the others. A hook sees only calls: an answer that
     calls `model.forward(x)` would count as none, a right one and one that hides its runs alike. Where an answer may go
     through the layers one by one, notice a layer instead. `name` is that of the observation's entry that counts these
-    runs, where there is one: under it each is told to who listens, when it is counted, and those of copies apart.
+    runs, where there is one: under it each is told to who listens, when it is counted.
     The module's hooks, type and state are as before; what it holds more is its own `forward`. In the second way of
     observing its type is another of that name.
     """
@@ -34,6 +36,8 @@ def notice(module: nn.Module, told: Told, begins: Callable[[], None] | None = No
             telling.tell(name if runs is original() else name + COPIES)
 
     def watched(self: nn.Module, run: Forward, *inputs: Any, **named: Any) -> Any:
+        if name:
+            telling.tell(name + BEGUN)
         if begins is not None:
             tell(self)
             begins()
@@ -43,20 +47,39 @@ def notice(module: nn.Module, told: Told, begins: Callable[[], None] | None = No
         told(self, (*inputs, *named.values()), result)
         return result
 
+    def part_watched(self: nn.Module, run: Forward, *inputs: Any, **named: Any) -> Any:
+        telling.tell(name + PART)
+        return run(self, *inputs, **named)
+
+    _watch(module, watched)
+    part = _first_part(module)
+    if name and part is not None:
+        _watch(part, part_watched)
+
+
+def _watch(module: nn.Module, watched: Forward) -> None:
     if telling.otherwise():
-        _by_type(module, watched, original)
-    else:
+        _by_type(module, watched)
+        return
+    before = vars(module).get("forward")  # a module may be watched twice
+    inner = None if before is None else before.__func__
 
-        def forward(self: nn.Module, *inputs: Any, **named: Any) -> Any:
-            return watched(self, type(self).forward, *inputs, **named)
+    def forward(self: nn.Module, *inputs: Any, **named: Any) -> Any:
+        return watched(self, inner or type(self).forward, *inputs, **named)
 
-        # A bound method: copy.deepcopy binds the copy's to the copy.
-        module.forward = types.MethodType(forward, module)
+    # A bound method: copy.deepcopy binds the copy's to the copy.
+    module.forward = types.MethodType(forward, module)
 
 
-def _by_type(module: nn.Module, watched: Forward, original: weakref.ref[nn.Module]) -> None:
+def _first_part(module: nn.Module) -> nn.Module | None:
+    """Return the first layer inside a module, which runs whenever that does; None where there is none."""
+    inside = (part for part in module.modules() if part is not module)
+    return next((part for part in inside if not next(part.children(), None)), None)
+
+
+def _by_type(module: nn.Module, watched: Forward) -> None:
     """Give the module a type of its own that is watched, and a `forward` as the first way has it, that is not."""
-    kind = type(module)
+    kind, original = type(module), weakref.ref(module)
     runs, calls, results = [0], [0], list[None]()
 
     def run(self: nn.Module, *inputs: Any, **named: Any) -> Any:

@@ -7,13 +7,14 @@ from typing import Any
 
 from course_utils.checks.data import Case
 from course_utils.checks.exercise import Seen
-from course_utils.checks.observers.runs import COPIES
+from course_utils.checks.observers.runs import BEGUN, COPIES, PART
 from course_utils.checks.observers.telling import DECOY
 from course_utils.grading.controller.events import FORGED
 
 _OTHER = (
     "In the case {!r} the observer told of {} {} while the answer ran, and its observation says {}. Read the answer."
 )
+_PARTS = "In the case {!r} a module's first layer ran {} times, and the module itself {} times. Read the answer."
 _FORGED = "In the case {!r} something was told in the observers' name. Read the answer."
 _TOUCHED = "In the case {!r} something that only looks like an observer was changed or passed by. Read the answer."
 
@@ -38,6 +39,10 @@ def _of_case(case: str, seen: Seen, counts: Mapping[str, int]) -> Iterator[tuple
         yield DECOY, _TOUCHED.format(case)
     if not isinstance(seen, dict):
         return
+    for kind in counts:
+        name = kind.removesuffix(PART)
+        if name != kind and counts[kind] != counts.get(name + BEGUN, 0):
+            yield kind, _PARTS.format(case, counts[kind], counts.get(name + BEGUN, 0))
     for name in dict.fromkeys(kind.removesuffix(COPIES) for kind in counts):
         value = dict.get(seen, name)
         own, copies = counts.get(name, 0), counts.get(name + COPIES, 0)

@@ -11,6 +11,7 @@ from torch import nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from course_utils.checks.data import Array, Observation, plain
+from course_utils.checks.observers import telling
 from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.observers.runs import notice
 from course_utils.checks.observers.traces import hooks_on, parts_of
@@ -41,6 +42,7 @@ def watched(
         part_ran(number, module, given, result)
         if _own(result):
             graphs.add(result)
+            telling.tell("runs")
             training = all(part.training for part in module.modules())
             runs.append(
                 {"of": number, "training": training, "recorded": result.requires_grad, "shape": list(result.shape)}
@@ -59,8 +61,7 @@ def watched(
 
     for number, module in enumerate(modules):
         for part in module.modules():
-            own = part is module
-            notice(part, partial(ran if own else part_ran, number), name="runs" if own else "")
+            notice(part, partial(ran if part is module else part_ran, number))
     # Where the loop makes its own optimizer, all optimizers are watched.
     on_step = register_optimizer_step_pre_hook if optimizer is None else optimizer.register_step_pre_hook
     handle = on_step(step)

@@ -36,7 +36,16 @@ MODULES = _set("builtins ctypes gc importlib inspect linecache os sys threading"
 # Parts of PyTorch that run texts, change what PyTorch does, or run a module past its own attributes.
 TORCH = (
     *("torch.fx", "torch.jit", "torch.library", "torch.load", "torch.ops", "torch.overrides", "torch.package"),
-    *("torch.classes", "torch.multiprocessing", "torch.serialization", "torch.nn.modules.module"),
+    *(
+        "torch.classes",
+        "torch.compile",
+        "torch.export",
+        "torch.onnx",
+        "torch.autograd.variable",
+        "torch.multiprocessing",
+        "torch.serialization",
+        "torch.nn.modules.module",
+    ),
     *("torch.utils.cpp_extension", "torch.utils.hooks", "torch.utils.backend_registration", "torch.profiler"),
 )
 # Builtins, and what IPython adds.
@@ -46,7 +55,8 @@ BY_NAME = _set("getattr setattr delattr attrgetter methodcaller")
 FRAMES = _set(
     "_getframe f_locals f_back f_globals f_builtins f_code f_trace tb_frame tb_next gi_frame gi_code cr_frame cr_code "
     "ag_frame ag_code cell_contents co_code co_consts settrace setprofile get_objects get_referrers get_referents mro "
-    "get_type_hints walk_stack walk_tb getframeinfo currentframe run_line_magic run_cell ctypeslib"
+    "get_type_hints walk_stack walk_tb getframeinfo currentframe run_line_magic run_cell ctypeslib "
+    "run_backward ImperativeEngine"
 )
 # Parts of tensors and nodes that lessons read. No observer hangs on them.
 HARMLESS = _set("_version _sequence_nr _input_metadata _base _replace _asdict _fields")

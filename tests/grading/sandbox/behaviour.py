@@ -1,7 +1,7 @@
 """Cells whose answers have the right numbers, behave wrongly, and hide it: each by a way of its own.
 
-`saliency` may run the model once, and these run it twice; `parameter_gradients` may start one pass, and these start one
-for each parameter. An `Attack` names the lesson, the exercise and the cells.
+`saliency` may run the model once, and these run it twice; `parameter_gradients` may start one pass, and these start
+two, or do more by hand. `HONEST` ones hide nothing, so that the check sees it. `UNSEEN` are those without a flag.
 """
 
 from typing import NamedTuple
@@ -54,14 +54,16 @@ def _passes(forge: str, helpers: str = "") -> Attack:
     return Attack("02_how_backward_works", "parameter_gradients", (cell,))
 
 
+_ONCE = """
+grads = dict(zip(learning, torch.autograd.grad(loss, learning, allow_unused=True)))
+return {name: grads.get(p) for name, p in wanted}
+"""
+
 HONEST = {
     "saliency, twice": _maps("maps(model, model, images, labels)"),
-    "parameter_gradients, one by one": _passes("""
-for i, (name, p) in enumerate(wanted):
-    last = i == len(wanted) - 1
-    found[name] = torch.autograd.grad(loss, p, retain_graph=True, allow_unused=True)[0] if p.requires_grad else None
-return found
-"""),
+    "parameter_gradients, twice": _passes(
+        "torch.autograd.grad(loss, learning, retain_graph=True, allow_unused=True)" + _ONCE
+    ),
 }
 
 FORGED = {
@@ -110,7 +112,7 @@ FORGED = {
     ),
     "a copy whose memo holds another forward": _maps(
         "import copy\n    other = copy.deepcopy(model, {id(model.forward): nn.Sequential(*model).forward})\n"
-        "    maps(other, other, images, labels)"
+        "    maps(other, model, images, labels)"
     ),
     "a model made anew": _maps(
         "import copy\n    maps(nn.Sequential(*[copy.deepcopy(layer) for layer in model]), model, images, labels)"
@@ -124,61 +126,47 @@ FORGED = {
         "    d['forward'] = own"
     ),
     "a text that is run": _maps(
-        "maps(model, model, images, labels)\n"
-        "    exec('import sys; sys._getframe(2).f_locals[\"results\"].pop()')"
+        "maps(model, model, images, labels)\n    exec('import sys; sys._getframe(2).f_locals[\"results\"].pop()')"
     ),
     "another engine of PyTorch's": _passes(
-        """
-for name, p in wanted:
-    last = p is learning[-1]
-    if not p.requires_grad: found[name] = None
-    elif last: found[name] = torch.autograd.grad(loss, p, retain_graph=False, allow_unused=True)[0]
-    else: found[name] = run(loss, p)
-return found
-""",
+        "run(loss, learning)\n" + _ONCE,
         "from torch.autograd.variable import ImperativeEngine\n"
-        "def run(loss, p):\n    return ImperativeEngine().run_backward((loss,), (torch.ones_like(loss),), True, False, "
-        "(p,), allow_unreachable=True, accumulate_grad=False)[0]",
+        "def run(loss, ps):\n    return ImperativeEngine().run_backward((loss,), (torch.ones_like(loss),), True, "
+        "False, tuple(ps), allow_unreachable=True, accumulate_grad=False)",
     ),
     "results that come later": _passes(
         """
 class Later(dict):
     def items(self):
-        out = {}
-        for name, p in wanted:
-            keep = p is not learning[-1]
-            out[name] = torch.autograd.grad(loss, p, retain_graph=keep, allow_unused=True)[0] if p.requires_grad else None
-        self.update(out)
-        return out.items()
-    def __iter__(self):
-        self.items()
-        return dict.__iter__(self)
-torch.autograd.grad(loss, learning, retain_graph=True, allow_unused=True)
+        torch.autograd.grad(loss, learning, retain_graph=True, allow_unused=True)
+        found = torch.autograd.grad(loss, learning, allow_unused=True)
+        grads = dict(zip(learning, found))
+        return {name: grads.get(p) for name, p in wanted}.items()
+    keys = lambda self: dict(self.items()).keys()
+    values = lambda self: dict(self.items()).values()
+    __iter__ = lambda self: iter(dict(self.items()))
+    __getitem__ = lambda self, name: dict(self.items())[name]
 return Later()
 """
     ),
-    "a pass inside a trace of the frame": _passes(
+    "a frame found by an error": _passes(
         """
 try: raise ValueError
 except ValueError as error: frame = error.__traceback__.tb_frame.f_back
-for name, p in wanted:
-    keep = p is not learning[-1]
-    found[name] = torch.autograd.grad(loss, p, retain_graph=keep, allow_unused=True)[0] if p.requires_grad else None
-del frame.f_locals['passes'][1:]
-return found
+torch.autograd.grad(loss, learning, retain_graph=True, allow_unused=True)
+frame.f_locals['passes'].clear()
 """
+        + _ONCE
     ),
-    "the engine asked by its own name": _passes(
+    "the engine that counts, asked for the other": _passes(
         """
 engine = torch.autograd.Variable._execution_engine
-plain = object.__getattribute__(engine, '__getattr__').__func__.__closure__[0].cell_contents
-for name, p in wanted:
-    keep = p is not learning[-1]
-    if not p.requires_grad: found[name] = None
-    elif keep: found[name] = plain.run_backward((loss,), (torch.ones_like(loss),), True, False, (p,), allow_unreachable=True, accumulate_grad=False)[0]
-    else: found[name] = torch.autograd.grad(loss, p, allow_unused=True)[0]
-return found
+if type(engine).__name__ == 'Counting':
+    engine = type(engine).run_backward.fget.__closure__[0].cell_contents
+engine.run_backward(
+    (loss,), (torch.ones_like(loss),), True, False, tuple(learning), allow_unreachable=True, accumulate_grad=False)
 """
+        + _ONCE
     ),
     "nodes called by hand": _passes(
         """
@@ -210,3 +198,6 @@ return {name: grads.get(p) for name, p in wanted}
         "import sys\nclass Quiet(torch.Tensor): pass",
     ),
 }
+
+# What computes with the model's numbers, or the graph's nodes, and runs neither the model nor the engine.
+UNSEEN = {"functions with the model's numbers", "nodes called by hand"}

@@ -1,6 +1,6 @@
 """The second look at what was found right by observing it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -51,10 +51,10 @@ class Runs:
 
 
 @pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
+def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
     found = Runs()
     monkeypatch.setattr(second, "run", found)
-    yield found
+    return found
 
 
 def flags(result: Result, row: ExerciseResult | Exception = RIGHT) -> list[tuple[str, ...]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from course_utils.checks.observers import telling
+from course_utils.checks.observers import by_hand, telling
 
 Told = Callable[[nn.Module, tuple[Any, ...], Any], None]
 Forward = Callable[..., Any]
@@ -52,6 +52,7 @@ def notice(module: nn.Module, told: Told, begins: Callable[[], None] | None = No
         return run(self, *inputs, **named)
 
     _watch(module, watched)
+    by_hand.watch(module)
     part = _first_part(module)
     if name and part is not None:
         _watch(part, part_watched)
@@ -85,7 +86,8 @@ def _by_type(module: nn.Module, watched: Forward) -> None:
     def run(self: nn.Module, *inputs: Any, **named: Any) -> Any:
         if "forward" not in vars(self) and self is not original():  # one that an answer made of this type
             return kind.forward(self, *inputs, **named)
-        result = watched(self, kind.forward, *inputs, **named)
+        with by_hand.running():
+            result = watched(self, kind.forward, *inputs, **named)
         runs[0] += 1
         return result
 

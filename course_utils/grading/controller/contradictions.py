@@ -7,6 +7,7 @@ from typing import Any
 
 from course_utils.checks.data import Case
 from course_utils.checks.exercise import Seen
+from course_utils.checks.observers.by_hand import HAND
 from course_utils.checks.observers.runs import BEGUN, COPIES, PART
 from course_utils.checks.observers.telling import DECOY
 from course_utils.grading.controller.events import FORGED
@@ -15,6 +16,7 @@ _OTHER = (
     "In the case {!r} the observer told of {} {} while the answer ran, and its observation says {}. Read the answer."
 )
 _PARTS = "In the case {!r} a module's first layer ran {} times, and the module itself {} times. Read the answer."
+_HAND = "In the case {!r} something computed with a module's weights, and the module did not run. Read the answer."
 _FORGED = "In the case {!r} something was told in the observers' name. Read the answer."
 _TOUCHED = "In the case {!r} something that only looks like an observer was changed or passed by. Read the answer."
 
@@ -37,6 +39,8 @@ def _of_case(case: str, seen: Seen, counts: Mapping[str, int]) -> Iterator[tuple
         yield FORGED, _FORGED.format(case)
     if DECOY in counts:
         yield DECOY, _TOUCHED.format(case)
+    if HAND in counts:
+        yield HAND, _HAND.format(case)
     if not isinstance(seen, dict):
         return
     for kind in counts:

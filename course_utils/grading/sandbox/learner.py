@@ -16,7 +16,7 @@ from traitlets.config import Config
 
 from course_utils.checks import data, examine, exercise, timelimit
 from course_utils.checks.blame import raised_by_learner
-from course_utils.checks.observers import lookup, telling
+from course_utils.checks.observers import by_hand, lookup, telling
 from course_utils.grading import wire
 from course_utils.grading.sandbox import events
 from course_utils.grading.sandbox.integrity import Original
@@ -79,8 +79,8 @@ def serve(
     Tried, Seen, tried = wire.Tried, wire.Seen, examine.tried
     sys.stdout = sys.stderr = _Nowhere()
     function, vars_of = FunctionType, vars
-    teller, gather, listen = events.Teller(line), telling.gather, telling.listen
-    listen(teller.tell)
+    teller, gather, noticed = events.Teller(line), telling.gather, by_hand.noticed
+    telling.listen(teller.tell)
     answer: object = ...
     observer: Any = value
     cut = False
@@ -109,7 +109,7 @@ def serve(
             case = Case(request.case, decode(request.given))
             teller.begin(request.token)
             try:
-                seen, warnings = observe(observer, answer, case, request.seed, request.seconds)
+                seen, warnings = noticed(partial(observe, observer, answer, case, request.seed, request.seconds))
             except BaseException as error:
                 seen, warnings = raised(error), []
             gather()

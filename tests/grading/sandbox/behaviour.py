@@ -199,5 +199,5 @@ return {name: grads.get(p) for name, p in wanted}
     ),
 }
 
-# What computes with the model's numbers, or the graph's nodes, and runs neither the model nor the engine.
-UNSEEN = {"functions with the model's numbers", "nodes called by hand"}
+# What calls the graph's nodes, and does not run the engine.
+UNSEEN = {"nodes called by hand"}

@@ -12,6 +12,8 @@ from course_utils.checks.observers.runs import BEGUN, COPIES, PART
 from course_utils.checks.observers.telling import DECOY
 from course_utils.grading.controller.events import FORGED
 
+MAX_SENTENCES = 5  # of one exercise; what is told may be forged, too
+
 _OTHER = (
     "In the case {!r} the observer told of {} {} while the answer ran, and its observation says {}. Read the answer."
 )
@@ -31,7 +33,7 @@ def contradictions(pairs: Iterable[tuple[Case, Seen]], told: Iterable[Mapping[st
     for (case, seen), counts in zip(pairs, told, strict=False):
         for kind, sentence in _of_case(case.name, seen, counts):
             found.setdefault(kind, sentence)
-    return tuple(found.values())
+    return tuple(found.values())[:MAX_SENTENCES]
 
 
 def _of_case(case: str, seen: Seen, counts: Mapping[str, int]) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from course_utils.grading.controller.events import FORGED, ROOM, Events
+from course_utils.grading.controller.events import FORGED, MAX_KINDS, ROOM, Events
 from course_utils.grading.sandbox.events import Teller
 
 TOKEN, OTHER = b"a" * 16, b"b" * 16
@@ -45,6 +45,7 @@ def test_events_are_counted_for_their_case(ends: tuple[Events, Teller]) -> None:
         f"{OTHER.hex()} 2 passes",
         f"{TOKEN.hex()} 2 {'x' * 50}",
         f"{TOKEN.hex()} 2",
+        f"{TOKEN.hex()} 2 \x1b[31m",
         "\xff\x00",
     ],
 )
@@ -71,3 +72,13 @@ def test_a_child_that_closes_its_end_is_not_waited_for() -> None:
         os.close(Teller(there)._line)
         assert events.of_case(TOKEN) == {}
         events.close()
+
+
+def test_kinds_without_end_are_no_observers(ends: tuple[Events, Teller]) -> None:
+    events, teller = ends
+    teller.begin(TOKEN)
+    for number in range(100):
+        teller.tell(f"kind {number}")
+    found = events.of_case(TOKEN)
+    assert len(found) <= MAX_KINDS + 1
+    assert found[FORGED] > 70

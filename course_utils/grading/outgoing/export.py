@@ -52,7 +52,8 @@ def write_csv(path: Path, results: Sequence[Result]) -> None:
         rests = [f"{row.id}: {', '.join(row.observed)}" for row in result.exercises if row.score and row.observed]
         row = [getattr(result, column) for column in _COLUMNS]
         row += [scores.get(name, "") for name in names]
-        row += ["; ".join(wrong), result.reason, "; ".join(rests), " ".join(result.flags)]
+        flags = [f"{_flagged(result, sentence)}: {sentence}" for sentence in result.flags]
+        row += ["; ".join(wrong), result.reason, "; ".join(rests), " ".join(flags)]
         writer.writerow([_harmless(cell) for cell in row])
     _replace(path, text.getvalue().encode())
 
@@ -70,6 +71,10 @@ def replace_file(path: Path, content: bytes, mode: int = 0o644) -> None:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+
+def _flagged(result: Result, sentence: str) -> str:
+    return ", ".join(row.id for row in result.exercises if sentence in row.flags)
 
 
 def _replace(path: Path, content: bytes) -> None:

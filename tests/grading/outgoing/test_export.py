@@ -125,4 +125,4 @@ def test_csv_says_what_rests_on_observation_and_what_to_look_at(tmp_path):
     with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
         (ada,) = csv.DictReader(file)
     assert ada["observed"] == "walk: passes, kept; run: passes, kept", "of what has points"
-    assert ada["flags"] == "Look. =Read.", "each sentence once"
+    assert ada["flags"] == "walk, run: Look. walk, run: =Read.", "each sentence once"

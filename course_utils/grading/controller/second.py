@@ -45,11 +45,11 @@ def looked_twice(
 ) -> Result:
     """Return the result with a flag at each exercise that is right once and not twice. Its scores stay.
 
-    `posed` are the exercises with other cases than the first time. Half of them are tried, which nobody can guess.
+    `posed` are the exercises with other cases than the first time. A third of them is tried, which nobody can guess.
     Where no points rest on what was observed, nothing is run. Raises nothing.
     """
     names = {row.id for row in result.exercises if rests(row)}
-    again = [_half(item) for item in posed if item.exercise.id in names]
+    again = [_third(item) for item in posed if item.exercise.id in names]
     if not again:
         return result
     found: dict[str, Future[ExerciseResult]] = {}
@@ -71,9 +71,9 @@ def looked_twice(
     return replace(result, exercises=tuple(rows))
 
 
-def _half(item: Posed) -> Posed:
-    """Return an exercise with half of its cases, in their order: a second run of all would double the cost."""
-    chosen = _chance.sample(range(len(item.cases)), (len(item.cases) + 1) // 2)
+def _third(item: Posed) -> Posed:
+    """Return an exercise with a third of its cases, in their order: all of them would double the cost."""
+    chosen = _chance.sample(range(len(item.cases)), (len(item.cases) + 2) // 3)
     return dataclasses.replace(item, cases=tuple(item.cases[number] for number in sorted(chosen)))
 
 

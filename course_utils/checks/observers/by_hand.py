@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -16,13 +16,19 @@ HAND = "a run by hand"
 # What layers compute with their weights. Norms, penalties and updates of weights are other operations.
 _LAYERS = frozenset(("convolution", "addmm", "mm", "bmm", "baddbmm", "linear", "native_batch_norm", "embedding"))
 
+_stacks: list[ExitStack] = []  # what is left when the case that is noticed ends
 _weights: set[int] = set()  # where the numbers of noticed modules lie
 _running = [0]  # runs of noticed modules that are under way
 
 
 def watch(module: nn.Module) -> None:
-    """Have what is computed with a module's parameters noticed from now on, where `noticing` is under way."""
-    if telling.otherwise():
+    """Have what is computed with a module's parameters noticed from now on, until `noticed` ends.
+
+    Where no module is watched, no mode is entered: under one, PyTorch's `_foreach` operations raise no version.
+    """
+    if _stacks:
+        if not _weights:
+            _stacks[-1].enter_context(Noticing())  # type: ignore[no-untyped-call]
         _weights.update(parameter.untyped_storage().data_ptr() for parameter in module.parameters())
 
 
@@ -53,7 +59,9 @@ def noticed(run: Callable[[], Any]) -> Any:
     if not telling.otherwise():
         return run()
     _weights.clear()
-    with Noticing():  # type: ignore[no-untyped-call]
+    with ExitStack() as stack:
+        _stacks.append(stack)
+        stack.callback(_stacks.clear)
         return run()
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from torch import nn
 from course_utils.checks.examine import judge, observe
 from course_utils.checks.guard import guarded
 from course_utils.checks.observers import telling
+from course_utils.checks.observers.by_hand import noticed
 from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.observers.runs import notice
 from course_utils.checks.registry import exercises, observer_for
@@ -52,7 +54,8 @@ def test_right_answers_contradict_nothing_and_touch_no_decoy(name: str, way: str
         with guarded(1):
             for case in exercise.cases(11):
                 told.clear()
-                pairs.append((case, observe(observer_for(exercise), answer, case, 5, 20)[0]))
+                seen, _ = noticed(partial(observe, observer_for(exercise), answer, case, 5, 20))
+                pairs.append((case, seen))
                 telling.gather()
                 counts.append(dict(told))
             assert judge(exercise, pairs).outcome == "correct"
@@ -122,7 +125,7 @@ def test_a_run_is_told_before_a_list_of_it_can_be_emptied(told) -> None:
     notice(model, lambda *given: seen.append(1), name="runs")
     model(torch.ones(1))
     seen.clear()
-    assert told == {"runs": 1}
+    assert told == {"runs": 1, "runs begun": 1}
 
 
 def test_runs_of_copies_are_told_apart(told) -> None:
@@ -131,4 +134,4 @@ def test_runs_of_copies_are_told_apart(told) -> None:
     model = nn.Linear(1, 1)
     notice(model, lambda *given: None, name="runs")
     copy.deepcopy(model)(torch.ones(1))
-    assert told == {"runs of copies": 1}
+    assert told == {"runs of copies": 1, "runs begun": 1}

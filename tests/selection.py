@@ -28,6 +28,7 @@ SHARES = {
     "tests/grading/outgoing/test_github.py": 0.35,
     "tests/explain/test_script.py": 0.35,
     "tests/grading/test_killed.py": 0.25,
+    "tests/grading/test_agreement.py": 0.02,
     "tests/grading/controller/test_cluster.py": 0.25,
     "tests/grading/sandbox/test_naive.py": 0.25,
     "notebooks/deeper/": 0.15,

@@ -42,7 +42,9 @@ def within(score: float, points: float) -> float:
 class ExerciseResult(msgspec.Struct, frozen=True):
     """The verdict on one exercise. `score` and `points` are in points, `seconds` is wall time.
 
-    `withheld` is for teachers: it names the wrong entries of a table, which would give the others away.
+    `withheld` is for teachers: it names the wrong entries of a table, which would give the others away. `flags` are
+    for teachers, too: sentences that say why a person should look at the answer. They change no score. `observed` names
+    the entries of the observations that the verdict rests on and no number proves.
     """
 
     id: str
@@ -53,6 +55,8 @@ class ExerciseResult(msgspec.Struct, frozen=True):
     messages: tuple[str, ...]
     seconds: float
     withheld: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    observed: tuple[str, ...] = ()
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -74,3 +78,8 @@ class Result(msgspec.Struct, frozen=True):
     number: str = ""
     detail: str = ""
     again: bool = False
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Why a person should look at it: the sentences of all exercises, each once."""
+        return tuple(dict.fromkeys(flag for exercise in self.exercises for flag in exercise.flags))

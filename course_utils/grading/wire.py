@@ -77,11 +77,12 @@ class Ended(msgspec.Struct, frozen=True, tag=True):
 
 
 class Run(msgspec.Struct, frozen=True, tag="run"):
-    """To a child: run these cells, each for so many seconds."""
+    """To a child: run these cells, each for so many seconds. The answers are observed in the second way if `second`."""
 
     token: bytes
     sources: tuple[str, ...]
     seconds: float
+    second: bool = False
 
 
 class Try(msgspec.Struct, frozen=True, tag="try"):

@@ -6,10 +6,12 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 from course_utils.grading import wire
 from course_utils.grading.controller.bounds import tells_of_time
+from course_utils.grading.controller.events import Events
 from course_utils.grading.controller.posing import Posed
 
 # What one child may have observed, in bytes. The observations of all right answers of a lesson are a tenth of it.
@@ -21,8 +23,8 @@ MAX_SEEN = 4_000_000
 class Answered:
     """What was seen of one exercise, in wall seconds. Untrusted: `seen` are bytes, which a judging process decodes.
 
-    In place of an observation that was too much stands None. An answer that is not `complete` was being observed when
-    the child ended, and holds nothing else.
+    In place of an observation that was too much stands None. `told` counts for each case what observers told at once.
+    An answer that is not `complete` was being observed when the child ended, and holds nothing else.
     """
 
     seconds: float
@@ -32,6 +34,7 @@ class Answered:
     seen: tuple[bytes | None, ...] = ()
     warnings: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    told: tuple[Mapping[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,17 +64,33 @@ def converse(
     sources: tuple[str, ...],
     posed: Sequence[Posed],
     seconds: Seconds,
-    heard: Callable[[Posed, Answered], None],
+    heard: Callable[[Posed, Answered], object],
+    second: bool = False,
 ) -> Said:
     """Have the cells run and the exercises observed, until the child is gone or all is done. Raises nothing.
 
-    `heard` is called with each complete answer as it comes. Nothing that comes later changes it.
+    `heard` is called with each complete answer as it comes. Nothing that comes later changes it. Where this is the
+    `second` child, the answers are observed in the second way.
     """
-    talk = _Talk(line, seconds)
+    try:
+        events = Events(line)
+    except OSError as error:
+        return Said(None, {}, f"the line of events cannot be made: {error}")
+    with closing(events):
+        return _converse(_Talk(line, seconds, events), sources, posed, heard, second)
+
+
+def _converse(
+    talk: _Talk,
+    sources: tuple[str, ...],
+    posed: Sequence[Posed],
+    heard: Callable[[Posed, Answered], object],
+    second: bool,
+) -> Said:
     ran: wire.Ran | None = None
     answers: dict[str, Answered] = {}
     try:
-        ran = talk.ask(wire.Run(_token(), sources, seconds.cell), wire.Ran)
+        ran = talk.ask(wire.Run(_token(), sources, talk.seconds.cell, second), wire.Ran)
         for item in posed:
             began = time.monotonic()
             try:
@@ -90,8 +109,9 @@ def converse(
 class _Talk:
     """The line to a child, the bytes of observations that are still taken, and when something was last heard."""
 
-    def __init__(self, line: socket.socket, seconds: Seconds) -> None:
+    def __init__(self, line: socket.socket, seconds: Seconds, events: Events) -> None:
         self.seconds = seconds
+        self.events = events
         self.left = MAX_SEEN
         self.heard = 0.0
         self._line = line
@@ -109,11 +129,14 @@ def _answered(talk: _Talk, item: Posed, began: float) -> Answered:
     seen: list[bytes | None] = []
     warnings: dict[str, None] = {}
     changed: dict[str, None] = {}
+    told: list[Mapping[str, int]] = []
     for number, (name, given) in enumerate(item.cases, 1):
         if not tried.attempted or tried.problem or (seen and tells_of_time(seen[-1])):
             break
         seed = secrets.randbelow(2**31)  # not the cases' own
-        found = talk.ask(wire.Observe(_token(), name, given, seed, seconds, number == len(item.cases)), wire.Seen)
+        observe = wire.Observe(_token(), name, given, seed, seconds, number == len(item.cases))
+        found = talk.ask(observe, wire.Seen)
+        told.append(talk.events.of_case(observe.token))
         talk.left -= len(found.seen)
         seen.append(found.seen if talk.left >= 0 else None)
         warnings |= dict.fromkeys(found.warnings)
@@ -126,6 +149,7 @@ def _answered(talk: _Talk, item: Posed, began: float) -> Answered:
         seen=tuple(seen),
         warnings=tuple(warnings),
         changed=tuple(changed),
+        told=tuple(told),
     )
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from course_utils.grading import wire
 from course_utils.grading.controller import orders
 from course_utils.grading.controller.conversation import Answered
 from course_utils.grading.controller.judges import TRIES, Judge, Judges, JudgesFailed
-from course_utils.grading.controller.posing import Posed
+from course_utils.grading.controller.posing import Posed, Question
 from course_utils.grading.controller.scoring import settled, unreached, verdict
-from course_utils.grading.submission import ExerciseResult, Status
+from course_utils.grading.submission import ExerciseResult, Status, Submission
 from course_utils.grading.wire import MAX_TEXT
 
 SECONDS = 20.0  # of computing, to judge all of a submission: right answers need less than one
@@ -51,9 +51,14 @@ class Hearing:
         if self._judge is not None:
             self._judges.give_back(self._judge)
 
-    def hear(self, item: Posed, answer: Answered) -> None:
+    def hear(self, item: Posed, answer: Answered) -> Future[ExerciseResult]:
         """Judge a complete answer, after those that were heard before."""
-        self._rows[item.exercise.id] = self._thread.submit(self._row, item, answer)
+        row = self._rows[item.exercise.id] = self._thread.submit(self._row, item, answer)
+        return row
+
+    def flags(self, submission: Submission, exercises: tuple[Question, ...]) -> Mapping[str, tuple[str, ...]]:
+        """Return for each exercise the sentences about cells that a person should read."""
+        return self._thread.submit(self._looked, submission, exercises).result()
 
     def rows(self) -> dict[str, ExerciseResult]:
         """Return the verdicts. Then `status` and `reason` are known."""
@@ -87,7 +92,7 @@ class Hearing:
                 return late
             if self._judge is None:
                 self._judge = self._judges.lend(item.exercise.lesson)
-            order = orders.Judge(item, answer.seen, answer.warnings, self._left)
+            order = orders.Judge(item, answer.seen, answer.warnings, self._left, answer.told)
             try:
                 judged = self._judge.ask(order, orders.Judged, CLOCK_SECONDS)
             except wire.Closed:
@@ -108,6 +113,16 @@ class Hearing:
                 return orders.Failed("crashed", f"the process that judges ended {_how(code)}.")
         self.again = True
         return orders.Failed("crashed", f"the process that judges ended by SIGKILL, {TRIES} times.")
+
+    def _looked(self, submission: Submission, exercises: tuple[Question, ...]) -> Mapping[str, tuple[str, ...]]:
+        order = orders.Reach(tuple((cell.number, cell.source) for cell in submission.cells), exercises)
+        try:
+            if self._judge is None:
+                self._judge = self._judges.lend(submission.assignment)
+            return self._judge.ask(order, orders.Flags, CLOCK_SECONDS).flags
+        except (wire.WireError, JudgesFailed) as error:
+            self._end()
+            return {exercise.id: (orders.UNSEEN.format(type(error).__name__),) for exercise in exercises}
 
     def _end(self) -> int:
         judge, self._judge = self._judge, None

@@ -36,7 +36,7 @@ class Judge:
         self.parent = parent
         self._line = line
 
-    def ask(self, order: orders.Pose | orders.Judge, kind: type[Kind], seconds: float) -> Kind:
+    def ask(self, order: orders.Pose | orders.Reach | orders.Judge, kind: type[Kind], seconds: float) -> Kind:
         """Return the answer to an order. Raises wire.Closed where the process is gone, or WireError after `seconds`."""
         end = time.monotonic() + seconds
         wire.send(self._line, order, seconds)

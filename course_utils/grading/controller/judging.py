@@ -13,6 +13,8 @@ from course_utils.checks.registry import exercises_of
 from course_utils.checks.timelimit import TimeUp, time_limit
 from course_utils.grading.controller import orders
 from course_utils.grading.controller.bounds import TooMany, look
+from course_utils.grading.controller.contradictions import contradictions
+from course_utils.grading.controller.resting import noting, observed
 
 # Messages name what was observed, which a child may have made long. All of them are kept, and shown on pages.
 MAX_MESSAGE = 10_000
@@ -29,7 +31,8 @@ def judge(order: orders.Judge) -> orders.Verdict | orders.Failed:
     exercise = next(one for one in exercises_of(order.item.exercise.lesson) if one.id == order.item.exercise.id)
     try:
         with time_limit(order.seconds):
-            verdict = examine.judge(exercise, list(_pairs(order)), order.warnings)
+            pairs = noting(_pairs(order))
+            verdict = examine.judge(exercise, pairs, order.warnings)
     except TimeUp:
         return orders.Failed("timeout", "what was observed could not be judged in time.")
     except MemoryError:
@@ -44,6 +47,8 @@ def judge(order: orders.Judge) -> orders.Verdict | orders.Failed:
         verdict.misconceptions,
         tuple(message[:MAX_MESSAGE] for message in verdict.messages),
         tuple(text[:MAX_MESSAGE] for text in verdict.withheld),
+        contradictions(pairs, order.told) if verdict.outcome == "correct" else (),
+        observed(pairs),
     )
 
 

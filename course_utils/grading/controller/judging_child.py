@@ -26,6 +26,7 @@ from course_utils.checks import examine
 from course_utils.checks.registry import exercises_of
 from course_utils.grading import wire
 from course_utils.grading.controller import judging, making, orders
+from course_utils.grading.controller.flags import flags_of
 
 MEMORY = 500_000_000  # bytes of a child's address space, beside what it shares with its parent
 SPENT = MEMORY // 4
@@ -100,9 +101,12 @@ def limit() -> int:
 def serve(line: socket.socket, space: int) -> None:
     """Answer orders until the controller hangs up. `space` is the address space that this process began with."""
     while True:
-        order: Any = wire.receive(line, orders.Pose | orders.Judge, largest=orders.MAX_ORDER)
+        order: Any = wire.receive(line, orders.Pose | orders.Reach | orders.Judge, largest=orders.MAX_ORDER)
         if isinstance(order, orders.Pose):
             wire.send(line, orders.Made(making.pose(order.lesson, making.seeds(order.key))))
+            continue
+        if isinstance(order, orders.Reach):
+            wire.send(line, orders.Flags(flags_of(order.cells, order.exercises)))
             continue
         exercises_of(order.item.exercise.lesson)  # loaded at nobody's cost
         before = _computed()

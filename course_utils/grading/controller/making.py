@@ -36,5 +36,7 @@ def seeds(key: bytes) -> Callable[[int], int]:
 def _posed(exercise: Exercise, seed: Callable[[int], int]) -> Posed:
     torch.manual_seed(seed(2**31))
     cases = tuple((case.name, encode(case.given)) for case in exercise.cases(seed(2**31)))
-    question = Question(exercise.id, exercise.name, exercise.lesson, exercise.call, exercise.points)
+    question = Question(
+        exercise.id, exercise.name, exercise.lesson, exercise.call, exercise.points, tuple(exercise.reaches)
+    )
     return Posed(question, cases)

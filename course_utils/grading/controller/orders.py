@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
 
-from course_utils.grading.controller.posing import Posed
+from course_utils.grading.controller.posing import Posed, Question
 
+UNSEEN = "The look at the cells failed ({}). Read them."
 MAX_ORDER = 64_000_000  # bytes, of which a child's observations are 4 million at most
 
 
@@ -58,16 +60,32 @@ class Judge(msgspec.Struct, frozen=True, tag=True):
     seen: tuple[bytes | None, ...]
     warnings: tuple[str, ...]
     seconds: float
+    told: tuple[Mapping[str, int], ...] = ()
+
+
+class Reach(msgspec.Struct, frozen=True, tag=True):
+    """To a judging child: look at what cells, given by number and source, reach for besides these exercises."""
+
+    cells: tuple[tuple[int, str], ...]
+    exercises: tuple[Question, ...]
+
+
+class Flags(msgspec.Struct, frozen=True):
+    """From a judging child: sentences about cells that a person should read, by exercise."""
+
+    flags: dict[str, tuple[str, ...]]
 
 
 class Verdict(msgspec.Struct, frozen=True, tag=True):
-    """From a judging child: the verdict on an exercise."""
+    """From a judging child: the verdict on an exercise, why a person should look, and what it rests on."""
 
     outcome: str
     score: float
     misconceptions: tuple[str, ...]
     messages: tuple[str, ...]
     withheld: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+    observed: tuple[str, ...] = ()
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):

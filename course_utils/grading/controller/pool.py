@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
+from functools import partial
 
 from course_utils.grading.controller.hearing import Hearing
 from course_utils.grading.controller.judges import Judges
@@ -14,7 +15,8 @@ from course_utils.grading.controller.machine import choose
 from course_utils.grading.controller.parent import Parents, WarmParent
 from course_utils.grading.controller.posing import Posed
 from course_utils.grading.controller.running import Attempt, run
-from course_utils.grading.controller.scoring import result_of
+from course_utils.grading.controller.scoring import flagged, result_of
+from course_utils.grading.controller.second import looked_twice
 from course_utils.grading.errors import GradingError
 from course_utils.grading.submission import ExerciseResult, Result, Submission
 from course_utils.grading.wire import MAX_TEXT, Limits
@@ -85,8 +87,8 @@ class Grader:
     def __init__(self, parent: WarmParent | None = None, judges: Judges | None = None) -> None:
         self._parents = Parents(parent)
         self._judges = judges or Judges()
-        self._key = secrets.token_bytes(32)
-        self._posed: dict[str, tuple[Posed, ...]] = {}
+        self._keys = secrets.token_bytes(32), secrets.token_bytes(32)
+        self._posed: dict[tuple[str, bool], tuple[Posed, ...]] = {}
         self._posing = threading.Lock()
 
     def stop(self) -> None:
@@ -99,15 +101,15 @@ class Grader:
         self._judges.close()
         self._parents.close()
 
-    def posed(self, lesson: str) -> tuple[Posed, ...]:
+    def posed(self, lesson: str, again: bool = False) -> tuple[Posed, ...]:
         """Return the exercises of a lesson with the cases of this grader: none where it is no lesson.
 
-        Raises JudgesFailed where the processes that make cases cannot be had.
+        Those of the second look are others. Raises JudgesFailed where the processes that make cases cannot be had.
         """
         with self._posing:
-            if lesson not in self._posed:
-                self._posed[lesson] = self._judges.pose(lesson, self._key)
-            return self._posed[lesson]
+            if (lesson, again) not in self._posed:
+                self._posed[lesson, again] = self._judges.pose(lesson, self._keys[again])
+            return self._posed[lesson, again]
 
     def grade(
         self, submission: Submission, limits: Limits, told: Callable[[ExerciseResult], None] | None = None
@@ -129,4 +131,10 @@ class Grader:
         if hearing.reason and attempt.status == "graded":
             attempt = replace(attempt, status=hearing.status, reason=hearing.reason, again=hearing.again)
         answers = {name: answer for name, answer in attempt.answers.items() if not answer.complete}
-        return result_of(submission, posed, replace(attempt, answers=answers), rows)
+        result = result_of(submission, posed, replace(attempt, answers=answers), rows)
+        with Hearing(self._judges) as later:
+            if attempt.status != "crashed":
+                others = partial(self.posed, submission.assignment, again=True)
+                result = looked_twice(result, submission, others, limits, self._parents, later.hear)
+            questions = tuple(item.exercise for item in posed)
+            return flagged(result, later.flags(submission, questions)) if questions else result

@@ -9,13 +9,17 @@ import msgspec
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What the controller knows of an exercise: how a child is asked for it, and what it is worth."""
+    """What the controller knows of an exercise: how a child is asked for it, and what it is worth.
+
+    `reaches` are the names of machinery that its answers may use.
+    """
 
     id: str
     name: str
     lesson: str
     call: str | None
     points: int
+    reaches: tuple[str, ...] = ()
 
 
 class Posed(msgspec.Struct, frozen=True):

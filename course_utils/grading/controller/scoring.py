@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from course_utils.grading.controller import orders
 from course_utils.grading.controller.conversation import Answered
 from course_utils.grading.controller.posing import Posed
@@ -27,7 +29,8 @@ def settled(item: Posed, answer: Answered) -> ExerciseResult | None:
 
 def verdict(item: Posed, answer: Answered, found: orders.Verdict) -> ExerciseResult:
     """Return the row of an answer that was judged."""
-    return _row(item, answer, found.outcome, found.score, found.misconceptions, found.messages, found.withheld)
+    row = _row(item, answer, found.outcome, found.score, found.misconceptions, found.messages, found.withheld)
+    return replace(row, flags=found.flags, observed=found.observed)
 
 
 def unreached(item: Posed, answer: Answered | None, reason: str) -> ExerciseResult:
@@ -60,6 +63,15 @@ def result_of(
         detail=submission.detail,
         again=attempt.again,
     )
+
+
+def flagged(result: Result, flags: Mapping[str, tuple[str, ...]]) -> Result:
+    """Return the result with these sentences at what was attempted, by exercise."""
+    rows = tuple(
+        row if row.outcome == "not attempted" else replace(row, flags=(*row.flags, *flags.get(row.id, ())))
+        for row in result.exercises
+    )
+    return replace(result, exercises=rows)
 
 
 def _row(

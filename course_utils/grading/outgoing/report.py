@@ -16,6 +16,7 @@ from course_utils.checks.exercise import Exercise
 from course_utils.checks.registry import exercises
 from course_utils.checks.show import MARKS
 from course_utils.grading.errors import GradingError
+from course_utils.grading.outgoing import flagged
 from course_utils.grading.outgoing.export import replace_file
 from course_utils.grading.outgoing.summary import AssignmentSummary, MisconceptionSummary, summarise
 from course_utils.grading.submission import ExerciseResult, Result
@@ -92,6 +93,8 @@ def class_page(results: Sequence[Result]) -> str:
         body.append(f'<nav aria-label="Assignments"><ul>{links}<li><a href="#students">Students</a></li></ul></nav>')
     body += [_assignment(summary) for summary in summaries]
     body.append(_not_in_full(results))
+    if any(result.flags for result in results):
+        body.append(flagged.HEADING + _table(flagged.CAPTION, flagged.HEADS, flagged.rows(results, _link)))
     body.append(_students(results))
     return _page("Class report", "".join(body))
 
@@ -217,6 +220,7 @@ def _exercise_row(exercise: ExerciseResult) -> list[str]:
     ideas = "; ".join(escape(name) for name in exercise.misconceptions)
     if ideas:
         said += f'<p class="small">Recognised: {ideas}.</p>'
+    said += flagged.resting(exercise)
     outcome = f'<span class="whole">{MARKS.get(exercise.outcome, "")} {escape(exercise.outcome)}</span>'
     return [_exercise(exercise.id), outcome, f"{_number(exercise.score)} of {_number(exercise.points)}", said]
 

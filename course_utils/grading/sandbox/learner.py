@@ -16,8 +16,9 @@ from traitlets.config import Config
 
 from course_utils.checks import data, examine, exercise, timelimit
 from course_utils.checks.blame import raised_by_learner
-from course_utils.checks.observers import lookup
+from course_utils.checks.observers import by_hand, lookup, telling
 from course_utils.grading import wire
+from course_utils.grading.sandbox import events
 from course_utils.grading.sandbox.integrity import Original
 from course_utils.grading.sandbox.threads import ThreadLimit
 
@@ -80,12 +81,16 @@ def serve(
     sys.stdout = sys.stderr = _Nowhere()
     function, vars_of = FunctionType, vars
     threads = ThreadLimit()
+    teller, gather, noticed = events.Teller(line), telling.gather, by_hand.noticed
+    telling.listen(teller.tell)
     answer: object = ...
     observer: Any = value
     cut = False
     while True:
         request = receive(line, wire.Request)
         if isinstance(request, wire.Run):
+            if request.second:
+                telling.observe_otherwise()
             ran = _run(shell, request, threads)
             sys.stdout = sys.stderr = _Nowhere()
             original.restore()
@@ -104,10 +109,12 @@ def serve(
             send(line, Tried(request.token, answer is not ..., text))
         else:
             case = Case(request.case, decode(request.given))
+            teller.begin(request.token)
             try:
-                seen, warnings = observe(observer, answer, case, request.seed, request.seconds)
+                seen, warnings = noticed(partial(observe, observer, answer, case, request.seed, request.seconds))
             except BaseException as error:
                 seen, warnings = raised(error), []
+            gather()
             cut = not request.last
             changed = [] if cut else original.restore()
             message = encode(seen)

@@ -32,6 +32,7 @@ def said(answer: Answer, seconds: float = 5.0) -> Said:
     def serve() -> None:
         with there:
             try:
+                socket.recv_fds(there, 1, 1)  # the line of events
                 while (reply := answer(wire.receive(there, wire.Request))) is not None:
                     wire.send(there, reply)
             except wire.Closed:

@@ -19,8 +19,16 @@ def judged(observed: tuple[bytes | None, ...], seconds: float = 20.0) -> orders.
     return judging.judge(orders.Judge(ITEM, observed, (), seconds))
 
 
+def test_what_was_told_otherwise_is_a_flag() -> None:
+    order = orders.Judge(ITEM, seen(ITEM, RIGHT[SLOPE]), (), 20.0, ({"passes": 7},))
+    found = judging.judge(order)
+    assert isinstance(found, orders.Verdict)
+    assert found.outcome == "correct"
+    assert "the observer told of 7 passes" in found.flags[0]
+
+
 def test_what_was_observed_is_judged() -> None:
-    assert judged(seen(ITEM, RIGHT[SLOPE])) == orders.Verdict("correct", 1.0, (), (), ())
+    assert judged(seen(ITEM, RIGHT[SLOPE])) == orders.Verdict("correct", 1.0, (), (), (), observed=("passes",))
     wrong = judged((encode(Raised("ValueError", "no")),) * CASES)
     assert isinstance(wrong, orders.Verdict)
     assert (wrong.outcome, wrong.score) == ("error", 0.0)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from course_utils.checks.registry import LESSONS, exercises, exercises_of
 from course_utils.grading.controller import hearing, judges, machine, parent, pool
@@ -49,7 +50,7 @@ def test_an_exercise_that_ends_its_process_is_not_told_before_that_is_known() ->
     deadly = "import os\nfirst_gradient = 8\ndef slope(x): os._exit(1)"
     (result,) = grade_all([submission("a", deadly)], told=told.append)
     assert [row.id for row in told] == ["first_gradient"]
-    assert result.exercises[0] == told[0]
+    assert replace(result.exercises[0], flags=()) == told[0], "flags come at the end"
     assert result.exercises[1].outcome == "error"
 
 

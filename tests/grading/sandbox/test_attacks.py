@@ -270,3 +270,7 @@ def test_who_takes_over_the_child_can_forge_behaviour_but_not_numbers(grade: Gra
         **{"twice, forged in the observer": 3, "twice, forged on the wire": 3},
     }
     assert "once for the batch is enough" in scores["twice"].messages[0]
+    assert not scores["honest"].score or all("uses `" in flag for flag in scores["honest"].flags), "SERVED is in a cell"
+    for name in ("twice, forged in the observer", "twice, forged on the wire"):
+        assert any("f_locals" in flag for flag in scores[name].flags), "what is not held is pointed at"
+    assert any("told of 2 runs" in flag for flag in scores["twice, forged in the observer"].flags)

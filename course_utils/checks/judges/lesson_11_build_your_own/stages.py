@@ -97,6 +97,8 @@ def exercise(
         hints=hints,
         misconceptions=(*map(own, misconceptions), ANOTHER),
         answer="engine",
+        # For nodes of the learner's own, and tensors that are kinds of NumPy's arrays.
+        reaches=("setattr with a computed name", "__dict__", "__array_finalize__", "__array_ufunc__"),
     )
 
 

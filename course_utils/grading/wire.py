@@ -26,11 +26,15 @@ MAX_FRAME = 4_000_000
 MAX_TEXT = 4000
 MAX_TEXTS = 10
 MAX_CELLS = 5000
+MAX_RAISED = 200
+MAX_NAMED = 300
 Token: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=16)]
 Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
 Texts: TypeAlias = Annotated[tuple[Text, ...], msgspec.Meta(max_length=MAX_TEXTS)]
 CellIndex: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=MAX_CELLS)]
 CellIndices: TypeAlias = Annotated[tuple[CellIndex, ...], msgspec.Meta(max_length=MAX_CELLS)]
+Named: TypeAlias = Annotated[str, msgspec.Meta(max_length=MAX_NAMED)]
+RaisedIn: TypeAlias = Annotated[tuple[tuple[CellIndex, Named], ...], msgspec.Meta(max_length=MAX_RAISED)]
 
 
 class WireError(Exception):
@@ -111,11 +115,16 @@ Request = Run | Try | Observe
 
 
 class Ran(msgspec.Struct, frozen=True):
-    """From a child: which cells were stopped by their limit, and which failed for want of memory (from 0)."""
+    """From a child: which cells were stopped by their limit, and which failed for want of memory (from 0).
+
+    `raised` are the other cells that raised an exception, the first MAX_RAISED of them, each with its name and first
+    line: a text of the learner's, which is shown and decides nothing.
+    """
 
     token: Token
     stopped: CellIndices = ()
     starved: CellIndices = ()
+    raised: RaisedIn = ()
 
 
 class Tried(msgspec.Struct, frozen=True):

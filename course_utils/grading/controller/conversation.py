@@ -6,7 +6,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -14,7 +14,9 @@ from course_utils.checks.data import Raised, TimedOut, decode
 from course_utils.checks.exercise import Seen
 from course_utils.grading import wire
 from course_utils.grading.controller.bounds import TooMany, look
+from course_utils.grading.controller.faults import fault
 from course_utils.grading.controller.posing import Posed
+from course_utils.grading.submission import Cell
 
 # What one child may have observed, in bytes. The observations of all right answers of a lesson are a tenth of it.
 # Empty dicts take 1 byte on the wire and 72 here: without this limit a child could fill the controller's memory.
@@ -26,7 +28,8 @@ TOO_MUCH = "the observations of this notebook are together too large to be judge
 class Answered:
     """What was seen of one exercise, in wall seconds. Untrusted, but plain data of the expected types.
 
-    One that is not `complete` was being observed when the child ended, and holds nothing else.
+    One that is not `complete` was being observed when the child ended, and holds nothing else. `fault` says how the
+    answer's cell ended, where that raised an error or was stopped.
     """
 
     seconds: float
@@ -36,6 +39,7 @@ class Answered:
     seen: tuple[Seen, ...] = ()
     warnings: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    fault: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class Seconds:
 
 def converse(
     line: socket.socket,
-    sources: tuple[str, ...],
+    cells: Sequence[Cell],
     posed: Sequence[Posed],
     seconds: Seconds,
     heard: Callable[[Posed, Answered], None],
@@ -75,11 +79,13 @@ def converse(
     ran: wire.Ran | None = None
     answers: dict[str, Answered] = {}
     try:
-        ran = talk.ask(wire.Run(_token(), sources, seconds.cell), wire.Ran)
+        ran = talk.ask(wire.Run(_token(), tuple(cell.source for cell in cells), seconds.cell), wire.Ran)
         for item in posed:
             began = time.monotonic()
             try:
-                answers[item.exercise.id] = answer = _answered(talk, item, began)
+                answer = _answered(talk, item, began)
+                answer = replace(answer, fault=fault(item.exercise, answer.attempted, cells, ran))
+                answers[item.exercise.id] = answer
             except wire.WireError:
                 answers[item.exercise.id] = Answered(max(talk.heard - began, 0.0))
                 raise

@@ -66,7 +66,7 @@ def _verdict(item: Posed, answer: Answered | None, reason: str) -> Verdict:
         return _unreached(exercise, reason)
     if not answer.attempted:
         message = f"`{exercise.name}` was not defined, or still holds `...`."
-        return Verdict(exercise.id, "not attempted", exercise.points, (message,))
+        return _missing(exercise, answer, message)
     if answer.problem or answer.changed:
         message = answer.problem or _CHANGED.format(" and ".join(answer.changed))
         return Verdict(exercise.id, "incorrect", exercise.points, (message,))
@@ -74,9 +74,16 @@ def _verdict(item: Posed, answer: Answered | None, reason: str) -> Verdict:
     pairs = [(Case(name, decode(given)), seen) for (name, given), seen in zip(item.cases, answer.seen, strict=False)]
     try:
         with time_limit(JUDGE_SECONDS):
-            return judge(exercise, pairs, answer.warnings)
+            verdict = judge(exercise, pairs, answer.warnings)
     except TimeUp:
         return _unreached(exercise, "what was observed could not be judged in time.")
+    return _missing(exercise, answer, *verdict.messages) if verdict.outcome == "not attempted" else verdict
+
+
+def _missing(exercise: Exercise, answer: Answered, *messages: str) -> Verdict:
+    """Return the verdict on an answer that is not there: an error where its cell ended with one."""
+    said = (answer.fault, *messages) if answer.fault else messages
+    return Verdict(exercise.id, "error" if answer.fault else "not attempted", exercise.points, said)
 
 
 def _unreached(exercise: Exercise, reason: str) -> Verdict:

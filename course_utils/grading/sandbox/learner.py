@@ -15,7 +15,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from course_utils.checks import data, examine, exercise, timelimit
-from course_utils.checks.blame import raised_by_learner
+from course_utils.checks.blame import named, raised_by_learner
 from course_utils.checks.observers import lookup
 from course_utils.grading import wire
 from course_utils.grading.sandbox.integrity import Original
@@ -118,6 +118,7 @@ def serve(
 def _run(shell: InteractiveShell, request: wire.Run) -> wire.Ran:
     """Run the cells. An error in one does not stop the rest."""
     stopped, starved = [], []
+    raised: list[tuple[int, str]] = []
     time_limit, time_up = timelimit.time_limit, timelimit.TimeUp
     for number, source in enumerate(request.sources):
         error: BaseException | None
@@ -125,13 +126,15 @@ def _run(shell: InteractiveShell, request: wire.Run) -> wire.Ran:
             with time_limit(request.seconds):
                 result = shell.run_cell(source, silent=True)
             error = result.error_before_exec or result.error_in_exec
-        except BaseException as raised:
-            error = raised
+        except BaseException as escaped:
+            error = escaped
         if isinstance(error, time_up):
             stopped.append(number)
         elif isinstance(error, MemoryError) or (type(error) is RuntimeError and "allocate memory" in str(error)):
             starved.append(number)
-    return wire.Ran(request.token, tuple(stopped), tuple(starved))
+        elif error is not None and len(raised) < wire.MAX_RAISED:
+            raised.append((number, named(error)[: wire.MAX_NAMED]))
+    return wire.Ran(request.token, tuple(stopped), tuple(starved), tuple(raised))
 
 
 def disarm() -> None:

@@ -54,6 +54,22 @@ def test_an_answer_that_is_none_or_changes_pytorch_is_not_judged() -> None:
     assert slope.messages[0].startswith("Your code changed torch.Tensor.sum and builtins.all while it was being")
 
 
+def test_an_answer_that_is_not_there_since_its_cell_failed_is_an_error_that_says_so() -> None:
+    failed = Answered(0.1, complete=True, fault="Cell 3, where the answer stands, raised an error: NameError: t")
+    first, _ = judged(Attempt("graded", answers={FIRST: failed}))
+    assert (first.outcome, first.score) == ("error", 0.0)
+    assert first.messages == (failed.fault, "`first_gradient` was not defined, or still holds `...`.")
+
+
+def test_a_part_that_is_not_there_since_its_cell_failed_is_an_error_too() -> None:
+    item = next(item for item in pose("11_build_your_own", lambda below: 7) if item.exercise.id == "backward")
+    seen = ({"absent": ["value.backward"]},) * len(item.cases)
+    alone = judging.judge_one(item, Answered(0.1, complete=True, attempted=True, seen=seen))
+    failed = judging.judge_one(item, Answered(0.1, complete=True, attempted=True, seen=seen, fault="Cell 3 failed."))
+    assert alone.outcome == "not attempted"
+    assert (failed.outcome, failed.messages) == ("error", ("Cell 3 failed.", *alone.messages))
+
+
 def test_a_problem_is_the_message_at_a_length_that_a_page_can_hold() -> None:
     long = Answered(0.1, complete=True, attempted=True, problem="x" * 2 * judging.MAX_MESSAGE)
     first, _ = judged(Attempt("graded", answers={FIRST: long}))

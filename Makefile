@@ -16,7 +16,7 @@ help:
 	@echo "make questions-check TORCH=2.15.0  list what answers to questions change on another PyTorch"
 	@echo "make build     execute lessons and masters, release the exercises"
 	@echo "make check     the same, but only report what would change"
-	@echo "make pictures  make the pictures of the README anew, from live runs"
+	@echo "make pictures  make the pictures of README and TEACHING anew, from live runs"
 	@echo "make site      the course as web pages that need no server, in the folder site"
 	@echo "make bench     print the benchmark table"
 	@echo "make setup     create .venv; the others do this when it is needed"

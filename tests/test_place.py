@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-PARTS = ("course_utils", "notebooks", "exercises", "solutions")
+from tests.wheels import PARTS, ROOT, build_wheel
 
-BUILD = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
 COPY = """
 from pathlib import Path
 from course_utils import copies, place
@@ -26,15 +24,7 @@ print(place.ROOT.name, asked("parameter-never-reached"))
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    source = tmp_path_factory.mktemp("source")
-    for part in PARTS:
-        shutil.copytree(ROOT / part, source / part, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
-    for name in ("pyproject.toml", "README.md"):
-        shutil.copy(ROOT / name, source / name)
-    out = tmp_path_factory.mktemp("wheel")
-    subprocess.run([sys.executable, "-c", BUILD, str(out)], cwd=source, check=True, capture_output=True)
-    (made,) = out.glob("*.whl")
-    return made
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 def test_the_wheel_has_what_learners_get_and_no_solutions(wheel):

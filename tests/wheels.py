@@ -8,7 +8,8 @@ from pathlib import Path
 from shutil import copy, copytree, ignore_patterns
 
 ROOT = Path(__file__).parents[1]
-PARTS = ("course_utils", "notebooks", "exercises", "solutions")
+PARTS = ("course_utils", "notebooks", "exercises", "solutions", "classroom")
+FILES = ("pyproject.toml", "README.md", "constraints.txt")
 
 _BUILD = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
 
@@ -18,7 +19,7 @@ def build_wheel(folder: Path) -> Path:
     source = folder / "source"
     for part in PARTS:
         copytree(ROOT / part, source / part, ignore=ignore_patterns("__pycache__", ".ipynb_checkpoints"))
-    for name in ("pyproject.toml", "README.md"):
+    for name in FILES:
         copy(ROOT / name, source / name)
     subprocess.run([sys.executable, "-c", _BUILD, str(folder)], cwd=source, check=True, capture_output=True)
     (made,) = folder.glob("*.whl")

@@ -10,10 +10,14 @@ Status = Literal["graded", "timeout", "memory", "crashed", "unreadable"]
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """A code cell that the learner wrote. `number` counts the notebook's cells of all kinds, from 1."""
+    """A code cell that the learner wrote. `number` counts the notebook's cells of all kinds, from 1.
+
+    `grade_id` is the name that nbgrader, or somebody in its place, gave it: of a cell for an answer, the exercise's.
+    """
 
     number: int
     source: str
+    grade_id: str = ""
 
 
 class Submission(msgspec.Struct, frozen=True):

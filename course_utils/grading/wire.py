@@ -28,11 +28,15 @@ MAX_TEXTS = 10
 MAX_CELLS = 5000
 # Threads that one cell may start. A process with four times as many is ended from outside.
 MAX_THREADS = 64
+MAX_RAISED = 200
+MAX_NAMED = 300
 Token: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=16)]
 Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
 Texts: TypeAlias = Annotated[tuple[Text, ...], msgspec.Meta(max_length=MAX_TEXTS)]
 CellIndex: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=MAX_CELLS)]
 CellIndices: TypeAlias = Annotated[tuple[CellIndex, ...], msgspec.Meta(max_length=MAX_CELLS)]
+Named: TypeAlias = Annotated[str, msgspec.Meta(max_length=MAX_NAMED)]
+RaisedIn: TypeAlias = Annotated[tuple[tuple[CellIndex, Named], ...], msgspec.Meta(max_length=MAX_RAISED)]
 
 
 class WireError(Exception):
@@ -114,12 +118,17 @@ Request = Run | Try | Observe
 
 
 class Ran(msgspec.Struct, frozen=True):
-    """From a child: which cells, from 0, were stopped by their time limit, lacked memory, or asked for more threads."""
+    """From a child: which cells, from 0, were stopped by their time limit, lacked memory, or asked for more threads.
+
+    `raised` are the other cells that raised an exception, the first MAX_RAISED of them, each with its name and first
+    line: a text of the learner's, which is shown and decides nothing.
+    """
 
     token: Token
     stopped: CellIndices = ()
     starved: CellIndices = ()
     crowded: CellIndices = ()
+    raised: RaisedIn = ()
 
 
 class Tried(msgspec.Struct, frozen=True):

@@ -7,12 +7,14 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from course_utils.grading import wire
 from course_utils.grading.controller.bounds import tells_of_time
 from course_utils.grading.controller.events import Events
+from course_utils.grading.controller.faults import fault
 from course_utils.grading.controller.posing import Posed
+from course_utils.grading.submission import Cell
 
 # What one child may have observed, in bytes. The observations of all right answers of a lesson are a tenth of it.
 # Empty dicts take 1 byte on the wire and 72 here: without this limit a child could fill the controller's memory.
@@ -24,7 +26,8 @@ class Answered:
     """What was seen of one exercise, in wall seconds. Untrusted: `seen` are bytes, which a judging process decodes.
 
     In place of an observation that was too much stands None. `told` counts for each case what observers told at once.
-    An answer that is not `complete` was being observed when the child ended, and holds nothing else.
+    An answer that is not `complete` was being observed when the child ended, and holds nothing else. `fault` says how
+    the answer's cell ended, where that raised an error or was stopped.
     """
 
     seconds: float
@@ -35,6 +38,7 @@ class Answered:
     warnings: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     told: tuple[Mapping[str, int], ...] = ()
+    fault: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ class Seconds:
 
 def converse(
     line: socket.socket,
-    sources: tuple[str, ...],
+    cells: Sequence[Cell],
     posed: Sequence[Posed],
     seconds: Seconds,
     heard: Callable[[Posed, Answered], object],
@@ -77,12 +81,12 @@ def converse(
     except OSError as error:
         return Said(None, {}, f"the line of events cannot be made: {error}")
     with closing(events):
-        return _converse(_Talk(line, seconds, events), sources, posed, heard, second)
+        return _converse(_Talk(line, seconds, events), cells, posed, heard, second)
 
 
 def _converse(
     talk: _Talk,
-    sources: tuple[str, ...],
+    cells: Sequence[Cell],
     posed: Sequence[Posed],
     heard: Callable[[Posed, Answered], object],
     second: bool,
@@ -90,11 +94,13 @@ def _converse(
     ran: wire.Ran | None = None
     answers: dict[str, Answered] = {}
     try:
-        ran = talk.ask(wire.Run(_token(), sources, talk.seconds.cell, second), wire.Ran)
+        ran = talk.ask(wire.Run(_token(), tuple(cell.source for cell in cells), talk.seconds.cell, second), wire.Ran)
         for item in posed:
             began = time.monotonic()
             try:
-                answers[item.exercise.id] = answer = _answered(talk, item, began)
+                answer = _answered(talk, item, began)
+                answer = replace(answer, fault=fault(item.exercise, answer.attempted, cells, ran))
+                answers[item.exercise.id] = answer
             except wire.WireError:
                 answers[item.exercise.id] = Answered(max(talk.heard - began, 0.0))
                 raise

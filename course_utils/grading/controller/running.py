@@ -87,7 +87,7 @@ def _in_a_child(
                     case=min(CASE_SECONDS, limits.seconds / 3),
                     end=time.monotonic() + limits.seconds + GRACE_SECONDS,
                 )
-                said = converse(line, tuple(cell.source for cell in submission.cells), posed, seconds, heard, second)
+                said = converse(line, submission.cells, posed, seconds, heard, second)
                 if said.whole:
                     parent.stop()
                     return Child(said, wire.Ended("stopped"), died=False)

@@ -20,7 +20,7 @@ def settled(item: Posed, answer: Answered) -> ExerciseResult | None:
     """Return the row of an answer that needs no judge, as it is none, or changes what it is observed with."""
     if not answer.attempted:
         message = f"`{item.exercise.name}` was not defined, or still holds `...`."
-        return _row(item, answer, "not attempted", 0.0, messages=(message,))
+        return _missing(item, answer, (message,))
     if answer.problem or answer.changed:
         message = answer.problem or _CHANGED.format(" and ".join(answer.changed))
         return _row(item, answer, "incorrect", 0.0, messages=(message,))
@@ -29,8 +29,17 @@ def settled(item: Posed, answer: Answered) -> ExerciseResult | None:
 
 def verdict(item: Posed, answer: Answered, found: orders.Verdict) -> ExerciseResult:
     """Return the row of an answer that was judged."""
+    if found.outcome == "not attempted":
+        return _missing(item, answer, found.messages)
     row = _row(item, answer, found.outcome, found.score, found.misconceptions, found.messages, found.withheld)
     return replace(row, flags=found.flags, observed=found.observed)
+
+
+def _missing(item: Posed, answer: Answered, messages: tuple[str, ...]) -> ExerciseResult:
+    """Return the row of an answer that is not there: an error where its cell ended with one."""
+    if answer.fault:
+        return _row(item, answer, "error", 0.0, messages=(answer.fault, *messages))
+    return _row(item, answer, "not attempted", 0.0, messages=messages)
 
 
 def unreached(item: Posed, answer: Answered | None, reason: str) -> ExerciseResult:

@@ -17,6 +17,7 @@ from course_utils.grading.submission import Cell
 MAX_BYTES = 20_000_000  # of a notebook's file
 MAX_SOURCE = 1_000_000  # characters of code in it
 MAX_CELLS = 5_000
+MAX_NAME = 100  # characters of the name that nbgrader gave a cell
 MAX_DETAIL = 500  # characters of a decoder's message, which may quote the file
 MAX_REPAIRED = 4_000_000  # bytes, of a student; Python's own JSON reader takes some thirty times as much memory
 
@@ -154,7 +155,7 @@ def _content(notebook: _Notebook, digest: str) -> Content:
         named += {*_CHECK.findall(source), marks.grade_id.removeprefix("check_")} - {""}
         locked = marks.locked and not marks.solution
         if source.strip() and not locked and not _only_checks(source):
-            cells.append(Cell(number, source))
+            cells.append(Cell(number, source, marks.grade_id[:MAX_NAME]))
     total = sum(len(cell.source) for cell in cells)
     if total > MAX_SOURCE:
         raise Unreadable(f"Its code has {total:,} characters; at most {MAX_SOURCE:,} are graded.")

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
 from course_utils.grading.submission import ExerciseResult, Result
 from course_utils.inline import marked
 
-HEADING = "<h2>Answers to look at</h2><p>No score was changed for these.</p>"
-CAPTION = "Answers that a person should look at"
-HEADS = ("Student", "Assignment", "Exercises", "Why")
+ANCHOR = "to-look-at"
 SENTENCES = 5  # of each submission; the JSON has all
+ITEMS = 100  # on a page; the JSON has all
 
 
-def rows(results: Iterable[Result], link: Callable[[str], str]) -> list[list[str]]:
-    """Return a row of HTML cells for each submission with flags. `link` makes a link to a student's page."""
-    found = []
-    for result in results:
-        if result.flags:
-            why = "".join(f'<p class="said">{marked(text)}</p>' for text in result.flags[:SENTENCES])
-            names = ", ".join(f"<code>{escape(row.id)}</code>" for row in result.exercises if row.flags)
-            found.append([link(result.student), escape(result.assignment), names, why])
-    return found
+def section(results: Iterable[Result], who: Callable[[Sequence[str]], str]) -> str:
+    """Return the part of a page about submissions with flags, those with the same flags together; empty for none.
+
+    `who` names students in HTML.
+    """
+    why: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = defaultdict(list)
+    for it in results:
+        if it.flags:
+            names = tuple(row.id for row in it.exercises if row.flags)
+            why[it.assignment, names, it.flags[:SENTENCES]].append(it.student)
+    if not why:
+        return ""
+    items = []
+    for (assignment, names, sentences), students in list(why.items())[:ITEMS]:
+        codes = ", ".join(f"<code>{escape(name)}</code>" for name in names)
+        said = "".join(f'<p class="said">{marked(text)}</p>' for text in sentences)
+        items.append(f"<li><strong>{escape(assignment)}</strong>, {codes}{said}{who(students)}</li>")
+    more = f"<p>And {len(why) - ITEMS} more: the JSON has all.</p>" if len(why) > ITEMS else ""
+    head = f'<h2 id="{ANCHOR}">Answers to look at</h2><p>No score was changed for these.</p>'
+    return f'{head}<ul class="found">{"".join(items)}</ul>{more}'
 
 
 def resting(exercise: ExerciseResult) -> str:

@@ -6,7 +6,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from course_utils.grading.sandbox import kernel, landlock, seccomp
@@ -76,8 +76,27 @@ def enter(limits: Limits, keep: Iterable[int]) -> None:
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     if limits.mode == "landlock":
         hidden = [Path(path) for path in limits.hidden]
-        landlock.restrict(path for path in limits.readable if not any(other.is_relative_to(path) for other in hidden))
+        parts = [part for path in limits.readable for part in _without(Path(path), hidden)]
+        around = [path for path in limits.readable if path not in parts and not _is_package(Path(path))]
+        landlock.restrict(parts, around)
     seccomp.install()
+
+
+def _without(path: Path, hidden: Sequence[Path]) -> Iterator[str]:
+    """Yield what may be read of a folder where Landlock cannot take a part of it away: all, or single entries.
+
+    A package with something hidden inside is left out as a whole. Of a folder of libraries, in which the course was
+    installed, all others stay.
+    """
+    if not any(other.is_relative_to(path) for other in hidden):
+        yield str(path)
+    elif os.access(path, os.R_OK) and not _is_package(path):
+        for entry in path.iterdir():
+            yield from _without(entry, hidden)
+
+
+def _is_package(path: Path) -> bool:
+    return os.access(path / "__init__.py", os.F_OK)
 
 
 def _become_a_stranger() -> None:

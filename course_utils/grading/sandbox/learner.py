@@ -15,7 +15,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from course_utils.checks import data, examine, exercise, timelimit
-from course_utils.checks.blame import raised_by_learner
+from course_utils.checks.blame import named, raised_by_learner
 from course_utils.checks.observers import by_hand, lookup, telling
 from course_utils.grading import wire
 from course_utils.grading.sandbox import events
@@ -127,6 +127,7 @@ def serve(
 def _run(shell: InteractiveShell, request: wire.Run, threads: ThreadLimit) -> wire.Ran:
     """Run the cells. An error in one does not stop the rest."""
     stopped, starved, crowded = [], [], []
+    raised: list[tuple[int, str]] = []
     time_limit, time_up = timelimit.time_limit, timelimit.TimeUp
     for number, source in enumerate(request.sources):
         error: BaseException | None
@@ -135,8 +136,8 @@ def _run(shell: InteractiveShell, request: wire.Run, threads: ThreadLimit) -> wi
             with time_limit(request.seconds):
                 result = shell.run_cell(source, silent=True)
             error = result.error_before_exec or result.error_in_exec
-        except BaseException as raised:
-            error = raised
+        except BaseException as escaped:
+            error = escaped
         if threads.reached or isinstance(error, time_up):
             threads.end()
         if threads.reached:
@@ -145,8 +146,10 @@ def _run(shell: InteractiveShell, request: wire.Run, threads: ThreadLimit) -> wi
             stopped.append(number)
         elif isinstance(error, MemoryError) or (type(error) is RuntimeError and "allocate memory" in str(error)):
             starved.append(number)
+        elif error is not None and len(raised) < wire.MAX_RAISED:
+            raised.append((number, named(error)[: wire.MAX_NAMED]))
     threads.begin()
-    return wire.Ran(request.token, tuple(stopped), tuple(starved), tuple(crowded))
+    return wire.Ran(request.token, tuple(stopped), tuple(starved), tuple(crowded), tuple(raised))
 
 
 def disarm() -> None:

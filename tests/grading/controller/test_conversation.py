@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,6 +13,7 @@ from course_utils.checks.data import TimedOut, encode
 from course_utils.grading import wire
 from course_utils.grading.controller import conversation
 from course_utils.grading.controller.conversation import Answered, Said, Seconds, converse
+from course_utils.grading.submission import Cell
 from tests.grading.controller.questions import CASES, FIRST, POSED, SLOPE
 
 Answer = Callable[[wire.Request], msgspec.Struct | None]
@@ -44,7 +46,7 @@ def said(answer: Answer, seconds: float = 5.0) -> Said:
         heard: dict[str, Answered] = {}
         found = converse(
             here,
-            ("x = 1",),
+            (Cell(1, "import torch"), Cell(3, "slope = torch.grad")),
             POSED,
             Seconds(1.0, 1.0, time.monotonic() + seconds),
             lambda item, answer: heard.update({item.exercise.id: answer}),
@@ -87,6 +89,26 @@ def test_what_is_not_attempted_is_not_observed() -> None:
     assert found.whole
     assert asked == [wire.Run, wire.Try, wire.Try]
     assert not found.answers[FIRST].attempted
+
+
+def test_how_the_cell_of_an_answer_ended_is_kept_with_it() -> None:
+    def failing(request: wire.Request) -> msgspec.Struct:
+        if isinstance(request, wire.Run):
+            assert request.sources == ("import torch", "slope = torch.grad")
+            return wire.Ran(request.token, raised=((1, "AttributeError: no grad"),))
+        return wire.Tried(request.token, False)
+
+    found = said(failing)
+    assert found.answers[FIRST].fault == ""
+    assert found.answers[SLOPE].fault == "Cell 3, where the answer stands, raised an error: AttributeError: no grad"
+
+
+@pytest.mark.parametrize(
+    "raised", [((5000, "E"),), ((-1, "E"),), ((0, "E" * 301),), ((0, "E"),) * 201, (("0", "E"),), ((0, b"E"),)]
+)
+def test_exceptions_without_bounds_are_no_message(raised: tuple[Any, ...]) -> None:
+    found = said(lambda it: wire.Ran(it.token, raised=raised) if isinstance(it, wire.Run) else honest(it))
+    assert found.trouble.startswith("what came is no message: Expected ")
 
 
 def test_after_a_case_that_ran_out_of_time_no_other_is_asked() -> None:

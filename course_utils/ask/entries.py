@@ -89,8 +89,8 @@ def _cells(path: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError, RecursionError) as error:
         raise EntryError(f"{path}: cannot be read: {error}") from error
     cells = found.get("cells") if isinstance(found, dict) else None
-    if not isinstance(cells, list) or not all(_is_cell(cell) for cell in cells):
-        raise EntryError(f"{path}: this is no notebook in format 4: it has no list of cells with sources")
+    if not isinstance(cells, list) or not cells or not all(_is_cell(cell) for cell in cells):
+        raise EntryError(f"{path}: this is no notebook in format 4 with cells: it has no list of cells with sources")
     return cells
 
 

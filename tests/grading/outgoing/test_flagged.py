@@ -14,9 +14,17 @@ BOB = msgspec.structs.replace(ADA, student="bob", exercises=(msgspec.structs.rep
 
 def test_the_class_page_names_whom_to_look_at_and_why():
     page = class_page([ADA, BOB])
-    assert page.count(flagged.HEADING) == 1
+    assert page.count(f'<h2 id="{flagged.ANCHOR}">') == 1
     assert "<code>gc.get_objects</code>. &lt;b&gt;Read" in page
-    assert flagged.HEADING not in class_page([BOB])
+    assert f'href="#{flagged.ANCHOR}"' in page
+    assert flagged.ANCHOR not in class_page([BOB])
+
+
+def test_those_with_the_same_flags_stand_together():
+    eve = msgspec.structs.replace(ADA, student="eve")
+    part = flagged.section([ADA, BOB, eve], ", ".join)
+    assert part.count("<li>") == 1
+    assert "ada, eve" in part
 
 
 def test_a_student_does_not_read_the_flags():
@@ -31,5 +39,12 @@ def test_a_student_page_says_what_points_rest_on():
 
 def test_a_class_page_stays_small_whatever_a_notebook_holds():
     many = msgspec.structs.replace(ROW, flags=tuple(f"Cell {number}: {SENTENCE}" for number in range(4000)))
-    ((_, _, _, why),) = flagged.rows([msgspec.structs.replace(ADA, exercises=(many,))], str)
-    assert why.count("get_objects") == flagged.SENTENCES
+    part = flagged.section([msgspec.structs.replace(ADA, exercises=(many,))], ", ".join)
+    assert part.count("get_objects") == flagged.SENTENCES
+    each = [
+        msgspec.structs.replace(ADA, exercises=(msgspec.structs.replace(ROW, flags=(f"Cell {number}.",)),))
+        for number in range(400)
+    ]
+    part = flagged.section(each, ", ".join)
+    assert part.count("<li>") == flagged.ITEMS
+    assert "And 300 more" in part

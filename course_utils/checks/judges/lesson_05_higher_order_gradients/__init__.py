@@ -16,6 +16,7 @@ ORDER = (
 
 # Further practice, and what belongs to the deeper pages: no turn of the lesson names them.
 FURTHER = (
+    "largest_rate",
     "gradient_penalty",
     "loss_hessian",
     "meta_gradient",

@@ -1,4 +1,7 @@
-"""What a warm parent loads before it forks: little for the first child, which somebody waits for, then the rest."""
+"""What a warm parent loads before it forks: little for the first child, which somebody waits for, then the rest.
+
+A first child that cannot import what it lacks has all of it, too.
+"""
 
 from __future__ import annotations
 

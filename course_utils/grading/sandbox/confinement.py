@@ -55,6 +55,18 @@ def separate(limits: Limits) -> None:
     _write("/proc/self/gid_map", f"{NOBODY} {group} 1")
 
 
+def can_import(limits: Limits) -> bool:
+    """Say whether a process that has entered can read the libraries, and so import what it does not have yet.
+
+    With Landlock the folders stay where they are, and root's process becomes a stranger: it cannot read Python where
+    that lies in a folder for root alone, as with pyenv or uv in /root.
+    """
+    if limits.mode != "landlock" or os.geteuid() != 0:
+        return True
+    folders = {folder for path in map(Path, limits.readable) for folder in (path, *path.parents)}
+    return all(folder.stat().st_mode & 0o001 for folder in folders)
+
+
 def enter(limits: Limits, keep: Iterable[int]) -> None:
     """Give up everything, in a process forked after `separate`. Of the open files only those in `keep` stay.
 

@@ -36,7 +36,7 @@ def main(descriptor: int) -> None:
             continue
         start = msgspec.msgpack.decode(packet, type=wire.Start)
         limits = msgspec.structs.replace(start.limits, readable=readable, hidden=hidden)
-        if served:
+        if served or not confinement.can_import(limits):
             warmth.whole()
         warmth.lesson(start.lesson)
         served = True

@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt \
 	$(if $(CPU),--extra-index-url https://download.pytorch.org/whl/cpu)
 
-.PHONY: help setup lab quick test nightly portable questions-check build check pictures site bench clean
+.PHONY: help setup lab quick test nightly portable questions-check build check pictures site colab bench clean
 
 help:
 	@echo "make lab       open the course in JupyterLab (CPU=1: with PyTorch's CPU build)"
@@ -16,8 +16,9 @@ help:
 	@echo "make questions-check TORCH=2.15.0  list what answers to questions change on another PyTorch"
 	@echo "make build     execute lessons and masters, release the exercises"
 	@echo "make check     the same, but only report what would change"
-	@echo "make pictures  make the pictures of the README anew, from live runs"
+	@echo "make pictures  make the pictures of README and TEACHING anew, from live runs"
 	@echo "make site      the course as web pages that need no server, in the folder site"
+	@echo "make colab     copies of the notebooks for Google Colab, in the folder colab"
 	@echo "make bench     print the benchmark table"
 	@echo "make setup     create .venv; the others do this when it is needed"
 
@@ -73,6 +74,9 @@ pictures: .venv/test-ready
 
 site: .venv/test-ready
 	$(BIN)/python -m docs.site
+
+colab: .venv/ready
+	$(BIN)/python -m docs.colab
 
 bench: .venv/test-ready
 	$(BIN)/python -m benchmarks

@@ -37,6 +37,7 @@ from benchmarks.bare_fork import Order
 from benchmarks.timing import Row
 from course_utils.checks.examine import examine
 from course_utils.checks.registry import LESSONS, exercises_of, observer_for
+from course_utils.grading.controller.judges import PROGRAM
 from course_utils.grading.controller.machine import child_environment
 from course_utils.grading.controller.parent import RUNNER
 from course_utils.grading.controller.pool import MEMORY, Grader, grade_all, limits_of
@@ -114,11 +115,12 @@ def _master(lesson: str) -> Row:
 
 
 def _cpu_seconds() -> float:
-    """Return the CPU time of this process, of its warm parents, and of what these have run."""
+    """Return the CPU time of this process, of its warm parents, of what these have run, and of those that judge."""
     this = psutil.Process()
     own = this.cpu_times()
-    parents = [child for child in this.children() if RUNNER in child.cmdline()]
-    return sum((own.user, own.system, *(seconds for parent in parents for seconds in parent.cpu_times()[:4])))
+    below = [child for child in this.children() if {RUNNER, PROGRAM} & set(child.cmdline())]
+    below += [judge for parent in below if PROGRAM in parent.cmdline() for judge in parent.children()]
+    return sum((own.user, own.system, *(seconds for process in below for seconds in process.cpu_times()[:4])))
 
 
 def _need(lesson: str) -> float:
@@ -279,7 +281,7 @@ def _soak() -> Iterator[Row]:
     for number, _ in enumerate(grade_all(every, jobs=2), 1):
         times.append(time.perf_counter())
         if number in (500, SOAK):
-            parents = [child for child in this.children() if RUNNER in child.cmdline()]
+            parents = [child for child in this.children() if {RUNNER, PROGRAM} & set(child.cmdline())]
             bytes_at[number] = sum(process.memory_info().rss for process in (this, *parents))
         if number == SOAK - 1:
             below = this.children(recursive=True)

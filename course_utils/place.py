@@ -5,7 +5,8 @@ from __future__ import annotations
 import sysconfig
 from pathlib import Path
 
-_CLONE = Path(__file__).parents[1]
+PACKAGE = Path(__file__).parent  # the folder course_utils itself
+_CLONE = PACKAGE.parent
 _INSTALLED = Path(sysconfig.get_path("data")) / "share" / "autograd-course"
 
 # The folder that holds notebooks/ and exercises/; in a clone solutions/, too. A wheel carries no solutions.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -46,15 +46,22 @@ def linked(text: str, folder: Path, pages: Collection[Path]) -> str:
     A link to what is none of `pages` becomes its text; pictures stay as they are.
     """
 
-    def renewed(found: re.Match[str]) -> str:
-        picture, label, target, place = found.groups()
+    def renewed(picture: str, label: str, target: str, place: str) -> str:
         if picture:
-            return found[0]
+            return f"![{label}]({target}{place})"
         if (folder / target).resolve() not in pages:
-            return str(label)
-        return f"[{label}](<{target}{unquote(place or '')}>)"
+            return label
+        return f"[{label}](<{target}{unquote(place)}>)"
 
-    return _LINK.sub(renewed, text)
+    return relinked(text, renewed)
+
+
+def relinked(text: str, renewed: Callable[[str, str, str, str], str]) -> str:
+    """Return Markdown with each link to another file of the course renewed.
+
+    `renewed` gets "!" for a picture, else "", the label, the target, and the place in it with its #.
+    """
+    return _LINK.sub(lambda found: renewed(*(part or "" for part in found.groups())), text)
 
 
 def _prepare(cell: Any, before: Any, folder: Path, pages: Collection[Path]) -> None:

@@ -1,6 +1,6 @@
-"""The two pictures of README.md, made from live runs: `make pictures` writes them beside this file.
+"""The pictures of README.md and TEACHING.md, made from live runs: `make pictures` writes them beside this file.
 
-Needs Chromium, as the browser tests do.
+Needs Chromium, as the browser tests do, and a sandbox, as grading does.
 """
 
 from __future__ import annotations
@@ -13,6 +13,11 @@ from playwright.sync_api import Page, sync_playwright
 
 from course_utils import explain, record_backward, step
 from course_utils.explain.card import html
+from course_utils.grading.controller.pool import grade_all
+from course_utils.grading.intake.finding import find
+from course_utils.grading.outgoing.page import page_of
+from course_utils.grading.outgoing.report import write_report
+from course_utils.notebooks import read, to_bytes
 from tests.browser.conftest import BROWSER_OPTIONS, chromium
 
 HERE = Path(__file__).parent
@@ -27,6 +32,7 @@ for chunk in torch.ones(3, 4, 1):
     loss = readout(state).square().mean()
     loss.backward()
 """
+FORGOTTEN = "three = np.float64(3)\n\ndef slope(x):\n    return three * x.detach() ** 2"
 
 
 def stepper(folder: Path) -> Path:
@@ -55,13 +61,34 @@ def card(folder: Path) -> Path:
     return path
 
 
+def report(folder: Path) -> tuple[Path, Path]:
+    """Grade a class of three, and return the page of the class and that of Cy, who forgot an import."""
+    lesson = "00_start_here"
+    changes: dict[str, dict[str, str]] = {
+        "Ada": {},
+        "Ben": {"first_gradient": "first_gradient = 15"},
+        "Cy": {"first_gradient": "first_gradient = ...", "slope": FORGOTTEN},
+    }
+    for student, answers in changes.items():
+        notebook = read(HERE.parent / "solutions" / f"{lesson}.ipynb")
+        for cell in notebook.cells:
+            cell.source = answers.get(cell.metadata.get("nbgrader", {}).get("grade_id"), cell.source)
+        (folder / student).mkdir()
+        (folder / student / f"{lesson}.ipynb").write_bytes(to_bytes(notebook))
+    results = list(grade_all(find([folder / student for student in changes])))
+    pages = write_report(results, folder / "report")
+    return pages[0], folder / "report" / page_of("Cy")
+
+
 def shoot(page: Page, path: Path, name: str, presses: int = 0) -> None:
+    """Take a picture of a page after so many presses of a key."""
     page.goto(path.as_uri())
     for _ in range(presses):
         page.keyboard.press("Tab" if page.evaluate("document.activeElement === document.body") else "ArrowRight")
     box = page.locator("body").bounding_box()
     assert box is not None
-    page.screenshot(path=HERE / name, clip={"x": 0, "y": 0, "width": 820, "height": box["y"] + box["height"] + 12})
+    bottom = box["y"] + box["height"] + 12
+    page.screenshot(path=HERE / name, clip={"x": 0, "y": 0, "width": 820, "height": bottom}, full_page=True)
     print(f"wrote {HERE.name}/{name}")
 
 
@@ -72,6 +99,8 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 820, "height": 900})
         shoot(page, stepper(folder), "stepper.png", presses=9)
         shoot(page, card(folder), "card.png")
+        for found, name in zip(report(folder), ("report.png", "report-student.png"), strict=True):
+            shoot(page, found, name)
         browser.close()
 
 

@@ -13,23 +13,28 @@ ROOT = Path(__file__).parents[1]
 
 # What is large, and the share of it that guards a commit (`make test`). `make nightly` runs the whole.
 SHARES = {
-    "tests/checks/test_exercises.py": 0.3,
+    "tests/checks/test_exercises.py": 0.2,
     "tests/mutation/test_mutation.py": 0.04,
     "tests/browser/test_lessons.py": 0.15,
     "tests/browser/test_site.py": 0.35,
+    "tests/browser/test_stepper.py": 0.35,
+    "tests/browser/test_theme.py": 0.35,
     "tests/explain/test_provoked.py": 0.25,
     "tests/audit/": 0.25,
     "tests/grading/test_nbgrader.py": 0.35,
+    "tests/grading/test_teaching.py": 0.35,
+    "tests/test_skeleton.py": 0.35,
     "tests/grading/test_gradescope.py": 0.35,
     "tests/grading/outgoing/test_github.py": 0.35,
     "tests/explain/test_script.py": 0.35,
     "tests/grading/test_killed.py": 0.25,
+    "tests/grading/test_agreement.py": 0.02,
     "tests/grading/controller/test_cluster.py": 0.25,
     "tests/grading/sandbox/test_naive.py": 0.25,
     "notebooks/deeper/": 0.15,
     "notebooks/questions/": 0.15,
-    "notebooks/": 0.3,
-    "solutions/": 0.3,
+    "notebooks/": 0.2,
+    "solutions/": 0.2,
 }
 # Where the tests of a file share something dear, they are drawn together.
 _TOGETHER = (
@@ -39,13 +44,19 @@ _TOGETHER = (
     "test_gradescope.py",
     "test_github.py",
     "test_site.py",
+    "test_stepper.py",
+    "test_theme.py",
 )
 # What these tests read beside the modules that they mirror: a change of it concerns them.
 READS = {
     "tests/browser/test_lessons.py": ("course_utils/pictures/",),
     "tests/browser/test_site.py": ("docs/", "notebooks/", "exercises/", "README.md", "TEACHING.md", "GRADING.md"),
+    "tests/browser/test_stepper.py": ("course_utils/pictures/",),
+    "tests/browser/test_theme.py": ("course_utils/pictures/",),
     "tests/grading/test_nbgrader.py": ("TEACHING.md", "course_utils/notebooks/"),
+    "tests/grading/test_teaching.py": ("TEACHING.md", "course_utils/cli.py", "course_utils/grading/commands.py"),
     "tests/grading/outgoing/test_github.py": ("classroom/",),
+    "tests/test_skeleton.py": ("tests/answers/__init__.py", "tests/checks/test_exercises.py"),
 }
 _EXERCISE = re.compile(r"(?:course_utils/checks/(?:observers|scenes|judges)|tests/answers)/lesson_\w+/(\w+)\.py")
 

@@ -24,7 +24,7 @@ PLAIN = ("course_utils.grading.errors", "course_utils.grading.submission")
 WIRE = "course_utils.grading.wire"
 PROGRAM = (
     *PLAIN,
-    *(f"course_utils.grading.{part}" for part in ("intake", "controller", "gradebook", "outgoing")),
+    *(f"course_utils.grading.{part}" for part in ("alone", "intake", "controller", "gradebook", "outgoing")),
     "course_utils.checks.registry",
 )
 # What runs an answer and observes it. Judges and cases stand in `course_utils.checks.judges`.
@@ -50,6 +50,7 @@ ALLOWED = {
     "course_utils.audit": ("course_utils.ask", "course_utils.explain", "course_utils.graph"),
     "course_utils.checks": ("course_utils.graph", "course_utils.explain"),
     # The folders of grading are its levels of trust: SECURITY.md. What all of them share is plain data.
+    "course_utils.grading.alone": PLAIN,
     "course_utils.grading.errors": (),
     "course_utils.grading.submission": (),
     "course_utils.grading.wire": (),
@@ -224,6 +225,13 @@ def test_the_trusted_side_loads_nothing_that_lives_beside_learner_code(folder):
     loaded = printed_by(code)[-1].split()
     assert f"course_utils.grading.{folder}" in loaded
     assert not [name for name in loaded if name.startswith("course_utils.grading.sandbox")]
+
+
+def test_the_controller_needs_neither_pytorch_nor_a_judge():
+    code = "import course_utils.grading.controller.pool, course_utils.grading.controller.cluster\n"
+    code += "import course_utils.grading.grade\n"
+    code += "assert not [n for n in sys.modules if n == 'torch' or n.startswith('course_utils.checks.judges')]"
+    printed_by(code)
 
 
 def test_what_was_handed_in_is_found_and_read_before_pytorch_is_there():

@@ -303,6 +303,24 @@ def test_plots_belong_to_their_cells():
     assert new[1].outputs[0].data == old[1].outputs[0].data
 
 
+def test_what_a_machine_measures_is_not_stored():
+    cell = new_code_cell("print(3.1)", outputs=[new_output("stream", name="stdout", text="3.1\n")])
+    kept = notebooks.normalise(new_notebook(cells=[cell]), Path("a.ipynb")).cells[0]
+    assert [output.text for output in kept.outputs] == ["3.1\n"]
+    cell.metadata["tags"] = ["live", "nbval-ignore-output"]
+    kept = notebooks.normalise(new_notebook(cells=[cell]), Path("a.ipynb")).cells[0]
+    assert (kept.outputs, kept.execution_count) == ([], 1)
+
+
+def test_a_cell_whose_output_is_not_stored_is_not_compared():
+    """And a lesson has few of them: what is stored is what the suite compares."""
+    for path in COMMITTED:
+        tags = [cell.metadata.get("tags", []) for cell in notebooks.read(path).cells]
+        live = [own for own in tags if "live" in own]
+        assert all("nbval-ignore-output" in own for own in live), path
+        assert len(live) <= 1, path
+
+
 # What is committed
 
 

@@ -1,5 +1,6 @@
 """An installed course: its wheel has lessons and exercises, no solutions, and `course lab` copies from there."""
 
+import io
 import os
 import shutil
 import subprocess
@@ -10,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-PARTS = ("course_utils", "notebooks", "exercises", "solutions")
+from course_utils.grading.outgoing.autograder import Settings, autograder_zip
+from course_utils.place import PACKAGE
+from tests.wheels import PARTS, ROOT, build_wheel
 
-BUILD = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
 COPY = """
 from pathlib import Path
 from course_utils import copies, place
@@ -22,19 +23,19 @@ written = copies.renew(place.ROOT, place.HOME / copies.FOLDER)
 print(len(written), (place.HOME / copies.FOLDER / "notebooks" / "00_start_here.ipynb").exists())
 print(place.ROOT.name, asked("parameter-never-reached"))
 """
+GRADESCOPE = """
+import io, zipfile
+from pathlib import Path
+from click.testing import CliRunner
+from course_utils.cli import course
+done = CliRunner().invoke(course, ["gradescope", "02"])
+print(done.output, *zipfile.ZipFile("autograder.zip").namelist())
+"""
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    source = tmp_path_factory.mktemp("source")
-    for part in PARTS:
-        shutil.copytree(ROOT / part, source / part, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
-    for name in ("pyproject.toml", "README.md"):
-        shutil.copy(ROOT / name, source / name)
-    out = tmp_path_factory.mktemp("wheel")
-    subprocess.run([sys.executable, "-c", BUILD, str(out)], cwd=source, check=True, capture_output=True)
-    (made,) = out.glob("*.whl")
-    return made
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 def test_the_wheel_has_what_learners_get_and_no_solutions(wheel):
@@ -46,8 +47,10 @@ def test_the_wheel_has_what_learners_get_and_no_solutions(wheel):
     assert not [name for name in names if "solution" in name.lower() and name.endswith(".ipynb")]
 
 
-def test_an_installed_course_makes_the_learners_copy(wheel, tmp_path):
-    home = tmp_path / "env"
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """Return the Python of an environment in which the wheel is installed, beside the packages of this one."""
+    home = tmp_path_factory.mktemp("installed") / "env"
     venv.create(home, with_pip=False)
     python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
     purelib, data = subprocess.run(
@@ -63,13 +66,30 @@ def test_an_installed_course_makes_the_learners_copy(wheel, tmp_path):
     # Beside it the packages of this environment, after its own.
     others = [path for path in sys.path if "site-packages" in path]
     (Path(purelib) / "zz_others.pth").write_text("\n".join(others))
-    work = tmp_path / "work"
-    work.mkdir()
-    environment = {**os.environ, "JUPYTER_DATA_DIR": str(tmp_path / "jupyter")}
+    return python
+
+
+def said(python, code, folder):
+    environment = {**os.environ, "JUPYTER_DATA_DIR": str(folder / "jupyter")}
     environment.pop("PYTHONPATH", None)
-    done = subprocess.run([python, "-c", COPY], cwd=work, env=environment, capture_output=True, text=True, check=False)
+    work = folder / "work"
+    work.mkdir()
+    done = subprocess.run([python, "-c", code], cwd=work, env=environment, capture_output=True, text=True, check=False)
     assert done.stderr == ""
-    first, second = done.stdout.splitlines()
+    return done.stdout
+
+
+def test_an_installed_course_makes_an_autograder_as_a_clone_does(installed, tmp_path):
+    told = said(installed, GRADESCOPE, tmp_path)
+    assert told.startswith("autograder.zip: grades 02_how_backward_works. Upload it")
+    names = set(told.split())
+    assert {"setup.sh", "run_autograder", "constraints.txt", "pyproject.toml", "course_utils/place.py"} <= names
+    ours = autograder_zip(ROOT, PACKAGE, Settings("02_how_backward_works"))
+    assert set(zipfile.ZipFile(io.BytesIO(ours)).namelist()) <= names
+
+
+def test_an_installed_course_makes_the_learners_copy(installed, tmp_path):
+    first, second = said(installed, COPY, tmp_path).splitlines()
     count = sum(len(list((ROOT / folder).glob("*.ipynb"))) for folder in (*PARTS[2:3], "notebooks"))
     copied, exists = first.split()
     assert int(copied) >= count

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from textwrap import shorten
 
-from course_utils.ask.entries import FOLDER, Entry, EntryError, entries
+from course_utils.ask.entries import FOLDER, Entry, readable
 from course_utils.place import ROOT
 
 WIDTH = 105  # of a card's line, less the words around
@@ -23,12 +23,8 @@ def asked(code: str) -> str:
 
 @cache
 def _by_code() -> dict[str, Entry]:
-    try:
-        known = entries(ROOT)
-    except (EntryError, OSError, ValueError, KeyError):  # a card is shown without it
-        return {}
     found: dict[str, Entry] = {}
-    for entry in known:
+    for entry in readable(ROOT)[0]:  # a card is shown without those that are damaged
         for code in entry.codes:
             found.setdefault(code, entry)
     return found

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from course_utils.ask.entries import FOLDER, Entry, EntryError, entries
+from course_utils.ask.entries import FOLDER, Entry, readable
 from course_utils.ask.search import best
 from course_utils.place import ROOT
 
@@ -36,10 +36,11 @@ def ask(question: tuple[str, ...], as_json: bool, show: int | None) -> None:
 
 
 def _found(question: str) -> list[Entry]:
-    try:
-        known = entries(ROOT)
-    except (EntryError, OSError, ValueError) as error:
-        raise click.ClickException(f"the questions cannot be read: {error}") from error
+    known, damaged = readable(ROOT)
+    if damaged and not known:
+        raise click.ClickException(f"the questions cannot be read: {damaged[0]}")
+    for trouble in damaged:
+        click.echo(trouble, err=True)
     if not known:
         raise click.ClickException(f"{ROOT / FOLDER} has no questions: this copy of the course lacks them")
     return best(question, known)

@@ -18,7 +18,7 @@ _CODES = re.compile(r"\*\*Said by:?\*\*:?(.*?)(?:\n\n|\Z)", re.DOTALL)
 
 
 class EntryError(Exception):
-    """An entry lacks a part. The message names the notebook and the question."""
+    """An entry lacks a part, or a notebook is damaged. The message names the notebook, and the question."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,31 @@ class Entry:
 
 
 def entries(root: Path) -> list[Entry]:
-    """Return all entries under `root`, notebook by notebook. Raises EntryError for one without answer, run or why."""
-    return [entry for path in sorted((root / FOLDER).glob("*.ipynb")) for entry in entries_of(path)]
+    """Return all entries under `root`, notebook by notebook. Raises EntryError, as `entries_of` does."""
+    return [entry for path in _notebooks(root) for entry in entries_of(path)]
+
+
+def readable(root: Path) -> tuple[list[Entry], list[str]]:
+    """Return the entries of all notebooks under `root` that can be read, and a sentence on each that cannot."""
+    known: list[Entry] = []
+    damaged: list[str] = []
+    for path in _notebooks(root):
+        try:
+            known += entries_of(path)
+        except EntryError as error:
+            damaged.append(f"left out, as it is damaged: {error}")
+    return known, damaged
+
+
+def _notebooks(root: Path) -> list[Path]:
+    return sorted((root / FOLDER).glob("*.ipynb"))
 
 
 def entries_of(path: Path) -> list[Entry]:
-    """Return the entries of one notebook, in order."""
+    """Return the entries of one notebook, in order.
+
+    Raises EntryError for an entry without answer, run or why, and for a file that is no notebook or cannot be read.
+    """
     cells = _cells(path)
     starts = [index for index, cell in enumerate(cells) if _heading(cell)]
     return [_entry(path, cells[start:end]) for start, end in zip(starts, [*starts[1:], len(cells)], strict=True)]
@@ -65,8 +84,18 @@ def theme(path: Path) -> str:
 
 
 def _cells(path: Path) -> list[dict[str, Any]]:
-    cells: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise EntryError(f"{path}: cannot be read: {error}") from error
+    cells = found.get("cells") if isinstance(found, dict) else None
+    if not isinstance(cells, list) or not cells or not all(_is_cell(cell) for cell in cells):
+        raise EntryError(f"{path}: this is no notebook in format 4 with cells: it has no list of cells with sources")
     return cells
+
+
+def _is_cell(cell: object) -> bool:
+    return isinstance(cell, dict) and "cell_type" in cell and isinstance(cell.get("source"), str | list)
 
 
 def _entry(path: Path, cells: list[dict[str, Any]]) -> Entry:

@@ -6,7 +6,7 @@ from typing import Any
 
 from IPython.display import Markdown, display
 
-from course_utils.ask.entries import Entry, entries
+from course_utils.ask.entries import Entry, readable
 from course_utils.ask.search import best
 from course_utils.place import ROOT
 
@@ -16,8 +16,9 @@ def register(ipython: Any) -> None:
 
     def ask(line: str) -> None:
         """%ask why is my grad None: the three questions that fit best, each with its answer and its run."""
-        found = best(line, entries(ROOT))
-        display(Markdown("\n\n".join(_shown(entry) for entry in found) or "No entry has a word of that."))
+        known, damaged = readable(ROOT)
+        shown = [_shown(entry) for entry in best(line, known)] or ["No entry has a word of that."]
+        display(Markdown("\n\n".join([*damaged, *shown])))
 
     ipython.register_magic_function(ask, "line", "ask")
 

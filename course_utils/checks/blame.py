@@ -26,6 +26,18 @@ def raised_by_learner(error: BaseException) -> Raised:
     return Raised(type_name(error), printable(_text(error)), printable(line), number, _explanation(error))
 
 
+def named(error: BaseException) -> str:
+    """Return an exception on one line: its type, and the first line of its message; of a SyntaxError also its line.
+
+    Nothing bounds its length but MAX_TEXT.
+    """
+    text = _text(error)
+    if isinstance(error, SyntaxError) and type(error.msg) is str and type(error.lineno) is int:
+        text = f"{error.msg} (line {error.lineno})"  # its own text names a file that nobody has
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return printable(f"{type_name(error)}: {first}" if first else type_name(error))
+
+
 def _text(error: BaseException) -> str:
     """Return an exception's message. The class may be the learner's, and its __str__ do anything."""
     try:

@@ -66,7 +66,8 @@ class Exercise:
     `cases` makes the situations from a seed and `judge` gives a finding for each property of what was seen
     in one; both are trusted and pure. The function that runs the learner's code stands
     in `observers`, because in a grader it runs in another process. `debrief` gives the sentences for a right answer:
-    what the check saw it do in the cases, and what another way would have cost.
+    what the check saw it do in the cases, and what another way would have cost. `reaches` names what the lesson teaches
+    of PyTorch's own parts, so that a grader does not point at answers for it (grading/controller/reaching.py).
     """
 
     id: str
@@ -82,6 +83,7 @@ class Exercise:
     misconceptions: tuple[Misconception, ...] = ()
     debrief: Callable[[Sequence[tuple[Case, Observation]]], Iterable[str]] = lambda seen: ()
     answer: str = ""
+    reaches: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

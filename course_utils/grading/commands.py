@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from course_utils.grading.terminal import plain, say, told
+from course_utils.place import PACKAGE, ROOT
 
 if TYPE_CHECKING:
     from course_utils.grading.outgoing.fill import Filled
 
-ROOT = Path(__file__).parents[2]
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -92,7 +92,7 @@ def gradescope(lesson: str, out: Path, unsafe: bool) -> None:
 
     settings = Settings(_lesson(lesson), unsafe)
     with told():
-        content = autograder_zip(ROOT, settings)
+        content = autograder_zip(ROOT, PACKAGE, settings)
     _replace(out, content)
     say(f"{out}: grades {settings.lesson}. Upload it as the autograder of a programming assignment.")
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from course_utils.grading.errors import GradingError
@@ -29,6 +28,10 @@ _LINUX = (
     "learners' code is run in forks that Linux keeps in a sandbox, and this is {}. Use a Linux machine, WSL 2 or a "
     "virtual machine, or name a --scheduler whose workers have Linux. --unsafe, which gives up the sandbox, needs "
     "Linux too."
+)
+_COLUMNS = (
+    *("{task.description}", BarColumn(), "{task.completed:,} of {task.total:,},"),
+    *(TimeElapsedColumn(), "elapsed,", TimeRemainingColumn(), "left"),
 )
 _SHOWN = 500  # rows of the table; --csv has them all
 _LISTED = 50  # submissions that could not be graded
@@ -94,9 +97,16 @@ def grade(
         grader = _here(after, jobs) if scheduler is None else _on_a_cluster(scheduler)
         # None of these needs PyTorch: a mistake in what was named is told at once.
         from course_utils.grading import gradebook
+        from course_utils.grading.alone import alone
         from course_utils.grading.outgoing import export
 
         room, handed, submissions = _read(paths, course_dir)
+        for database in (db, *([room.database] if room else [])):
+            after.enter_context(alone(database))
+        if room and room.database.exists() and not os.access(room.database, os.W_OK, effective_ids=True):
+            raise GradingError(
+                f"{room.database}: this gradebook of nbgrader's may only be read. Make it writable first."
+            )
         of = {(one.student, one.assignment): one for one in submissions}
         with gradebook.Gradebook(db) as book:
             waiting = book.to_grade(of.values())
@@ -163,7 +173,7 @@ def _shown(graded: Iterable[Result], total: int) -> Iterator[Result]:
     if total <= 1:
         yield from graded
         return
-    with Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=Console(stderr=True)) as bar:
+    with Progress(*_COLUMNS, console=Console(stderr=True)) as bar:
         yield from bar.track(graded, total, description="grading")
 
 
@@ -179,35 +189,25 @@ def _list(results: Sequence[Result]) -> bool:
     return bool(failed)
 
 
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Load modules without looking for garbage among what is loaded, which takes a fifth of the time."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
 _Grade = Callable[[Sequence["Submission"], float, int, bool], Iterable["Result"]]
 
 
 def _here(after: ExitStack, jobs: int) -> _Grade:
-    """Return what grades on this machine. Its first warm parent imports PyTorch while this process does."""
+    """Return what grades on this machine. Its first processes import PyTorch while this one reads, and needs none."""
     if sys.platform != "linux":
         raise GradingError(_LINUX.format(sys.platform))
+    from course_utils.grading.controller.judges import Judges
     from course_utils.grading.controller.parent import WarmParent
 
-    parent = WarmParent()
+    judges, parent = Judges(), WarmParent()
+    after.callback(judges.close)
     after.callback(parent.close)
 
     def graded(submissions: Sequence[Submission], timeout: float, memory: int, unsafe: bool) -> Iterable[Result]:
-        with _without_collecting():
-            from course_utils.grading.controller.pool import grade_all
+        from course_utils.grading.controller.pool import grade_all
 
         told = _tell if len(submissions) == 1 else None
-        return grade_all(submissions, jobs, timeout, memory, unsafe, parent, told)
+        return grade_all(submissions, jobs, timeout, memory, unsafe, parent, told, judges)
 
     return graded
 

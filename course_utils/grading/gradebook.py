@@ -38,6 +38,7 @@ pragma user_version = {VERSION};
 commit;
 """
 _DAMAGED = "Its row in the gradebook is damaged. Grade it into a new file."
+_AGAIN = ""  # in place of the digest of a file: no file has it
 _EXERCISES = msgspec.json.Decoder(tuple[ExerciseResult, ...])
 
 
@@ -93,13 +94,14 @@ class Gradebook:
         except GradebookError:
             raise
         except Exception as error:
-            reason = f"Its result could not be kept ({type(error).__name__}), so it is graded again in the next run."
+            reason = f"Its result could not be kept ({type(error).__name__}). Grade it into a new file to try again."
             bare = Result(result.student, result.assignment, "", "crashed", 0.0, result.points, 0.0, (), reason)
             self._add(submission, bare)
 
     def _add(self, submission: Submission, result: Result) -> None:
         exercises = msgspec.json.encode(result.exercises).decode()
-        row = (submission.student, submission.assignment, submission.digest, result.path, result.status, result.score)
+        digest = _AGAIN if result.again else submission.digest
+        row = (submission.student, submission.assignment, digest, result.path, result.status, result.score)
         rest = (result.points, result.seconds, result.reason, exercises, result.number, result.detail)
         try:
             with self._database:
@@ -110,9 +112,9 @@ class Gradebook:
     def to_grade(self, submissions: Iterable[Submission]) -> list[Submission]:
         """Return the submissions without a result, in their order.
 
-        A file that was changed has none. One that crashed is tried again: somebody may have killed its process.
+        A file that was changed has none, and neither has one whose result is to be tried again.
         """
-        query = "select student, assignment, digest from results where status <> 'crashed'"
+        query = "select student, assignment, digest from results"
         try:
             done = set(self._database.execute(query))
         except sqlite3.Error as error:
@@ -122,7 +124,8 @@ class Gradebook:
     def results(self) -> list[Result]:
         """Return all results, by student and assignment. A row that is damaged is a result that says so."""
         query = (
-            "select student, assignment, path, status, score, points, seconds, exercises, reason, number, detail "
+            "select student, assignment, path, status, score, points, seconds, exercises, reason, number, detail, "
+            f"digest = '{_AGAIN}' "
             "from results order by student, assignment"
         )
         try:
@@ -159,7 +162,7 @@ class Gradebook:
 
 def _result(row: tuple[object, ...]) -> Result:
     try:
-        whole = (*row[:7], _EXERCISES.decode(str(row[7])), *row[8:])
+        whole = (*row[:7], _EXERCISES.decode(str(row[7])), *row[8:-1], bool(row[-1]))
         return msgspec.convert(dict(zip(Result.__struct_fields__, whole, strict=True)), Result)
     except (ValueError, RecursionError):
         return Result(str(row[0]), str(row[1]), str(row[2]), "crashed", 0.0, 0.0, 0.0, (), _DAMAGED)

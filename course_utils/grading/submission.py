@@ -10,10 +10,14 @@ Status = Literal["graded", "timeout", "memory", "crashed", "unreadable"]
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """A code cell that the learner wrote. `number` counts the notebook's cells of all kinds, from 1."""
+    """A code cell that the learner wrote. `number` counts the notebook's cells of all kinds, from 1.
+
+    `grade_id` is the name that nbgrader, or somebody in its place, gave it: of a cell for an answer, the exercise's.
+    """
 
     number: int
     source: str
+    grade_id: str = ""
 
 
 class Submission(msgspec.Struct, frozen=True):
@@ -42,7 +46,9 @@ def within(score: float, points: float) -> float:
 class ExerciseResult(msgspec.Struct, frozen=True):
     """The verdict on one exercise. `score` and `points` are in points, `seconds` is wall time.
 
-    `withheld` is for teachers: it names the wrong entries of a table, which would give the others away.
+    `withheld` is for teachers: it names the wrong entries of a table, which would give the others away. `flags` are
+    for teachers, too: sentences that say why a person should look at the answer. They change no score. `observed` names
+    the entries of the observations that the verdict rests on and no number proves.
     """
 
     id: str
@@ -53,12 +59,15 @@ class ExerciseResult(msgspec.Struct, frozen=True):
     messages: tuple[str, ...]
     seconds: float
     withheld: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    observed: tuple[str, ...] = ()
 
 
 class Result(msgspec.Struct, frozen=True):
     """The result of one submission. `reason` says why, in a sentence, where `status` is not "graded".
 
-    `number` and `detail` are the submission's.
+    `number` and `detail` are the submission's. One that is to be tried `again` says nothing of the submission: a
+    process ended before all was observed, or the machine had no room.
     """
 
     student: str
@@ -72,3 +81,9 @@ class Result(msgspec.Struct, frozen=True):
     reason: str = ""
     number: str = ""
     detail: str = ""
+    again: bool = False
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Why a person should look at it: the sentences of all exercises, each once."""
+        return tuple(dict.fromkeys(flag for exercise in self.exercises for flag in exercise.flags))

@@ -26,11 +26,17 @@ MAX_FRAME = 4_000_000
 MAX_TEXT = 4000
 MAX_TEXTS = 10
 MAX_CELLS = 5000
+# Threads that one cell may start. A process with four times as many is ended from outside.
+MAX_THREADS = 64
+MAX_RAISED = 200
+MAX_NAMED = 300
 Token: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=16)]
 Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
 Texts: TypeAlias = Annotated[tuple[Text, ...], msgspec.Meta(max_length=MAX_TEXTS)]
 CellIndex: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=MAX_CELLS)]
 CellIndices: TypeAlias = Annotated[tuple[CellIndex, ...], msgspec.Meta(max_length=MAX_CELLS)]
+Named: TypeAlias = Annotated[str, msgspec.Meta(max_length=MAX_NAMED)]
+RaisedIn: TypeAlias = Annotated[tuple[tuple[CellIndex, Named], ...], msgspec.Meta(max_length=MAX_RAISED)]
 
 
 class WireError(Exception):
@@ -68,18 +74,19 @@ class Started(msgspec.Struct, frozen=True, tag=True):
 class Ended(msgspec.Struct, frozen=True, tag=True):
     """From a warm parent: how a child ended, after what CPU seconds and bytes of memory at most."""
 
-    how: str  # "stopped" by the controller, "timeout", "memory", "refused" by the machine, or "died"
+    how: str  # "stopped" by the controller, "timeout", "memory", "threads", "refused" by the machine, or "died"
     detail: str = ""
     cpu: float = 0.0
     memory: int = 0
 
 
 class Run(msgspec.Struct, frozen=True, tag="run"):
-    """To a child: run these cells, each for so many seconds."""
+    """To a child: run these cells, each for so many seconds. The answers are observed in the second way if `second`."""
 
     token: bytes
     sources: tuple[str, ...]
     seconds: float
+    second: bool = False
 
 
 class Try(msgspec.Struct, frozen=True, tag="try"):
@@ -111,11 +118,17 @@ Request = Run | Try | Observe
 
 
 class Ran(msgspec.Struct, frozen=True):
-    """From a child: which cells were stopped by their limit, and which failed for want of memory (from 0)."""
+    """From a child: which cells, from 0, were stopped by their time limit, lacked memory, or asked for more threads.
+
+    `raised` are the other cells that raised an exception, the first MAX_RAISED of them, each with its name and first
+    line: a text of the learner's, which is shown and decides nothing.
+    """
 
     token: Token
     stopped: CellIndices = ()
     starved: CellIndices = ()
+    crowded: CellIndices = ()
+    raised: RaisedIn = ()
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -166,12 +179,12 @@ def ask(line: socket.socket, question: Request, kind: type[Kind], end: float) ->
     return answer
 
 
-def receive(line: socket.socket, kind: Any, seconds: float | None = None) -> Any:
-    """Receive one message of a type. Raises Closed, or WireError for what is no such message."""
+def receive(line: socket.socket, kind: Any, seconds: float | None = None, largest: int = MAX_FRAME) -> Any:
+    """Receive one message of a type, of at most `largest` bytes. Raises Closed, or WireError where none such comes."""
     end = None if seconds is None else time.monotonic() + seconds
     size = int.from_bytes(_exactly(line, 4, end), "big")
-    if size > MAX_FRAME:
-        raise WireError(f"a message of {size:,} bytes came; at most {MAX_FRAME:,} are read")
+    if size > largest:
+        raise WireError(f"a message of {size:,} bytes came; at most {largest:,} are read")
     body = _exactly(line, size, end)
     try:
         return msgspec.msgpack.decode(body, type=kind)

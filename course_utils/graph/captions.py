@@ -75,6 +75,19 @@ def of_event(graph: Graph, made: Mapping[int, tuple[str, ...]], event: Event) ->
     return f"{text} It frees {' and '.join(event.freed)}." if event.freed else text
 
 
+def of_own_event(graph: Graph, made: Mapping[int, tuple[str, ...]], event: Event) -> str:
+    """Say what a hook of a learner's engine saw: what a tensor received, and where its node sends, as far as seen."""
+    node = graph.nodes[event.node]
+    if node.is_leaf:
+        return of_event(graph, made, event)
+    pairs = [(edge, sent) for edge, sent in zip(node.inputs, event.sent, strict=True) if edge is not None]
+    known = [f"{told(sent)} to {_target(graph, made, edge)}" for edge, sent in pairs if sent is not None]
+    others = [_target(graph, made, edge) for edge, sent in pairs if sent is None]
+    text = f"{name_of(graph, made, event.node)} receives {_received(event)}"
+    text = f"{text} and sends {', '.join(known)}." if known else f"{text.removesuffix(',')}."
+    return f"{text} What goes to {', '.join(dict.fromkeys(others))} is not seen alone." if others else text
+
+
 def of_failure(graph: Graph, failure: Failure) -> str:
     """Say where a pass ended, and with which error."""
     where = "" if failure.node is None else f" at {graph.nodes[failure.node].name}"

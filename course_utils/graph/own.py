@@ -34,13 +34,8 @@ def own_graph(tensors: Sequence[Any], names: Mapping[str, Any]) -> tuple[Graph, 
     Raises GraphTooLarge above MAX_NODES nodes.
     """
     roots = [_place(tensor) for tensor in tensors]
-    places: list[Any] = []
-    number: dict[int, int] = {}
-    for place in roots:
-        _meet(place, places, number)
-    for place in places:  # the list grows while it is read
-        for entry in () if is_leaf(place) else place.inputs:
-            _meet(entry, places, number)
+    places = places_behind(tensors)
+    number = {id(place): index for index, place in enumerate(places)}
     nodes = tuple(_node(index, place, number) for index, place in enumerate(places))
     outputs = tuple(None if root is None else Edge(number[id(root)], 0) for root in roots)
     made: dict[int, tuple[str, ...]] = {}
@@ -49,6 +44,21 @@ def own_graph(tensors: Sequence[Any], names: Mapping[str, Any]) -> tuple[Graph, 
         if index is not None:
             made[index] = (*made.get(index, ()), name)
     return Graph(nodes, outputs), made
+
+
+def places_behind(tensors: Sequence[Any]) -> list[Any]:
+    """Return the nodes and the leaves behind tensors of an engine, in the order of `own_graph`.
+
+    Raises GraphTooLarge above MAX_NODES.
+    """
+    places: list[Any] = []
+    known: set[int] = set()
+    for tensor in tensors:
+        _meet(_place(tensor), places, known)
+    for place in places:  # the list grows while it is read
+        for entry in () if is_leaf(place) else place.inputs:
+            _meet(entry, places, known)
+    return places
 
 
 def own_values(names: Mapping[str, Any], made: Mapping[int, tuple[str, ...]]) -> dict[int, list[Value]]:
@@ -64,12 +74,12 @@ def _place(tensor: Any) -> Any:
     return tensor if tensor.requires_grad else None
 
 
-def _meet(place: Any, places: list[Any], number: dict[int, int]) -> None:
-    if place is None or id(place) in number:
+def _meet(place: Any, places: list[Any], known: set[int]) -> None:
+    if place is None or id(place) in known:
         return
     if len(places) == MAX_NODES:
         raise GraphTooLarge(f"the graph of your engine has more than {MAX_NODES:,} nodes. Draw a smaller one.")
-    number[id(place)] = len(places)
+    known.add(id(place))
     places.append(place)
 
 

@@ -13,6 +13,8 @@ from course_utils.graph.events import Failure
 from course_utils.graph.forward import forward_of
 from course_utils.graph.log import NOTHING, Arrival, Gradients, Log, Turn
 from course_utils.graph.naming import check_names, made_by, named_at
+from course_utils.graph.own import is_own
+from course_utils.graph.own_pass import record_own
 from course_utils.graph.recording import Recording
 from course_utils.graph.saved import Saved, scan, still_holds
 from course_utils.graph.trace import Edge, Graph, LiveNode, check_tensors, describe, nodes_from, roots_of
@@ -37,9 +39,13 @@ def record_backward(
     are added to `.grad`, saved tensors are freed, hooks run, and all values are those of a plain pass. The recorder's
     hooks are removed afterwards.
 
+    A result of your own engine (lesson 11) has its own `backward` run, and is watched by its hooks, as `own_pass` says.
+
     An error in the pass does not raise: the recording ends with it, as `failure`. Raises TypeError where a loss or
     a named thing is no tensor, and GraphTooLarge above MAX_NODES nodes.
     """
+    if is_own(loss):
+        return record_own(loss, gradient, retain_graph, create_graph or inputs is not None, names)
     losses = [loss] if isinstance(loss, torch.Tensor) else list(loss)
     check_tensors(losses)
     check_names(names, "record_backward")

@@ -21,7 +21,8 @@ class Recording(msgspec.Struct, frozen=True, dict=True):
 
     `saved` is what the graph kept before the pass, `made` the names of results and leaves by node number, `log` what
     was noted while it ran, `forward` what was known of the forward pass. A Recording holds numbers and names only;
-    it keeps no tensor and no node alive.
+    it keeps no tensor and no node alive. `own` says that the engine was a learner's: what its nodes keep is not seen,
+    nor are the parts of a sum.
     """
 
     graph: Graph
@@ -30,6 +31,7 @@ class Recording(msgspec.Struct, frozen=True, dict=True):
     log: Log
     failure: Failure | None
     forward: Forward
+    own: bool = False
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
@@ -38,7 +40,8 @@ class Recording(msgspec.Struct, frozen=True, dict=True):
 
     def captions(self) -> list[str]:
         """Return a sentence or two for each event, and one for the failure."""
-        told = [captions.of_event(self.graph, self.made, event) for event in self.events]
+        tell = captions.of_own_event if self.own else captions.of_event
+        told = [tell(self.graph, self.made, event) for event in self.events]
         return told if self.failure is None else [*told, captions.of_failure(self.graph, self.failure)]
 
     def factor(self, event: Event, position: int) -> str:
@@ -54,6 +57,8 @@ class Recording(msgspec.Struct, frozen=True, dict=True):
         after = self.events[-1].bytes if self.events else self.saved.bytes
         ended = "" if self.failure is None else f", ended by {self.failure.type}"
         ran = f"{len(self.events)} of {len(self.graph.nodes)} nodes"
+        if self.own:
+            return f"Recording of {ran}{ended}, by an engine of your own"
         return f"Recording of {ran}{ended}; the graph kept {self.saved.bytes:,} bytes before and {after:,} after"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:

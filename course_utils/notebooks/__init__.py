@@ -50,13 +50,14 @@ def build(root: Path, names: Iterable[str] = ()) -> dict[Path, bytes]:
     The page of all questions is made from them. A plot that looks like the stored one keeps its bytes. `names` limits
     this to notebooks whose file name begins with one of them.
 
-    Raises NotebookError for the first notebook that cannot be built.
+    Raises NotebookError for the first notebook that cannot be built; one that cannot be read starts no kernel.
     """
     chosen = sources(root, names)
+    stored = {path: read(path) for path in chosen}
     built: dict[Path, bytes] = {}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for path, notebook in zip(chosen, pool.map(run, chosen), strict=True):
-            keep_stored(notebook, read(path))
+            keep_stored(notebook, stored[path])
             built[path] = to_bytes(notebook)
             if path.parent.name == "solutions":
                 built[root / "exercises" / path.name] = to_bytes(release(notebook, path))

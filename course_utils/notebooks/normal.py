@@ -13,6 +13,9 @@ import nbformat
 from course_utils.notebooks.files import NotebookError
 
 _READABLE_ID = re.compile(r"^(?![0-9a-f]{8}$)(?![0-9a-f]{8}-)[a-z0-9][a-z0-9-]{0,63}$")
+# The tag of a cell whose output is the machine's own, as seconds are, and is not stored. Such a cell has nbval's own
+# tag, too, which keeps it from being compared.
+LIVE = "live"
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -39,7 +42,7 @@ def name_cells(cells: list[Any]) -> None:
 
 
 def normalise(notebook: Any, path: Path) -> Any:
-    """Return the one form in which a notebook is kept: counts from 1, minimal metadata, merged streams.
+    """Return the one form in which a notebook is kept: counts from 1, little metadata, merged streams, no LIVE outputs.
 
     Raises NotebookError where an output holds a memory address or a path of this machine.
     """
@@ -54,7 +57,8 @@ def normalise(notebook: Any, path: Path) -> Any:
             kept["attachments"] = cell.attachments
         if cell.cell_type == "code":
             count += 1
-            kept |= {"execution_count": count, "outputs": [_output(item, count) for item in _merged(cell.outputs)]}
+            outputs = [] if LIVE in metadata.get("tags", ()) else _merged(cell.outputs)
+            kept |= {"execution_count": count, "outputs": [_output(item, count) for item in outputs]}
             _refuse_machine_details(kept["outputs"], f"{path}, cell {cell.id}")
         cells.append(nbformat.from_dict(kept))
     return nbformat.from_dict({"cells": cells, "metadata": _METADATA, "nbformat": 4, "nbformat_minor": 5})

@@ -37,13 +37,14 @@ class Step(msgspec.Struct, frozen=True):
 class Panel(msgspec.Struct, frozen=True):
     """One pass, ready to be shown. `svg` is empty, and `trouble` says why, where only text can be given.
 
-    `forward` has a frame for the start and one for each operation; it is empty where the forward pass is not shown.
+    `bytes` is None where it is not known what the graph keeps. `forward` has a frame for the start and one for each
+    operation; it is empty where the forward pass is not shown.
     """
 
     title: str
     alt: str
     before: str
-    bytes: int
+    bytes: int | None
     most: int
     forward: tuple[Step, ...]
     steps: tuple[Step, ...]
@@ -53,8 +54,11 @@ class Panel(msgspec.Struct, frozen=True):
 
 def panel_of(recording: Recording, title: str, most: int, with_forward: bool) -> Panel:
     """Return the frames of one recording. `most` are the bytes that fill the bar."""
-    kept = f"{recording.saved.bytes:,} bytes"
-    before = f"Before the pass. The graph of {len(recording.graph.nodes)} nodes keeps {kept} for it."
+    count, kept = len(recording.graph.nodes), None if recording.own else recording.saved.bytes
+    if kept is None:
+        before = f"Before the pass. The graph has {count} nodes. What they keep only your engine knows."
+    else:
+        before = f"Before the pass. The graph of {count} nodes keeps {kept:,} bytes for it."
     svg, trouble = "", ""
     steps = _steps(recording)
     boxes = _boxes(recording, steps)
@@ -66,7 +70,7 @@ def panel_of(recording: Recording, title: str, most: int, with_forward: bool) ->
     except (TooLargeToDraw, ImportError) as error:
         advice = "Record a part of it, for example one layer" if isinstance(error, TooLargeToDraw) else "Install it"
         trouble = f"No picture: {error}. {advice}. As text:"
-    return Panel(title, alt, before, recording.saved.bytes, most, ahead, steps, svg, trouble)
+    return Panel(title, alt, before, kept, most, ahead, steps, svg, trouble)
 
 
 def _knows_forward(recording: Recording) -> bool:

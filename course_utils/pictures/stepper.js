@@ -104,6 +104,7 @@ class Panel {
     this.element = make(
       "figure", {}, make("figcaption", {}, data.title), this.caption, make("p", { class: "bytes" }, bar, this.bytes), this.graph,
     );
+    if (data.bytes === null) bar.remove();
     const find = (selector) => [...this.graph.querySelectorAll(selector)];
     /* A leaf may be drawn several times, and the arrow below an output belongs to several edges. */
     const nodes = byKey(find(".node"), (node) => [node.dataset.node]);
@@ -142,13 +143,20 @@ class Panel {
   }
 
   tell(step) {
-    const bytes = step ? step.bytes : this.data.bytes;
     this.told = step ? step.caption : this.data.before;
     this.caption.textContent = this.told;
+    this.weigh(step ? step.bytes : this.data.bytes);
+    if (step && step.node !== null) this.reveal(this.graph.querySelector(`.node[data-node="${step.node}"]`));
+  }
+
+  weigh(bytes) {
+    if (this.data.bytes === null) {
+      this.bytes.textContent = "what the nodes keep is not seen";
+      return;
+    }
     this.fill.style.width = this.share(bytes);
     const scale = this.several ? `; a full bar is ${this.data.most.toLocaleString("en")}` : "";
     this.bytes.textContent = `${bytes.toLocaleString("en")} of ${this.data.bytes.toLocaleString("en")} bytes kept${scale}`;
-    if (step && step.node !== null) this.reveal(this.graph.querySelector(`.node[data-node="${step.node}"]`));
   }
 
   share(bytes) {

@@ -108,6 +108,8 @@ def step(
 ) -> Stepper:
     """Return one recorded pass to step through, or several side by side on one slider.
 
+    Passes of an engine of your own (lesson 11) can stand beside PyTorch's.
+
     Where a result in the graph was named, and nothing is freed yet, the steps of the forward pass come first, in the
     order in which PyTorch recorded them; `forward=False` leaves them out. `titles` gives each pass a heading. With
     `direction="code"` inputs are at the top; a button turns the picture. Graphs of more than 400 boxes come as

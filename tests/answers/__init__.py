@@ -48,3 +48,28 @@ def _inlined(module: str, done: set[str]) -> str:
             inlined = _inlined(node.module, done)
             lines[node.lineno - 1 : node.end_lineno] = [inlined, *[""] * (node.end_lineno - node.lineno)]
     return "".join(lines)
+
+
+def right_source_of(exercise: str) -> str:
+    """Return the right answers to an exercise as one source: of `source_of` what they use, and no wrong ones."""
+    statements = ast.parse(source_of(exercise)).body
+    by_name: dict[str, list[ast.stmt]] = {}
+    for statement in statements:
+        for name in _bound(statement):
+            by_name.setdefault(name, []).append(statement)
+    kept: set[ast.stmt] = set()
+    waiting = ["RIGHT"]
+    while waiting:
+        for statement in by_name.pop(waiting.pop(), ()):
+            kept.add(statement)
+            waiting += [node.id for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    return "\n".join(ast.unparse(statement) for statement in statements if statement in kept)
+
+
+def _bound(statement: ast.stmt) -> list[str]:
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return [(alias.asname or alias.name).partition(".")[0] for alias in statement.names]
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return [statement.name]
+    targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+    return [node.id for target in targets if target for node in ast.walk(target) if isinstance(node, ast.Name)]

@@ -1,14 +1,17 @@
 """`course ask` and `%ask`."""
 
 import json
+import shutil
 
 import pytest
 from click.testing import CliRunner
 from IPython.core.interactiveshell import InteractiveShell
 
 from course_utils.ask import codes, command, magic
+from course_utils.ask.entries import FOLDER
 from course_utils.ask.page import PAGE, page
 from course_utils.cli import course
+from course_utils.place import ROOT
 
 
 def run(*words):
@@ -45,11 +48,41 @@ def test_a_copy_without_questions_says_so(monkeypatch, tmp_path):
     assert "has no questions: this copy of the course lacks them" in done.output
 
 
-def test_a_damaged_notebook_is_named(monkeypatch, tmp_path):
+@pytest.mark.parametrize("text", ["{", "{}", "[]", '{"cells": []}', '{"cells": [{"cell_type": "markdown"}]}'])
+def test_a_damaged_notebook_is_no_traceback(monkeypatch, tmp_path, text):
     (tmp_path / "notebooks" / "questions").mkdir(parents=True)
-    (tmp_path / "notebooks" / "questions" / "a.ipynb").write_text("{")
+    (tmp_path / "notebooks" / "questions" / "a.ipynb").write_text(text)
     monkeypatch.setattr(command, "ROOT", tmp_path)
-    assert "the questions cannot be read: " in run("grad").output
+    done = run("grad")
+    assert "the questions cannot be read: " in done.output
+    assert isinstance(done.exception, SystemExit)
+
+
+@pytest.mark.parametrize(
+    "damage", ["{", "{}", "[]", '{"cells": {}}', '{"cells": [1]}', '{"cells": [{"cell_type": "code"}]}']
+)
+def test_a_damaged_notebook_is_left_out_and_the_others_answer(monkeypatch, tmp_path, damage):
+    shutil.copytree(ROOT / FOLDER, tmp_path / FOLDER)
+    (tmp_path / FOLDER / "losses.ipynb").write_text(damage)
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    done = run("why is my grad None")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("1. Why is my grad None?")
+    assert done.stderr.startswith(f"left out, as it is damaged: {tmp_path / FOLDER / 'losses.ipynb'}: ")
+
+
+def test_the_magic_answers_beside_a_damaged_notebook(monkeypatch, tmp_path, capsys):
+    shutil.copytree(ROOT / FOLDER, tmp_path / FOLDER)
+    (tmp_path / FOLDER / "losses.ipynb").write_text("{}")
+    monkeypatch.setattr(magic, "ROOT", tmp_path)
+    told = []
+    monkeypatch.setattr(magic, "display", lambda shown: told.append(shown.data))
+    shell = InteractiveShell()
+    magic.register(shell)
+    shell.run_line_magic("ask", "why is my grad None")
+    magic.unregister(shell)
+    assert told[0].startswith(f"left out, as it is damaged: {tmp_path}")
+    assert "**Why is my grad None?**" in told[0]
 
 
 def test_the_magic_shows_entries_with_their_runs_folded(capsys):

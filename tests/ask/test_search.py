@@ -7,7 +7,7 @@ import pytest
 from course_utils.ask.entries import Entry, entries
 from course_utils.ask.search import best
 
-ROOT = Path(__file__).parents[2]
+ENTRIES = entries(Path(__file__).parents[2])
 
 
 def entry(question, answer="Yes.", also=()):
@@ -30,6 +30,21 @@ def test_other_wordings_and_the_answer_are_searched_too():
     assert best("losses in a list", [STEP, GRAD, MEMORY])[0] == MEMORY
 
 
+@pytest.mark.parametrize("words", ["BatchNorm2d statistics", "batch_norm statistics", "batchnorm", "BATCH NORM"])
+def test_names_are_found_by_their_words_in_any_form(words):
+    norm = entry("Why does F.batch_norm change in training?", also=("BatchNorm layers",))
+    assert best(words, [STEP, norm, MEMORY])[0] == norm
+
+
+def test_a_name_with_a_single_letter_is_one_word():
+    assert best("W", [entry("Adam or AdamW?"), STEP]) == []
+
+
+def test_a_long_title_with_words_that_no_entry_has_finds_its_wording():
+    rare = "MyProject issue in trainer.py of Foo: Does step() clear the gradients in BarModel with memory of baz?"
+    assert best(rare, [MEMORY, GRAD, STEP])[0] == STEP
+
+
 def test_quotes_and_signs_of_the_search_language_do_no_harm():
     assert best('"grad" AND (None* OR NEAR', [GRAD, MEMORY])[0] == GRAD
     assert best("'; drop table entries; --", [GRAD, MEMORY]) == []
@@ -44,14 +59,19 @@ def test_at_most_three():
     assert len(best("gradient", [entry(f"gradient {number}?") for number in range(9)])) == 3
 
 
-@pytest.mark.parametrize("known", entries(ROOT), ids=lambda known: known.question)
+@pytest.mark.parametrize("known", ENTRIES, ids=lambda known: known.question)
 def test_every_entry_is_found_by_its_own_heading_and_wordings(known):
-    among = entries(ROOT)
-    assert known in best(known.question, among)
-    missed = [text for text in known.also if known not in best(text, among)]
+    assert known in best(known.question, ENTRIES)
+    missed = [text for text in known.also if known not in best(text, ENTRIES)]
     assert len(missed) <= len(known.also) / 3, missed
 
 
 def test_the_address_of_a_lesson_is_no_answer():
     linked = Entry("a.ipynb", "Why?", "So.", (), (), "", "It is. **Lesson:** [07](../07_gradient_accumulation.ipynb)")
     assert best("gradient accumulation", [linked, STEP]) == [STEP]
+
+
+def test_what_is_asked_of_other_entries_is_not_answered_by_these():
+    assert best("grad None", [GRAD]) == [GRAD]
+    assert best("grad None", [MEMORY, STEP]) != [GRAD]
+    assert best("memory", [GRAD]) == []

@@ -138,6 +138,27 @@ def test_no_page_is_wider_than_a_phone(site: Path, phone: Page, name: str) -> No
     assert phone.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+@pytest.mark.parametrize("name", ["index.html", "TEACHING.html"])
+def test_the_buttons_of_a_page_stand_beside_one_another_on_a_phone(site: Path, phone: Page, name: str) -> None:
+    phone.goto((site / name).as_uri())
+    buttons = phone.locator(".header-article-items__end button:visible").all()
+    boxes = [box for it in buttons if (box := it.bounding_box())]
+    assert len(boxes) >= 2
+    middles = [box["y"] + box["height"] / 2 for box in boxes]
+    assert max(middles) - min(middles) < 4
+    assert min(box["y"] for box in boxes) >= 0
+
+
+def test_no_bright_ground_lies_under_an_output_in_the_dark(site: Path, page: Page) -> None:
+    page.emulate_media(color_scheme="dark")
+    page.goto((site / LESSON).as_uri())
+    grounds = page.locator(".cell_output .text_html, .cell_output img").evaluate_all(
+        "all => all.map(it => getComputedStyle(it).backgroundColor)"
+    )
+    assert len(grounds) > 5
+    assert set(grounds) == {"rgba(0, 0, 0, 0)"}
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["index.html", LESSON, "exercises/02_how_backward_works.html"])
 def test_no_page_keeps_anybody_out(site: Path, page: Page, name: str, theme: str) -> None:

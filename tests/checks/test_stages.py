@@ -90,6 +90,38 @@ def test_a_stage_names_the_stage_that_it_needs_and_that_fails():
     assert verdict.messages[0].startswith("This stage needs stage 2, `backward`, which your engine does not pass. On ")
 
 
+class LeftOff(Counting):
+    """Switches recording off for a pass, and on again only where the pass ends well."""
+
+    def run(self, output, gradient, keep, create):
+        if not output.requires_grad:
+            raise RuntimeError("there is no graph")
+        first = self.first(output, gradient)
+        self.recording = create
+        found = self.passed(self.place(output), first, keep)
+        self.recording = True
+        return found
+
+
+def test_a_switch_that_a_pass_left_off_is_named_for_what_it_is():
+    engine = LeftOff()
+    assert verdict_on("backward", engine).outcome == "correct"
+    messages = verdict_on("save_and_free", engine).messages
+    assert messages[0].startswith("In the course of this check your engine stopped recording.")
+    assert "put it back in a `finally`, and run the cells of your engine again" in messages[0]
+    messages = verdict_on("record", engine).messages  # the kernel's engine is as the check left it
+    assert messages[0].startswith("For a leaf x that requires a gradient, `x * x` has no grad_fn. If your engine did")
+
+
+def test_a_scene_that_raises_says_what_was_tried():
+    class OneSided(Counting):
+        Tensor = type("OneSided", (Counting.Tensor,), {"__radd__": lambda self, other: NotImplemented})
+
+    assert verdict_on("record", OneSided()).messages == (
+        "`3 + x` ended in TypeError: unsupported operand type(s) for +: 'int' and 'OneSided'.",
+    )
+
+
 def test_cutting_needs_only_recording():
     """So that every route through the course can meet its stages."""
     needed = {name: {case.given["stage"] for case in exercises()[name].cases(1)} - {name} for name in ORDER}

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -56,7 +57,7 @@ def test_a_class_is_graded_reported_and_not_graded_twice(tmp_path, monkeypatch):
 def test_progress_is_shown_before_pytorch_is_there(make, tmp_path):
     shutil.copy(ROOT / "exercises" / "00_start_here.ipynb", tmp_path)
     ours, theirs = make()
-    # A torch that says when it is imported, and fails.
+    # A torch that says when it is imported, and fails. The row quotes the process that imports it.
     (tmp_path / "torch.py").write_text("import sys\nprint('IMPORTED', file=sys.stderr, flush=True)\n1 / 0\n")
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}", "TERM": "xterm", "COLUMNS": "200"}
     command = [sys.executable, "-m", "course_utils", "grade", str(tmp_path / "00_start_here.ipynb")]
@@ -71,7 +72,7 @@ def test_progress_is_shown_before_pytorch_is_there(make, tmp_path):
                 shown += part
     before, imported, _ = shown.decode().partition("IMPORTED")
     assert "loading PyTorch, reading what was handed in" in before
-    assert imported
+    assert imported, before
 
 
 def test_of_one_notebook_each_verdict_is_told_before_the_table(tmp_path, monkeypatch):
@@ -236,3 +237,13 @@ def test_ctrl_c_says_how_many_are_kept(a_grader, tmp_path, monkeypatch):
     assert "stopped: 2 of 4 are graded and kept in grades.sqlite. The same command goes on there." in stopped.output
     a_grader["one"] = done
     assert "2 graded, 2 known from before" in run("grade", "class").output
+
+
+def test_the_bar_names_elapsed_and_remaining_time(a_grader, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    a_grader["one"] = done
+    for name in "ab":
+        (tmp_path / "class" / name).mkdir(parents=True)
+        shutil.copy(ROOT / "exercises" / "00_start_here.ipynb", tmp_path / "class" / name)
+    shown = " ".join(run("grade", "class").output.split())
+    assert re.search(r"grading .* 2 of 2, \d:\d\d:\d\d elapsed, \d:\d\d:\d\d left", shown), shown

@@ -57,11 +57,17 @@ def test_a_file_handed_in_again_replaces_the_earlier_one_both_ways(tmp_path):
             assert book.results() == [result(one, score)]
 
 
-def test_what_crashed_is_tried_again(tmp_path):
+def test_what_is_to_be_tried_again_is_and_what_crashed_late_is_not(tmp_path):
     with Gradebook(tmp_path / "class.sqlite") as book:
         one = submission()
-        book.add(one, msgspec.structs.replace(result(one, 0.0), status="crashed"))
+        late = msgspec.structs.replace(result(one, 0.0), status="crashed", reason="A judge fell over.")
+        book.add(one, late)
+        assert book.to_grade([one]) == []
+        assert book.to_grade([submission(digest="d2")])
+        again = msgspec.structs.replace(late, again=True)
+        book.add(one, again)
         assert book.to_grade([one]) == [one]
+        assert book.results() == [again]
         book.add(one, result(one))
         assert book.to_grade([one]) == []
         assert book.results() == [result(one)]
@@ -128,8 +134,10 @@ def test_a_result_that_cannot_be_kept_is_kept_as_one_that_crashed(tmp_path):
         book.add(submission(), half)
         (kept,) = book.results()
         assert (kept.status, kept.points, kept.exercises) == ("crashed", 5.0, ())
-        assert kept.reason.startswith("Its result could not be kept (UnicodeEncodeError), so it is graded again")
-        assert book.to_grade([submission()]) == [submission()]
+        assert (
+            kept.reason == "Its result could not be kept (UnicodeEncodeError). Grade it into a new file to try again."
+        )
+        assert book.to_grade([submission()]) == []
 
 
 def test_a_file_that_may_only_be_read_is_told_when_it_is_opened():

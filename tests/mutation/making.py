@@ -3,8 +3,11 @@
 import ast
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
+from course_utils.checks.judges.lesson_11_build_your_own import ORDER
+from tests.mutation.engines import stage_of
 from tests.mutation.expressions import of_expressions
 from tests.mutation.sources import ANSWER, Program, programs
 from tests.mutation.statements import of_statement, swaps
@@ -46,8 +49,19 @@ class _Place:
 
 
 def mutants(exercise: str) -> list[Mutant]:
-    """Return the mutants of all right answers to an exercise. What several answers share is changed once."""
-    return mutants_of(programs(exercise))
+    """Return the mutants of all right answers to an exercise. What several answers share is changed once.
+
+    Of the engines of lesson 11, those in what is about this stage.
+    """
+    if exercise not in ORDER:
+        return mutants_of(programs(exercise))
+    return [replace(it, exercise=exercise) for it in _of_engines() if stage_of(it.key) == exercise]
+
+
+@cache
+def _of_engines() -> list[Mutant]:
+    """Return the mutants of whole engines, which take half a minute to make."""
+    return mutants_of(programs(ORDER[0]))
 
 
 def mutants_of(right: list[Program]) -> list[Mutant]:

@@ -20,6 +20,7 @@ from course_utils.checks.examine import examine
 from course_utils.checks.exercise import Verdict
 from course_utils.checks.registry import exercises, observer_for
 from tests.answers import RIGHT
+from tests.mutation.engines import judged_by
 from tests.mutation.making import Mutant
 from tests.mutation.sources import ANSWER
 
@@ -130,7 +131,10 @@ def _verdict(mutant: Mutant, seed: int) -> tuple[str, tuple[str, ...], str]:
         exec(compile(mutant.source, "<mutant>", "exec"), program)
     except Exception as error:  # then there is no answer to try
         return "error", ("loads",), f"{type(error).__name__}: {error}"
-    verdict = verdict_on(mutant.exercise, program[ANSWER], seed)
+    for exercise in judged_by(mutant.exercise):
+        verdict = verdict_on(exercise, program[ANSWER], seed)
+        if verdict.outcome != "correct":
+            break
     failed = dict.fromkeys(finding.prop for finding in verdict.findings if not finding.ok)
     return verdict.outcome, verdict.misconceptions or tuple(failed), (verdict.messages or ("",))[0]
 

@@ -8,8 +8,9 @@ from tests.mutation.making import mutants
 from tests.mutation.running import results, warm
 from tests.mutation.seeds import SEEDS, differing
 
-# The answers to the stages of lesson 11 are whole engines: thousands of mutants each, not yet decided.
-DECIDED = [name for name, exercise in exercises().items() if not exercise.lesson.startswith("11")]
+# What is about these stages of lesson 11 has hundreds of mutants, which nobody has read yet.
+_UNREAD = ("record", "backward", "train_digits")
+DECIDED = [name for name in exercises() if name not in _UNREAD]
 
 
 @pytest.mark.parametrize("name", DECIDED)

@@ -41,7 +41,7 @@ class Loop:
         self._steps: list[dict[str, Value]] = []
         self._own = list(last.parameters())
         self._told = told
-        notice(last, self._ran)
+        notice(last, self._ran, name="runs")
         # After the step: one that is given a closure has run it by then, and still holds its loss.
         optimizer.register_step_post_hook(self._stepped)
 

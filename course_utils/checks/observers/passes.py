@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch.autograd.variable import Variable
 
+from course_utils.checks.observers import telling
+
 
 def count_passes(result: torch.Tensor, passes: set[int]) -> None:
     """Collect the ids of the backward passes that go through a result. Passes that stop there are not counted."""
@@ -29,12 +31,26 @@ class Pass:
 
 @contextmanager
 def every_pass() -> Iterator[list[Pass]]:
-    """Collect the runs of the engine while the body runs, also those that raise.
+    """Collect the runs of the engine while the body runs, also those that raise, and tell of each as one of "passes".
 
     Here all ways come together: `backward`, `grad`, `torch.func` and reentrant checkpoints, in whatever thread. One
     of several gradients at once (`is_grads_batched`, `vmap`) is one run.
     """
-    engine, passes = Variable._execution_engine, []
+    passes: list[Pass] = []
+    if not telling.otherwise():
+        with _at_the_engine(passes, telling.tell):
+            yield passes
+        return
+    decoy: list[Pass] = []
+    with _at_the_engine(decoy, lambda what: None), _before_the_engine(passes):
+        yield passes
+    count = len(passes)
+    telling.lay(lambda: len(decoy) != count)
+
+
+@contextmanager
+def _at_the_engine(passes: list[Pass], tell: telling.Listener) -> Iterator[None]:
+    engine = Variable._execution_engine
 
     class Counting:
         @property
@@ -43,7 +59,8 @@ def every_pass() -> Iterator[list[Pass]]:
             # it will be called with are the locals of PyTorch's caller: gradients, keep_graph, create_graph, inputs.
             caller = sys._getframe(1).f_locals
             given, named = caller.get("args", (None, False, False)), caller.get("kwargs", {})
-            passes.append(Pass(bool(given[1]), bool(given[2]), bool(named.get("accumulate_grad", False))))
+            passes.append(_pass(given, named))
+            tell("passes")
             return engine.run_backward
 
         def __getattr__(self, name: str) -> Any:
@@ -51,6 +68,30 @@ def every_pass() -> Iterator[list[Pass]]:
 
     Variable._execution_engine = Counting()  # type: ignore[assignment]
     try:
-        yield passes
+        yield
     finally:
         Variable._execution_engine = engine
+
+
+@contextmanager
+def _before_the_engine(passes: list[Pass]) -> Iterator[None]:
+    """Collect passes where PyTorch's Python code starts them, which is another place than the engine."""
+    homes: tuple[Any, ...] = (torch.autograd.graph, torch.autograd)
+    run = homes[0]._engine_run_backward
+
+    def counted(outputs: Any, *given: Any, **named: Any) -> Any:
+        passes.append(_pass(given, named))
+        telling.tell("passes")
+        return run(outputs, *given, **named)
+
+    for home in homes:
+        home._engine_run_backward = counted
+    try:
+        yield
+    finally:
+        for home in homes:
+            home._engine_run_backward = run
+
+
+def _pass(given: tuple[Any, ...], named: dict[str, Any]) -> Pass:
+    return Pass(bool(given[1]), bool(given[2]), bool(named.get("accumulate_grad", False)))

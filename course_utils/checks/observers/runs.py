@@ -3,28 +3,113 @@
 from __future__ import annotations
 
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 from torch import nn
 
+from course_utils.checks.observers import by_hand, telling
+
 Told = Callable[[nn.Module, tuple[Any, ...], Any], None]
+Forward = Callable[..., Any]
+
+# What is told beside the runs themselves: those of copies, all that began, and the runs of its first part. Who goes
+# through a module's layers without running it is seen by the difference.
+COPIES, BEGUN, PART = " of copies", " begun", " of its first part"
 
 
-def notice(module: nn.Module, told: Told, begins: Callable[[], None] = lambda: None) -> None:
+def notice(module: nn.Module, told: Told, begins: Callable[[], None] | None = None, name: str = "") -> None:
     """Call `told(module, inputs, result)` after each run of a module: by a call, by `forward`, in a copy or a thread.
 
     `begins` is called before each. Inputs given by name come after the others. A hook sees only calls: an answer that
     calls `model.forward(x)` would count as none, a right one and one that hides its runs alike. Where an answer may go
-    through the layers one by one, notice a layer instead.
-    The module's hooks, type and state are as before; what it holds more is its own `forward`.
+    through the layers one by one, notice a layer instead. `name` is that of the observation's entry that counts these
+    runs, where there is one: under it each is told to who listens, when it is counted.
+    The module's hooks, type and state are as before; what it holds more is its own `forward`. In the second way of
+    observing its type is another of that name.
     """
+    original = weakref.ref(module)
 
-    def forward(self: nn.Module, *inputs: Any, **named: Any) -> Any:
-        begins()
-        result = type(self).forward(self, *inputs, **named)
+    def tell(runs: nn.Module) -> None:
+        if name:
+            telling.tell(name if runs is original() else name + COPIES)
+
+    def watched(self: nn.Module, run: Forward, *inputs: Any, **named: Any) -> Any:
+        if name:
+            telling.tell(name + BEGUN)
+        if begins is not None:
+            tell(self)
+            begins()
+        result = run(self, *inputs, **named)
+        if begins is None:
+            tell(self)
         told(self, (*inputs, *named.values()), result)
         return result
 
+    def part_watched(self: nn.Module, run: Forward, *inputs: Any, **named: Any) -> Any:
+        telling.tell(name + PART)
+        return run(self, *inputs, **named)
+
+    _watch(module, watched)
+    by_hand.watch(module)
+    part = _first_part(module)
+    if name and part is not None:
+        _watch(part, part_watched)
+
+
+def _watch(module: nn.Module, watched: Forward) -> None:
+    if telling.otherwise():
+        _by_type(module, watched)
+        return
+    before = vars(module).get("forward")  # a module may be watched twice
+    inner = None if before is None else before.__func__
+
+    def forward(self: nn.Module, *inputs: Any, **named: Any) -> Any:
+        return watched(self, inner or type(self).forward, *inputs, **named)
+
     # A bound method: copy.deepcopy binds the copy's to the copy.
     module.forward = types.MethodType(forward, module)
+
+
+def _first_part(module: nn.Module) -> nn.Module | None:
+    """Return the first layer inside a module, which runs whenever that does; None where there is none."""
+    inside = (part for part in module.modules() if part is not module)
+    return next((part for part in inside if not next(part.children(), None)), None)
+
+
+def _by_type(module: nn.Module, watched: Forward) -> None:
+    """Give the module a type of its own that is watched, and a `forward` as the first way has it, that is not."""
+    kind, original = type(module), weakref.ref(module)
+    runs, calls, results = [0], [0], list[None]()
+
+    def run(self: nn.Module, *inputs: Any, **named: Any) -> Any:
+        if "forward" not in vars(self) and self is not original():  # one that an answer made of this type
+            return kind.forward(self, *inputs, **named)
+        with by_hand.running():
+            result = watched(self, kind.forward, *inputs, **named)
+        runs[0] += 1
+        return result
+
+    module.__class__ = type(kind.__name__, (kind,), {"forward": run, "__module__": kind.__module__})
+
+    if "forward" in vars(module):  # it is noticed already, and has a decoy
+        return
+
+    def told(module: nn.Module, given: tuple[Any, ...], result: Any) -> None:
+        results.append(None)
+
+    def forward(self: nn.Module, *inputs: Any, **named: Any) -> Any:
+        result = type(self).forward(self, *inputs, **named)
+        calls[0] += 1
+        told(self, (*inputs, *named.values()), result)
+        return result
+
+    module.forward = types.MethodType(forward, module)
+
+    def touched() -> bool:
+        own = original()
+        moved = own is not None and getattr(vars(own).get("forward"), "__func__", None) is not forward
+        return moved or runs != calls or len(results) != calls[0]
+
+    telling.lay(touched)

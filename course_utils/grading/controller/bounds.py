@@ -10,6 +10,7 @@ from typing import Literal
 
 MAX_VALUES = 300_000  # a list of as many numbers is looked at in 0.1 s
 MAX_DEPTH = 64  # three times as deep as answers cross
+TIMED_OUT = 4  # the code of the extension in which `TimedOut` crosses
 
 _Kind = Literal["plain", "text", "list", "map"]
 
@@ -58,6 +59,15 @@ def look(message: bytes) -> None:
             raise Unbounded(f"values within values, deeper than {MAX_DEPTH}")
         left.append(2 * size if kind == "map" else size)
         keyed.append(kind == "map")
+
+
+def tells_of_time(message: bytes | None) -> bool:
+    """Say whether a message claims, by its first bytes, that the code ran out of time. The judge decodes it."""
+    if not message:
+        return False
+    _, width, _ = _HEADS[message[0]]
+    is_extension = 0xC7 <= message[0] <= 0xC9 or 0xD4 <= message[0] <= 0xD8
+    return is_extension and message[1 + width : 2 + width] == bytes([TIMED_OUT])
 
 
 def _head(first: int) -> tuple[_Kind, int, int]:

@@ -26,10 +26,14 @@ CONNECT_SECONDS = 20
 # Submissions that wait at each worker's thread: enough that none is idle, few enough that a class needs little memory.
 AHEAD = 4
 _DISTRIBUTION = "autograd-course"
+_LOST = (
+    "The workers that graded it died, one after the other. Their logs may say of what: of too little memory, say. The "
+    "same command tries it again."
+)
 
 
 class ClusterError(GradingError):
-    """A cluster cannot be used, or a submission went lost in it. The message says why, and what to try."""
+    """A cluster cannot be used. The message says why, and what to try."""
 
 
 def grade_on_cluster(
@@ -40,8 +44,10 @@ def grade_on_cluster(
     `timeout` is wall seconds and `memory` bytes, of one submission. As many run at a time as the workers have threads.
     What a lost worker had under way, another one does again; workers may join at any time.
 
-    Raises ClusterError where there is no scheduler or no worker at `address`, where a worker cannot grade (no sandbox,
-    another version of the course), and where a submission's workers die again and again.
+    One whose workers die again and again has a result that says so, and the others go on.
+
+    Raises ClusterError where there is no scheduler or no worker at `address`, and where a worker cannot grade (no
+    sandbox, another version of the course).
     """
     try:
         import distributed
@@ -56,20 +62,24 @@ def grade_on_cluster(
         if not threads:
             raise ClusterError(f"the scheduler at {address} has no workers. Start some: dask worker {address}")
 
+        sent: dict[str, Submission] = {}
+
         def send(count: int) -> list[Any]:
-            orders = (msgspec.msgpack.encode(one) for one in islice(waiting, count))
-            options = {"pure": False, "version": _version()}
-            return [client.submit(grade_order, order, timeout, memory, unsafe, **options) for order in orders]
+            futures = []
+            for one in islice(waiting, count):
+                order, options = msgspec.msgpack.encode(one), {"pure": False, "version": _version()}
+                future = client.submit(grade_order, order, timeout, memory, unsafe, **options)
+                sent[future.key] = msgspec.structs.replace(one, cells=())
+                futures.append(future)
+            return futures
 
         running = dask.as_completed(send(AHEAD * threads), loop=client.loop)
         for future in running:
+            one = sent.pop(future.key)
             try:
                 answer = future.result()
-            except KilledWorker as error:
-                raise ClusterError(
-                    f"a submission's workers died, one after the other ({error}). Look at the workers' logs: they may "
-                    "lack memory. What is graded is kept; the same command goes on."
-                ) from error
+            except KilledWorker:
+                answer = msgspec.msgpack.encode(_lost(one))
             for following in send(1):
                 running.add(following)
             if isinstance(answer, str):
@@ -90,6 +100,24 @@ def grade_order(order: bytes, timeout: float, memory: int, unsafe: bool, version
         return f"the worker at {get_worker().address} cannot grade: {error}"
     submission = msgspec.msgpack.decode(order, type=Submission)
     return msgspec.msgpack.encode(_grader().grade(submission, limits))
+
+
+def _lost(one: Submission) -> Result:
+    """Return the result of a submission whose workers died. They may have died of another that they had."""
+    return Result(
+        student=one.student,
+        assignment=one.assignment,
+        path=one.path,
+        status="crashed",
+        score=0.0,
+        points=0.0,
+        seconds=0.0,
+        exercises=(),
+        reason=_LOST,
+        number=one.number,
+        detail=one.detail,
+        again=True,
+    )
 
 
 @contextmanager

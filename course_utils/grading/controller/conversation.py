@@ -6,36 +6,39 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 
-import msgspec
-
-from course_utils.checks.data import Raised, TimedOut, decode
-from course_utils.checks.exercise import Seen
 from course_utils.grading import wire
-from course_utils.grading.controller.bounds import TooMany, look
+from course_utils.grading.controller.bounds import tells_of_time
+from course_utils.grading.controller.events import Events
+from course_utils.grading.controller.faults import fault
 from course_utils.grading.controller.posing import Posed
+from course_utils.grading.submission import Cell
 
 # What one child may have observed, in bytes. The observations of all right answers of a lesson are a tenth of it.
 # Empty dicts take 1 byte on the wire and 72 here: without this limit a child could fill the controller's memory.
 MAX_SEEN = 4_000_000
-TOO_MUCH = "the observations of this notebook are together too large to be judged"
 
 
 @dataclass(frozen=True)
 class Answered:
-    """What was seen of one exercise, in wall seconds. Untrusted, but plain data of the expected types.
+    """What was seen of one exercise, in wall seconds. Untrusted: `seen` are bytes, which a judging process decodes.
 
-    One that is not `complete` was being observed when the child ended, and holds nothing else.
+    In place of an observation that was too much stands None. `told` counts for each case what observers told at once.
+    An answer that is not `complete` was being observed when the child ended, and holds nothing else. `fault` says how
+    the answer's cell ended, where that raised an error or was stopped.
     """
 
     seconds: float
     complete: bool = False
     attempted: bool = False
     problem: str = ""
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[bytes | None, ...] = ()
     warnings: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    told: tuple[Mapping[str, int], ...] = ()
+    fault: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,24 +65,42 @@ class Seconds:
 
 def converse(
     line: socket.socket,
-    sources: tuple[str, ...],
+    cells: Sequence[Cell],
     posed: Sequence[Posed],
     seconds: Seconds,
-    heard: Callable[[Posed, Answered], None],
+    heard: Callable[[Posed, Answered], object],
+    second: bool = False,
 ) -> Said:
     """Have the cells run and the exercises observed, until the child is gone or all is done. Raises nothing.
 
-    `heard` is called with each complete answer as it comes. Nothing that comes later changes it.
+    `heard` is called with each complete answer as it comes. Nothing that comes later changes it. Where this is the
+    `second` child, the answers are observed in the second way.
     """
-    talk = _Talk(line, seconds)
+    try:
+        events = Events(line)
+    except OSError as error:
+        return Said(None, {}, f"the line of events cannot be made: {error}")
+    with closing(events):
+        return _converse(_Talk(line, seconds, events), cells, posed, heard, second)
+
+
+def _converse(
+    talk: _Talk,
+    cells: Sequence[Cell],
+    posed: Sequence[Posed],
+    heard: Callable[[Posed, Answered], object],
+    second: bool,
+) -> Said:
     ran: wire.Ran | None = None
     answers: dict[str, Answered] = {}
     try:
-        ran = talk.ask(wire.Run(_token(), sources, seconds.cell), wire.Ran)
+        ran = talk.ask(wire.Run(_token(), tuple(cell.source for cell in cells), talk.seconds.cell, second), wire.Ran)
         for item in posed:
             began = time.monotonic()
             try:
-                answers[item.exercise.id] = answer = _answered(talk, item, began)
+                answer = _answered(talk, item, began)
+                answer = replace(answer, fault=fault(item.exercise, answer.attempted, cells, ran))
+                answers[item.exercise.id] = answer
             except wire.WireError:
                 answers[item.exercise.id] = Answered(max(talk.heard - began, 0.0))
                 raise
@@ -94,8 +115,9 @@ def converse(
 class _Talk:
     """The line to a child, the bytes of observations that are still taken, and when something was last heard."""
 
-    def __init__(self, line: socket.socket, seconds: Seconds) -> None:
+    def __init__(self, line: socket.socket, seconds: Seconds, events: Events) -> None:
         self.seconds = seconds
+        self.events = events
         self.left = MAX_SEEN
         self.heard = 0.0
         self._line = line
@@ -110,16 +132,19 @@ def _answered(talk: _Talk, item: Posed, began: float) -> Answered:
     exercise, seconds = item.exercise, talk.seconds.case
     question = wire.Try(_token(), exercise.id, exercise.name, exercise.lesson, exercise.call, seconds)
     tried = talk.ask(question, wire.Tried)
-    seen: list[Seen] = []
+    seen: list[bytes | None] = []
     warnings: dict[str, None] = {}
     changed: dict[str, None] = {}
+    told: list[Mapping[str, int]] = []
     for number, (name, given) in enumerate(item.cases, 1):
-        if not tried.attempted or tried.problem or (seen and isinstance(seen[-1], TimedOut)):
+        if not tried.attempted or tried.problem or (seen and tells_of_time(seen[-1])):
             break
         seed = secrets.randbelow(2**31)  # not the cases' own
-        found = talk.ask(wire.Observe(_token(), name, given, seed, seconds, number == len(item.cases)), wire.Seen)
+        observe = wire.Observe(_token(), name, given, seed, seconds, number == len(item.cases))
+        found = talk.ask(observe, wire.Seen)
+        told.append(talk.events.of_case(observe.token))
         talk.left -= len(found.seen)
-        seen.append(_decoded(found.seen) if talk.left >= 0 else Raised("TooLarge", TOO_MUCH))
+        seen.append(found.seen if talk.left >= 0 else None)
         warnings |= dict.fromkeys(found.warnings)
         changed |= dict.fromkeys(found.changed)
     return Answered(
@@ -130,20 +155,8 @@ def _answered(talk: _Talk, item: Posed, began: float) -> Answered:
         seen=tuple(seen),
         warnings=tuple(warnings),
         changed=tuple(changed),
+        told=tuple(told),
     )
-
-
-def _decoded(message: bytes) -> Seen:
-    try:
-        look(message)
-        seen = decode(message)
-    except TooMany:
-        return Raised("TooLarge", TOO_MUCH)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, ValueError) as error:
-        raise wire.WireError(f"what came is no observation: {error}") from error
-    if not isinstance(seen, dict | Raised | TimedOut):
-        raise wire.WireError(f"what came is no observation but of type {type(seen).__name__}")
-    return seen
 
 
 def _token() -> bytes:

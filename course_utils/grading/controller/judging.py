@@ -1,83 +1,78 @@
-"""Judging what was observed of a submission. Nothing of a learner's runs here."""
+"""Judging what was observed of an exercise, from its bytes: in a process of its own, which `judging_child` keeps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 
-from course_utils.checks.data import Case, decode
-from course_utils.checks.examine import judge
-from course_utils.checks.exercise import Exercise, Verdict
+import msgspec
+
+from course_utils.checks import examine
+from course_utils.checks.data import Case, Raised, TimedOut, decode
+from course_utils.checks.exercise import Seen
+from course_utils.checks.registry import exercises_of
 from course_utils.checks.timelimit import TimeUp, time_limit
-from course_utils.grading.controller.conversation import Answered
-from course_utils.grading.controller.posing import Posed
-from course_utils.grading.controller.running import Attempt
-from course_utils.grading.submission import ExerciseResult, Result, Submission
+from course_utils.grading.controller import orders
+from course_utils.grading.controller.bounds import TooMany, look
+from course_utils.grading.controller.contradictions import contradictions
+from course_utils.grading.controller.resting import noting, observed
 
-JUDGE_SECONDS = 20.0
 # Messages name what was observed, which a child may have made long. All of them are kept, and shown on pages.
 MAX_MESSAGE = 10_000
-
-_CHANGED = "Your code changed {} while it was being checked. Answers are observed with PyTorch as it is."
-_UNREACHED = "This exercise could not be checked: {}"
-
-
-def result_of(
-    submission: Submission, posed: Sequence[Posed], attempt: Attempt, judged: Mapping[str, ExerciseResult]
-) -> Result:
-    """Return the result of a submission, from what was `judged` as it came. The rest was not observed to its end."""
-    rows = tuple(
-        judged.get(item.exercise.id) or judge_one(item, attempt.answers.get(item.exercise.id), attempt.reason)
-        for item in posed
-    )
-    return Result(
-        student=submission.student,
-        assignment=submission.assignment,
-        path=submission.path,
-        status=attempt.status,
-        score=sum(row.score for row in rows),
-        points=sum(row.points for row in rows),
-        seconds=round(attempt.seconds, 4),
-        exercises=rows,
-        reason=attempt.reason,
-        number=submission.number,
-        detail=submission.detail,
-    )
+_STARVED = "to judge what was observed takes too much memory."
+TOO_MUCH = "the observations of this notebook are together too large to be judged"
 
 
-def judge_one(item: Posed, answer: Answered | None, reason: str = "") -> ExerciseResult:
-    """Judge what was observed of one exercise. What was not observed to its end scores nothing, for this `reason`."""
-    exercise = item.exercise
-    verdict = _verdict(item, answer, reason)
-    return ExerciseResult(
-        exercise.id,
+class NoObservation(ValueError):
+    """What came is no observation. The message says what it is instead."""
+
+
+def judge(order: orders.Judge) -> orders.Verdict | orders.Failed:
+    """Decode and judge. Raises nothing: what cannot be judged is Failed."""
+    exercise = next(one for one in exercises_of(order.item.exercise.lesson) if one.id == order.item.exercise.id)
+    try:
+        with time_limit(order.seconds):
+            pairs = noting(_pairs(order))
+            verdict = examine.judge(exercise, pairs, order.warnings)
+    except TimeUp:
+        return orders.Failed("timeout", "what was observed could not be judged in time.")
+    except MemoryError:
+        return orders.Failed("memory", _STARVED)
+    except NoObservation as error:
+        return orders.Failed("crashed", f"what came is no observation: {error}")
+    if any(finding.prop == "judged" and "(MemoryError)" in finding.message for finding in verdict.findings):
+        return orders.Failed("memory", _STARVED)
+    return orders.Verdict(
         verdict.outcome,
         float(verdict.score),
-        float(exercise.points),
         verdict.misconceptions,
         tuple(message[:MAX_MESSAGE] for message in verdict.messages),
-        round(answer.seconds if answer else 0.0, 4),
         tuple(text[:MAX_MESSAGE] for text in verdict.withheld),
+        contradictions(pairs, order.told) if verdict.outcome == "correct" else (),
+        observed(pairs),
     )
 
 
-def _verdict(item: Posed, answer: Answered | None, reason: str) -> Verdict:
-    exercise = item.exercise
-    if answer is None or not answer.complete:
-        return _unreached(exercise, reason)
-    if not answer.attempted:
-        message = f"`{exercise.name}` was not defined, or still holds `...`."
-        return Verdict(exercise.id, "not attempted", exercise.points, (message,))
-    if answer.problem or answer.changed:
-        message = answer.problem or _CHANGED.format(" and ".join(answer.changed))
-        return Verdict(exercise.id, "incorrect", exercise.points, (message,))
-    # The cases are made again from their bytes: a judge may not have changed them for the next submission.
-    pairs = [(Case(name, decode(given)), seen) for (name, given), seen in zip(item.cases, answer.seen, strict=False)]
+def _pairs(order: orders.Judge) -> Iterator[tuple[Case, Seen]]:
+    """Yield each case with what was seen in it. Raises NoObservation.
+
+    Cases may be missing after one that ran out of time: no other was tried.
+    """
+    seen: Seen = {}
+    for (name, given), message in zip(order.item.cases, order.seen, strict=False):
+        seen = Raised("TooLarge", TOO_MUCH) if message is None else _decoded(message)
+        yield Case(name, decode(given)), seen
+    if len(order.seen) < len(order.item.cases) and not isinstance(seen, TimedOut):
+        raise NoObservation(f"it has {len(order.seen)} cases of {len(order.item.cases)}")
+
+
+def _decoded(message: bytes) -> Seen:
     try:
-        with time_limit(JUDGE_SECONDS):
-            return judge(exercise, pairs, answer.warnings)
-    except TimeUp:
-        return _unreached(exercise, "what was observed could not be judged in time.")
-
-
-def _unreached(exercise: Exercise, reason: str) -> Verdict:
-    return Verdict(exercise.id, "error", exercise.points, (_UNREACHED.format(reason),))
+        look(message)
+        seen = decode(message)
+    except TooMany:
+        return Raised("TooLarge", TOO_MUCH)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, ValueError) as error:
+        raise NoObservation(str(error)) from error
+    if not isinstance(seen, dict | Raised | TimedOut):
+        raise NoObservation(f"it is of type {type(seen).__name__}")
+    return seen

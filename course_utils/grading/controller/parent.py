@@ -26,6 +26,23 @@ START_SECONDS = 120.0
 GRACE_SECONDS = 5.0
 
 
+def started(program: str) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    """Start a module of the course as a process that takes orders. Return the socket for them, and the process."""
+    control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", program, str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            pass_fds=[theirs.fileno()],
+            env=child_environment(),
+            cwd="/",
+            start_new_session=True,  # Ctrl-C is the controller's alone
+        )
+    return control, process
+
+
 class ParentFailed(GradingError):
     """A warm parent could not be started, or is gone. The message says how."""
 
@@ -38,18 +55,7 @@ class WarmParent:
 
     def __init__(self) -> None:
         self._stopping = False
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", RUNNER, str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                pass_fds=[theirs.fileno()],
-                env=child_environment(),
-                cwd="/",
-                start_new_session=True,  # Ctrl-C is the controller's alone
-            )
+        self._control, self._process = started(RUNNER)
 
     def begin(self, lesson: str, limits: wire.Limits) -> socket.socket:
         """Tell it to fork a child, and return the line to that, which whoever talks there closes.

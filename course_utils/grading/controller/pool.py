@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from functools import cache
+from functools import partial
 
-import torch
-
-from course_utils.grading.controller.conversation import Answered
-from course_utils.grading.controller.judging import judge_one, result_of
+from course_utils.grading.controller.hearing import Hearing
+from course_utils.grading.controller.judges import Judges
 from course_utils.grading.controller.machine import choose
 from course_utils.grading.controller.parent import Parents, WarmParent
-from course_utils.grading.controller.posing import Posed, pose
+from course_utils.grading.controller.posing import Posed
 from course_utils.grading.controller.running import Attempt, run
+from course_utils.grading.controller.scoring import flagged, result_of
+from course_utils.grading.controller.second import looked_twice
+from course_utils.grading.errors import GradingError
 from course_utils.grading.submission import ExerciseResult, Result, Submission
 from course_utils.grading.wire import MAX_TEXT, Limits
 
@@ -23,7 +25,6 @@ TIMEOUT = 60.0
 MEMORY = 1_000_000_000
 
 _FAILED = "The grader failed on this submission, through no fault of its author: {}. All others are graded."
-_UNJUDGED = "The grader failed when it judged `{}`, through no fault of the author: {}. The rest is judged."
 
 
 def grade_all(
@@ -34,17 +35,18 @@ def grade_all(
     unsafe: bool = False,
     parent: WarmParent | None = None,
     told: Callable[[ExerciseResult], None] | None = None,
+    judges: Judges | None = None,
 ) -> Iterator[Result]:
     """Grade submissions, `jobs` at a time, and yield each result as it is there, in no particular order.
 
     `timeout` is wall seconds and `memory` bytes, of one submission. Whatever a submission does, it has a result, and
     the next is graded. The cases are new and secret in each call, and the same for all submissions of it. A `parent`
-    that was started before is used, and closed. `told` is called with the verdict on each exercise as soon as it is
-    there, in another thread; those that a submission's end leaves unjudged are in its result alone.
+    and `judges` that were started before are used, and closed. `told` is called with the verdict on each exercise as
+    soon as it is there, in another thread; those that a submission's end leaves unjudged are in its result alone.
 
     Raises NoSandbox where this machine has none and `unsafe` is False, and ValueError for limits that are none.
     """
-    grader = Grader(parent)
+    grader = Grader(parent, judges)
     running: set[Future[Result]] = set()
     try:
         if jobs < 1:
@@ -77,30 +79,37 @@ def limits_of(timeout: float, memory: int, unsafe: bool) -> Limits:
 
 
 class Grader:
-    """Grades submissions, in several threads where the caller has several, with cases and warm parents of its own."""
+    """Grades submissions, in several threads where the caller has several, with cases and processes of its own.
 
-    def __init__(self, parent: WarmParent | None = None) -> None:
+    `parent` and `judges` may have been started before. They are closed with this.
+    """
+
+    def __init__(self, parent: WarmParent | None = None, judges: Judges | None = None) -> None:
         self._parents = Parents(parent)
-        self._pose = cache(pose)
-        self._alone = threading.Lock()  # cases and judges share torch's random numbers
-        # Beside the threads that wait for children: what a judge imports, and computes, holds up no observation.
-        self._judges = ThreadPoolExecutor(1, thread_name_prefix="judging")
-        # As in the children: with more threads sums are rounded otherwise, and right answers differ from the judge's.
-        torch.set_num_threads(1)
+        self._judges = judges or Judges()
+        self._keys = secrets.token_bytes(32), secrets.token_bytes(32)
+        self._posed: dict[tuple[str, bool], tuple[Posed, ...]] = {}
+        self._posing = threading.Lock()
 
     def stop(self) -> None:
         """End what still runs, where the caller wants no more results."""
         self._parents.stop()
+        self._judges.close()
 
     def close(self) -> None:
-        """Let go of the warm parents, and of the thread that judges."""
-        self._judges.shutdown()
+        """Let go of the warm parents, and of the processes that judge."""
+        self._judges.close()
         self._parents.close()
 
-    def posed(self, lesson: str) -> tuple[Posed, ...]:
-        """Return the exercises of a lesson with the cases of this grader: none where it is no lesson."""
-        with self._alone:
-            return self._pose(lesson)
+    def posed(self, lesson: str, again: bool = False) -> tuple[Posed, ...]:
+        """Return the exercises of a lesson with the cases of this grader: none where it is no lesson.
+
+        Those of the second look are others. Raises JudgesFailed where the processes that make cases cannot be had.
+        """
+        with self._posing:
+            if (lesson, again) not in self._posed:
+                self._posed[lesson, again] = self._judges.pose(lesson, self._keys[again])
+            return self._posed[lesson, again]
 
     def grade(
         self, submission: Submission, limits: Limits, told: Callable[[ExerciseResult], None] | None = None
@@ -111,32 +120,21 @@ class Grader:
         was judged before keeps its points.
         """
         posed: tuple[Posed, ...] = ()
-        judged: dict[str, Future[ExerciseResult]] = {}
-
-        def heard(item: Posed, answer: Answered) -> None:
-            judged[item.exercise.id] = self._judges.submit(self._judge, item, answer, told)
-
-        try:
-            posed = self.posed(submission.assignment)
-            attempt = run(submission, posed, limits, self._parents, heard)
-        except Exception as error:
-            attempt = Attempt("crashed", _FAILED.format(_named(error)))
-        rows: dict[str, ExerciseResult] = {}
-        for name, future in judged.items():
+        with Hearing(self._judges, told) as hearing:
             try:
-                rows[name] = future.result()
+                posed = self.posed(submission.assignment)
+                attempt = run(submission, posed, limits, self._parents, hearing.hear)
             except Exception as error:
-                attempt = replace(attempt, status="crashed", reason=_UNJUDGED.format(name, _named(error)))
+                reason = _FAILED.format(f"{type(error).__name__}: {error}"[:MAX_TEXT])
+                attempt = Attempt("crashed", reason, again=isinstance(error, GradingError | OSError | MemoryError))
+            rows = hearing.rows()
+        if hearing.reason and attempt.status == "graded":
+            attempt = replace(attempt, status=hearing.status, reason=hearing.reason, again=hearing.again)
         answers = {name: answer for name, answer in attempt.answers.items() if not answer.complete}
-        return result_of(submission, posed, replace(attempt, answers=answers), rows)
-
-    def _judge(self, item: Posed, answer: Answered, told: Callable[[ExerciseResult], None] | None) -> ExerciseResult:
-        with self._alone:
-            row = judge_one(item, answer)
-        if told is not None:
-            told(row)
-        return row
-
-
-def _named(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:MAX_TEXT]
+        result = result_of(submission, posed, replace(attempt, answers=answers), rows)
+        with Hearing(self._judges) as later:
+            if attempt.status != "crashed":
+                others = partial(self.posed, submission.assignment, again=True)
+                result = looked_twice(result, submission, others, limits, self._parents, later.hear)
+            questions = tuple(item.exercise for item in posed)
+            return flagged(result, later.flags(submission, questions)) if questions else result

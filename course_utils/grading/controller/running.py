@@ -21,13 +21,15 @@ CASE_SECONDS = 5.0
 class Attempt:
     """What came of running a submission: how it ended, what was seen of its exercises, and the wall seconds it took.
 
-    `reason` says why it ended so, in a sentence; it is empty where the status is "graded".
+    `reason` says why it ended so, in a sentence; it is empty where the status is "graded". It may be tried `again`
+    where a process ended for no limit's sake: somebody may have killed it.
     """
 
     status: Status
     reason: str = ""
     answers: Mapping[str, Answered] = field(default_factory=dict)
     seconds: float = 0.0
+    again: bool = False
 
 
 def run(
@@ -35,11 +37,13 @@ def run(
     posed: Sequence[Posed],
     limits: wire.Limits,
     parents: Parents,
-    heard: Callable[[Posed, Answered], None],
+    heard: Callable[[Posed, Answered], object],
+    second: bool = False,
 ) -> Attempt:
     """Run a submission, whatever it does. Raises nothing. `heard` is called with each complete answer as it comes.
 
-    A child that dies is followed by one more, which leaves the deadly exercise to the end.
+    Where it is run a `second` time, the answers are observed in the second way. A child that dies is followed by one
+    more, which leaves the deadly exercise to the end.
     """
     if submission.unreadable or not posed:
         reason = submission.unreadable or f"{submission.assignment!r} is no assignment of this course."
@@ -49,10 +53,10 @@ def run(
     left = list(posed)
     for _ in range(2):
         try:
-            child = _in_a_child(submission, left, limits, parents, heard)
+            child = _in_a_child(submission, left, limits, parents, heard, second)
         except ParentFailed as error:
             reason = f"The grader's own process failed: {error}."
-            return Attempt("crashed", reason, seconds=time.monotonic() - began)
+            return Attempt("crashed", reason, seconds=time.monotonic() - began, again=True)
         answers = known | dict(child.said.answers)
         if not child.died:
             break
@@ -60,7 +64,7 @@ def run(
         left = [item for item in posed if item.exercise.id not in known]
         left.sort(key=lambda item: item.exercise.id in child.said.answers)
     status, reason = ending(child, submission, limits)
-    return Attempt(status, reason, answers, time.monotonic() - began)
+    return Attempt(status, reason, answers, time.monotonic() - began, child.died)
 
 
 def _in_a_child(
@@ -68,7 +72,8 @@ def _in_a_child(
     posed: Sequence[Posed],
     limits: wire.Limits,
     parents: Parents,
-    heard: Callable[[Posed, Answered], None],
+    heard: Callable[[Posed, Answered], object],
+    second: bool,
 ) -> Child:
     """Run a submission in a new child. Raises ParentFailed where two warm parents failed, or none can be started."""
     tries = 2  # a parent may have been ended from outside, which is not the learner's fault
@@ -82,7 +87,7 @@ def _in_a_child(
                     case=min(CASE_SECONDS, limits.seconds / 3),
                     end=time.monotonic() + limits.seconds + GRACE_SECONDS,
                 )
-                said = converse(line, tuple(cell.source for cell in submission.cells), posed, seconds, heard)
+                said = converse(line, submission.cells, posed, seconds, heard, second)
                 if said.whole:
                     parent.stop()
                     return Child(said, wire.Ended("stopped"), died=False)

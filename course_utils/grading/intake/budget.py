@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from course_utils.grading.intake.archives import MAX_RATIO
+from course_utils.grading.intake.reading import MAX_REPAIRED
 
 MAX_NOTEBOOKS = 100  # the course has eleven lessons
 MAX_TOTAL = 100_000_000  # bytes, unpacked
@@ -17,6 +18,7 @@ class _Spent:
     notebooks: int = 0
     size: int = 0
     packed: int = 0
+    repaired: int = 0
 
 
 class Budget:
@@ -24,6 +26,14 @@ class Budget:
 
     def __init__(self) -> None:
         self._spent: dict[str, _Spent] = defaultdict(_Spent)
+
+    def repairable(self, student: str) -> int:
+        """Return how many bytes of this student's may still be read that are no strict JSON: that takes long."""
+        return MAX_REPAIRED - self._spent[student].repaired
+
+    def repaired(self, student: str, size: int) -> None:
+        """Count bytes that were no strict JSON."""
+        self._spent[student].repaired += size
 
     def take(self, student: str, size: int, packed: int) -> str:
         """Count one more file, in bytes and in bytes as it was packed. Return why it is too much, or nothing."""

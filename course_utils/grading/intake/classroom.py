@@ -43,6 +43,13 @@ class Classroom:
     engine: Engine
     notebooks: Mapping[str, tuple[CourseNotebook, ...]]
 
+    @property
+    def database(self) -> Path:
+        """The file of the gradebook. Where that is on a server, a file of the course that stands for it."""
+        url = self.engine.url
+        is_file = url.get_backend_name() == "sqlite" and url.database
+        return Path(str(url.database)) if is_file else Path(self.directory.root, "gradebook")
+
     def path(self, step: str, student: str, assignment: str) -> Path:
         """Return the folder of a submission in nbgrader's step "submitted" or "autograded"."""
         return Path(self.directory.format_path(getattr(self.directory, f"{step}_directory"), student, assignment))

@@ -91,8 +91,12 @@ def _in_file(named: _Named, parts: tuple[str, ...], budget: Budget) -> Iterator[
         for member in archives.members(file) if archives.is_zip(file.name) else [_alone(file)]:
             found += 1
             own = (*parts, *member.parts)
-            trouble = budget.take(who(named.place(*own)).name, len(member.data), member.packed) or member.trouble
-            yield _submission(named, own, content_of(b"" if trouble else member.data, trouble, member.detail))
+            student = who(named.place(*own)).name
+            trouble = budget.take(student, len(member.data), member.packed) or member.trouble
+            data = b"" if trouble else member.data
+            content = content_of(data, trouble, member.detail, budget.repairable(student))
+            budget.repaired(student, content.repaired)
+            yield _submission(named, own, content)
         if not found:
             yield _submission(named, parts, content_of(b"", "The zip holds no notebook."))
     except archives.ArchiveError as error:

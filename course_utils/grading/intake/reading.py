@@ -7,7 +7,7 @@ import json
 import os
 import re
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -17,8 +17,9 @@ from course_utils.grading.submission import Cell
 MAX_BYTES = 20_000_000  # of a notebook's file
 MAX_SOURCE = 1_000_000  # characters of code in it
 MAX_CELLS = 5_000
+MAX_NAME = 100  # characters of the name that nbgrader gave a cell
 MAX_DETAIL = 500  # characters of a decoder's message, which may quote the file
-MAX_REPAIRED = 4_000_000  # bytes; Python's own JSON reader takes some thirty times as much memory
+MAX_REPAIRED = 4_000_000  # bytes, of a student; Python's own JSON reader takes some thirty times as much memory
 
 FAILED = (
     "The file could not be read, for a reason that the course does not know. Open it in JupyterLab and save it again."
@@ -35,7 +36,7 @@ class Content:
 
     `digest` is the SHA-256 of its file, in hex, or that of the sentence that says why there is none. `unreadable` is a
     sentence where the notebook could not be read, and `detail` what the decoder said; then there are no cells and
-    exercises.
+    exercises. `repaired` is how many bytes were no strict JSON and took a slow reader.
     """
 
     digest: str
@@ -43,6 +44,7 @@ class Content:
     exercises: tuple[str, ...] = ()
     unreadable: str = ""
     detail: str = ""
+    repaired: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,14 @@ class Unreadable(Exception):
     def __init__(self, message: str, detail: object = "") -> None:
         super().__init__(message)
         self.detail = str(detail)[:MAX_DETAIL]
+
+
+@dataclass
+class _Slow:
+    """How many bytes the slow reader of JSON may take, and how many it took."""
+
+    left: int
+    read: int = 0
 
 
 class _Nbgrader(msgspec.Struct, frozen=True):
@@ -99,10 +109,11 @@ def bytes_of(file: Path) -> tuple[bytes, str]:
         return b"", f"The file cannot be read: {error.strerror}."
 
 
-def content_of(data: bytes, trouble: str = "", detail: str = "") -> Content:
+def content_of(data: bytes, trouble: str = "", detail: str = "", repairable: int | None = None) -> Content:
     """Read a notebook in format 4. Raises nothing: what cannot be read says so in `unreadable`.
 
-    Where there are no bytes of it, `trouble` is a sentence that says why, and `detail` what a decoder said.
+    Where there are no bytes of it, `trouble` is a sentence that says why, and `detail` what a decoder said. Of what is
+    no strict JSON at most `repairable` bytes are read, MAX_REPAIRED where it is not given.
 
     The learner's cells are the code cells that are neither locked by nbgrader nor a check and nothing else. So a
     check cell may be edited, doubled or missing: the grader does its own checks. A cell in which the learner mixed
@@ -111,12 +122,14 @@ def content_of(data: bytes, trouble: str = "", detail: str = "") -> Content:
     digest = hashlib.sha256(data or trouble.encode()).hexdigest()
     if trouble:
         return Content(digest, unreadable=trouble, detail=detail[:MAX_DETAIL])
+    slow = _Slow(MAX_REPAIRED if repairable is None else repairable)
     try:
-        return _content(_notebook(data), digest)
+        return replace(_content(_notebook(data, slow), digest), repaired=slow.read)
     except Unreadable as error:
-        return Content(digest, unreadable=str(error), detail=error.detail)
+        return Content(digest, unreadable=str(error), detail=error.detail, repaired=slow.read)
     except Exception as error:  # whatever the file holds, the next one is read
-        return Content(digest, unreadable=FAILED, detail=f"{type(error).__name__}: {error}"[:MAX_DETAIL])
+        detail = f"{type(error).__name__}: {error}"[:MAX_DETAIL]
+        return Content(digest, unreadable=FAILED, detail=detail, repaired=slow.read)
 
 
 def cells_of(data: bytes) -> tuple[AnyCell, ...]:
@@ -127,7 +140,7 @@ def cells_of(data: bytes) -> tuple[AnyCell, ...]:
             _source(cell),
             _marks(cell.metadata).grade_id,
         )
-        for cell in _notebook(data).cells or ()
+        for cell in _notebook(data, _Slow(MAX_REPAIRED)).cells or ()
     )
 
 
@@ -142,14 +155,14 @@ def _content(notebook: _Notebook, digest: str) -> Content:
         named += {*_CHECK.findall(source), marks.grade_id.removeprefix("check_")} - {""}
         locked = marks.locked and not marks.solution
         if source.strip() and not locked and not _only_checks(source):
-            cells.append(Cell(number, source))
+            cells.append(Cell(number, source, marks.grade_id[:MAX_NAME]))
     total = sum(len(cell.source) for cell in cells)
     if total > MAX_SOURCE:
         raise Unreadable(f"Its code has {total:,} characters; at most {MAX_SOURCE:,} are graded.")
     return Content(digest, tuple(cells), tuple(named))
 
 
-def _notebook(data: bytes) -> _Notebook:
+def _notebook(data: bytes, slow: _Slow) -> _Notebook:
     if len(data) > MAX_BYTES:
         raise Unreadable(
             f"The file is larger than {MAX_BYTES // 1_000_000} MB. Clear the outputs, save and hand it in again."
@@ -157,7 +170,7 @@ def _notebook(data: bytes) -> _Notebook:
     if not data.strip():
         raise Unreadable("The file is empty.")
     try:
-        notebook = _decoded(data.removeprefix(b"\xef\xbb\xbf"))
+        notebook = _decoded(data.removeprefix(b"\xef\xbb\xbf"), slow)
     except RecursionError:
         raise Unreadable("The file is no notebook: its values are nested too deeply.") from None
     except msgspec.ValidationError as error:
@@ -174,15 +187,16 @@ def _notebook(data: bytes) -> _Notebook:
     return notebook
 
 
-def _decoded(data: bytes) -> _Notebook:
+def _decoded(data: bytes, slow: _Slow) -> _Notebook:
     """Decode the fields that are used. Raises msgspec.ValidationError, ValueError and RecursionError."""
     try:
         return msgspec.json.decode(data, type=_Notebook)
     except msgspec.ValidationError:
         raise
     except msgspec.DecodeError:
-        if len(data) > MAX_REPAIRED:
+        if len(data) > slow.left:
             raise
+        slow.read = len(data)
     # Python writes NaN, and half of a surrogate pair, into the JSON of a notebook. Both are read as something near.
     loose = json.loads(data.decode("utf-8", "replace"), parse_constant=lambda name: None)
     strict = json.dumps(loose, ensure_ascii=False).encode("utf-8", "replace")

@@ -10,10 +10,12 @@ import msgspec
 from course_utils.checks.show import MARKS
 from course_utils.grading.intake.reading import AnyCell
 from course_utils.grading.intake.released import CHECK, CourseCell, CourseNotebook
+from course_utils.grading.outgoing.inert import MAX_MARKDOWN as MAX_CELL
 from course_utils.grading.outgoing.inert import converts, inert
 from course_utils.grading.submission import ExerciseResult, Result
 
 NO_RESPONSE = "No response."  # nbgrader's words
+MAX_MARKDOWN = 200_000  # characters that are turned into HTML, here to try it and later by nbgrader
 
 
 def auto_scores(cells: Sequence[AnyCell], course: CourseNotebook, result: Result) -> dict[str, float | None]:
@@ -53,8 +55,10 @@ def autograded(cells: Sequence[AnyCell], course: CourseNotebook, result: Result)
 
     Locked cells are the course's, as nbgrader restores them; those that are missing come after their answer, or at
     the end. Of the learner nothing is kept but the sources of cells: the outputs are our verdicts, as plain text.
-    A learner's Markdown is made `inert`.
+    A learner's Markdown is made `inert`. Where it is more than MAX_MARKDOWN characters, all of it is shown as code.
     """
+    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    html = sum(len(text) for text in texts if len(text) <= MAX_CELL) <= MAX_MARKDOWN  # longer ones are not converted
     last = {cell.grade_id: index for index, cell in enumerate(cells)}  # of two cells with one name nbgrader takes it
     missing = [cell for cell in course.cells.values() if (cell.grade or cell.task) and cell.name not in last]
     after = {cell.name.removeprefix(CHECK): cell for cell in missing if cell.name.removeprefix(CHECK) in last}
@@ -62,11 +66,11 @@ def autograded(cells: Sequence[AnyCell], course: CourseNotebook, result: Result)
     built: list[dict[str, Any]] = []
     for index, cell in enumerate(cells):
         known = course.cells.get(cell.grade_id) if last[cell.grade_id] == index else None
-        built.append(_known(known, cell.source, verdicts) if known else _plain(cell.cell_type, cell.source))
+        built.append(_known(known, cell.source, verdicts, html) if known else _plain(cell.cell_type, cell.source, html))
         if known and cell.grade_id in after:
             check = after[cell.grade_id]
-            built.append(_known(check, check.source, verdicts))
-    built += [_known(cell, cell.source, verdicts) for cell in missing if cell not in after.values()]
+            built.append(_known(check, check.source, verdicts, html))
+    built += [_known(cell, cell.source, verdicts, html) for cell in missing if cell not in after.values()]
     for number, made in enumerate(built, start=1):
         made["id"] = f"cell-{number}"
     metadata = {"kernelspec": course.kernelspec, "language_info": {"name": "python"}}
@@ -80,15 +84,15 @@ def _verdicts(result: Result) -> dict[str, ExerciseResult]:
     return {f"{CHECK}{one.id}": one for one in result.exercises if not (unsure and one.outcome == "error")}
 
 
-def _plain(cell_type: str, source: str) -> dict[str, Any]:
-    if cell_type == "markdown" and converts(harmless := inert(source)):
+def _plain(cell_type: str, source: str, html: bool) -> dict[str, Any]:
+    if html and cell_type == "markdown" and converts(harmless := inert(source)):
         return {"cell_type": "markdown", "metadata": {}, "source": harmless}
     # nbgrader puts a raw cell into its pages as HTML. As code it is shown, not run; so is what no page can be made of.
     return {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": source}
 
 
-def _known(cell: CourseCell, source: str, verdicts: Mapping[str, ExerciseResult]) -> dict[str, Any]:
-    made = _plain(cell.cell_type, source)
+def _known(cell: CourseCell, source: str, verdicts: Mapping[str, ExerciseResult], html: bool) -> dict[str, Any]:
+    made = _plain(cell.cell_type, source, html)
     if cell.locked:
         made["source"] = cell.source
     marks: dict[str, Any] = {"grade_id": cell.name, "schema_version": 3, "cell_type": cell.cell_type}

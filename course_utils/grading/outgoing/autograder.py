@@ -29,14 +29,15 @@ class AutograderError(GradingError):
     """The zip cannot be made. The message names the file that is missing or cannot be written."""
 
 
-def autograder_zip(root: Path, settings: Settings) -> bytes:
+def autograder_zip(root: Path, package: Path, settings: Settings) -> bytes:
     """Return the bytes of the zip, the same for the same course and settings.
 
-    `root` is a copy of the course. Nothing of solutions/ and exercises/ is in the zip. Raises AutograderError.
+    `root` is a copy of the course, or what a wheel installed of it, and `package` its folder course_utils. Nothing of
+    solutions/ and exercises/ is in the zip. Raises AutograderError.
     """
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in _files(root, settings):
+        for name, data in _files(root, package, settings):
             info = zipfile.ZipInfo(name, _LONG_AGO)
             info.create_system = 3  # Unix: the permissions below count
             info.external_attr = (0o100755 if name in SCRIPTS else 0o100644) << 16
@@ -45,16 +46,16 @@ def autograder_zip(root: Path, settings: Settings) -> bytes:
     return content.getvalue()
 
 
-def _files(root: Path, settings: Settings) -> Iterator[tuple[str, bytes]]:
+def _files(root: Path, package: Path, settings: Settings) -> Iterator[tuple[str, bytes]]:
     try:
         for name in SCRIPTS:
             yield name, (root / "classroom" / "gradescope" / name).read_bytes()
         yield SETTINGS, msgspec.json.encode(settings)
         for name in PROJECT:
             yield name, (root / name).read_bytes()
-        for path in sorted((root / "course_utils").rglob("*")):
+        for path in sorted(package.rglob("*")):
             if path.suffix in _KINDS and path.is_file():
-                yield path.relative_to(root).as_posix(), path.read_bytes()
+                yield path.relative_to(package.parent).as_posix(), path.read_bytes()
     except OSError as error:
         raise AutograderError(
             f"{error.filename}: cannot be read: {error.strerror}. Run this from a copy of the whole course."

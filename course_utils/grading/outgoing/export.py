@@ -38,19 +38,23 @@ def write_json(path: Path, results: Sequence[Result], run: dict[str, Any]) -> No
 def write_csv(path: Path, results: Sequence[Result]) -> None:
     """Write a row for each submission, and in it a column with the score of each exercise that any of them has.
 
-    Where a spreadsheet could begin a formula in a text, whatever parts its cells, there stands a '. The file is there
-    as a whole or stays as it was. Raises ExportError where it cannot be written.
+    Further columns name the misconceptions, the reason, what points rest on that was observed and that no number
+    proves, and the flags. Where a spreadsheet could begin a formula in a text, whatever parts its cells, there stands
+    a '. The file is there as a whole or stays as it was. Raises ExportError where it cannot be written.
     """
     names = list(dict.fromkeys(exercise.id for result in results for exercise in result.exercises))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*_COLUMNS, *names, "misconceptions", "reason"])
+    writer.writerow([*_COLUMNS, *names, "misconceptions", "reason", "observed", "flags"])
     for result in results:
         scores = {exercise.id: exercise.score for exercise in result.exercises}
         wrong = [f"{exercise.id}: {name}" for exercise in result.exercises for name in exercise.misconceptions]
+        rests = [f"{row.id}: {', '.join(row.observed)}" for row in result.exercises if row.score and row.observed]
         row = [getattr(result, column) for column in _COLUMNS]
         row += [scores.get(name, "") for name in names]
-        writer.writerow([_harmless(cell) for cell in (*row, "; ".join(wrong), result.reason)])
+        flags = [f"{_flagged(result, sentence)}: {sentence}" for sentence in result.flags]
+        row += ["; ".join(wrong), result.reason, "; ".join(rests), " ".join(flags)]
+        writer.writerow([_harmless(cell) for cell in row])
     _replace(path, text.getvalue().encode())
 
 
@@ -67,6 +71,10 @@ def replace_file(path: Path, content: bytes, mode: int = 0o644) -> None:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+
+def _flagged(result: Result, sentence: str) -> str:
+    return ", ".join(row.id for row in result.exercises if sentence in row.flags)
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -14,7 +14,8 @@ _SAFE = (
     r"(?=[\s)`,]|$)"
 )
 _LINK = re.compile(rf"\](?=\s*\(\s*(?!{_SAFE})|\s*:\s*(?!{_SAFE}))")
-MAX_MARKDOWN = 200_000  # characters; what is longer takes a converter long
+MAX_MARKDOWN = 50_000  # characters; what is longer takes a converter long
+MAX_FORMULAS = 100  # in one cell: it looks for the end of each, to the end of the cell
 _MATHS = re.compile(r"\\(?=href|require|style|cssId|class)")
 
 
@@ -30,9 +31,10 @@ def inert(markdown: str) -> str:
 def converts(markdown: str) -> bool:
     """Tell whether nbconvert makes HTML of this Markdown: where it fails in one cell, nbgrader writes no feedback.
 
-    It does so for a picture that is attached to the cell and not there, as those of learners are not.
+    It does so for a picture that is attached to the cell and not there, as those of learners are not. What would take
+    it long is not tried.
     """
-    if len(markdown) > MAX_MARKDOWN:
+    if len(markdown) > MAX_MARKDOWN or markdown.count("\\begin") > MAX_FORMULAS:
         return False
     try:
         _converter()(markdown)

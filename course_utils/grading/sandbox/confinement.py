@@ -6,7 +6,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from course_utils.grading.sandbox import kernel, landlock, seccomp
@@ -17,6 +17,9 @@ FIRST_USER = 1_900_000_000  # and 16 million more: no system gives these ids to 
 DISK_BYTES = 64_000_000
 FILES = 128
 THREADS = 512
+# Where the kernel counts all submissions and the session together: so many that whoever starts threads without end is
+# seen and ended by its watcher before the others have none.
+SHARED_THREADS = 8192
 
 
 def probe(mode: Mode) -> None:
@@ -52,6 +55,18 @@ def separate(limits: Limits) -> None:
     _write("/proc/self/gid_map", f"{NOBODY} {group} 1")
 
 
+def can_import(limits: Limits) -> bool:
+    """Say whether a process that has entered can read the libraries, and so import what it does not have yet.
+
+    With Landlock the folders stay where they are, and root's process becomes a stranger: it cannot read Python where
+    that lies in a folder for root alone, as with pyenv or uv in /root.
+    """
+    if limits.mode != "landlock" or os.geteuid() != 0:
+        return True
+    folders = {folder for path in map(Path, limits.readable) for folder in (path, *path.parents)}
+    return all(folder.stat().st_mode & 0o001 for folder in folders)
+
+
 def enter(limits: Limits, keep: Iterable[int]) -> None:
     """Give up everything, in a process forked after `separate`. Of the open files only those in `keep` stay.
 
@@ -61,18 +76,39 @@ def enter(limits: Limits, keep: Iterable[int]) -> None:
     if limits.mode in ("namespaces", "user namespaces"):
         _empty_root(limits)
     _close_all_but(keep)
-    if limits.mode == "namespaces" or (limits.mode == "landlock" and os.geteuid() == 0):
+    stranger = limits.mode == "namespaces" or (limits.mode == "landlock" and os.geteuid() == 0)
+    if stranger:
         _become_a_stranger()
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-    _limit(limits, space)
+    own = stranger or limits.mode == "user namespaces"
+    _limit(limits, space, THREADS if own else SHARED_THREADS)
     if limits.mode == "none":
         return
     kernel.drop_capabilities()
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     if limits.mode == "landlock":
         hidden = [Path(path) for path in limits.hidden]
-        landlock.restrict(path for path in limits.readable if not any(other.is_relative_to(path) for other in hidden))
+        parts = [part for path in limits.readable for part in _without(Path(path), hidden)]
+        around = [path for path in limits.readable if path not in parts and not _is_package(Path(path))]
+        landlock.restrict(parts, around)
     seccomp.install()
+
+
+def _without(path: Path, hidden: Sequence[Path]) -> Iterator[str]:
+    """Yield what may be read of a folder where Landlock cannot take a part of it away: all, or single entries.
+
+    A package with something hidden inside is left out as a whole. Of a folder of libraries, in which the course was
+    installed, all others stay.
+    """
+    if not any(other.is_relative_to(path) for other in hidden):
+        yield str(path)
+    elif os.access(path, os.R_OK) and not _is_package(path):
+        for entry in path.iterdir():
+            yield from _without(entry, hidden)
+
+
+def _is_package(path: Path) -> bool:
+    return os.access(path / "__init__.py", os.F_OK)
 
 
 def _become_a_stranger() -> None:
@@ -128,14 +164,14 @@ def _close_all_but(keep: Iterable[int]) -> None:
     os.closerange(last + 1, 65536 if last < 65536 else last + 1)
 
 
-def _limit(limits: Limits, space: int) -> None:
+def _limit(limits: Limits, space: int, threads: int) -> None:
     seconds = int(limits.seconds) + 2
     # Backstops: `watch` stops a submission at its limits before these do.
     _at_most(resource.RLIMIT_CPU, 2 * seconds)
     _at_most(resource.RLIMIT_AS, space)
     _at_most(resource.RLIMIT_FSIZE, DISK_BYTES)
     _at_most(resource.RLIMIT_NOFILE, FILES)
-    _at_most(resource.RLIMIT_NPROC, THREADS)
+    _at_most(resource.RLIMIT_NPROC, threads)
     _at_most(resource.RLIMIT_CORE, 0)
     _at_most(resource.RLIMIT_MEMLOCK, 0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import struct
 from collections.abc import Iterable
 
@@ -24,8 +25,10 @@ def version() -> int:
         return 0
 
 
-def restrict(readable: Iterable[str]) -> None:
+def restrict(readable: Iterable[str], listed: Iterable[str] = ()) -> None:
     """Forbid this process all files but those in `readable`, TCP, and signals to others, where the kernel knows how.
+
+    What is in `listed` can only be listed: Python finds a library by a list of what lies beside it.
 
     no_new_privs must be set. Raises OSError where the kernel has no Landlock.
     """
@@ -35,13 +38,16 @@ def restrict(readable: Iterable[str]) -> None:
     size = 8 if known < 4 else 16 if known < 6 else 24
     ruleset = call("landlock_create_ruleset", struct.pack("QQQ", *fields)[:size], size, 0)
     try:
-        for path in readable:
+        rules = [(path, _READ_FILE | _READ_DIR) for path in readable] + [(path, _READ_DIR) for path in listed]
+        for path, rights in rules:
             try:
                 folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
             except OSError:  # what this user cannot reach needs no rule
                 continue
             try:
-                call("landlock_add_rule", ruleset, _PATH_BENEATH, struct.pack("=Qi", _READ_FILE | _READ_DIR, folder), 0)
+                if not stat.S_ISDIR(os.fstat(folder).st_mode):
+                    rights &= ~_READ_DIR
+                call("landlock_add_rule", ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, folder), 0)
             finally:
                 os.close(folder)
         call("landlock_restrict_self", ruleset, 0)

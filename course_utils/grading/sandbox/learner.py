@@ -15,10 +15,12 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from course_utils.checks import data, examine, exercise, timelimit
-from course_utils.checks.blame import raised_by_learner
-from course_utils.checks.observers import lookup
+from course_utils.checks.blame import named, raised_by_learner
+from course_utils.checks.observers import by_hand, lookup, telling
 from course_utils.grading import wire
+from course_utils.grading.sandbox import events
 from course_utils.grading.sandbox.integrity import Original
+from course_utils.grading.sandbox.threads import ThreadLimit
 
 TOO_LARGE = "the observation is too large to be judged"
 
@@ -78,13 +80,18 @@ def serve(
     Tried, Seen, tried = wire.Tried, wire.Seen, examine.tried
     sys.stdout = sys.stderr = _Nowhere()
     function, vars_of = FunctionType, vars
+    threads = ThreadLimit()
+    teller, gather, noticed = events.Teller(line), telling.gather, by_hand.noticed
+    telling.listen(teller.tell)
     answer: object = ...
     observer: Any = value
     cut = False
     while True:
         request = receive(line, wire.Request)
         if isinstance(request, wire.Run):
-            ran = _run(shell, request)
+            if request.second:
+                telling.observe_otherwise()
+            ran = _run(shell, request, threads)
             sys.stdout = sys.stderr = _Nowhere()
             original.restore()
             send(line, ran)
@@ -102,10 +109,12 @@ def serve(
             send(line, Tried(request.token, answer is not ..., text))
         else:
             case = Case(request.case, decode(request.given))
+            teller.begin(request.token)
             try:
-                seen, warnings = observe(observer, answer, case, request.seed, request.seconds)
+                seen, warnings = noticed(partial(observe, observer, answer, case, request.seed, request.seconds))
             except BaseException as error:
                 seen, warnings = raised(error), []
+            gather()
             cut = not request.last
             changed = [] if cut else original.restore()
             message = encode(seen)
@@ -115,23 +124,32 @@ def serve(
             send(line, Seen(request.token, message, texts, tuple(changed[:10])))
 
 
-def _run(shell: InteractiveShell, request: wire.Run) -> wire.Ran:
+def _run(shell: InteractiveShell, request: wire.Run, threads: ThreadLimit) -> wire.Ran:
     """Run the cells. An error in one does not stop the rest."""
-    stopped, starved = [], []
+    stopped, starved, crowded = [], [], []
+    raised: list[tuple[int, str]] = []
     time_limit, time_up = timelimit.time_limit, timelimit.TimeUp
     for number, source in enumerate(request.sources):
         error: BaseException | None
+        threads.begin()
         try:
             with time_limit(request.seconds):
                 result = shell.run_cell(source, silent=True)
             error = result.error_before_exec or result.error_in_exec
-        except BaseException as raised:
-            error = raised
-        if isinstance(error, time_up):
+        except BaseException as escaped:
+            error = escaped
+        if threads.reached or isinstance(error, time_up):
+            threads.end()
+        if threads.reached:
+            crowded.append(number)
+        elif isinstance(error, time_up):
             stopped.append(number)
         elif isinstance(error, MemoryError) or (type(error) is RuntimeError and "allocate memory" in str(error)):
             starved.append(number)
-    return wire.Ran(request.token, tuple(stopped), tuple(starved))
+        elif error is not None and len(raised) < wire.MAX_RAISED:
+            raised.append((number, named(error)[: wire.MAX_NAMED]))
+    threads.begin()
+    return wire.Ran(request.token, tuple(stopped), tuple(starved), tuple(crowded), tuple(raised))
 
 
 def disarm() -> None:

@@ -36,7 +36,7 @@ def main(descriptor: int) -> None:
             continue
         start = msgspec.msgpack.decode(packet, type=wire.Start)
         limits = msgspec.structs.replace(start.limits, readable=readable, hidden=hidden)
-        if served:
+        if served or not confinement.can_import(limits):
             warmth.whole()
         warmth.lesson(start.lesson)
         served = True
@@ -80,6 +80,9 @@ def _watch(control: socket.socket, descriptor: int, limits: wire.Limits, warmth:
         most = max(most, _private(processes, child) - before)
         if most > limits.memory:
             how = "memory"
+            break
+        if _threads(processes, child) > 4 * wire.MAX_THREADS:
+            how = "threads"
             break
         if time.monotonic() > end:
             how = "timeout"
@@ -127,6 +130,14 @@ def _private(processes: int, process: int) -> int:
     except (OSError, ValueError):
         return 0
     return (int(resident) - int(shared)) * resource.getpagesize()
+
+
+def _threads(processes: int, process: int) -> int:
+    """Return how many threads a process has, which its folder has for links beside two; 0 where it cannot be read."""
+    try:
+        return os.stat(f"{process}/task", dir_fd=processes).st_nlink - 2
+    except OSError:
+        return 0
 
 
 def _folders() -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -1,4 +1,7 @@
-"""What a warm parent loads before it forks: little for the first child, which somebody waits for, then the rest."""
+"""What a warm parent loads before it forks: little for the first child, which somebody waits for, then the rest.
+
+A first child that cannot import what it lacks has all of it, too.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +47,9 @@ class Warmth:
         from course_utils.grading.sandbox import learner
 
         torch.set_num_threads(1)
+        # PyTorch asks once which vector instructions the processor has, when it first computes, and reads /proc and
+        # /sys. A child finds neither, and would compute with the plainest: rounded otherwise than where it is judged.
+        torch.backends.cpu.get_cpu_capability()
         learner.disarm()
         self.shell = learner.make_shell()
         self.shell.run_cell("import torch\n1 + 1", silent=True)

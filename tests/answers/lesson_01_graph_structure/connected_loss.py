@@ -113,6 +113,13 @@ def loss_with_a_single_gate(model, x, target):
     return ((output - target) ** 2).mean()
 
 
+def loss_after_a_trial(model, x, target):
+    """Runs a pass to see whether it works; .grad is not touched."""
+    loss = loss_repaired(model, x, target)
+    torch.autograd.grad(loss, list(model.parameters()), retain_graph=True)
+    return loss
+
+
 RIGHT = [loss_repaired, loss_in_functions]
 
 MISCONCEIVED = {
@@ -138,6 +145,7 @@ WRONG = [
     loss_tracking_target,
     loss_moving_the_scale,
     loss_that_refuses_backward,
+    loss_after_a_trial,
     said(loss_moving_x_and_back, "input overwritten"),
     loss_with_a_single_gate,
     lambda model, x, target: 2 * loss_repaired(model, x, target),
@@ -165,10 +173,11 @@ GUARDS = {
         "gradient": MISCONCEIVED["one path still cut"],
         "backward": loss_that_refuses_backward,
     },
+    "and so are their `.grad`": {"grad": loss_after_zero_grad},
     "`x`, `target` and the parameters are as before": {
         "inputs": MISCONCEIVED["input overwritten"],
         "parameters": loss_moving_the_scale,
     },
-    "your function runs no backward pass": {"grad": loss_and_backward},
+    "your function runs no backward pass": {"passes": loss_after_a_trial},
     "create new tensors with the dtype of `x`": {"dtype": WRONG[-1], "precision": loss_with_a_single_gate},
 }

@@ -186,6 +186,7 @@ WRONG = [
     spoiled(central(1e-5), clear_with_zeros),
     lambda f, x: (central(1e-5)(f, x),),
     said(in_two_precisions, "differences in float32"),
+    central(1e-2),
     said(asking_autograd_too, "autograd is asked"),
 ]
 

@@ -21,6 +21,14 @@ def softmax_of_matrices(y, v, dim):
     return softmax_in_one_line(y, v, dim if y.dim() < 3 or dim < 0 else max(dim, 1))
 
 
+def softmax_by_logarithm(y, v, dim):
+    """Takes the logarithm for the input: where the output is 0 it is -inf, and the gradient NaN."""
+    y, v = y.detach(), v.detach()
+    x = y.log().requires_grad_()
+    (gradient,) = torch.autograd.grad(x.softmax(dim), x, v)
+    return gradient + 0 * x.detach()
+
+
 RIGHT = [softmax_in_one_line, softmax_by_jacobian]
 
 MISCONCEIVED = {
@@ -42,6 +50,7 @@ WRONG = [
     lambda y, v, dim: softmax_in_one_line(y.double(), v, dim),
     lambda y, v, dim: softmax_in_one_line(y, v, dim).reshape(-1),
     spoiled(softmax_in_one_line, lambda y, v, dim: v.data.mul_(2)),
+    softmax_by_logarithm,
     spoiled(softmax_in_one_line, lambda y, v, dim: y.requires_grad_()),
     lambda y, v, dim: [softmax_in_one_line(y, v, dim)],
 ]

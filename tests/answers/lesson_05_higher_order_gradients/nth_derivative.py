@@ -196,6 +196,14 @@ def nth_after(change):
     return derivative
 
 
+def nth_until_all_are_zero(f, x, n):
+    """Takes a derivative that is zero at all given numbers for one that is zero everywhere."""
+    for order in range(1, n + 1):
+        if not nth_by_passes(f, x, order).any():
+            return torch.zeros_like(x).detach()
+    return nth_by_passes(f, x, n)
+
+
 RIGHT = [nth_by_passes, nth_by_func, nth_by_ones, nth_forward_mode]
 
 MISCONCEIVED = {
@@ -205,6 +213,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
+    nth_until_all_are_zero,
     nth_unguarded,
     nth_without_zeros,
     nth_into_parameters,

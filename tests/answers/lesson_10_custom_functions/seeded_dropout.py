@@ -33,7 +33,7 @@ class ForkedDropout(Function):
     def run(tensor, p, seed):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return nn.functional.dropout(tensor, p)
+            return tensor * nn.functional.dropout(torch.ones(tensor.shape, dtype=tensor.dtype), p)
 
     @staticmethod
     def forward(x, p, seed):
@@ -160,6 +160,36 @@ def exactly_the_share(shape, p, seed):
     return (order >= round(p * count)).reshape(shape) / (1 - p)
 
 
+def mask_in_memory_order(like, p, seed):
+    """Draws in the order of memory, which x and the gradient that comes in need not share."""
+    return torch.empty_like(like).bernoulli_(1 - p, generator=torch.Generator().manual_seed(seed)).bool()
+
+
+class DropoutInMemoryOrder(SeededDropout):
+    @staticmethod
+    def forward(ctx, x, p, seed):
+        ctx.p, ctx.seed = p, seed
+        return x * mask_in_memory_order(x, p, seed) / (1 - p)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * mask_in_memory_order(g, ctx.p, ctx.seed) / (1 - ctx.p), None, None
+
+
+class DropoutOfTheLastSeed(SeededDropout):
+    """Keeps the seed with the class, not with the call."""
+
+    @staticmethod
+    def forward(ctx, x, p, seed):
+        DropoutOfTheLastSeed.last = seed
+        return SeededDropout.forward(ctx, x, p, seed)
+
+    @staticmethod
+    def backward(ctx, g):
+        ctx.seed = DropoutOfTheLastSeed.last
+        return SeededDropout.backward(ctx, g)
+
+
 RIGHT = [seeded_dropout, ForkedDropout.apply]
 
 MISCONCEIVED = {
@@ -170,6 +200,8 @@ MISCONCEIVED = {
 }
 
 WRONG = [
+    said(DropoutInMemoryOrder.apply, "another mask in backward"),
+    said(DropoutOfTheLastSeed.apply, "another mask in backward"),
     said(lambda x, p, seed: nn.functional.dropout(x, p), "the mask is kept", "the global generator"),
     said(lambda x, p, seed: x * mask_of(x.shape, p, seed) / (1 - p), "the mask is kept"),
     lambda x, p, seed: SeededDropout.apply(x, 1 - p, seed),
@@ -197,7 +229,7 @@ WRONG = [
     DropoutInPlace.apply,
     dropout_of(exactly_the_share),
     lambda x, p, seed: SeededDropout.apply(x.view(-1).view(x.shape), p, seed),
-    DropoutBySeed.apply,
+    said(DropoutBySeed.apply, "the mask is kept"),
     dropout_of(lambda shape, p, seed: mask_of(shape[-1:], p, seed) / (1 - p)),
     dropout_of(lambda shape, p, seed: mask_of(shape[:1], p, seed).reshape(-1, *[1] * (len(shape) - 1)) / (1 - p)),
     dropout_of(lambda shape, p, seed: mask_of(shape, p, seed % 2) / (1 - p)),

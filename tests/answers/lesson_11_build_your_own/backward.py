@@ -7,6 +7,8 @@ import torch
 
 from tests.answers.lesson_11_build_your_own.counted import CountedTensor
 from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.generating import generating
+from tests.answers.lesson_11_build_your_own.subclassing import subclassing
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.said import said
 
@@ -215,7 +217,14 @@ class SharedRow(Counting):
         return g if g.shape == shape else g[(0,) * (len(g.shape) - len(shape))] if len(g.shape) > len(shape) else g
 
 
-RIGHT = [Counting(), taping()]
+class OnesForANumber(Counting):
+    """Takes a gradient only for results of several numbers."""
+
+    def first(self, output, gradient):
+        return super().first(output, None if output.array.size == 1 else gradient)
+
+
+RIGHT = [Counting(), taping(), generating(), subclassing()]
 
 MISCONCEIVED = {
     "the last one, not the sum": LastOne(),
@@ -244,4 +253,5 @@ WRONG = [
     said(Twice(), "once for each path"),
     WrongAxis(),
     SharedRow(),
+    OnesForANumber(),
 ]

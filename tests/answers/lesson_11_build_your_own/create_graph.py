@@ -4,6 +4,7 @@ import numpy as np
 
 from tests.answers.lesson_11_build_your_own.counted import CountedNode, CountedTensor
 from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.subclassing import subclassing
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
 
@@ -103,7 +104,18 @@ class OutputsOnly(Counting):
         return [g and CountedTensor(self, g.array, create_graph) for g in found]
 
 
-RIGHT = [Counting(), taping()]
+class ClearsGrad(Counting):
+    """As one that goes by way of `.grad`, and clears it afterwards."""
+
+    def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
+        found = super().grad(output, inputs, gradient, retain_graph, create_graph)
+        for place in self.counted(output.grad_fn):
+            if isinstance(place, CountedTensor):
+                place.grad = None
+        return found
+
+
+RIGHT = [Counting(), taping(), subclassing()]
 
 MISCONCEIVED = {
     "numbers without a graph": NoGraph(),
@@ -120,4 +132,27 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
-WRONG = [RawMatmul(), RawLog(), LeavesOnly(), Doubled(), OutputsOnly()]
+WRONG = [
+    RawMatmul(),
+    RawLog(),
+    LeavesOnly(),
+    Doubled(),
+    OutputsOnly(),
+    ClearsGrad(),
+]
+
+EQUIVALENT = {
+    "Counting.grad: if not all((tensor.requires_grad for tensor in inputs)): ... -> (dropped)": "The task says nothing of an input that needs no gradient; PyTorch raises.",
+    "Counting.grad: all((tensor.requires_grad for tensor in inputs)) -> any((tensor.requires_grad for tensor in inputs))": "The task says nothing of an input that needs no gradient; PyTorch raises.",
+    "Counting.grad: retain_graph is None -> not retain_graph": "It retains where create_graph is given with retain_graph=False; freeing is stage 3, which this stage does not need.",
+    "Counting.grad: if not all((tensor.requires_grad for tensor in inputs)): ... | keep = create_graph if retain_graph is None else retain_g... -> (swapped)": "The task says nothing of an input that needs no gradient; PyTorch raises.",
+    "Counting.grad: keep = create_graph if retain_graph is None else retain_graph | places = [self.place(tensor) for tensor in inputs] -> (swapped)": "The two lines do not depend on one another.",
+    "Counting.grad: places = [self.place(tensor) for tensor in inputs] | found = self.run(output, gradient, keep, create_graph) -> (swapped)": "The two lines do not depend on one another.",
+    "taping.grad: if any((not one.requires_grad for one in inputs)): ... -> (dropped)": "The task says nothing of an input that needs no gradient; PyTorch raises.",
+    "taping.grad: any((not one.requires_grad for one in inputs)) -> all((not one.requires_grad for one in inputs))": "The task says nothing of an input that needs no gradient; PyTorch raises.",
+    "taping.grad: not one.requires_grad -> False": "The task says nothing of an input that needs no gradient; PyTorch raises.",
+    "taping.grad: retain_graph is None -> not retain_graph": "It retains where create_graph is given with retain_graph=False; freeing is stage 3, which this stage does not need.",
+    "taping.grad: [one.grad_fn for one in inputs if one.grad_fn] -> [one.grad_fn for one in inputs if True]": "None in the list of entries asked for is never met.",
+    "taping.grad: leaves.get(id(one), (one, None))[1] -> leaves.get(id(one), (one, None))[-1]": "The pair has two entries.",
+    "taping.grad: if any((not one.requires_grad for one in inputs)): ... | retain = create_graph if retain_graph is None else retain_graph -> (swapped)": "The task says nothing of an input that needs no gradient; PyTorch raises.",
+}

@@ -133,6 +133,17 @@ class TensorsInside(Plain):
         return cls.lifted(cls.complete(parts if isinstance(parts, tuple) else (parts,), node))
 
 
+class NoneIsNotExpected(Counting):
+    """Takes it that every input that needs a gradient is given one."""
+
+    def applied(self, node, g, keep):
+        parts = super().applied(node, g, keep)
+        for to, part in zip(node.inputs, parts, strict=True):
+            if to is not None and part is None:
+                raise AttributeError("'NoneType' object has no attribute 'shape'")
+        return parts
+
+
 class EachUse(Counting):
     """Has a function's rule run once for each operation that uses its result, and adds up."""
 
@@ -173,6 +184,18 @@ class Summed(Plain):
         return tuple(None if part is None else cls.engine.lift(np.sum(part)) for part in parts)
 
 
+class AlwaysRecorded(Plain):
+    """Makes a node with recording off, too."""
+
+    @classmethod
+    def result(cls, name, array, operands, ctx):
+        before, cls.engine.recording = cls.engine.recording, True
+        try:
+            return super().result(name, array, operands, ctx)
+        finally:
+            cls.engine.recording = before
+
+
 RIGHT = [Counting(), taping()]
 
 MISCONCEIVED = {
@@ -190,4 +213,20 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
-WRONG = [said(with_function(Eager), "backward for each part"), with_function(FirstOnly), with_function(Summed)]
+WRONG = [
+    said(NoneIsNotExpected(), "None refused"),
+    said(with_function(Eager), "backward for each part"),
+    with_function(FirstOnly),
+    with_function(Summed),
+    with_function(AlwaysRecorded),
+]
+
+EQUIVALENT = {
+    "CountedContext: saved_tensors = () -> (dropped)": "The task says nothing of saved_tensors where nothing was saved.",
+    "CountedFunction: engine = None -> (dropped)": "Each engine gives its own class the name.",
+    "CountedFunction.apply.rule: return tuple((None if part is None else engine.lift(part) for part in parts)) -> return parts": "This engine's rules compute with arrays as with tensors.",
+    "taping.Context: saved_tensors = () -> (dropped)": "The task says nothing of saved_tensors where nothing was saved.",
+    "taping.Function.apply.pull.pulled: answers.get('to') is not g -> answers.get('to') != g": "Its tensors are equal where they are the same.",
+    "taping.Function.apply.pull.pulled: if len(parts) != len(given): ... | answers.update(to=g, parts=parts) -> (swapped)": "What is remembered of a pass that raises is not read again.",
+    "taping.Function.apply: np.asarray(array, dtype=float) -> np.asarray(array)": "The results of forward that are given are arrays of float64.",
+}

@@ -3,7 +3,9 @@
 import numpy as np
 
 from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.generating import generating
 from tests.answers.lesson_11_build_your_own.handed_out import CountedSGD
+from tests.answers.lesson_11_build_your_own.subclassing import subclassing
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
 from tests.answers.said import said
@@ -162,7 +164,14 @@ class Momentum(WithSGD):
     Optimizer = MomentumSGD
 
 
-RIGHT = [Counting(), taping()]
+class GoneThrough(Counting):
+    """Keeps the iterator that it is given, which zero_grad() goes through before step()."""
+
+    def SGD(self, parameters, lr):
+        return CountedSGD(self, parameters, lr)
+
+
+RIGHT = [Counting(), taping(), generating(), subclassing()]
 
 MISCONCEIVED = {
     "written, not added": Overwriting(),
@@ -178,4 +187,22 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
-WRONG = [said(UsedUp(), "new tensors"), FirstAlone(), Averaging(), ZeroFirst(), Momentum()]
+WRONG = [
+    said(UsedUp(), "new tensors"),
+    FirstAlone(),
+    Averaging(),
+    ZeroFirst(),
+    Momentum(),
+    said(GoneThrough(), "new tensors"),
+]
+
+EQUIVALENT = {
+    "CountedSGD.step: parameter.grad is not None -> parameter.grad": "No tensor of these engines is false, so `is None` and `not` say the same.",
+    "Counting.accumulate: tensor.grad is None -> not tensor.grad": "No tensor of these engines is false, so `is None` and `not` say the same.",
+    "Counting.fresh: return g + 0.0 -> return g - 0.0": "Adding and taking away zero both give a new array.",
+    "taping.add_to: leaf.grad is None -> False": "It is reached only by backward(create_graph=True), which the interface does not have.",
+    "taping.add_to: leaf.grad is None -> not leaf.grad": "No tensor of these engines is false, so `is None` and `not` say the same.",
+    "taping.add_to: found + 0.0 if leaf.grad is None else leaf.grad + found -> found - 0.0 if leaf.grad is None else leaf.grad + found": "Adding and taking away zero both give a new array.",
+    "taping.add_to: found + 0.0 if leaf.grad is None else leaf.grad + found -> found + 1.0 if leaf.grad is None else leaf.grad + found": "It is reached only by backward(create_graph=True), which the interface does not have.",
+    "taping.SGD.step: one.grad is not None -> one.grad": "No tensor of these engines is false, so `is None` and `not` say the same.",
+}

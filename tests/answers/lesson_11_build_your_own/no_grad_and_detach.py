@@ -5,6 +5,8 @@ import weakref
 
 from tests.answers.lesson_11_build_your_own.counted import CountedNode
 from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.generating import generating
+from tests.answers.lesson_11_build_your_own.subclassing import subclassing
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
 
@@ -149,7 +151,7 @@ class NodeOnDetached(Counting):
         return self.Tensor(self, tensor.array, False, node)
 
 
-RIGHT = [Counting(), taping()]
+RIGHT = [Counting(), taping(), generating(), subclassing()]
 
 MISCONCEIVED = {
     "detach copies": Copy(),

@@ -4,6 +4,8 @@ import numpy as np
 
 from tests.answers.lesson_11_build_your_own.counted import CountedNode, CountedTensor
 from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.generating import generating
+from tests.answers.lesson_11_build_your_own.subclassing import subclassing
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
 from tests.answers.said import said
@@ -59,6 +61,22 @@ class SetOfOperands(Counting):
         if made.grad_fn is not None:
             made.grad_fn.inputs = tuple(dict.fromkeys(made.grad_fn.inputs))
         return made
+
+
+class Operands(Counting):
+    def record(self, name, array, operands, kept, rule):
+        made = super().record(name, array, operands, kept, rule)
+        if made.grad_fn is not None:
+            made.grad_fn.inputs = tuple(one if one.requires_grad else None for one in operands)
+        return made
+
+
+class ListedTensor(CountedTensor):
+    shape = property(lambda self: list(self.array.shape))
+
+
+class Listed(Counting):
+    Tensor = ListedTensor
 
 
 class CopyingTensor(CountedTensor):
@@ -126,7 +144,7 @@ class Frozen(Counting):
         return tensor.grad_fn or tensor
 
 
-RIGHT = [Counting(), taping()]
+RIGHT = [Counting(), taping(), generating(), subclassing()]
 
 MISCONCEIVED = {
     "the left operand decides": LeftDecides(),
@@ -136,6 +154,7 @@ MISCONCEIVED = {
     "written in place": Writable(),
     "+= writes into its operand": Adding(),
     "one entry for two operands": SetOfOperands(),
+    "operands in place of their nodes": Operands(),
     "a new node each time": Copying(),
     "a number on the left": Swapped(),
     "whole numbers stay whole": Whole(),
@@ -149,4 +168,5 @@ WRONG = [
     NoLeaf(),
     EachOperation(),
     Frozen(),
+    Listed(),
 ]

@@ -132,6 +132,28 @@ class LeafFirst(Counting):
         return g
 
 
+class Once(Counting):
+    """A hook is forgotten when it has run."""
+
+    def hooked(self, place, g):
+        g = super().hooked(place, g)
+        place.hooks.clear()
+        return g
+
+
+class ArraysToHooks(Counting):
+    def call(self, hook, g):
+        changed = hook(g.array)
+        return None if changed is None else self.lift(changed)
+
+
+class RemovesAll(Counting):
+    def register_hook(self, tensor, hook):
+        handle = super().register_hook(tensor, hook)
+        handle.remove = handle.place.hooks.clear
+        return handle
+
+
 RIGHT = [Counting(), taping()]
 
 MISCONCEIVED = {
@@ -154,4 +176,18 @@ WRONG = [
     OneHook(),
     said(AllAtTheEnd(), "what a hook returns is ignored"),
     said(LeafFirst(), "what a hook returns is ignored"),
+    Once(),
+    ArraysToHooks(),
+    RemovesAll(),
 ]
+
+EQUIVALENT = {
+    "Counting.retain_grad: tensor.grad_fn is not None -> True": "The task speaks of retain_grad() of intermediate results alone.",
+    "Counting.retain_grad: tensor.grad_fn is not None -> tensor.grad_fn": "No tensor of these engines is false, so `is None` and `not` say the same.",
+    "Counting.hooked: changed is None -> not changed": "No tensor of these engines is false, so `is None` and `not` say the same.",
+    "Counting.retain: getattr(place, 'retained', None) is None -> not getattr(place, 'retained', None)": "No tensor of these engines is false, so `is None` and `not` say the same.",
+    "Counting.retain: tensor is not None -> tensor": "No tensor of these engines is false, so `is None` and `not` say the same.",
+    "taping.Var.retain_grad: if self.grad_fn: ... -> if True: ...": "The task speaks of retain_grad() of intermediate results alone.",
+    "taping.Var.register_hook: entry in self._hooks -> True": "The task says nothing of a second call of remove().",
+    "taping.hooked: returned is None -> not returned": "No tensor of these engines is false, so `is None` and `not` say the same.",
+}

@@ -4,6 +4,8 @@ import numpy as np
 
 from tests.answers.lesson_11_build_your_own.counted import CountedTensor
 from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.generating import generating
+from tests.answers.lesson_11_build_your_own.subclassing import subclassing
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
 from tests.answers.said import said
@@ -130,7 +132,7 @@ class Threefold(Counting):
         return super().applied(node, g, keep and node.runs < 2)
 
 
-RIGHT = [Counting(), taping()]
+RIGHT = [Counting(), taping(), generating(), subclassing()]
 
 MISCONCEIVED = {
     "retain_graph is ignored": Ignored(),

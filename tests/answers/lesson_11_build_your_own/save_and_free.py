@@ -6,6 +6,8 @@ import numpy as np
 
 from tests.answers.lesson_11_build_your_own.counted import CountedNode
 from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.generating import generating
+from tests.answers.lesson_11_build_your_own.subclassing import subclassing
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
 from tests.answers.said import said
@@ -173,7 +175,12 @@ class HoldsLastResult(Counting):
         return self.last
 
 
-RIGHT = [Counting(), taping()]
+class KeepsTheSecondFactor(Counting):
+    def both(self, a, b):
+        return a if b.requires_grad else None, b
+
+
+RIGHT = [Counting(), taping(), generating(), subclassing()]
 
 MISCONCEIVED = {
     "more than the rules need": Operands(),
@@ -194,4 +201,5 @@ WRONG = [
     said(BothFactors(), "more than the rules need"),
     said(Copies(), "more than the rules need"),
     NoWords(),
+    said(KeepsTheSecondFactor(), "more than the rules need"),
 ]

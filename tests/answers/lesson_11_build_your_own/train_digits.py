@@ -3,6 +3,7 @@
 import numpy as np
 
 from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.generating import generating
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
 
@@ -120,7 +121,7 @@ class Tensors(Training):
         return parameters[:2]
 
 
-RIGHT = [Counting(), taping()]
+RIGHT = [Counting(), taping(), generating()]
 
 MISCONCEIVED = {
     "gradients never cleared": Uncleared(),

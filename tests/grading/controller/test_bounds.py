@@ -3,9 +3,10 @@
 import msgspec
 import pytest
 
-from course_utils.checks.data import Array, Other, encode
+from course_utils.checks import data
+from course_utils.checks.data import Array, Other, Raised, TimedOut, encode
 from course_utils.grading.controller import bounds
-from course_utils.grading.controller.bounds import TooMany, Unbounded, look
+from course_utils.grading.controller.bounds import TooMany, Unbounded, look, tells_of_time
 
 NESTED = 300
 
@@ -51,3 +52,11 @@ def test_a_message_that_was_cut_off_passes_to_the_decoder() -> None:
     whole = encode({"value": ["x" * 100, {"y": 1.5}]})
     for end in range(len(whole)):
         look(whole[:end])
+
+
+def test_a_message_that_tells_of_time_is_known_by_its_first_bytes() -> None:
+    assert data._KINDS[bounds.TIMED_OUT] is TimedOut
+    assert all(tells_of_time(encode(TimedOut(seconds))) for seconds in (1.0, 0.1, 5))
+    others = (Raised("E", ""), {"seconds": 1.0}, [4], 4, "\x04", None, Array((), "uint8", b"\x04" * 70_000))
+    assert not any(tells_of_time(encode(other)) for other in others)
+    assert not any(tells_of_time(message) for message in (None, b"", b"\xc7", b"\xc7\x01", b"\xd4"))

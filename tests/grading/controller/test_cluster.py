@@ -93,6 +93,26 @@ def test_the_same_rows_as_on_one_machine_and_none_lost_with_a_worker(scheduler: 
     assert rows(iter([*first, *coming])) == alone
 
 
+def test_a_submission_whose_workers_die_has_a_row_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "0")
+    options = ("--nthreads", "1", "--no-nanny", "--no-dashboard")
+    with ExitStack() as after:
+        address = after.enter_context(started(*SCHEDULER, ready="Scheduler at:")).split()[-1]
+        for _ in range(2):
+            after.enter_context(started("worker", address, *options, ready="Registered to"))
+        with Client(address, set_as_default=False) as client:
+            pids = client.run(os.getpid)
+        coming = grade_on_cluster(class_of(24), address, 30, 10**9)
+        results = [next(coming) for _ in range(3)]
+        os.kill(next(iter(pids.values())), signal.SIGKILL)
+        results += coming
+    assert {one.student for one in results} == {one.student for one in class_of(24)}
+    lost = [one for one in results if one.reason.startswith("The workers that graded it died, one after the other.")]
+    assert 1 <= len(lost) <= cluster.AHEAD + 2
+    assert {(one.status, one.score, one.again) for one in lost} == {("crashed", 0.0, True)}
+    assert sum(one.status == "graded" for one in results) >= 18 - len(lost)
+
+
 def test_the_command_fills_the_same_gradebook(scheduler: str, tmp_path: Path) -> None:
     for name in ("ada", "bob"):
         (tmp_path / "in" / name).mkdir(parents=True)

@@ -47,7 +47,13 @@ def child(how: str, ran: wire.Ran | None = RAN, trouble: str = "", detail: str =
             "memory",
             "Cell 2 asked for more memory than the 500 MB that it may have.",
         ),
-        (child("stopped", wire.Ran(b"", stopped=(7,), starved=(2,))), "graded", ""),  # no such cells
+        (
+            child("stopped", wire.Ran(b"", crowded=(1,))),
+            "memory",
+            "Cell 5 started more threads than it may have (64), and they were ended.",
+        ),
+        (child("threads"), "memory", "It started more than 256 threads and was stopped."),
+        (child("stopped", wire.Ran(b"", stopped=(7,), starved=(2,), crowded=(9,))), "graded", ""),  # no such cells
     ],
 )
 def test_the_last_child_tells_how_a_submission_ended(last: Child, status: str, reason: str) -> None:

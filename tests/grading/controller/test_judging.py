@@ -1,68 +1,112 @@
-"""From what was seen of a submission to its result."""
+"""From the bytes of an observation to a verdict."""
 
-from course_utils.checks.data import Raised
-from course_utils.grading.controller import judging
-from course_utils.grading.controller.conversation import Answered
-from course_utils.grading.controller.posing import pose
-from course_utils.grading.controller.running import Attempt
-from course_utils.grading.submission import ExerciseResult, Submission
+from collections.abc import Callable
+from dataclasses import replace
 
-LESSON = "00_start_here"
-POSED = pose(LESSON, lambda below: 7)
-SUBMISSION = Submission("s", LESSON, "s.ipynb", "d")
-FIRST, SLOPE = (item.exercise.id for item in POSED)
+import msgspec
+import pytest
+
+from course_utils.checks import examine
+from course_utils.checks.data import Raised, TimedOut, encode
+from course_utils.checks.registry import exercise_called
+from course_utils.grading.controller import bounds, judging, orders
+from tests.grading.controller.questions import CASES, POSED, RIGHT, SLOPE, seen
+
+ITEM = POSED[1]
 
 
-def judged(attempt: Attempt) -> list[ExerciseResult]:
-    """Return the verdicts in the result where all that was complete has been judged as it came."""
-    complete = {item.exercise.id: item for item in POSED if item.exercise.id in attempt.answers}
-    rows = {name: judging.judge_one(item, attempt.answers[name]) for name, item in complete.items()}
-    rows = {name: row for name, row in rows.items() if attempt.answers[name].complete}
-    result = judging.result_of(SUBMISSION, POSED, attempt, rows)
-    assert (result.student, result.assignment, result.points) == ("s", LESSON, 2.0)
-    assert (result.status, result.reason) == (attempt.status, attempt.reason)
-    assert result.score == sum(row.score for row in result.exercises)
-    return list(result.exercises)
+def judged(observed: tuple[bytes | None, ...], seconds: float = 20.0) -> orders.Verdict | orders.Failed:
+    return judging.judge(orders.Judge(ITEM, observed, (), seconds))
+
+
+def test_what_was_told_otherwise_is_a_flag() -> None:
+    order = orders.Judge(ITEM, seen(ITEM, RIGHT[SLOPE]), (), 20.0, ({"passes": 7},))
+    found = judging.judge(order)
+    assert isinstance(found, orders.Verdict)
+    assert found.outcome == "correct"
+    assert "the observer told of 7 passes" in found.flags[0]
 
 
 def test_what_was_observed_is_judged() -> None:
-    right = Answered(0.5, complete=True, attempted=True, seen=({"value": 8},))
-    wrong = Answered(0.25, complete=True, attempted=True, seen=(Raised("ValueError", "no"),) * len(POSED[1].cases))
-    first, slope = judged(Attempt("graded", answers={FIRST: right, SLOPE: wrong}))
-    assert (first.outcome, first.score, first.seconds) == ("correct", 1.0, 0.5)
-    assert (slope.outcome, slope.score, slope.seconds) == ("error", 0.0, 0.25)
-    assert "Your code raised ValueError: no" in slope.messages[0]
+    assert judged(seen(ITEM, RIGHT[SLOPE])) == orders.Verdict("correct", 1.0, (), (), (), observed=("passes",))
+    wrong = judged((encode(Raised("ValueError", "no")),) * CASES)
+    assert isinstance(wrong, orders.Verdict)
+    assert (wrong.outcome, wrong.score) == ("error", 0.0)
+    assert "Your code raised ValueError: no" in wrong.messages[0]
 
 
-def test_what_was_not_observed_to_its_end_scores_nothing_and_says_why() -> None:
-    half = Answered(1.5, attempted=True, seen=({"value": 8},))
-    first, slope = judged(Attempt("timeout", "It was too slow.", {FIRST: half}))
-    assert (first.outcome, first.score, first.seconds) == ("error", 0.0, 1.5)
-    assert (slope.outcome, slope.score, slope.seconds) == ("error", 0.0, 0.0)
-    assert first.messages == slope.messages == ("This exercise could not be checked: It was too slow.",)
+def test_a_message_has_a_length_that_a_page_can_hold() -> None:
+    long = judged((encode(Raised("ValueError", "x" * 2 * judging.MAX_MESSAGE)),) * CASES)
+    assert isinstance(long, orders.Verdict)
+    assert len(long.messages[0]) == judging.MAX_MESSAGE
 
 
-def test_an_answer_that_is_none_or_changes_pytorch_is_not_judged() -> None:
-    none = Answered(0.1, complete=True)
-    changed = Answered(0.1, complete=True, attempted=True, changed=("torch.Tensor.sum", "builtins.all"))
-    first, slope = judged(Attempt("graded", answers={FIRST: none, SLOPE: changed}))
-    assert (first.outcome, first.messages) == (
-        "not attempted",
-        ("`first_gradient` was not defined, or still holds `...`.",),
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        (b"\xc1", "what came is no observation: "),
+        (encode([1]), "what came is no observation: it is of type list"),
+        (b"\x91" * 100 + b"\xc0", "what came is no observation: values within values, deeper than 64"),
+        (encode({"value": 8})[:-1], "what came is no observation: "),
+    ],
+)
+def test_what_is_no_observation_is_told(message: bytes, why: str) -> None:
+    found = judged((message,) * CASES)
+    assert isinstance(found, orders.Failed)
+    assert found.how == "crashed"
+    assert found.why.startswith(why)
+
+
+def test_numbers_as_keys_are_refused_before_anything_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[bytes] = []
+
+    def decode(message: bytes) -> object:
+        decoded.append(message)
+        return real(message)
+
+    real = judging.decode
+    monkeypatch.setattr(judging, "decode", decode)
+    message = msgspec.msgpack.encode({"value": {(2**61 - 1) * number: 0 for number in range(8)}})
+    found = judged((message,) * CASES)
+    assert found == orders.Failed("crashed", "what came is no observation: a key that is no text")
+    assert message not in decoded
+
+
+def test_too_much_is_an_answer_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "MAX_VALUES", 100)
+    for large in (encode({"value": [0] * 100}), None):
+        found = judged((large,) * CASES)
+        assert isinstance(found, orders.Verdict)
+        assert f"Your code raised TooLarge: {judging.TOO_MUCH}" in found.messages[0]
+
+
+def test_cases_may_be_missing_after_one_that_ran_out_of_time_alone() -> None:
+    right = seen(ITEM, RIGHT[SLOPE])
+    late = judged((encode(TimedOut(5.0)),))
+    assert isinstance(late, orders.Verdict)
+    assert "still running after 5 seconds" in late.messages[0]
+    assert judged(right[:-1]) == orders.Failed(
+        "crashed", f"what came is no observation: it has {CASES - 1} cases of {CASES}"
     )
-    assert slope.outcome == "incorrect"
-    assert slope.messages[0].startswith("Your code changed torch.Tensor.sum and builtins.all while it was being")
+    assert isinstance(judged(()), orders.Failed)
 
 
-def test_a_problem_is_the_message_at_a_length_that_a_page_can_hold() -> None:
-    long = Answered(0.1, complete=True, attempted=True, problem="x" * 2 * judging.MAX_MESSAGE)
-    first, _ = judged(Attempt("graded", answers={FIRST: long}))
-    assert first.messages == ("x" * judging.MAX_MESSAGE,)
+def test_a_judge_that_lacks_memory_is_no_bug_of_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    greedy = replace(exercise_called(SLOPE), judge=lambda case, seen: bytearray(2**62))
+    monkeypatch.setattr(judging, "exercises_of", lambda lesson: [greedy])
+    found = judged(seen(ITEM, RIGHT[SLOPE]))
+    assert found == orders.Failed("memory", "to judge what was observed takes too much memory.")
 
 
-def test_a_judge_that_does_not_end_is_stopped(monkeypatch) -> None:
-    monkeypatch.setattr(judging, "JUDGE_SECONDS", 0.05)
-    monkeypatch.setattr(judging, "judge", lambda *arguments: [0 for _ in iter(int, 1)])
-    answer = Answered(0.1, complete=True, attempted=True, seen=({"value": 8},))
-    first, _ = judged(Attempt("graded", answers={FIRST: answer}))
-    assert first.messages == ("This exercise could not be checked: what was observed could not be judged in time.",)
+@pytest.mark.parametrize(
+    ("judge", "how", "why"),
+    [
+        (lambda *given: [0 for _ in iter(int, 1)], "timeout", "what was observed could not be judged in time."),
+        (lambda *given: bytearray(2**62), "memory", "to judge what was observed takes too much memory."),
+    ],
+)
+def test_a_judge_that_does_not_end_or_fills_memory_is_stopped(
+    judge: Callable[..., object], how: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(examine, "judge", judge)
+    assert judged(seen(ITEM, RIGHT[SLOPE]), 0.05) == orders.Failed(how, why)

@@ -241,7 +241,7 @@ def test_a_zip_of_many_small_bombs_is_not_decoded(tmp_path, monkeypatch):
             archive.writestr(f"{number}.ipynb", b"[" + b"NaN," * 200_000 + b"0]")
     decoded = []
     real = reading._notebook
-    monkeypatch.setattr(reading, "_notebook", lambda data: decoded.append(data) or real(data))
+    monkeypatch.setattr(reading, "_notebook", lambda data, slow: decoded.append(data) or real(data, slow))
     put(tmp_path / "class" / "ok" / "nb.ipynb")
     found = rows(tmp_path / "class")
     assert found["ok", LESSON] == ""
@@ -303,3 +303,15 @@ def test_names_that_are_no_text_can_be_kept(tmp_path):
     (one,) = find([tmp_path])
     assert one.student == "b\\udcff"
     one.path.encode()
+
+
+def test_what_takes_the_slow_reader_of_json_counts_for_each_student(tmp_path, monkeypatch):
+    loose = NOTEBOOK[: NOTEBOOK.rindex(b"}")] + b', "loss": [NaN]}'
+    monkeypatch.setattr(budget, "MAX_REPAIRED", len(loose) + 1)
+    for name in ("ada/02/a.ipynb", "ada/03/b.ipynb", "bob/c.ipynb"):
+        put(tmp_path / name, loose)
+    put(tmp_path / "ada" / "03" / f"{LESSON}.ipynb")
+    monkeypatch.setattr(finding, "_one_each", lambda found: found)
+    read = {one.path.removeprefix(f"{tmp_path}/"): one.unreadable for one in find([tmp_path])}
+    assert [name for name, trouble in read.items() if trouble] == ["ada/03/b.ipynb"]
+    assert read["ada/03/b.ipynb"] == "The file is no notebook, or was cut off on its way. Ask for it once more."

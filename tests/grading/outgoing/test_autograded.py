@@ -6,6 +6,7 @@ from nbgrader.utils import compute_checksum, determine_grade
 
 from course_utils.grading.intake.reading import AnyCell
 from course_utils.grading.intake.released import CourseCell, CourseNotebook
+from course_utils.grading.outgoing import autograded as module
 from course_utils.grading.outgoing import inert
 from course_utils.grading.outgoing.autograded import auto_comments, auto_scores, autograded
 from course_utils.grading.submission import ExerciseResult, Result
@@ -198,3 +199,9 @@ def test_what_no_converter_takes_is_shown_as_it_was_typed(monkeypatch):
     first, second = made((AnyCell("markdown", "evil", ""), AnyCell("markdown", "kind", ""))).cells[:2]
     assert (first.cell_type, first.source) == ("code", "evil")
     assert (second.cell_type, second.source) == ("markdown", "kind")
+
+
+def test_markdown_without_end_is_shown_as_code(monkeypatch):
+    monkeypatch.setattr(module, "MAX_MARKDOWN", sum(len(c.source) for c in HANDED if c.cell_type == "markdown") - 1)
+    assert {cell.cell_type for cell in made().cells} == {"code"}
+    assert made().cells[0].source == "# Title"

@@ -10,19 +10,20 @@ from pathlib import Path
 import pytest
 
 from course_utils.grading.outgoing.autograder import AutograderError, Settings, autograder_zip
+from course_utils.place import PACKAGE
 
 ROOT = Path(__file__).parents[3]
 LESSON = "00_start_here"
 
 
 def test_the_zip_holds_the_course_without_answers_and_is_the_same_each_time():
-    content = autograder_zip(ROOT, Settings(LESSON))
-    assert content == autograder_zip(ROOT, Settings(LESSON))
-    assert content != autograder_zip(ROOT, Settings("01_graph_structure"))
+    content = autograder_zip(ROOT, PACKAGE, Settings(LESSON))
+    assert content == autograder_zip(ROOT, PACKAGE, Settings(LESSON))
+    assert content != autograder_zip(ROOT, PACKAGE, Settings("01_graph_structure"))
 
 
 def test_names_and_permissions_in_the_zip(tmp_path):
-    (tmp_path / "a.zip").write_bytes(autograder_zip(ROOT, Settings(LESSON)))
+    (tmp_path / "a.zip").write_bytes(autograder_zip(ROOT, PACKAGE, Settings(LESSON)))
     with zipfile.ZipFile(tmp_path / "a.zip") as archive:
         infos = {info.filename: info for info in archive.infolist()}
     assert {name for name in infos if "/" not in name} == {
@@ -56,4 +57,4 @@ def test_the_scripts_are_sound():
 
 def test_a_copy_without_the_scripts_is_told(tmp_path):
     with pytest.raises(AutograderError, match=r"gradescope/setup\.sh: cannot be read: No such file .* whole course"):
-        autograder_zip(tmp_path, Settings(LESSON))
+        autograder_zip(tmp_path, PACKAGE, Settings(LESSON))

@@ -25,7 +25,7 @@ def test_json_has_the_schema_of_the_design(tmp_path):
     assert found["run"] == {"jobs": 2}
     ada, bob = found["submissions"]
     names = {"student", "assignment", "path", "status", "score", "points", "seconds", "exercises", "reason"}
-    names |= {"number", "detail"}
+    names |= {"number", "detail", "again"}
     assert ada.keys() == bob.keys() == names
     assert ada["exercises"][1] == {
         "id": "step",
@@ -36,6 +36,8 @@ def test_json_has_the_schema_of_the_design(tmp_path):
         "messages": ["It is wrong."],
         "seconds": 0.02,
         "withheld": [],
+        "flags": [],
+        "observed": [],
     }
     assert bob["student"] == "=cmd()"
 
@@ -56,6 +58,8 @@ def test_csv_has_a_row_for_each_submission(tmp_path):
         "step": "0.0",
         "misconceptions": "step: twice; step: no sum",
         "reason": "",
+        "observed": "",
+        "flags": "",
     }
     assert (bob["student"], bob["walk"], bob["reason"]) == ("'=cmd()", "", f"'{BOB.reason}")
 
@@ -63,7 +67,7 @@ def test_csv_has_a_row_for_each_submission(tmp_path):
 def test_an_exercise_may_be_called_as_a_column(tmp_path):
     odd = ExerciseResult("score", "correct", 1.0, 1.0, (), (), 0.0)
     write_csv(tmp_path / "out.csv", [Result("a", "b", "c", "graded", 1.0, 9.0, 0.0, (odd,))])
-    assert len((tmp_path / "out.csv").read_text().splitlines()[1].split(",")) == 10
+    assert len((tmp_path / "out.csv").read_text().splitlines()[1].split(",")) == 12
 
 
 @pytest.mark.parametrize("write", [lambda path: write_json(path, [ADA], {}), lambda path: write_csv(path, [ADA])])
@@ -111,3 +115,14 @@ def test_no_text_of_a_table_begins_a_formula(tmp_path, text, written):
     with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
         (row,) = csv.DictReader(file)
     assert row["student"] == row["reason"] == written
+
+
+def test_csv_says_what_rests_on_observation_and_what_to_look_at(tmp_path):
+    flagged = ExerciseResult("walk", "correct", 2.0, 2.0, (), (), 0.01, (), ("Look.", "=Read."), ("passes", "kept"))
+    wrong = msgspec.structs.replace(WRONG, observed=("runs",))
+    row = msgspec.structs.replace(ADA, exercises=(flagged, msgspec.structs.replace(flagged, id="run"), wrong))
+    write_csv(tmp_path / "out.csv", [row])
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
+        (ada,) = csv.DictReader(file)
+    assert ada["observed"] == "walk: passes, kept; run: passes, kept", "of what has points"
+    assert ada["flags"] == "walk, run: Look. walk, run: =Read.", "each sentence once"

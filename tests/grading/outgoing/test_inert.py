@@ -8,7 +8,8 @@ import nbformat
 import pytest
 from nbconvert.filters import markdown2html
 
-from course_utils.grading.outgoing.inert import inert
+from course_utils.grading.outgoing import inert as module
+from course_utils.grading.outgoing.inert import converts, inert
 
 ROOT = Path(__file__).parents[3]
 LIVE = [
@@ -91,3 +92,13 @@ def test_the_courses_own_texts_stay_as_they_are(path):
 )
 def test_what_is_harmless_stays(markdown):
     assert inert(markdown) == markdown
+
+
+def test_what_would_take_a_converter_long_is_not_tried(monkeypatch):
+    tried = []
+    monkeypatch.setattr(module, "_converter", lambda: tried.append)
+    slow = (r"\begin{x}" * (module.MAX_FORMULAS + 1), "[" * (module.MAX_MARKDOWN + 1))
+    assert not any(converts(text) for text in slow)
+    assert not tried
+    assert converts("# A title")
+    assert tried == ["# A title"]

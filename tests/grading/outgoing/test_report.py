@@ -1,5 +1,6 @@
 """The pages about a class and its students."""
 
+import random
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -7,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from course_utils.checks.registry import exercises
-from course_utils.grading.outgoing import report
-from course_utils.grading.outgoing.report import ReportError, class_page, page_of, student_page, write_report
+from course_utils.grading.outgoing import student_page as of_student
+from course_utils.grading.outgoing.class_page import FIRST, MAX_NAMES, TALL, class_page
+from course_utils.grading.outgoing.page import page_of
+from course_utils.grading.outgoing.report import ReportError, write_report
+from course_utils.grading.outgoing.student_page import student_page
 from course_utils.grading.submission import ExerciseResult, Result
 
 EVIL = "<script>alert(1)</script>\"'&<img src=x onerror=alert(1)>"
@@ -35,7 +39,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
-        if tag not in ("meta", "br"):
+        if tag not in ("meta", "br", "wbr", "input"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -56,7 +60,14 @@ def test_a_page_for_the_class_and_each_student(tmp_path):
     assert len(paths) == 4
     assert all(path.exists() for path in paths)
     whole = Page(paths[0].read_text())
-    for words in ("3 students, 3 submissions", "2 graded, 1 timeout", idea.name, WALK.title, "It took 60 s.", "Times"):
+    for words in (
+        "3 students, 3 submissions",
+        "2 graded, 1 timeout",
+        idea.name,
+        WALK.title,
+        "It took 60 s.",
+        "0.40 s at most",
+    ):
         assert words in whole.text
     for link in whole.all("a"):
         assert (tmp_path / "report" / link["href"].partition("#")[0]).exists()
@@ -96,9 +107,10 @@ def test_a_class_of_files_that_cannot_be_read():
 
 
 def test_tables_can_be_read_aloud():
-    page = Page(class_page([result("ada"), result("bob", idea="x"), result("carol", "memory")]))
+    class_of_ten = [result("ada"), result("bob", idea="x"), *(result(f"s{number}", "memory") for number in range(8))]
+    page = Page(class_page(class_of_ten))
     assert page.all("html")[0]["lang"] == "en"
-    assert len(page.all("caption")) == len(page.all("table")) > 3
+    assert len(page.all("caption")) == len(page.all("table")) == 3
     assert all(head["scope"] in ("row", "col") for head in page.all("th"))
     assert all(
         attributes["aria-hidden"] == "true" for attributes in page.all("div") if "bar" in attributes.get("class", "")
@@ -117,11 +129,101 @@ def test_students_have_pages_of_their_own(one, other):
         assert re.fullmatch(r"students/[a-z0-9-]{65,105}\.html", page_of(student))
 
 
-def test_large_classes_fold_the_names():
-    results = [result(f"s{number}", idea="twice") for number in range(300)]
+def test_large_classes_fold_the_names_which_lead_to_rows():
+    results = [result(f"s{number:03}", idea="twice") for number in range(MAX_NAMES)]
     page = Page(class_page(results))
-    assert "Show 300 names" in page.text
-    assert len(page.all("a")) == 600
+    assert f"Show {MAX_NAMES} names" in page.text
+    assert "more." not in page.text
+    folded = [link["href"] for link in page.all("a") if re.fullmatch(r"#s\d+", link["href"])]
+    rows = [attributes["id"] for attributes in page.all("tr") if "id" in attributes]
+    assert len(folded) == len(rows) == MAX_NAMES
+    assert {link.removeprefix("#") for link in folded} == set(rows)
+
+
+def test_of_very_many_who_share_a_mistake_some_are_named_and_the_rest_counted():
+    page = Page(class_page([result(f"s{number:03}", idea="twice") for number in range(MAX_NAMES + 7)]))
+    assert f"Show {MAX_NAMES} names" in page.text
+    assert ", and 7 more. The table that course grade --csv writes has all." in " ".join(page.text.split())
+    assert [link["href"] for link in page.all("a")].count(f"#s{MAX_NAMES - 1}") == 1
+    assert f"#s{MAX_NAMES}" not in [link["href"] for link in page.all("a")]
+
+
+def test_small_classes_name_everybody_with_a_link_to_their_page():
+    page = Page(class_page([result("ada", idea="twice"), result("bob", idea="twice")]))
+    assert [link["href"] for link in page.all("a")].count(page_of("ada")) == 2
+    assert not page.all("details")
+
+
+def test_rare_misconceptions_are_folded():
+    ideas = [ExerciseResult(WALK.id, "incorrect", 0.0, 2.0, (f"idea {n:02}",), (), 0.1) for n in range(FIRST + 3)]
+    page = Page(class_page([result(exercises=tuple(ideas))]))
+    assert "Show 3 more" in page.text
+    assert (
+        page.text.index(f"idea {FIRST - 1:02}") < page.text.index("Show 3 more") < page.text.index(f"idea {FIRST:02}")
+    )
+    assert " more\n" not in Page(class_page([result(exercises=tuple(ideas[:FIRST]))])).text
+
+
+def test_what_was_not_graded_for_one_reason_stands_together():
+    late = [result(name, "timeout", reason="It took 60 s.") for name in ("ada", "bob")]
+    page = Page(class_page([*late, result("carol", "memory", reason="r" * 1000)]))
+    assert page.text.count("It took 60 s.") == 1
+    assert "r" * 196 + " ..." in page.text
+    assert "r" * 197 not in page.text
+    assert "r" * 1000 in Page(student_page("carol", [result("carol", "memory", reason="r" * 1000)])).text
+
+
+def test_of_many_students_a_reader_may_choose():
+    results = [result(f"s{number:02}") for number in range(TALL)]
+    assert not Page(class_page(results)).all("input")
+    results += [
+        result("t1", assignment="b"),
+        result("t2", "memory", points=9.0, score=4.0),
+        result("t3", points=9.0, score=5.0),
+    ]
+    page = Page(class_page(results))
+    assert [box["value"] for box in page.all("input")] == ["all", "missing", "half", "absent", "stopped"]
+    text = " ".join(page.text.split())
+    for words in (
+        "all (23)",
+        "with points missing (2)",
+        "with under half of the points (1)",
+        "with an assignment missing (23)",
+        "not graded in full (1)",
+    ):
+        assert words in text
+    kinds = [set(row["class"].split()) for row in page.all("tr") if "id" in row]
+    assert kinds[0] == {"absent"}
+    assert kinds[-2:] == [{"missing", "half", "absent", "stopped"}, {"missing", "absent"}]
+    style = (Path(of_student.__file__).parent / "report.css").read_text()
+    for kind in ("missing", "half", "absent", "stopped"):
+        assert f'section:has([value="{kind}"]:checked) tbody tr:not(.{kind}, :target)' in style
+
+
+def test_the_page_of_a_large_class_with_strange_names_stays_small():
+    """Three lessons; long names and reasons that HTML escapes; everybody is wrong in half of the exercises."""
+    generator = random.Random(2)
+    ideas = [it for it in exercises().values() if it.misconceptions]
+    results = []
+    for number in range(400):
+        student = f"{number:03}" + "<&'\u202e\U0001f600" * 50
+        for lesson in sorted({it.lesson for it in ideas})[:3]:
+            wrong = [it for it in ideas if it.lesson == lesson and generator.random() < 0.5]
+            held = [(it.id, generator.choice(it.misconceptions).name) for it in wrong]
+            mine = tuple(ExerciseResult(id, "incorrect", 0.0, 2.0, (idea,), (), 0.1) for id, idea in held)
+            reason = f"There are 2 files of this student: {number} {'<' * 500}"
+            status = "unreadable" if number % 4 == 0 else "graded"
+            results.append(result(student, status, assignment=lesson, reason=reason, exercises=mine))
+    size = len(class_page(results).encode())
+    assert 500_000 < size < 1_000_000
+
+
+@pytest.mark.parametrize("width", [39, 40, 41, 265])
+def test_long_names_are_cut_on_the_page_of_the_class_alone(width):
+    student = "n" * (width - 1) + "z"
+    shown = student if width <= 40 else "n" * 25 + " ... " + "n" * 9 + "z"
+    assert f"<bdi>{shown}</bdi>" in class_page([result(student)])
+    assert f"<h1><bdi>{student}</bdi></h1>" in student_page(student, [result(student)])
 
 
 def test_several_assignments_are_listed_and_scored_side_by_side():
@@ -147,8 +249,8 @@ def test_where_one_page_cannot_be_made_the_others_are(tmp_path, monkeypatch):
             raise RecursionError("too deep")
         return real(exercise)
 
-    real = report._exercise_row
-    monkeypatch.setattr(report, "_exercise_row", fails)
+    real = of_student._row
+    monkeypatch.setattr(of_student, "_row", fails)
     evil = ExerciseResult("evil", "correct", 1.0, 1.0, (), (), 0.1)
     with pytest.raises(ReportError) as caught:
         write_report([result("ada"), result("bob", exercises=(evil,))], tmp_path)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from course_utils.grading.controller.judges import PROGRAM
 from course_utils.grading.controller.judging import MAX_MESSAGE
 from course_utils.grading.controller.pool import Grader, limits_of
 from course_utils.grading.submission import Result, Submission
@@ -58,11 +59,15 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def marked() -> dict[int, int]:
-    """Return the processes that were started while MARK stood in PYTHONPATH, and their forks, with their parents."""
+    """Return the processes that were started while MARK stood in PYTHONPATH, and their forks, with their parents.
+
+    Those that judge are not among them: they run nothing of a learner's, and stay.
+    """
     found = {}
     for path in Path("/proc").glob("[0-9]*"):
         try:
-            if MARK.encode() in (path / "environ").read_bytes():
+            judges = PROGRAM.encode() in (path / "cmdline").read_bytes()
+            if not judges and MARK.encode() in (path / "environ").read_bytes():
                 found[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
@@ -265,3 +270,7 @@ def test_who_takes_over_the_child_can_forge_behaviour_but_not_numbers(grade: Gra
         **{"twice, forged in the observer": 3, "twice, forged on the wire": 3},
     }
     assert "once for the batch is enough" in scores["twice"].messages[0]
+    assert not scores["honest"].score or all("uses `" in flag for flag in scores["honest"].flags), "SERVED is in a cell"
+    for name in ("twice, forged in the observer", "twice, forged on the wire"):
+        assert any("f_locals" in flag for flag in scores[name].flags), "what is not held is pointed at"
+    assert any("told of 2 runs" in flag for flag in scores["twice, forged in the observer"].flags)

@@ -1,9 +1,11 @@
 """The sandbox: what code inside each mode cannot do, as root and as an ordinary user, and limits that hold."""
 
+import errno
 import os
 import resource
 import signal
 import struct
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -126,6 +128,22 @@ def test_readable_folders_can_be_read_but_not_written_and_hidden_ones_not_even_r
     assert inside(mode, lambda: (tmp_path / "open").write_text("y"), **seen) != 0
     assert inside(mode, (tmp_path / "secret" / "answer").read_text, **seen) != 0
     assert inside(mode, lambda: Path("/tmp/mine").write_text("x"), **seen) == 0
+
+
+def test_landlock_leaves_out_a_course_among_libraries_and_nothing_else() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own can be reached by its user alone
+        libraries = Path(folder, "lib")
+        course = libraries / "site-packages" / "course"
+        for path in (course / "__init__.py", course / "secret" / "answer", libraries / "site-packages" / "other.py"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("8")
+        for path in (Path(folder), libraries, *libraries.rglob("*")):
+            path.chmod(0o755)
+        seen = {"readable": (str(libraries),), "hidden": (str(course / "secret"),)}
+        assert inside("landlock", (libraries / "site-packages" / "other.py").read_text, **seen) == 0
+        assert inside("landlock", lambda: list((libraries / "site-packages").iterdir()), **seen) == 0
+        assert inside("landlock", (course / "secret" / "answer").read_text, **seen) == errno.EACCES
+        assert inside("landlock", (course / "__init__.py").read_text, **seen) == errno.EACCES
 
 
 @pytest.mark.parametrize("mode", MODES)

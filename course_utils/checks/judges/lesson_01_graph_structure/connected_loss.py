@@ -63,6 +63,9 @@ def _judge_loss(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("parameters", not changed, f"Your function changed the numbers in {listed(changed)}.")
     graded = seen["graded"]
     yield Finding("grad", not graded, f"Your function changed .grad of {listed(graded)}.")
+    count = seen["passes"]
+    ran = f"{count} backward pass{'es' if count != 1 else ''}"
+    yield Finding("passes", not count, f"Your function ran {ran}. It builds the loss, and the caller runs backward.")
     if not seen["recorded"]:
         yield Finding("graph", False, "The loss that you returned was not made by a recorded operation.")
         return

@@ -141,4 +141,5 @@ EXERCISE = Exercise(
         ),
     ),
     debrief=_debrief,
+    reaches=("getattr with a computed name",),
 )

@@ -149,4 +149,5 @@ EXERCISE = Exercise(
         ),
     ),
     debrief=_debrief,
+    reaches=("getattr with a computed name",),
 )

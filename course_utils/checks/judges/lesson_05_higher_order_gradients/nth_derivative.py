@@ -27,9 +27,12 @@ def _cases(seed: int) -> Iterator[Case]:
         "a constant, n = 1": ("constant", 1, (2,), False),
         "a polynomial of degree 4, n = 6": ("polynomial", 6, (2,), False),
         "a sine times a parameter of f, n = 4": ("weighted sine", 4, (2, 3), True),
+        "a sine at 0, n = 3": ("sine", 3, (2,), False),
     }
     for offset, (name, (function, n, shape, requires_grad)) in enumerate(trials.items()):
         x = doubles(seed + offset, *shape)
+        if name == "a sine at 0, n = 3":  # the second derivative is 0 there, and the third is not
+            x = torch.zeros_like(x)
         if name == "an exponential, n = 5":
             x = x.float()
         yield Case(name, {"function": function, "n": n, "x": Array.of(x), "requires_grad": requires_grad})

@@ -99,6 +99,7 @@ EXERCISE = Exercise(
     cases=_cases,
     judge=_judge,
     debrief=_debrief,
+    reaches=("_parameters",),
     hints=(
         "no_grad would cut the way to x. The cut has to be at the parameters.",
         "Either the layer's parameters do not require a gradient while it runs, and get back what they had whatever "

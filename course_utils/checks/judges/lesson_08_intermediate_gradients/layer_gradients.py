@@ -154,6 +154,7 @@ EXERCISE = Exercise(
         "that require a gradient, with allow_unused=True. In finally: remove all handles.",
     ),
     debrief=_debrief,
+    reaches=("_forward_hooks",),
     misconceptions=(
         Misconception(
             "hooks stay",

@@ -147,6 +147,8 @@ EXERCISE = Exercise(
             "another mask in backward",
             "Your backward used another mask than your forward: it let other numbers pass.",
             _another_mask,
+            hint="Is the same mask drawn where x is transposed and the gradient is not? What is made like a tensor, "
+            "as by empty_like, is filled in the order of its memory; torch.rand(shape, generator=...) is not.",
         ),
         Misconception(
             "the global generator",

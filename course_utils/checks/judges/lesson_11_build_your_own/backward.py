@@ -62,6 +62,12 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         right = torch.tensor(1.001, dtype=torch.float64) ** 750
         found = right_value(seen["long"], right, "The gradient at the end of a chain of 1,500 operations")
         yield Finding("long value", found.ok, found.message)
+    scaled = seen["scaled"]
+    if raised(scaled):
+        yield Finding("scaled", False, f"A pass from one number, with the gradient 3 given, ended in {told(scaled)}.")
+    else:
+        right = torch.tensor([6.0, 12.0], dtype=torch.float64)
+        yield right_value(scaled, right, "The gradient of (x * x).sum() at [1, 2], by a pass that begins with 3,")
     for name, what in (("without", "a result of two numbers, without a gradient,"), ("constant", "a constant")):
         got = seen[name]
         ended = told(got) if raised(got) else "no error"

@@ -24,6 +24,14 @@ from course_utils.checks.scenes.lesson_11_build_your_own.named import NAMED, UPS
 _NAMES = "abcdefgh"
 _SINGLE = ("a square", "exp", "log", "matmul", "the square of an index", "the square of a sum")
 
+_TRIED = {
+    "third": "Taking three derivatives of x * x * x * x, each with create_graph=True,",
+    "plain": "`engine.grad(y, [x], retain_graph=True)`, then `engine.grad(y, [x])`,",
+    "created": "A pass with create_graph=True over `(x.exp() * x).sum()`, and one more without it,",
+    "left": "`engine.grad(y, [x])` after a `backward()` to x",
+    "inner": "`engine.grad(y, [h, u, x])`, for y = (h * h).sum() of h = x.exp() and a leaf u that is not used,",
+}
+
 
 def _given(seed: int, count: int) -> dict[str, Any]:
     return {"expressions": random_expressions(seed + 2, count)}
@@ -68,7 +76,7 @@ def _nothing(value: Any) -> torch.Tensor | None:
 
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
-    yield from ran(seen, "third", "plain", "created", "inner")
+    yield from ran(seen, _TRIED)
     for name, expression in NAMED.items():
         text = _wrong(expression, seen["named"][name], True)
         yield Finding("named", text is None, f"On {name}: {text.rstrip('.')}.\n{written(expression)}" if text else "")
@@ -80,6 +88,10 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         yield Finding("plain", seen["plain"]["flags"] == [False, False], text)
     if not raised(seen["created"]):
         yield from _created(seen["created"])
+    if not raised(seen["left"]):
+        text = "`engine.grad` changed a .grad that an earlier backward() had left. It leaves every .grad alone."
+        x, u = (torch.tensor(one, dtype=torch.float64) for one in ([3.0, 3.0], [1.5, 6.0]))
+        yield Finding("grad", close(seen["left"]["x"], x) and close(seen["left"]["u"], u), text)
     if not raised(seen["inner"]):
         h = torch.tensor([0.5, 2.0], dtype=torch.float64).exp()
         yield right_value(seen["inner"]["inner"], 2 * h, "The gradient of an intermediate result")
@@ -135,7 +147,7 @@ EXERCISE = exercise(
     60,
     title="Create a graph",
     difficulty=5,
-    minutes=50,
+    minutes=70,
     points=5,
     hints=(
         "A rule computes with numbers. If it computed with your own tensors, and your engine recorded as in a forward, "

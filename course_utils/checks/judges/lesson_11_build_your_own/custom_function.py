@@ -16,6 +16,13 @@ from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, ex
 
 _two = partial(torch.tensor, dtype=torch.float64)
 _NEEDS = [[True, True, False], [True, False, False]]
+_TRIED = {
+    "own": "Applying a function to one tensor, using the result three times, and a pass",
+    "mixed": "Applying a function to two tensors and a number, twice, and a pass",
+    "not needed": "Applying a function to a constant, and another that nothing comes of, and a pass",
+    "quiet": "Applying a function inside `with engine.no_grad()`",
+    "none": "A pass through a function whose backward returns None for a result that needs a gradient",
+}
 
 
 @cache
@@ -29,7 +36,7 @@ def _mixed() -> tuple[torch.Tensor, list[torch.Tensor | None]]:
 
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
-    yield from ran(seen, "own", "mixed", "not needed")
+    yield from ran(seen, _TRIED)
     if not raised(seen["own"]):
         yield from _own(seen["own"])
     if not raised(seen["mixed"]):
@@ -43,16 +50,33 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         needs = seen["mixed"]["needs"]
         text = f"`ctx.needs_input_grad` was {needs}; expected {_NEEDS}: whether each input, in order, needs a gradient."
         yield Finding("needs", needs == _NEEDS, text)
+        count = seen["mixed"]["backward"]
+        text = f"For two calls of a function of several inputs backward ran {count} times in a pass; expected 2."
+        yield Finding("mixed backward", count == 2, text)
     if not raised(seen["not needed"]):
         text = "The result of a function of constants has a grad_fn."
         yield Finding("not made", not seen["not needed"]["made"], text)
         count = seen["not needed"]["backward"]
         text = f"A backward that no gradient reaches ran {count} times; expected none."
         yield Finding("not run", count == 0, text)
+    if not raised(seen["none"]):
+        yield from _left(seen["none"])
+    if not raised(seen["quiet"]):
+        text = "Inside `with engine.no_grad()` the result of a function has a graph. There nothing is recorded."
+        yield Finding("quiet", seen["quiet"] in (None, [False, False]), text)
     few = seen["too few"]
     got = told(few) if raised(few) else "no error"
     text = f"A backward that gives one gradient for two inputs ended in {got}; expected a RuntimeError."
     yield Finding("too few", raised(few, "RuntimeError"), text)
+
+
+def _left(seen: Any) -> Iterator[Finding]:
+    yield right_value(seen["a"], _two([6.0, 6.0]), "The gradient of the first input, where the second is given None,")
+    right = _two([4.0, 5.0]) * _two([0.5, 3.0]).exp()
+    text = "The gradient of what a function gives None to, and another operation uses,"
+    yield right_value(seen["b"], right, text)
+    text = "A leaf that only a None arrives at got a gradient other than zero."
+    yield Finding("alone", seen["alone"] is None or close(seen["alone"], _two([0.0, 0.0])), text)
 
 
 def _own(seen: Any) -> Iterator[Finding]:
@@ -168,7 +192,9 @@ EXERCISE = exercise(
         Misconception(
             "None refused",
             "A backward that returns None for an input ended in an error. None says that no gradient goes there.",
-            lambda case, seen: raised(seen["mixed"]) and _right_rule(seen) and _none(seen["mixed"]),
+            lambda case, seen: (
+                _right_rule(seen) and (_none(seen["mixed"]) if raised(seen["mixed"]) else raised(seen["none"]))
+            ),
         ),
         Misconception(
             "a node for constants",

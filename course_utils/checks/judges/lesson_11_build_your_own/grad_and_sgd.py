@@ -42,8 +42,15 @@ def _steps(given: dict[str, Any], way: str = "") -> list[list[torch.Tensor]]:
     return after
 
 
+_TRIED = {
+    "added": "Running two passes to one leaf, from two results,",
+    "apart": "Running a pass with a given gradient to two leaves",
+    "trained": "Four steps of SGD over three parameters, one of which is not used,",
+}
+
+
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
-    yield from ran(seen, "added", "apart", "trained")
+    yield from ran(seen, _TRIED)
     if not raised(seen["added"]):
         added = seen["added"]
         yield Finding("before", added["before"] is None, "Before any pass the .grad of a leaf is to be None.")
@@ -60,6 +67,8 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         yield Finding(
             "given", close(apart["given"], _two([1.0, 1.0])), text.format("the gradient that the first was given")
         )
+        text = "After (x + y).backward(g) two of x.grad, y.grad and g are one array. Each leaf has one of its own."
+        yield Finding("own", not apart["shared"], text)
         found = right_value(apart["y"], _two([4.0, 4.0]), "The .grad of y")
         yield Finding("y", found.ok, found.message)
     if not raised(seen["trained"]):
@@ -137,8 +146,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "new tensors",
-            "step() makes new tensors and leaves those that it was given as they are. The model still has the old "
-            "ones: change their numbers.",
+            "step() leaves the tensors that it was given as they are: it makes new ones, or has none, as an iterator "
+            "that has been gone through has none left. Keep a list, and change the numbers of the tensors in it.",
             _like("still"),
         ),
         Misconception(

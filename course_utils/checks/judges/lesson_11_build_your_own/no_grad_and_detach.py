@@ -27,8 +27,16 @@ def _has(state: list[bool]) -> str:
     return f"requires_grad={state[0]} and {'a' if state[1] else 'no'} grad_fn"
 
 
+_TRIED = {
+    "switched": "Computing before, in and after `with engine.no_grad()`",
+    "raising": "Computing after a block that ended in an exception",
+    "detached": "Detaching a result and a leaf",
+    "kept": "`((x + 1.0) * (x - 1.5)).sum()` with recording off",
+}
+
+
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
-    yield from ran(seen, "switched", "raising", "detached", "kept")
+    yield from ran(seen, _TRIED)
     if not raised(seen["switched"]):
         for name, (right, what) in _SWITCHED.items():
             mine = seen["switched"][name]

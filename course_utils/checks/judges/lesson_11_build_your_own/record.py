@@ -30,6 +30,14 @@ _FLAGS = {
     "leaf": [True, False],
     "constant": [False, False],
 }
+_TRIED = {
+    "shape": "Asking a tensor for its `shape`",
+    "flags": "Asking `requires_grad` and `grad_fn` of results of leaves and constants",
+    "shared": "Following `grad_fn` and `inputs` from `y * y + x`, where y = x.exp(),",
+    "copied": "`engine.tensor(array).numpy()`",
+    "whole": "`engine.tensor` of whole numbers",
+    "in place": "`t += u`",
+}
 _NUMBERS = {
     "1 - x": [0.5, -1.5],
     "3 + x": [3.5, 5.5],
@@ -74,7 +82,7 @@ def _recorded(expression: Expression, seen: Any) -> str | None:
 
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
-    yield from ran(seen, "flags", "shared", "copied", "whole", "in place", "numbers")
+    yield from ran(seen, _TRIED)
     if not raised(seen["flags"]):
         for name, right in _FLAGS.items():
             flag, made = seen["flags"][name]
@@ -91,9 +99,14 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     yield Finding("assigned", raised(seen["assigned"]), text)
     text = "`t += u` changed the tensor that t had been. Other results were made from it: give a new one."
     yield Finding("in place", raised(seen["in place"]) or seen["in place"] == [1.5, 2.5], text)
-    if not raised(seen["numbers"]):
-        for name, wanted in _NUMBERS.items():
-            yield right_value(seen["numbers"][name], torch.tensor(wanted, dtype=torch.float64), f"`{name}`")
+    text = f"`t.shape` is {seen['shape']}; expected (2, 3), a tuple."
+    yield Finding("shape", raised(seen["shape"]) or seen["shape"] == "(2, 3)", text)
+    for name, wanted in _NUMBERS.items():
+        mine = seen["numbers"][name]
+        if raised(mine):
+            yield Finding("numbers", False, f"`{name}` ended in {told(mine)}.")
+        else:
+            yield right_value(mine, torch.tensor(wanted, dtype=torch.float64), f"`{name}`")
     yield failing("random", given["expressions"], seen["random"], _recorded, written)
 
 
@@ -188,6 +201,13 @@ EXERCISE = exercise(
             lambda case, seen: not raised(seen["shared"]) and seen["shared"]["entries"] == 1,
         ),
         Misconception(
+            "operands in place of their nodes",
+            "For y * y the entries of your node's `inputs` are the tensor y, and y has another node. They are to be "
+            "y's node, `y.grad_fn`; only for a leaf the leaf itself. So the graph is nodes alone, and does not keep "
+            "the tensors between them.",
+            lambda case, seen: seen["entries"] == ["operand", "operand"],
+        ),
+        Misconception(
             "a new node each time",
             "Each time that `y.grad_fn` is asked for, it is another object. So a value that is used twice leads to two "
             "nodes, and nothing can be collected at one of them.",
@@ -198,7 +218,7 @@ EXERCISE = exercise(
             "`1 - x` gave x - 1. With a number on the left Python calls `__rsub__`, whose operands come in the other "
             "order.",
             lambda case, seen: (
-                not raised(seen["numbers"])
+                not raised(seen["numbers"]["1 - x"])
                 and close(seen["numbers"]["1 - x"], torch.tensor([-0.5, 1.5], dtype=torch.float64))
             ),
         ),

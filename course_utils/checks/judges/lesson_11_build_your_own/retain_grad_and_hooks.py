@@ -15,7 +15,7 @@ from course_utils.checks.judges.lesson_11_build_your_own import backward
 from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, nothing, raised, told
 from course_utils.checks.scenes.lesson_11_build_your_own.watched import NUMBERS, WATCHED
 
-_PLAIN, _RETAINED, _LOOKS, _DOUBLES, _BOTH, _TWO, _ON_LEAF, _REMOVED, _CHAIN = WATCHED
+_PLAIN, _RETAINED, _LOOKS, _DOUBLES, _BOTH, _TWO, _ON_LEAF, _REMOVED, _CHAIN, _EACH = WATCHED
 
 
 @cache
@@ -39,6 +39,8 @@ def _wrong(name: str, seen: Any) -> str | None:
         finding = right_value(value, wanted, f"what the hook `{label}` got")
         if not finding.ok:
             return finding.message
+    if seen["arrays"]:
+        return f"the hook `{seen['arrays'][0]}` got something else than a tensor of your engine"
     for label, wanted_or_none in found.items():
         if wanted_or_none is None:
             if seen["found"][label] is not None:
@@ -133,7 +135,7 @@ EXERCISE = exercise(
             "remove() without effect",
             "A hook ran though it had been removed. A handle that is dropped is another thing than one whose remove() "
             "was called.",
-            lambda case, seen: _only(_REMOVED)(case, seen) and not raised(seen[_REMOVED]),
+            lambda case, seen: _only(_REMOVED)(case, seen) and _labels(seen, _REMOVED) == ["stays"],
         ),
         Misconception(
             "retained before the hooks",

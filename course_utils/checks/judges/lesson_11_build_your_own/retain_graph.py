@@ -129,8 +129,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "copies for the next pass",
-            "While a graph is retained, twice as many arrays are alive: the pass made copies of what the nodes keep. "
-            "It is enough not to free it.",
+            "While a graph is retained, more arrays are alive than before the pass: copies of what nodes keep, or the "
+            "gradients that came by. It is enough not to free what is there.",
             lambda case, seen: _only(seen, "retained") and _as_it_should(seen) and _right_gradients(seen),
         ),
         Misconception(

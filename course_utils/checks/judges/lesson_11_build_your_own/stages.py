@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -97,6 +97,8 @@ def exercise(
         hints=hints,
         misconceptions=(*map(own, misconceptions), ANOTHER),
         answer="engine",
+        # For nodes of the learner's own, and tensors that are kinds of NumPy's arrays.
+        reaches=("setattr with a computed name", "__dict__", "__array_finalize__", "__array_ufunc__"),
     )
 
 
@@ -117,6 +119,21 @@ def _first(stage: Stage, seen: Observation) -> Iterator[Finding]:
     yield Finding("alone", not used, message)
     packages = [] if isinstance(others, Raised) else others
     yield Finding("alone", not packages, f"{listed(packages)} ran inside your engine. It is to be your own.")
+    before, after = seen["records"]
+    yield Finding("records", before is not False or after is not False, _OFF_BEFORE)
+    yield Finding("records", before is not True or after is not False, _OFF_AFTER)
+
+
+_OFF_BEFORE = (
+    "For a leaf x that requires a gradient, `x * x` has no grad_fn. If your engine did record before this check, an "
+    "earlier block or pass that ended in an exception left recording off: put the switch back in a `finally`, and run "
+    "the cells of your engine again."
+)
+_OFF_AFTER = (
+    "In the course of this check your engine stopped recording. A block or a pass that ends in an exception, as some "
+    "here must, leaves your switch off, and what follows has no graph: put it back in a `finally`, and run the cells "
+    "of your engine again."
+)
 
 
 def _elsewhere(case: Case, seen: Observation) -> bool:
@@ -137,14 +154,10 @@ def nothing(seed: int, count: int) -> dict[str, Any]:
     return {}
 
 
-def ran(seen: Observation, *scenes: str) -> Iterator[Finding]:
-    """Find whether no scene ended in an exception."""
-    for name in scenes:
-        text = (
-            f"Using your engine as the table of the interface says ended in {told(seen[name])}."
-            if raised(seen[name])
-            else ""
-        )
+def ran(seen: Observation, scenes: Mapping[str, str]) -> Iterator[Finding]:
+    """Find whether no scene ended in an exception. `scenes` says what each tried, as a sentence begins."""
+    for name, tried in scenes.items():
+        text = f"{tried} ended in {told(seen[name])}." if raised(seen[name]) else ""
         yield Finding("runs", not raised(seen[name]), text)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
+from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.scenes.lesson_01_graph_structure.connected_loss import gated_model
 from course_utils.graph import trace as graphs
 
@@ -16,8 +17,16 @@ def observe(answer: Answer, case: Case) -> Observation:
     for parameter in parameters.values():
         parameter.grad = torch.ones_like(parameter)
     held = {name: plain(parameter.grad) for name, parameter in parameters.items()}
-    loss = answer(model, x, target)
-    seen: Observation = {"returned": plain(loss), "flagged": False, "recorded": False, "grads": {}, "refused": ""}
+    with every_pass() as passes:
+        loss = answer(model, x, target)
+    seen: Observation = {
+        "returned": plain(loss),
+        "passes": len(passes),
+        "flagged": False,
+        "recorded": False,
+        "grads": {},
+        "refused": "",
+    }
     seen["x"], seen["target"] = Array.of(x), Array.of(target)
     seen["changed"] = [name for name, parameter in parameters.items() if Array.of(parameter) != case.given[name]]
     seen["graded"] = [name for name, parameter in parameters.items() if plain(parameter.grad) != held[name]]

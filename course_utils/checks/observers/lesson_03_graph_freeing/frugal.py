@@ -24,7 +24,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         return begins
 
     for number, block in enumerate(blocks):
-        notice(block, lambda module, given, result: None, count(number))
+        notice(block, lambda module, given, result: None, count(number), name="runs")
     around = Surroundings(blocks, x, draws=True)
     before = Array.of(x)
     direction = case.given["direction"].tensor()

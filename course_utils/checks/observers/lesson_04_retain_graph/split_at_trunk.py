@@ -34,7 +34,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         return begins
 
     for number, part in enumerate([trunk, *heads]):
-        notice(part, lambda module, given, result: None, start(number))
+        notice(part, lambda module, given, result: None, start(number), name="runs")
     # A pass that adds to h.grad runs the node that made h, and none behind it: so ask deeper.
     lowest: nn.Module = trunk.first  # type: ignore[assignment]
     notice(lowest, lambda module, given, result: count_passes(plain_tensor(result), through))

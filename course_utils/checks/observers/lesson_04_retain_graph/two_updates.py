@@ -46,7 +46,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         return hook
 
     for number, part in enumerate(parts):
-        notice(part[-1], count(number))
+        notice(part[-1], count(number), name="forwards")
     # A pass that stops at the trunk's result may run the node that made it, and none behind it: so ask deeper.
     notice(trunk[0], lambda module, given, result: count_passes(plain_tensor(result), passes))
     for number, optimizer in enumerate(optimizers):

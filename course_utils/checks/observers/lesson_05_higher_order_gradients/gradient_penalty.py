@@ -23,7 +23,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     before = [state(parameter) for parameter in parameters]
     learning = [parameter for parameter in parameters if parameter.requires_grad]
     calls: list[None] = []
-    notice(critic, lambda module, given, result: calls.append(None))
+    notice(critic, lambda module, given, result: calls.append(None), name="calls")
     traced = facts_about(critic)
     with every_pass() as passes:
         returned = answer(critic, real, made, mix)

@@ -29,7 +29,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     def ran(module: nn.Module, given: Any, result: Any) -> None:
         runs.append(any(batched(parameter) for parameter in module.parameters()))
 
-    notice(model, ran)
+    notice(model, ran, name="runs")
     traced = facts_about(model)
     returned = answer(model, support, query, case.given["lr"], case.given["steps"])
     left = changed(traced, model)

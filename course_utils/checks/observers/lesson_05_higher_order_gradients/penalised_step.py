@@ -24,7 +24,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         runs.append(None)
         graphs.add(result)
 
-    notice(model, ran)
+    notice(model, ran, name="forwards")
     optimizer.register_step_pre_hook(lambda *given: steps.append(None))
     parameters, before = list(model.parameters()), facts_about(model)
     for inputs, targets in batches:

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from course_utils.checks.data import Answer, Observation
+from course_utils.checks.observers import telling
 from course_utils.checks.observers.lesson_05_higher_order_gradients.results import state
 from course_utils.checks.observers.lesson_05_higher_order_gradients.surroundings import facts_about
 from course_utils.checks.observers.passes import every_pass
@@ -35,11 +36,12 @@ def tried_on(answer: Answer, function: Callable[[torch.Tensor], torch.Tensor], *
     asked: Callable[[torch.Tensor], torch.Tensor] = function
     module = function if isinstance(function, nn.Module) else None
     if module is not None:
-        notice(module, lambda part, inputs, result: points.append(any(map(batched, inputs))))
+        notice(module, lambda part, inputs, result: points.append(any(map(batched, inputs))), name="calls")
     else:
 
         def asked(point: torch.Tensor) -> torch.Tensor:
             points.append(batched(point))
+            telling.tell("calls")
             return function(point)
 
     parameters = list(module.parameters()) if module is not None else []

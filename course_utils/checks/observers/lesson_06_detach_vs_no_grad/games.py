@@ -26,7 +26,7 @@ def played(
     discriminator: nn.Sequential,
     optimizer: Any,
 ) -> Observation:
-    fakes, opinions = Runs(generator), Runs(discriminator)
+    fakes, opinions = Runs(generator, "fakes"), Runs(discriminator, "opinions")
     before = flags(generator), flags(discriminator)
     starts = numbers_in(generator), numbers_in(discriminator)
     gradients = gradients_in(generator), gradients_in(discriminator)

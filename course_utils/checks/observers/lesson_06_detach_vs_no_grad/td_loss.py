@@ -19,7 +19,7 @@ from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.td_loss import q_net
 
 def observe(answer: Answer, case: Case) -> Observation:
     network, target_network = q_networks(case)
-    live, old = Runs(network), Runs(target_network)
+    live, old = Runs(network), Runs(target_network, "old runs")
     names = ("states", "actions", "rewards", "next_states", "done")
     batch = tuple(case.given[name].tensor() for name in names)
     before = flags(network), flags(target_network), numbers_in(network), numbers_in(target_network)

@@ -28,7 +28,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     before = flags(layer), gradients_in(layer), numbers_in(layer)
     runs: list[bool] = []  # whether the layer itself ran, or a copy
     first = layer[0]
-    notice(first, lambda module, *given: runs.append(module is first))
+    notice(first, lambda module, *given: runs.append(module is first), name="runs")
     hooks = hooks_in(layer)
     at_first: bool | None = None
     thawing: dict[str, bool] = {}

@@ -21,9 +21,9 @@ def flags(model: nn.Module) -> dict[str, bool]:
 class Runs:
     """The runs of a model: how many, and which of their results required a gradient."""
 
-    def __init__(self, model: nn.Sequential) -> None:
+    def __init__(self, model: nn.Sequential, name: str = "runs") -> None:
         self.live: list[bool] = []
-        notice(model[-1], lambda module, given, result: self.live.append(result.requires_grad))
+        notice(model[-1], lambda module, given, result: self.live.append(result.requires_grad), name=name)
 
 
 def numbers_in(model: nn.Module) -> list[Array]:

@@ -57,7 +57,7 @@ class Watch:
         self._hidden = Memory()
         self._given: list[tuple[torch.Tensor, Value]] = []
         # Functions, because copying a model copies bound methods with all that they are bound to.
-        notice(first, lambda module, given, result: self._starts(given))
+        notice(first, lambda module, given, result: self._starts(given), name="forwards")
         notice(inside, lambda module, given, result: self._inside(result))
         self._before = self._flags()
 

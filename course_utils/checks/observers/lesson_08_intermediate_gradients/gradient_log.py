@@ -41,7 +41,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         last[:] = [loss]
         return loss
 
-    notice(model, ran)
+    notice(model, ran, name="runs")
     for module in model.modules():
         module.register_forward_hook(lambda module, given, result: None)  # the model's own
     before = state(model)

@@ -17,7 +17,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     model, x = layered(case)
     hold_gradients(model)
     runs: list[bool] = []
-    notice(model, lambda module, given, result: runs.append(module is model))
+    notice(model, lambda module, given, result: runs.append(module is model), name="forward runs")
     for module in model.modules():
         module.register_forward_hook(lambda module, given, result: None)  # the model's own
     losses: list[torch.Tensor | None] = []

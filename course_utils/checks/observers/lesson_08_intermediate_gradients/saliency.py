@@ -23,7 +23,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     def ran(module: nn.Module, given: Any, result: Any) -> None:
         results.append(None if torch._C._functorch.is_gradtrackingtensor(result) else result)
 
-    notice(model, ran)  # a copy of the model, too
+    notice(model, ran, name="runs")  # a copy of the model, too
     for module in model.modules():
         module.register_forward_hook(lambda module, given, result: None)  # the model's own
     before, values, wanted = state(model), Array.of(images), Array.of(labels)

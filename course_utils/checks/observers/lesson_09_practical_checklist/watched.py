@@ -11,6 +11,7 @@ from torch import nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from course_utils.checks.data import Array, Observation, plain
+from course_utils.checks.observers import telling
 from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.observers.runs import notice
 from course_utils.checks.observers.traces import hooks_on, parts_of
@@ -41,6 +42,7 @@ def watched(
         part_ran(number, module, given, result)
         if _own(result):
             graphs.add(result)
+            telling.tell("runs")
             training = all(part.training for part in module.modules())
             runs.append(
                 {"of": number, "training": training, "recorded": result.requires_grad, "shape": list(result.shape)}

@@ -40,7 +40,6 @@ def observe(answer: Answer, case: Case) -> Observation:
     x = base + 0
     if case.given["transposed"]:  # the same numbers, in another order in memory
         x = base.transpose(0, -1).contiguous().transpose(0, -1)
-        direction = direction.transpose(0, -1).contiguous().transpose(0, -1)
     around = Surroundings({"x": x, INCOMING: direction}, may_draw=True)
     memory.add(x)
     state = torch.get_rng_state()
@@ -48,7 +47,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         y = answer(x, p, seed)
         seen: Observation = {"returned": plain(y), "attached": attached(y, x), "again": plain(answer(x, p, seed))}
         seen["others"] = [plain(answer(x, p, seed + more)) for more in (1, 2, 1024)]
-    mode = unrecorded(answer, x[:3], p / 2, seed)  # must not disturb the first
+    mode = unrecorded(answer, x[:3], p / 2, seed + 1)  # must not disturb the first
     if seen["attached"]:
         seen["operations"] = operations(y, x)
         passes = [torch.autograd.grad(y, base, direction, retain_graph=True, allow_unused=True) for _ in range(2)]

@@ -49,6 +49,12 @@ def _without(engine: Engine) -> str:
     return "no error"
 
 
+def _scaled(engine: Engine) -> Any:
+    x = engine.tensor([1.0, 2.0], requires_grad=True)
+    (x * x).sum().backward(engine.tensor(3.0))
+    return numbers(x.grad)
+
+
 def _on_a_constant(engine: Engine) -> str:
     (engine.tensor([1.0, 2.0]) * 2).sum().backward()
     return "no error"
@@ -92,6 +98,7 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
         return {
             "named": {name: attempt(lambda e=e: _passed(engine, e, True)) for name, e in NAMED.items()},  # type: ignore[misc]
             "without": attempt(lambda: _without(engine)),
+            "scaled": attempt(lambda: _scaled(engine)),
             "constant": attempt(lambda: _on_a_constant(engine)),
             "counted": {k: attempt(lambda k=k: _counted(engine, k)) for k in ("multiply", "exp", "log")},  # type: ignore[misc]
             "long": attempt(lambda: _long(engine)),

@@ -70,6 +70,13 @@ def _created(engine: Engine) -> Observation:
     }
 
 
+def _left(engine: Engine) -> Observation:
+    x, u = engine.tensor([0.5, 2.0], requires_grad=True), engine.tensor([1.0, 1.0], requires_grad=True)
+    (x * u * 3.0).sum().backward()
+    engine.grad((x * x * u).sum(), [x])
+    return {"x": numbers(x.grad), "u": numbers(u.grad)}
+
+
 def _inner(engine: Engine) -> Observation:
     x, u = engine.tensor([0.5, 2.0], requires_grad=True), engine.tensor([1.0, 1.0], requires_grad=True)
     h = x.exp()
@@ -83,6 +90,7 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
         "third": attempt(lambda: _third(engine)),
         "plain": attempt(lambda: _plain(engine)),
         "created": attempt(lambda: _created(engine)),
+        "left": attempt(lambda: _left(engine)),
         "inner": attempt(lambda: _inner(engine)),
         "random": [attempt(lambda e=e: _twice(engine, e, False)) for e in given["expressions"]],  # type: ignore[misc]
     }

@@ -44,6 +44,7 @@ def _functions(engine: Engine) -> tuple[Any, Any, Any, dict[str, list[Any]]]:
 
         @staticmethod
         def backward(ctx: Any, g: Any) -> Any:
+            noted["backward"].append("Mixed")
             a, b = ctx.saved_tensors
             return g * b * ctx.number, (g * a * ctx.number if ctx.needs_input_grad[1] else None), None
 
@@ -81,7 +82,12 @@ def _mixed(engine: Engine) -> Observation:
     a, b, c = _leaf(engine, 1.5, 2.0), _leaf(engine, 0.5, 3.0), engine.tensor([4.0, 5.0])
     value = mixed.apply(a, b, 10.0)
     (value.sum() + mixed.apply(b, c, 2.0).sum()).backward()
-    return {"value": numbers(value), "gradients": [numbers(one.grad) for one in (a, b, c)], "needs": noted["needs"]}
+    return {
+        "value": numbers(value),
+        "gradients": [numbers(one.grad) for one in (a, b, c)],
+        "needs": noted["needs"],
+        "backward": len(noted["backward"]),
+    }
 
 
 def _not_needed(engine: Engine) -> Observation:
@@ -91,6 +97,36 @@ def _not_needed(engine: Engine) -> Observation:
     odd.apply(x)  # nothing comes of it
     (x * constant).sum().backward()
     return {"made": constant.grad_fn is not None, "backward": len(noted["backward"])}
+
+
+def _none(engine: Engine) -> Observation:
+    class Left(engine.Function):  # type: ignore[misc]
+        """Gives nothing to its second input, though that needs a gradient."""
+
+        @staticmethod
+        def forward(ctx: Any, a: Any, b: Any) -> Any:
+            return a + b
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return 3.0 * g, None
+
+    a, b, c = _leaf(engine, 1.5, 2.0), _leaf(engine, 0.5, 3.0), _leaf(engine, 4.0, 5.0)
+    h = b.exp()
+    (Left.apply(a * 2.0, h).sum() + (h * c).sum()).backward()
+    alone = _leaf(engine, 4.0, 5.0)
+    Left.apply(c, alone.exp()).sum().backward()
+    return {"a": numbers(a.grad), "b": numbers(b.grad), "alone": numbers(alone.grad)}
+
+
+def _quiet(engine: Engine) -> list[bool] | None:
+    """Return what a result has that was made with recording off; None for an engine that cannot yet."""
+    if not hasattr(engine, "no_grad"):
+        return None
+    odd, *_ = _functions(engine)
+    with engine.no_grad():
+        y = odd.apply(_leaf(engine, 1.5, 2.0))
+    return [bool(y.requires_grad), y.grad_fn is not None]
 
 
 def _counted(engine: Engine) -> str:
@@ -105,6 +141,8 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
             "own": attempt(lambda: _own_rule(engine)),
             "mixed": attempt(lambda: _mixed(engine)),
             "not needed": attempt(lambda: _not_needed(engine)),
+            "none": attempt(lambda: _none(engine)),
+            "quiet": attempt(lambda: _quiet(engine)),
             "too few": attempt(lambda: _counted(engine)),
         }
 

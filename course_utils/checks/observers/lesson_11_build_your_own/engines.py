@@ -44,8 +44,10 @@ def observer(**looks: Look) -> Callable[[object, Case], Observation]:
         if absent:
             return {"absent": absent}
         with _Torch() as used:
+            before = attempt(lambda: _records(answer))
             seen = {"elsewhere": attempt(lambda: _others(answer)), **look.run(answer, case.given)}
-        return {**seen, "torch": used.operations}
+            after = attempt(lambda: _records(answer))
+        return {**seen, "torch": used.operations, "records": [before, after]}
 
     return observe
 
@@ -145,6 +147,11 @@ class _Torch(TorchDispatchMode):
         if len(self.operations) < 5:
             self.operations.append(str(function))
         return function(*args, **(kwargs or {}))
+
+
+def _records(engine: Engine) -> bool:
+    x = engine.tensor([1.5, 2.5], requires_grad=True)
+    return (x * x).grad_fn is not None
 
 
 def _others(engine: Engine) -> list[str]:

@@ -30,11 +30,17 @@ def _added(engine: Engine) -> Observation:
     return {**seen, "second": numbers(x.grad)}
 
 
+def _array(gradient: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(gradient.numpy() if hasattr(gradient, "numpy") else gradient)
+
+
 def _apart(engine: Engine) -> Observation:
     x, y = (engine.tensor([1.5, 2.5], requires_grad=True) for _ in range(2))
     given = engine.tensor([1.0, 1.0])
     (x + y).backward(given)
-    seen = {"x": numbers(x.grad)}
+    of_x, of_y, start = (_array(one) for one in (x.grad, y.grad, given))
+    shared = bool(np.shares_memory(of_x, of_y) or np.shares_memory(of_x, start) or np.shares_memory(of_y, start))
+    seen = {"x": numbers(x.grad), "shared": shared}
     (y * 3.0).sum().backward()
     return {**seen, "x after": numbers(x.grad), "y": numbers(y.grad), "given": numbers(given)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -91,9 +92,24 @@ def _in_place(engine: Engine) -> list[float]:
 
 
 def _numbers(engine: Engine) -> Observation:
-    x = engine.tensor([0.5, 2.5])
-    made = {"1 - x": 1 - x, "3 + x": 3 + x, "2 * x": 2 * x, "x - 1": x - 1, "x * array": x * np.array([2.0, 3.0])}
-    return {name: numbers(value) for name, value in made.items()}
+    made: dict[str, Callable[[Any], Any]] = {
+        "1 - x": lambda x: 1 - x,
+        "3 + x": lambda x: 3 + x,
+        "2 * x": lambda x: 2 * x,
+        "x - 1": lambda x: x - 1,
+        "x * array": lambda x: x * np.array([2.0, 3.0]),
+    }
+    return {name: attempt(lambda f=f: numbers(f(engine.tensor([0.5, 2.5])))) for name, f in made.items()}  # type: ignore[misc]
+
+
+def _shape(engine: Engine) -> str:
+    return str(engine.tensor(np.ones((2, 3))).shape)
+
+
+def _entries(engine: Engine) -> list[str]:
+    y = engine.tensor([1.0, 2.0], requires_grad=True).exp()
+    kinds = {id(y): "operand", id(y.grad_fn): "node"}  # a result that is its own node is a node
+    return [kinds.get(id(entry), "another") for entry in (y * y).grad_fn.inputs]
 
 
 def look(engine: Engine, given: dict[str, Any]) -> Observation:
@@ -104,7 +120,9 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
         "whole": attempt(lambda: _whole(engine)),
         "assigned": attempt(lambda: _assigned(engine)),
         "in place": attempt(lambda: _in_place(engine)),
-        "numbers": attempt(lambda: _numbers(engine)),
+        "numbers": _numbers(engine),
+        "shape": attempt(lambda: _shape(engine)),
+        "entries": attempt(lambda: _entries(engine)),
         "random": [attempt(lambda e=e: _recorded(engine, e)) for e in given["expressions"]],  # type: ignore[misc]
     }
 

@@ -14,9 +14,16 @@ PARTS = (*backward.PARTS, "t.retain_grad()", "t.register_hook()")
 
 def _watched(engine: Engine, scene: Watched) -> Observation:
     noted: list[list[Any]] = []
+    arrays: list[str] = []
     x = engine.tensor(NUMBERS, requires_grad=True)
-    found = scene(x, lambda name, g: noted.append([name, numbers(g)]))
-    return {"noted": noted, "found": {name: numbers(tensor) for name, tensor in found.items()}}
+
+    def note(name: str, g: Any) -> None:
+        noted.append([name, numbers(g)])
+        if not hasattr(g, "requires_grad"):
+            arrays.append(name)
+
+    found = scene(x, note)
+    return {"noted": noted, "found": {name: numbers(tensor) for name, tensor in found.items()}, "arrays": arrays}
 
 
 def look(engine: Engine, given: dict[str, Any]) -> Observation:

@@ -9,6 +9,7 @@ from torch import nn
 
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.numbers import numbers, seeded
+from course_utils.checks.scenes.zoo import lived_in
 
 LAYERS = 10
 
@@ -23,4 +24,6 @@ def validation(case: Case) -> tuple[nn.Sequential, torch.Tensor, torch.Tensor]:
     model = nn.Sequential(*layers[:-1])
     labels = torch.arange(count).mul(7).div(3, rounding_mode="floor") % 10
     seeded(model, seed, 0.4)
+    lived_in(model, model[1])
+    model[0].bias.requires_grad_(False)
     return model, numbers(seed, count, 64, dtype=torch.float64), labels

@@ -8,7 +8,7 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.batches import Batch
 from course_utils.checks.scenes.numbers import numbers, seeded
-from course_utils.checks.scenes.zoo import leave_gradients
+from course_utils.checks.scenes.zoo import leave_gradients, lived_in
 
 
 def scaled_classifier(case: Case) -> tuple[nn.Sequential, torch.Tensor, torch.optim.Optimizer, list[Batch]]:
@@ -20,6 +20,7 @@ def scaled_classifier(case: Case) -> tuple[nn.Sequential, torch.Tensor, torch.op
     model = nn.Sequential(nn.Linear(4, 7), nn.Tanh(), nn.Linear(7, 3))
     seeded(model, seed)
     leave_gradients(model, seed)
+    lived_in(model, model[1])
     log_scale = torch.tensor(case.given["start"], requires_grad=True)
     log_scale.grad = torch.tensor(0.7)
     optimizer = torch.optim.SGD([*model.parameters(), log_scale], lr=0.4, momentum=0.5)

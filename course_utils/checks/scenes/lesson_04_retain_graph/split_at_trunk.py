@@ -8,6 +8,7 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.lesson_04_retain_graph.trunk import Trunk
 from course_utils.checks.scenes.numbers import numbers, seeded
+from course_utils.checks.scenes.zoo import lived_in
 
 
 class Head(nn.Module):
@@ -29,8 +30,10 @@ def many_headed(case: Case) -> tuple[nn.Module, list[nn.Module], torch.Tensor]:
     trunk: nn.Module = seeded(Trunk(), seed)
     shared, own = nn.Parameter(numbers(seed + 2, 5)), nn.Parameter(numbers(seed + 3, 5))
     heads: list[nn.Module] = [Head(width, own if n == 1 else shared) for n, width in enumerate(widths)]
+    lived_in(trunk, trunk.get_submodule("second"))
     for number, head in enumerate(heads):
         seeded(head, seed + 20 + number)
+        lived_in(head, head.get_submodule("hidden.1"))
     inputs = numbers(seed + 1, 5, 4).requires_grad_(case.given["inputs need grad"])
     for number, parameter in enumerate([*trunk.parameters(), *(p for head in heads for p in head.parameters())]):
         if number % 3 == 0:  # some hold a gradient from before

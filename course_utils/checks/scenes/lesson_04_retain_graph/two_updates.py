@@ -9,6 +9,7 @@ from torch import nn
 
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.numbers import numbers, seeded
+from course_utils.checks.scenes.zoo import lived_in
 
 
 def two_headed(case: Case) -> tuple[nn.Sequential, list[nn.Sequential], list[torch.optim.Optimizer], list[Any]]:
@@ -18,6 +19,7 @@ def two_headed(case: Case) -> tuple[nn.Sequential, list[nn.Sequential], list[tor
     heads = [nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, n)) for n in (2, 3)]
     for number, part in enumerate([trunk, *heads]):
         seeded(part, seed + number)
+        lived_in(part, part[1])
     optimizers: list[torch.optim.Optimizer] = [
         torch.optim.SGD([*trunk.parameters(), *heads[0].parameters()], lr=0.3, momentum=0.5),
         torch.optim.Adam([*trunk.parameters(), *heads[1].parameters()], lr=0.05),

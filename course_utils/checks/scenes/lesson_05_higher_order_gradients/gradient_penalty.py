@@ -7,6 +7,7 @@ from torch import nn
 
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.numbers import seeded
+from course_utils.checks.scenes.zoo import lived_in
 
 
 class Flat(nn.Module):
@@ -23,7 +24,9 @@ def critic_of(case: Case) -> nn.Sequential:
     else:
         layers = [nn.Linear(3, 5), nn.Tanh(), nn.Dropout(0.5), nn.Linear(5, 1)]
     critic = nn.Sequential(*layers).double()
-    critic[2].eval()  # dropout would differ from call to call; that one part of a model is in eval mode is usual
+    lived_in(
+        critic, critic[2]
+    )  # dropout would differ from call to call; that one part of a model is in eval mode is usual
     seeded(critic, case.given["seed"])
     if case.given["frozen"]:
         critic[0].requires_grad_(False)

@@ -7,6 +7,7 @@ from torch import nn
 
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.numbers import seeded
+from course_utils.checks.scenes.zoo import lived_in
 
 
 class Small(nn.Module):
@@ -17,7 +18,7 @@ class Small(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.first = nn.Linear(2, 3)
-        self.drop = nn.Dropout(0.5).eval()
+        self.drop = nn.Dropout(0.5)
         self.last = nn.Linear(3, 1)
         self.register_buffer("shift", torch.tensor([0.3, -0.7]))
 
@@ -29,6 +30,7 @@ class Small(nn.Module):
 def adaptable(case: Case) -> nn.Module:
     """Return the case's model."""
     model = seeded(Small().double(), case.given["seed"], scale=0.8)
+    lived_in(model, model.get_submodule("drop"))
     for name in case.given["frozen"]:
         model.get_parameter(name).requires_grad_(False)
     return model

@@ -7,6 +7,7 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.left_over import remember, stale
 from course_utils.checks.scenes.numbers import numbers, seeded
+from course_utils.checks.scenes.zoo import lived_in
 
 
 def averaged(case: Case, seed: int) -> nn.Module:
@@ -15,6 +16,7 @@ def averaged(case: Case, seed: int) -> nn.Module:
     model = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), shared, nn.Tanh(), nn.Linear(5, 5), nn.Linear(5, 2))
     model[4].weight = shared.weight
     seeded(model, seed)
+    lived_in(model, model[3])
     remember(model[1], seed + 7, seed % 90 + 3)
     model[3].register_buffer("mask", numbers(seed + 11, 5), persistent=False)
     return model

@@ -7,16 +7,18 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.left_over import stale
 from course_utils.checks.scenes.numbers import seeded
+from course_utils.checks.scenes.zoo import lived_in
 
 
 def players(case: Case) -> tuple[nn.Sequential, nn.Sequential]:
     """Return the case's generator and discriminator, with gradients in both from earlier steps."""
     seed = case.given["seed"]
     # Dropout evaluates in both: who puts a whole player into training changes what it says.
-    generator = nn.Sequential(nn.Linear(3, 5), nn.LeakyReLU(0.2), nn.Dropout(0.4).eval(), nn.Linear(5, 2))
-    discriminator = nn.Sequential(nn.Linear(2, 6), nn.Tanh(), nn.Dropout(0.4).eval(), nn.Linear(6, 1))
+    generator = nn.Sequential(nn.Linear(3, 5), nn.LeakyReLU(0.2), nn.Dropout(0.4), nn.Linear(5, 2))
+    discriminator = nn.Sequential(nn.Linear(2, 6), nn.Tanh(), nn.Dropout(0.4), nn.Linear(6, 1))
     for model, own in ((generator, seed), (discriminator, seed + 1)):
         seeded(model, own)
+        lived_in(model, model[2])
         stale(model, own + 50)
     if case.given["frozen"]:
         discriminator[0].bias.requires_grad_(False)

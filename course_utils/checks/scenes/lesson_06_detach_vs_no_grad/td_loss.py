@@ -6,13 +6,16 @@ from torch import nn
 
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.numbers import seeded
+from course_utils.checks.scenes.zoo import lived_in
 
 
 def q_networks(case: Case) -> tuple[nn.Sequential, nn.Sequential]:
     """Return a network that values three actions, and its older copy."""
     seed = case.given["seed"]
     # Dropout evaluates in both: who puts a whole network into training changes what it says.
-    live, old = (nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Dropout(0.4).eval(), nn.Linear(6, 3)) for _ in range(2))
+    live, old = (nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Dropout(0.4), nn.Linear(6, 3)) for _ in range(2))
+    lived_in(live, live[2])
+    lived_in(old, old[2])
     seeded(live, seed)
     seeded(old, seed + 1)
     if case.given["frozen"]:

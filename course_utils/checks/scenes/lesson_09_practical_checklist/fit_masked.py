@@ -26,6 +26,7 @@ class Masked(nn.Module):
 def started(case: Case) -> Masked:
     """Return the model. With `left` an earlier pass has left its gradients."""
     model = Masked(case.given["seed"])
+    model.first.eval()  # a linear layer has one way, but its mode is to stay
     if case.given.get("left"):
         leave_gradients(model, case.given["seed"])
     return model

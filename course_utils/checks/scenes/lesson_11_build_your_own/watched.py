@@ -97,6 +97,13 @@ def _downwards(x: Any, note: Any) -> dict[str, Any]:
     return {"x.grad": x.grad}
 
 
+def _each_pass(x: Any, note: Any) -> dict[str, Any]:
+    x.register_hook(lambda g: note("x", g))
+    (x * x).sum().backward()
+    (x * 3.0).sum().backward()
+    return {}
+
+
 def _grad(tensor: Any) -> Any:
     """Return the `.grad` of a result. PyTorch warns where it has none, and that is not what is tried."""
     return tensor.grad if type(tensor).__module__ != "torch" else None
@@ -112,4 +119,5 @@ WATCHED: dict[str, Watched] = {
     "a hook on the leaf": _leaf,
     "a hook that is removed": _removed,
     "a hook on each of a chain": _downwards,
+    "a hook on the leaf, and two passes": _each_pass,
 }

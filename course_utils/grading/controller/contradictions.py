@@ -1,0 +1,67 @@
+"""Where an observation says less, or more, than its observers told while it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from course_utils.checks.data import Case
+from course_utils.checks.exercise import Seen
+from course_utils.checks.observers.by_hand import HAND
+from course_utils.checks.observers.runs import BEGUN, COPIES, PART
+from course_utils.checks.observers.telling import DECOY
+from course_utils.grading.controller.events import FORGED
+
+MAX_SENTENCES = 5  # of one exercise; what is told may be forged, too
+
+_OTHER = (
+    "In the case {!r} the observer told of {} {} while the answer ran, and its observation says {}. Read the answer."
+)
+_PARTS = "In the case {!r} a module's first layer ran {} times, and the module itself {} times. Read the answer."
+_HAND = "In the case {!r} something computed with a module's weights, and the module did not run. Read the answer."
+_FORGED = "In the case {!r} something was told in the observers' name. Read the answer."
+_TOUCHED = "In the case {!r} something that only looks like an observer was changed or passed by. Read the answer."
+
+
+def contradictions(pairs: Iterable[tuple[Case, Seen]], told: Iterable[Mapping[str, int]]) -> tuple[str, ...]:
+    """Return a sentence for each way in which observations are not what was told, of the first case that shows it.
+
+    The entry of an observation that has the name of what was told counts it: as a number, a list with an entry for
+    each, or a list of numbers. Runs of copies may count or not.
+    """
+    found: dict[str, str] = {}
+    for (case, seen), counts in zip(pairs, told, strict=False):
+        for kind, sentence in _of_case(case.name, seen, counts):
+            found.setdefault(kind, sentence)
+    return tuple(found.values())[:MAX_SENTENCES]
+
+
+def _of_case(case: str, seen: Seen, counts: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    if FORGED in counts:
+        yield FORGED, _FORGED.format(case)
+    if DECOY in counts:
+        yield DECOY, _TOUCHED.format(case)
+    if HAND in counts:
+        yield HAND, _HAND.format(case)
+    if not isinstance(seen, dict):
+        return
+    for kind in counts:
+        name = kind.removesuffix(PART)
+        if name != kind and counts[kind] != counts.get(name + BEGUN, 0):
+            yield kind, _PARTS.format(case, counts[kind], counts.get(name + BEGUN, 0))
+    for name in dict.fromkeys(kind.removesuffix(COPIES) for kind in counts):
+        value = dict.get(seen, name)
+        own, copies = counts.get(name, 0), counts.get(name + COPIES, 0)
+        said = _said(value)
+        if said and not said & {own, own + copies}:
+            yield name, _OTHER.format(case, own, name, min(said, key=lambda number: abs(number - own)))
+
+
+def _said(value: Any) -> set[int]:
+    """Return the numbers that an entry may stand for, none where it counts nothing."""
+    if isinstance(value, bool) or not isinstance(value, int | list):
+        return set()
+    if isinstance(value, int):
+        return {value}
+    numbers = all(isinstance(one, int) for one in value)
+    return {len(value), sum(value)} if numbers else {len(value)}

@@ -1,0 +1,86 @@
+"""The second look: what was found right by observing it is run again, in a fresh child and observed in another way."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+from msgspec.structs import replace
+
+from course_utils.grading import wire
+from course_utils.grading.controller.conversation import Answered
+from course_utils.grading.controller.parent import Parents
+from course_utils.grading.controller.posing import Posed
+from course_utils.grading.controller.running import run
+from course_utils.grading.submission import ExerciseResult, Result, Submission
+
+# A second run takes as long as the first. What holds it up does so on purpose, or by a busy machine.
+MORE_SECONDS = 10.0
+MAX_SAID = 300  # characters of what the second verdict says
+
+_chance = random.SystemRandom()
+
+_OTHERWISE = (
+    "In a second process, with other cases and observed in another way, the answer was found {}: {} Read the answer."
+)
+_NOT_AGAIN = "The answer could not be observed a second time ({}). Read it."
+
+Judge = Callable[[Posed, Answered], Future[ExerciseResult]]
+
+
+def rests(row: ExerciseResult) -> bool:
+    """Say whether an exercise has points that rest on what was observed, and no number proves."""
+    return bool(row.score and row.observed)
+
+
+def looked_twice(
+    result: Result,
+    submission: Submission,
+    others: Callable[[], Sequence[Posed]],
+    limits: wire.Limits,
+    parents: Parents,
+    judged: Judge,
+) -> Result:
+    """Return the result with a flag at each exercise that is right once and not twice. Its scores stay.
+
+    `others` makes the exercises with other cases than the first time. A third of them is tried, which nobody can guess.
+    Where no points rest on what was observed, nothing is run. Raises nothing.
+    """
+    names = {row.id for row in result.exercises if rests(row)}
+    if not names:
+        return result
+    found: dict[str, Future[ExerciseResult]] = {}
+
+    def heard(item: Posed, answer: Answered) -> None:
+        found[item.exercise.id] = judged(item, answer)
+
+    limits = replace(limits, seconds=min(limits.seconds, 3 * result.seconds + MORE_SECONDS))
+    try:
+        again = [_third(item) for item in others() if item.exercise.id in names]
+        reason = run(submission, again, limits, parents, heard, second=True).reason
+    except Exception as error:
+        reason = f"the grader failed: {type(error).__name__}"
+    flags: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        try:
+            flags[name] = _compared(found[name].result())
+        except KeyError:
+            flags[name] = (_NOT_AGAIN.format(reason[:MAX_SAID].rstrip(".") or "its process ended"),)
+        except Exception as error:
+            flags[name] = (_NOT_AGAIN.format(f"the grader failed: {type(error).__name__}"),)
+    rows = (replace(row, flags=(*row.flags, *flags.get(row.id, ()))) for row in result.exercises)
+    return replace(result, exercises=tuple(rows))
+
+
+def _third(item: Posed) -> Posed:
+    """Return an exercise with a third of its cases, in their order: all of them would double the cost."""
+    chosen = _chance.sample(range(len(item.cases)), (len(item.cases) + 2) // 3)
+    return replace(item, cases=tuple(item.cases[number] for number in sorted(chosen)))
+
+
+def _compared(second: ExerciseResult) -> tuple[str, ...]:
+    if second.outcome == "correct":
+        return second.flags
+    said = " ".join(second.messages).replace("\n", " ")[:MAX_SAID]
+    return (_OTHERWISE.format(second.outcome, said or "nothing is said."), *second.flags)

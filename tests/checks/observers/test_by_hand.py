@@ -1,0 +1,71 @@
+"""Noticing what is computed with a module's weights, and not by the module."""
+
+import copy
+from collections import Counter
+
+import pytest
+import torch
+from torch import nn
+
+from course_utils.checks.observers import telling
+from course_utils.checks.observers.by_hand import HAND, noticed
+from course_utils.checks.observers.runs import notice
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    monkeypatch.setattr(telling, "_states", [telling._State()])
+    telling.observe_otherwise()
+    found: Counter[str] = Counter()
+    telling.listen(lambda what: found.update([what]))
+    return found
+
+
+def told_by(run) -> None:
+    def observe() -> None:
+        model = nn.Sequential(nn.Conv2d(1, 2, 2), nn.Flatten(), nn.Linear(8, 2))
+        notice(model, lambda *given: None)
+        run(model, torch.ones(1, 1, 3, 3))
+
+    noticed(observe)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda model, x: nn.functional.conv2d(x, model[0].weight),
+        lambda model, x: nn.functional.linear(torch.ones(1, 8), model[2].weight.detach()),
+        lambda model, x: torch.ones(1, 8) @ model[2].weight.t(),
+        lambda model, x: torch.func.functional_call(nn.Linear(8, 2), dict(model[2].named_parameters()), torch.ones(8)),
+    ],
+)
+def test_layers_by_hand_are_told(run, told) -> None:
+    told_by(run)
+    assert told[HAND] > 0
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda model, x: model(x).sum().backward(),
+        lambda model, x: model.forward(x),
+        lambda model, x: torch.func.functional_call(model, dict(model.named_parameters()), (x,)),
+        lambda model, x: torch.func.vmap(model)(x[None]),
+        lambda model, x: torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False).sum().backward(),
+        lambda model, x: copy.deepcopy(model)(x),
+        lambda model, x: sum((p**2).sum() for p in model.parameters()).backward(),
+        lambda model, x: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0),
+        lambda model, x: nn.functional.conv2d(x, torch.ones(1, 1, 2, 2)),
+    ],
+)
+def test_runs_passes_and_sums_of_weights_are_not(run, told) -> None:
+    told_by(run)
+    assert not told[HAND]
+
+
+def test_in_the_first_way_nothing_is_noticed() -> None:
+    found: Counter[str] = Counter()
+    telling.listen(lambda what: found.update([what]))
+    told_by(lambda model, x: nn.functional.conv2d(x, model[0].weight))
+    telling.listen(None)
+    assert not found

@@ -1,0 +1,127 @@
+"""The look at what cells reach for: it names what forgers use, and says nothing of what is taught."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from course_utils.checks.registry import exercises
+from course_utils.grading.controller.reaching import MAX_LOOKED, TOO_LONG, Looked, look
+from tests.answers import RIGHT, right_source_of
+
+ROOT = Path(__file__).parents[3]
+
+FORGING = {
+    "import gc\nfor x in gc.get_objects(): pass": {"gc.get_objects"},
+    "from gc import get_referrers": {"gc.get_referrers"},
+    "import gc as c\nfind = c": {"gc"},
+    "import sys\nsys._getframe(1).f_locals": {"sys._getframe", "f_locals"},
+    "import ctypes": {"ctypes"},
+    "import threading": {"threading"},
+    "from unittest import mock": {"unittest.mock"},
+    "import importlib.util": {"importlib.util"},
+    "import warnings\nwarnings.sys": {"warnings.sys"},
+    "import torch\ntorch._C._len_torch_function_stack()": {"torch._C", "torch._C._len_torch_function_stack"},
+    "from torch import _C": {"torch._C"},
+    "import torch.overrides": {"torch.overrides"},
+    "from torch import nn\nnn.Module.forward(m, x)": {"torch.nn.Module.forward"},
+    "import torch\ntorch.Tensor.backward = f": {"torch.Tensor.backward ="},
+    "from course_utils.checks import data": {"course_utils.checks.data"},
+    "from course_utils.checks.observers.runs import notice": {"course_utils.checks.observers.runs.notice"},
+    "import course_utils\ncourse_utils.checks.data": {"course_utils.checks", "course_utils.checks.data"},
+    "f.__closure__[0].cell_contents": {"__closure__", "cell_contents"},
+    "f.__globals__": {"__globals__"},
+    "model._forward_hooks.clear()": {"_forward_hooks"},
+    "model.forward = f": {".forward ="},
+    "del model.forward": {".forward ="},
+    "type(model).forward(model, x)": {"type(...).forward"},
+    "model.__class__.forward(model, x)": {"__class__"},
+    "vars(model).pop('forward')": {"vars"},
+    "getattr(model, '_back' + 'ward_hooks')": {"getattr with a computed name"},
+    "getattr(model, '_backward_hooks')": {"_backward_hooks"},
+    "setattr(model, 'forward', f)": {".forward ="},
+    "look = getattr": {"getattr"},
+    "from operator import attrgetter\nattrgetter('a.__dict__')(x)": {"__dict__"},
+    "{'__torch_function__': f}": {"__torch_function__"},
+    "class T:\n    def __torch_function__(self): pass": {"__torch_function__"},
+    "class T:\n    def __del__(self): pass": {"__del__"},
+    "match x:\n    case Module(_forward_hooks=hooks): pass": {"_forward_hooks"},
+    "try: f()\nexcept Exception as e: e.__traceback__.tb_frame": {"__traceback__", "tb_frame"},
+    "exec('1')": {"exec"},
+    "__builtins__": {"__builtins__"},
+    "__import__('sys')": {"__import__"},
+    "\uff56ars(model)": {"vars"},
+    "get_ipython().user_ns": {"get_ipython"},
+    "%%python\nimport x": {"%python", "x"},
+    "/exec 'model'": {"exec"},
+    "x = !ls\nsys._getframe()": {"_getframe", "sys"},
+    "self._hooks = []\nmodel._told": {"_told"},
+}
+INNOCENT = (
+    "import gc, sys\ngc.collect()\nsys.version",
+    "import torch\nfrom torch import nn\nimport torch.nn.functional as F\nF.linear(x, w).backward()",
+    "from course_utils import check, trace\nfrom course_utils.graph.alive import PeakMemory",
+    "%matplotlib inline\n%time f(x)\n!pip list\nx.grad = None",
+    "%%time\nf(x)",
+    "model.weight.grad = None\nmodel.head = nn.Linear(2, 2)\nself.forward = f",
+    "class Net(Module):\n    def __init__(self):\n        super().__init__()\n        self._n = 0\nnet._n",
+    "class T:\n    def backward(self): pass\nT.backward = f",
+    "x._version, node._sequence_nr(), node._saved_self, type(x).__name__, x.__class__.__name__",
+    "getattr(node, 'inputs', ())\ntorch.backends.x.y = True",
+    "if __name__ == '__main__': print('sys.exit is text, as is `_getframe`')",
+    "'f_locals in a text that says more'\n'''__closure__'''",
+    "def f(:\n    import broken",
+)
+
+
+@pytest.mark.parametrize("source", FORGING)
+def test_it_names_what_forgers_use(source: str) -> None:
+    assert look([source])[0].reaches == FORGING[source]
+
+
+@pytest.mark.parametrize("source", INNOCENT)
+def test_it_says_nothing_of(source: str) -> None:
+    assert not look([source])[0].reaches
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_it_says_nothing_of_right_answers(name: str) -> None:
+    assert not look([right_source_of(name)])[0].reaches - set(exercises()[name].reaches)
+
+
+@pytest.mark.parametrize("folder", ["notebooks", "exercises", "solutions"])
+def test_it_says_nothing_of_what_lessons_teach(folder: str) -> None:
+    for file in sorted((ROOT / folder).glob("*.ipynb")):
+        cells = [it for it in json.loads(file.read_text())["cells"] if it["cell_type"] == "code"]
+        listed = {name for it in exercises().values() if it.lesson == file.stem for name in it.reaches}
+        reaches = {name for found in look(["".join(it["source"]) for it in cells]) for name in found.reaches}
+        shown = {"vars", "exec"} if folder == "notebooks" else set()  # in lesson 11, by the lesson's own cells
+        assert reaches <= listed | shown, file.name
+
+
+def test_names_are_shared_by_the_cells_of_a_notebook() -> None:
+    sources = ["import sys as s", "class Own:\n    def __init__(self): self._kept = 1", "s.settrace(f)\nown._kept"]
+    assert [set(found.reaches) for found in look(sources)] == [set(), set(), {"sys.settrace"}]
+
+
+def test_a_class_of_ones_own_does_not_hide_the_names_of_pytorch() -> None:
+    source = "class Own:\n    def __init__(self): self._forward_hooks = {}\nmodel._forward_hooks"
+    assert look([source])[0].reaches == {"_forward_hooks"}
+
+
+def test_it_says_what_a_cell_defines() -> None:
+    assert look(["def a(): pass\nb, c = 1, 2\nclass D: e = 1\nf: int = 1"])[0].binds == {"a", "b", "c", "D", "f"}
+
+
+DEEP = ("(" * 90_000, "-" * 90_000 + "1", "a" + ".a" * 45_000, "1" + "+1" * 45_000, "not " * 20_000, "\0", "[" * 150)
+
+
+def test_a_source_of_any_size_or_depth_costs_little() -> None:
+    began = time.process_time()
+    assert look(["x" * (MAX_LOOKED + 1), "gc"]) == [Looked(frozenset({TOO_LONG}))] * 2
+    for source in DEEP:
+        assert len(look([source])) == 1
+    widest = "a(b.c)\n" * (MAX_LOOKED // 7)
+    assert not look([widest])[0].reaches
+    assert time.process_time() - began < 20, "seconds that no slow machine needs"

@@ -142,8 +142,9 @@ def wait_for_notebook(page: Page) -> None:
 def run_all(page: Page, cells: int) -> None:
     """Run the open notebook and wait until its last code cell, number `cells`, has run."""
     page.evaluate("void jupyterapp.commands.execute('notebook:run-all-cells')")
-    prompt = page.locator(".jp-InputArea-prompt", has_text=f"[{cells}]")
-    prompt.wait_for(state="attached", timeout=120_000)
+    # The model is asked and not the page, which has no prompt for a cell that is out of sight or folded.
+    counts = "jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.model.executionCount)"
+    page.wait_for_function(f"cells => {counts}.includes(cells)", arg=cells, timeout=120_000)
 
 
 def _wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:

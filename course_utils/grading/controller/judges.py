@@ -13,7 +13,7 @@ import msgspec
 
 from course_utils.grading import wire
 from course_utils.grading.controller import orders
-from course_utils.grading.controller.parent import started
+from course_utils.grading.controller.parent import let_go, started
 from course_utils.grading.controller.posing import Posed
 from course_utils.grading.errors import GradingError
 
@@ -145,11 +145,7 @@ class _Parent:
         self._process.kill()
 
     def close(self) -> None:
-        self._control.close()
-        self._process.kill()
-        self._process.wait()
-        if self._process.stderr is not None:
-            self._process.stderr.close()
+        let_go(self._control, self._process)
 
     def _told(self, order: orders.Begin | orders.End, kind: type[Kind], descriptors: list[int]) -> Kind:
         self._control.settimeout(START_SECONDS)

@@ -43,6 +43,15 @@ def started(program: str) -> tuple[socket.socket, subprocess.Popen[bytes]]:
     return control, process
 
 
+def let_go(control: socket.socket, process: subprocess.Popen[bytes]) -> None:
+    """End a process that was `started`, and close what leads to it."""
+    control.close()
+    process.kill()
+    process.wait()
+    if process.stderr is not None:
+        process.stderr.close()
+
+
 class ParentFailed(GradingError):
     """A warm parent could not be started, or is gone. The message says how."""
 
@@ -95,11 +104,7 @@ class WarmParent:
 
     def close(self) -> None:
         """End the process, and let go of it. It holds nothing that would be lost."""
-        self._control.close()
-        self._process.kill()
-        self._process.wait()
-        if self._process.stderr is not None:
-            self._process.stderr.close()
+        let_go(self._control, self._process)
 
     def _tell(self, packet: bytes, descriptors: list[int]) -> None:
         self._control.settimeout(GRACE_SECONDS)

@@ -25,9 +25,10 @@ class ThreadLimit:
 
     def __init__(self) -> None:
         self._start, self._count = _thread.start_new_thread, _thread._count
-        self._frames, self._own = sys._current_frames, threading.get_ident()
+        self._frames = sys._current_frames
         self._raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
         self._before = self._count()
+        self._begun: set[int] = set()
         self._reached = False
         modules: tuple[Any, ...] = (_thread, threading)
         for module, name in zip(modules, ("start_new_thread", "_start_new_thread"), strict=True):
@@ -45,9 +46,9 @@ class ThreadLimit:
         return self._reached
 
     def end(self) -> None:
-        """Tell all threads but this one to end. One that waits in C, as a sleeping one does, ends when it returns."""
+        """Tell the threads that cells began to end. One that waits in C, as a sleeping one does, ends on its return."""
         for thread in self._frames():
-            if thread != self._own:
+            if thread in self._begun:
                 self._raise_in(ctypes.c_ulong(thread), ctypes.py_object(SystemExit))
 
     def _limited(self, function: Callable[..., object], *arguments: Any) -> int:
@@ -55,7 +56,9 @@ class ThreadLimit:
             self._reached = True
             raise TooManyThreads(f"a cell may start {MAX_THREADS} threads, and this one has")
         try:
-            return self._start(function, *arguments)
+            thread = self._start(function, *arguments)
         except RuntimeError:
             self._reached = True
             raise
+        self._begun.add(thread)
+        return thread

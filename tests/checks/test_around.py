@@ -7,7 +7,7 @@ import pytest
 from torch import nn
 
 from tests.answers import RIGHT
-from tests.checks.test_exercises import verdict_on
+from tests.checks.verdicts import verdict_on
 
 MODES = (
     *("train", "fewest_bytes", "fit_scale", "train_chunks", "two_updates", "split_at_trunk", "penalised_step"),

@@ -5,23 +5,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from course_utils.checks.examine import examine
 from course_utils.checks.exercise import Verdict
-from course_utils.checks.registry import exercises, observer_for
+from course_utils.checks.registry import exercises
 from course_utils.skeleton import to_do
 from tests.answers import MAY_SAY, MISCONCEIVED, RIGHT, STILL_RIGHT, WRONG
 from tests.checks.mutants import mutants
+from tests.checks.verdicts import verdict_on
 
 ROOT = Path(__file__).parents[2]
 EXERCISES = exercises()
-SECONDS = 0.5
-STAGE_SECONDS = 3.0  # a stage of the engine is tried on many expressions
-
-
-def verdict_on(name: str, answer: object, seconds: float = 0.0, seed: int = 7) -> Verdict:
-    exercise = EXERCISES[name]
-    limit = seconds or (STAGE_SECONDS if exercise.answer else SECONDS)
-    return examine(exercise, observer_for(exercise), answer, seed, limit)
 
 
 def assert_helpful(verdict: Verdict) -> None:

@@ -5,9 +5,10 @@ from collections import Counter
 import click
 
 from course_utils.checks.registry import exercises
+from tests.checks.verdicts import SEED
 from tests.mutation.decided import equivalent, undecided, write_undecided
 from tests.mutation.making import mutants
-from tests.mutation.running import SEED, Result, results, warm
+from tests.mutation.running import Result, results, warm
 
 
 @click.command()

@@ -14,8 +14,8 @@ import click
 from course_utils.checks.registry import exercises
 from course_utils.notebooks import files
 from tests.answers import RIGHT
+from tests.checks.verdicts import PATIENT_SECONDS, verdict_on
 from tests.mutation.__main__ import chosen
-from tests.mutation.running import verdict_on
 from tests.mutation.seeds import answers
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +38,7 @@ def task(name: str) -> str:
 
 def failed(name: str, answer: object) -> set[str]:
     """Return the findings that an answer fails."""
-    return {it.prop for it in verdict_on(name, answer).findings if not it.ok}
+    return {it.prop for it in verdict_on(name, answer, PATIENT_SECONDS).findings if not it.ok}
 
 
 def findings(name: str) -> list[str]:

@@ -16,15 +16,12 @@ from typing import Any, TypeVar
 
 import torch
 
-from course_utils.checks.examine import examine
-from course_utils.checks.exercise import Verdict
-from course_utils.checks.registry import exercises, observer_for
 from tests.answers import RIGHT
+from tests.checks.verdicts import SEED, verdict_on
 from tests.mutation.engines import judged_by
 from tests.mutation.making import Mutant
 from tests.mutation.sources import ANSWER
 
-SECONDS, SEED = 0.5, 7  # as in tests/checks/test_exercises.py
 MOST_CPU_SECONDS, MOST_WALL_SECONDS, MOST_BYTES = 60, 240, 4 * 2**30
 ENDLESS_SEEDS = 3  # with how many seeds an answer is tried that does not end
 Label = TypeVar("Label")
@@ -42,11 +39,6 @@ class Result:
     @property
     def survived(self) -> bool:
         return self.outcome == "correct"
-
-
-def verdict_on(exercise: str, answer: object, seed: int = SEED, seconds: float = SECONDS) -> Verdict:
-    """Return the verdict on an answer, as `check` would give it."""
-    return examine(exercises()[exercise], observer_for(exercises()[exercise]), answer, seed, seconds)
 
 
 def warm(names: Iterable[str]) -> None:
@@ -132,7 +124,7 @@ def _verdict(mutant: Mutant, seed: int) -> tuple[str, tuple[str, ...], str]:
     except Exception as error:  # then there is no answer to try
         return "error", ("loads",), f"{type(error).__name__}: {error}"
     for exercise in judged_by(mutant.exercise):
-        verdict = verdict_on(exercise, program[ANSWER], seed)
+        verdict = verdict_on(exercise, program[ANSWER], seed=seed)
         if verdict.outcome != "correct":
             break
     failed = dict.fromkeys(finding.prop for finding in verdict.findings if not finding.ok)
@@ -142,7 +134,7 @@ def _verdict(mutant: Mutant, seed: int) -> tuple[str, tuple[str, ...], str]:
 def _outcomes(exercise: str, answer: object, seeds: tuple[int, ...]) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     for seed in seeds:
-        verdict = verdict_on(exercise, answer, seed)
+        verdict = verdict_on(exercise, answer, seed=seed)
         found.append((verdict.outcome, *verdict.misconceptions))
         endless = any(it.prop == "ends" and not it.ok for it in verdict.findings)
         if endless and len(found) == ENDLESS_SEEDS and len(set(found)) == 1:

@@ -6,8 +6,9 @@ Grading draws its seed, so an answer that is caught with one and passes with ano
 import click
 
 from tests.answers import MISCONCEIVED, RIGHT, WRONG
+from tests.checks.verdicts import SEED
 from tests.mutation.__main__ import chosen
-from tests.mutation.running import SEED, verdicts, warm
+from tests.mutation.running import verdicts, warm
 
 SEEDS = (SEED, *range(1001, 1025))
 

@@ -60,7 +60,7 @@ def renew(course: Path, own: Path) -> list[Written]:
     Raises NotebookError for a damaged notebook of the course. A damaged one of the learner's counts as changed.
     """
     written = []
-    for source, name in _released(course):
+    for source, name in notebooks_of(course):
         mine, base = own / name, own / RELEASE / name
         new = _learners(source)
         if not mine.exists():
@@ -144,14 +144,15 @@ def where_they_stopped(own: Path, first: str) -> str:
     return max(touched)[1] if touched else first
 
 
-def _released(course: Path) -> Iterator[tuple[Path, str]]:
+def notebooks_of(course: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the notebooks that learners get, folder by folder, each with its place in the course."""
     for folder in FOLDERS:
         for source in sorted((course / folder).glob("*.ipynb")):
             yield source, f"{folder}/{source.name}"
 
 
 def _called(course: Path, name: str) -> list[tuple[Path, str]]:
-    chosen = [(source, path) for source, path in _released(course) if source.name.startswith(name)]
+    chosen = [(source, path) for source, path in notebooks_of(course) if source.name.startswith(name)]
     if not chosen:
         raise NotebookError(f"no notebook of the course begins with {name!r}; try a number such as 03")
     return chosen

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from nbformat.v4 import new_code_cell
 
-from course_utils.copies import FOLDERS, learners
+from course_utils.copies import FOLDERS, learners, notebooks_of
 from course_utils.notebooks import read, to_bytes
 from docs.addresses import FILE, AddressError, Addresses, addresses
 from docs.pages import TEXTS, relinked
@@ -66,12 +66,11 @@ if "google.colab" in sys.modules:
 def write(root: Path, to: Path, where: Addresses) -> list[Path]:
     """Write a copy of every notebook that learners get into a folder, as the course's stand, and return the paths."""
     written = []
-    for folder in FOLDERS:
-        for source in sorted((root / folder).glob("*.ipynb")):
-            path = to / source.relative_to(root)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(to_bytes(copied(read(source), source, root, where)))
-            written.append(path)
+    for source, place in notebooks_of(root):
+        path = to / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(to_bytes(copied(read(source), source, root, where)))
+        written.append(path)
     return written
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from course_utils.copies import FOLDERS, SETTLES, folded
+from course_utils.copies import SETTLES, folded, notebooks_of
 from course_utils.notebooks import read, to_bytes
 
 TEXTS = (
@@ -27,7 +27,7 @@ _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\((?!https?:|attachment:
 
 def prepare(root: Path, to: Path) -> None:
     """Write every page that the site has below `to`. Links to other files become plain text."""
-    notebooks = [path for folder in FOLDERS for path in sorted((root / folder).glob("*.ipynb"))]
+    notebooks = [path for path, _ in notebooks_of(root)]
     pages = frozenset([*(path.resolve() for path in notebooks), *((root / name).resolve() for name in TEXTS)])
     for path in notebooks:
         notebook = read(path)

@@ -13,7 +13,7 @@ import msgspec
 
 from course_utils.grading import wire
 from course_utils.grading.controller import orders
-from course_utils.grading.controller.parent import let_go, started
+from course_utils.grading.controller.parent import last_words, let_go, started
 from course_utils.grading.controller.posing import Posed
 from course_utils.grading.errors import GradingError
 
@@ -157,8 +157,5 @@ class _Parent:
         except OSError:  # it is gone
             packet = b""
         if not packet:
-            self._process.wait()
-            stderr = self._process.stderr
-            said = stderr.read()[-2000:].decode(errors="replace") if stderr and not stderr.closed else ""
-            raise JudgesFailed(f"the process that judges ended with code {self._process.returncode}: {said}")
+            raise JudgesFailed(f"the process that judges {last_words(self._process)}")
         return msgspec.msgpack.decode(packet, type=kind)

@@ -52,6 +52,14 @@ def let_go(control: socket.socket, process: subprocess.Popen[bytes]) -> None:
         process.stderr.close()
 
 
+def last_words(process: subprocess.Popen[bytes]) -> str:
+    """Wait for the end of a process that was `started`, and say how it ended and what it wrote last."""
+    process.wait()
+    stderr = process.stderr
+    said = stderr.read()[-2000:].decode(errors="replace") if stderr and not stderr.closed else ""
+    return f"ended with code {process.returncode}: {said}"
+
+
 class ParentFailed(GradingError):
     """A warm parent could not be started, or is gone. The message says how."""
 
@@ -120,9 +128,7 @@ class WarmParent:
         except OSError as error:
             raise ParentFailed(f"the warm parent said nothing for {seconds:g} seconds") from error
         if not packet:
-            self._process.wait()
-            said = self._process.stderr.read()[-2000:].decode(errors="replace") if self._process.stderr else ""
-            raise ParentFailed(f"the warm parent ended with code {self._process.returncode}: {said}")
+            raise ParentFailed(f"the warm parent {last_words(self._process)}")
         try:
             return msgspec.msgpack.decode(packet, type=kind)
         except msgspec.ValidationError as error:  # a watcher that was killed while it told its child's end

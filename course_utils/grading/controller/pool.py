@@ -136,5 +136,6 @@ class Grader:
             if attempt.status != "crashed":
                 others = partial(self.posed, submission.assignment, again=True)
                 result = looked_twice(result, submission, others, limits, self._parents, later.hear)
-            questions = tuple(item.exercise for item in posed)
-            return flagged(result, later.flags(submission, questions)) if questions else result
+            if not (posed and submission.cells):  # there is nothing to look at
+                return result
+            return flagged(result, later.flags(submission, tuple(item.exercise for item in posed)))

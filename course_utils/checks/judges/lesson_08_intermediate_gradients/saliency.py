@@ -17,24 +17,32 @@ from course_utils.checks.scenes.lesson_08_intermediate_gradients.saliency import
 
 def _cases(seed: int) -> list[Case]:
     kinds = {
-        "a model in training mode": (4, False, False, False),
-        "a frozen model": (3, True, False, False),
-        "called under no_grad": (5, False, True, False),
-        "a model with dropout": (4, False, False, True),
+        "a model in training mode": (4, False, False, False, False),
+        "a frozen model": (3, True, False, False, False),
+        "called under no_grad": (5, False, True, False, False),
+        "a model with dropout": (4, False, False, True, False),
+        "a model that multiplies by another number in each run": (3, False, False, False, True),
     }
     return [
-        Case(name, {"seed": seed + n, "count": count, "frozen": frozen, "no_grad": silent, "drops": drops})
-        for n, (name, (count, frozen, silent, drops)) in enumerate(kinds.items())
+        Case(
+            name,
+            {
+                **{"seed": seed + n, "count": count, "frozen": frozen, "no_grad": silent},
+                **{"drops": drops, "turns": turns},
+            },
+        )
+        for n, (name, (count, frozen, silent, drops, turns)) in enumerate(kinds.items())
     ]
 
 
 def _maps(case: Case, evaluating: bool = True, of_loss: bool = False) -> torch.Tensor:
-    """Return the gradient of each image's score, or of its loss."""
-    model, images, labels = scorer_of_images(case)
-    if evaluating:
-        model.eval()
+    """Return the gradient of each image's score, or of its loss, each made in the first run of a model."""
+    _, images, labels = scorer_of_images(case)
 
     def gradient(images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        model = scorer_of_images(case)[0]
+        if evaluating:
+            model.eval()
         images = images.clone().requires_grad_()
         scores: torch.Tensor = model(images)
         if of_loss:
@@ -53,7 +61,8 @@ def _strongest(gradient: torch.Tensor) -> torch.Tensor:
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
-    yield right_value(seen["returned"], _strongest(_maps(case)), "What you returned")
+    if seen["runs"] == 1 or not case.given["turns"]:  # there, numbers tell whether it was the first run
+        yield right_value(seen["returned"], _strongest(_maps(case)), "What you returned")
     yield Finding("graph", not seen["recorded"], "What you returned still has a graph.")
     yield Finding("runs", seen["runs"] == 1, f"The model ran {times(seen['runs'])}; once for the batch is enough.")
     changed = seen["changed"]

@@ -11,6 +11,7 @@ from course_utils.checks.data import Case
 from course_utils.checks.scenes.batches import Batch
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.left_over import remember, stale
 from course_utils.checks.scenes.numbers import numbers, seeded
+from course_utils.checks.scenes.turning import Turning
 
 
 class BadBatch(Exception):
@@ -18,24 +19,24 @@ class BadBatch(Exception):
 
 
 class Forked(nn.Module):
-    """A model with parts inside parts, one of them used twice."""
+    """A model with parts inside parts, one of them used twice, and at its end a layer that is given."""
 
-    def __init__(self) -> None:
+    def __init__(self, last: nn.Module) -> None:
         super().__init__()
         self.body = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Sequential(nn.Tanh(), nn.Dropout(0.4)))
         self.again = nn.Linear(6, 6)
-        self.head = nn.ModuleDict({"drop": nn.Dropout(0.3), "out": nn.Linear(6, 3)})
+        self.head = nn.ModuleDict({"drop": nn.Dropout(0.3), "out": nn.Linear(6, 3), "last": last})
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         h = self.again(self.again(self.body(x)).tanh())
-        result: torch.Tensor = self.head["out"](self.head["drop"](h))
+        result: torch.Tensor = self.head["last"](self.head["out"](self.head["drop"](h)))
         return result
 
 
 def evaluated(case: Case) -> tuple[Forked, list[Batch]]:
     """Return the case's model, in the modes that the case says, and its batches."""
     seed = case.given["seed"]
-    model = Forked()
+    model = Forked(Turning(seed + 70) if case.given["turns"] else nn.Identity())
     seeded(model, seed)
     remember(model.body[1], seed + 7, 4)
     stale(model, seed + 30)

@@ -7,14 +7,19 @@ from torch import nn
 
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.numbers import numbers, seeded
+from course_utils.checks.scenes.turning import Turning
 
 
 def scorer_of_images(case: Case) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
-    """Return a model in training mode with one layer in evaluation mode, images with two channels, and labels."""
+    """Return a model in training mode with one layer in evaluation mode, images with two channels, and labels.
+
+    Where the case turns, the model multiplies by another number in each run.
+    """
     seed, count = case.given["seed"], case.given["count"]
     model = nn.Sequential(
         *(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.Tanh(), nn.Conv2d(3, 4, 2), nn.BatchNorm2d(4).eval(), nn.Tanh()),
         *(nn.Flatten(), nn.Dropout(0.5 if case.given["drops"] else 0.0), nn.Linear(24, 4)),
+        *([Turning(seed + 70)] if case.given["turns"] else []),
     )
     seeded(model, seed)
     for offset, buffer in enumerate(model.buffers()):

@@ -200,12 +200,3 @@ def test_a_writer_killed_at_random_moments_loses_nothing_that_it_told(tmp_path):
         told += process.stdout.read().split()[1:]
     with Gradebook(path) as book:
         assert [one.student for one in book.results()] == [f"s{number:04}" for number in range(count)]
-
-
-def test_keeping_is_fast(tmp_path):
-    with Gradebook(tmp_path / "class.sqlite") as book:
-        start = time.monotonic()
-        for number in range(500):
-            of = submission(f"s{number}")
-            book.add(of, result(of))
-        assert (time.monotonic() - start) / 500 < 0.01

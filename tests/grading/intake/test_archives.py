@@ -66,7 +66,7 @@ def test_bombs_are_told_and_not_unpacked(tmp_path):
     assert "grows more than 200 times" in dense.trouble
     assert good == Member(("good.ipynb",), b"{}")
     assert peak < archives.MAX_DIRECTORY + 1_000_000
-    assert time.monotonic() - start < 1
+    assert time.monotonic() - start < 20, "seconds that no slow machine needs"
 
 
 def test_a_size_that_lies_is_believed_no_further(tmp_path):

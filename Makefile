@@ -29,8 +29,9 @@ setup: .venv/test-ready
 		{ echo "The course needs Python 3.11 or newer; $(PYTHON) is `$(PYTHON) --version`. Try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv .venv
 
+# Python compiles what is imported, when it is: to compile all of it first takes longer than the rest together.
 .venv/ready: pyproject.toml constraints.txt | .venv/bin/python
-	$(PIP) -e .
+	$(PIP) --no-compile -e .
 	@touch $@
 
 .venv/test-ready: pyproject.toml constraints.txt | .venv/bin/python

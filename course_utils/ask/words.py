@@ -8,15 +8,16 @@ from functools import cache
 Names = dict[str, list[str]]
 
 # Words that say nothing about what is asked, what contractions leave behind, and the parts of PyTorch's own name.
-_COMMON = re.compile(
-    r"a|about|also|an|and|any|anyone|anything|are|aren|as|at|be|become|becomes|been|being|between|bug|but|by|can|cannot"
-    r"|cant|confused|could|correct|correctly|did|didn|do|does|doesn|don|dont|due|during|exactly|example|explain|feature"
-    r"|for|from|get|gets|getting|give|gives|go|goes|had|has|have|help|how|i|if|in|into|is|isn|issue|it|its|just|like"
-    r"|ll|make|makes|me|more|my|need|now|of|on|or|other|our|please|possible|problem|py|pytorch|query|question|re"
-    r"|regarding|request|right|runtime|s|seems|should|so|solve|some|someone|something|still|t|than|that|the|their|them"
-    r"|then|there|these|thing|things|this|to|torch|trying|u|understand|use|using|ve|vs|want|was|way|we|were|what|when"
-    r"|where|which|while|who|why|will|with|won|work|works|would|wrt|you|your"
-)
+_COMMON_WORDS = """
+    a about also an and any anyone anything are aren as at be become becomes been being between bug but by can
+    cannot cant confused correct correctly could did didn do does doesn don dont due during exactly example explain
+    feature for from get gets getting give gives go goes had has have help how i if in into is isn issue it its just
+    like ll make makes me more my need now of on or other our please possible problem py pytorch query question re
+    regarding request right runtime s seems should so solve some someone something still t than that the their them
+    then there these thing things this to torch trying u understand use using ve vs want was way we were what when
+    where which while who why will with won work works would wrt you your
+"""
+_COMMON = frozenset(_COMMON_WORDS.split())
 
 # One of these after a dot or before a bracket is code: `torch.where`, `x.to(device)`.
 _CALLED = re.compile(r"(?<=\.)[a-z]+\b|\b[a-z]+(?=\()")
@@ -61,29 +62,28 @@ _SAME = {
 def telling(question: str, names: Names) -> list[str]:
     """Return the words of a question that tell, each once, as `split` gives them; all of them where none does."""
     words = split(question, names)
-    return list(dict.fromkeys(word for word in words if not _COMMON.fullmatch(word))) or list(dict.fromkeys(words))
+    return list(dict.fromkeys(word for word in words if word not in _COMMON)) or list(dict.fromkeys(words))
 
 
 def names_in(text: str) -> Names:
-    """Return the names in a text that consist of words, in lower case and in one, each with its words."""
+    """Return the names in a text that consist of words, in lower case and in one, each with its words; and short forms."""
     found = {}
     for name in set(re.findall(r"\w+", text)):
         parts = [part for piece in name.split("_") for part in _parts(piece)]
         if len(parts) > 1:
-            found["".join(parts)] = parts
-    return found
+            found["".join(parts)] = [word for part in parts for word in _SAME.get(part, [part])]
+    return _SAME | found
 
 
 def split(text: str, names: Names) -> list[str]:
-    """Return the words of a text in lower case, `names` and short forms split into theirs, without signs."""
-    text = _CALLED.sub(_kept, text)
-    parts = (part for piece in re.findall(r"[^\W_]+", text) for part in _parts(piece))
-    return [same for part in parts for word in names.get(part, [part]) for same in _SAME.get(word, [word])]
+    """Return the words of a text in lower case, `names` and short forms in theirs, without signs."""
+    pieces = re.findall(r"[^\W_]+", _CALLED.sub(_kept, text))
+    return [word for piece in pieces for part in _parts(piece) for word in names.get(part, [part])]
 
 
 def _kept(called: re.Match[str]) -> str:
     """Return a name that is called so that it is no common word."""
-    return f"{called[0]}call" if _COMMON.fullmatch(called[0]) else called[0]
+    return f"{called[0]}call" if called[0] in _COMMON else called[0]
 
 
 @cache

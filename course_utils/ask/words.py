@@ -66,7 +66,7 @@ def telling(question: str, names: Names) -> list[str]:
 
 
 def names_in(text: str) -> Names:
-    """Return the names in a text that consist of words, in lower case and in one, each with its words; and short forms."""
+    """Return the names in a text that consist of words, in lower case and in one, with their words; and short forms."""
     found = {}
     for name in set(re.findall(r"\w+", text)):
         parts = [part for piece in name.split("_") for part in _parts(piece)]

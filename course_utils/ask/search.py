@@ -7,23 +7,15 @@ import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from math import log
 
 from course_utils.ask.entries import Entry
+from course_utils.ask.words import Names, names_in, split, telling
 
 # How much a word counts where it stands in the question, in another wording, in the answer, in the run, in the why.
 _WEIGHTS = (8.0, 4.0, 3.0, 0.7, 0.7)
-
-# Words that say nothing about what is asked.
-_COMMON = re.compile(
-    r"a|about|also|an|and|any|anyone|are|as|at|be|been|bug|but|by|can|could|did|do|does|example|explain|feature|for"
-    r"|from|get|gets|getting|had|has|have|help|how|i|if|in|into|is|issue|it|its|just|like|me|my|need|of|on|or|our"
-    r"|please|problem|pytorch|question|request|seems|should|so|some|still|than|that|the|their|them|then|there|these"
-    r"|this|to|torch|trying|understand|use|using|vs|want|was|we|were|what|when|where|which|while|who|why|will|with"
-    r"|work|works|would|you|your"
-)
 
 # How many of the best by words alone are looked at again; how much it counts there that one wording is like the
 # question, and that the words of the question are in the entry at all; and how much a word that only the question has
@@ -45,7 +37,7 @@ def best(question: str, among: Sequence[Entry], count: int = 3) -> list[Entry]:
     parts: `BatchNorm`, `batch_norm` and "batchnorm" are the words batch and norm.
     """
     index = _index(tuple(among))
-    words = _words(question, index.names)
+    words = telling(question, index.names)
     if not words:
         return []
     pairs = [f'"{first} {second}"' for first, second in pairwise(words)]
@@ -67,7 +59,7 @@ class _Index:
     wordings: tuple[tuple[frozenset[str], ...], ...]
     all_of: tuple[frozenset[str], ...]
     rarity: dict[str, float]
-    names: dict[str, list[str]]
+    names: Names
 
     def second_look(self, asked: set[str], place: int) -> float:
         """Return by how much the fit of the entry at a place grows: 1 where it shares no word, in its wordings."""
@@ -87,14 +79,14 @@ class _Index:
 @lru_cache(maxsize=2)
 def _index(among: tuple[Entry, ...]) -> _Index:
     texts = [(it.question, " ; ".join(it.also), it.answer, it.run, _prose(it.why)) for it in among]
-    names = _names(" ".join(text for row in texts for text in row))
+    names = names_in(" ".join(text for row in texts for text in row))
     database = sqlite3.connect(":memory:", check_same_thread=False)
     database.execute(
         "create virtual table entries using fts5(question, also, answer, run, why, tokenize = 'porter unicode61')"
     )
     database.executemany(
         "insert into entries values (?, ?, ?, ?, ?)",
-        ([" ".join(_split(text, names)) for text in row] for row in texts),
+        ([" ".join(split(text, names)) for text in row] for row in texts),
     )
     wordings = tuple(tuple(_stems(text, names) for text in (it.question, *it.also)) for it in among)
     all_of = tuple(_stems(it.answer, names).union(*known) for it, known in zip(among, wordings, strict=True))
@@ -108,36 +100,5 @@ def _prose(why: str) -> str:
     return re.sub(r"\]\([^)]*\)", "]", why.partition("**Also asked as")[0])
 
 
-def _words(question: str, names: dict[str, list[str]]) -> list[str]:
-    """Return the words of a question that tell, as the index splits them: without quotes, dots and dashes."""
-    words = _split(question, names)
-    telling = [word for word in words if not _COMMON.fullmatch(word)]
-    return list(dict.fromkeys(telling)) or list(dict.fromkeys(words))
-
-
-def _stems(text: str, names: dict[str, list[str]]) -> frozenset[str]:
-    return frozenset(word[:_STEM] for word in _words(text, names))
-
-
-def _names(text: str) -> dict[str, list[str]]:
-    """Return the names in a text that consist of words, in lower case and in one, each with its words."""
-    found = {}
-    for name in set(re.findall(r"\w+", text)):
-        parts = [part for piece in name.split("_") for part in _parts(piece)]
-        if len(parts) > 1:
-            found["".join(parts)] = parts
-    return found
-
-
-def _split(text: str, names: dict[str, list[str]]) -> list[str]:
-    """Return the words of a text in lower case, names split into theirs."""
-    parts = (part for piece in re.findall(r"[^\W_]+", text) for part in _parts(piece))
-    return [word for part in parts for word in names.get(part, [part])]
-
-
-@cache
-def _parts(piece: str) -> list[str]:
-    """Return the words of a name like BatchNorm2d in lower case; a name with a single letter, as AdamW, is one."""
-    parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+[a-z]*", piece) if piece.isascii() else [piece]
-    whole = len(parts) < 2 or min(map(len, parts)) < 2
-    return [piece.lower()] if whole and piece else [part.lower() for part in parts]
+def _stems(text: str, names: Names) -> frozenset[str]:
+    return frozenset(word[:_STEM] for word in telling(text, names))

@@ -1,0 +1,28 @@
+"""Questions and entries are searched by the same words, however they write them."""
+
+import pytest
+
+from course_utils.ask.words import names_in, split, telling
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("Why doesn't PyTorch update my weights?", ["update", "weights"]),
+        ("Confused about torch.where and when it's used", ["wherecall", "used"]),
+        ("x.to(device) or to the device", ["x", "tocall", "device"]),
+        ("OOM on 2nd GPU w/ BN", ["out", "memory", "second", "cuda", "w", "batch", "norm"]),
+        ("lr vs learning rate", ["learning", "rate"]),
+    ],
+)
+def test_words_that_tell(asked, words):
+    assert telling(asked, names_in("")) == words
+
+
+def test_common_words_alone_all_tell():
+    assert telling("why is it so", names_in("")) == ["why", "is", "it", "so"]
+
+
+def test_names_of_an_entry_split_what_is_asked_in_one_word():
+    names = names_in("nn.BatchNorm and requires_grad, AdamW")
+    assert split("batchnorm requiresgrad adamw", names) == ["batch", "norm", "requires", "grad", "adamw"]

@@ -87,6 +87,8 @@ RULES: dict[str, Rule] = {
     "scheduler-first": Rule(
         "error", "default", '07_gradient_accumulation#"Detected-call-of-lr_scheduler.step()-before-optimizer.step()"'
     ),
+    "schedule-too-fast": Rule("likely", "default", _ORDER, ("update-lost",)),
+    "schedule-too-slow": Rule("likely", "default", _ORDER),
     "not-divided": Rule("likely", "default", "07_gradient_accumulation#Micro-batches-equal-to-the-full-batch"),
     "leftover-window": Rule("likely", "default", "07_gradient_accumulation#The-last-window-is-not-full"),
     "data-write": Rule("error", "full", "deeper/06_detach_vs_no_grad#.data,-and-where-it-comes-from", ("nan-began",)),

@@ -14,6 +14,8 @@ _WITHOUT_PASSES = (
     "step-first",
     "misspelt-freeze",
     "scheduler-first",
+    "schedule-too-fast",
+    "schedule-too-slow",
     "hooks-pile-up",
     "nothing-loaded",
 )
@@ -33,6 +35,8 @@ _OF_STEPS = (
     "wrong-loss",
     "gan-detach",
     "scheduler-first",
+    "schedule-too-fast",
+    "schedule-too-slow",
     "step-scaled",
     "clip-after-step",
     "state-is-alias",

@@ -15,6 +15,7 @@ from course_utils.audit.checks.losses import Losses
 from course_utils.audit.checks.membership import Membership
 from course_utils.audit.checks.modes import Modes
 from course_utils.audit.checks.numbers import Numbers
+from course_utils.audit.checks.pacing import Pacing
 from course_utils.audit.checks.passes import Passes
 from course_utils.audit.checks.players import Players
 from course_utils.audit.checks.reaching import Reaching
@@ -45,6 +46,7 @@ CHECKS: tuple[type[Check], ...] = (
     Losses,
     Clipping,
     Schedules,
+    Pacing,
     Windows,
     Writing,
     Wrapping,

@@ -8,6 +8,7 @@ from tests.audit.zoo_faults import (
     later_graphs,
     later_models,
     later_steps,
+    paces,
     strangers,
 )
 
@@ -19,5 +20,6 @@ __all__ = [
     "later_graphs",
     "later_models",
     "later_steps",
+    "paces",
     "strangers",
 ]

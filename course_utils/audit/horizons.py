@@ -47,12 +47,14 @@ class Horizon:
 
     def is_for_steps(self, calls: int, steps: int) -> bool:
         """Say whether a schedule that was called so often was made for about so many steps."""
-        if self.others & {steps} and steps >= 2 * calls and steps >= _LONG:
+        if self.turns or steps < 2 * calls:
+            return False
+        if steps in self.others and steps >= _LONG:
             return True
-        if self.turns or self.steps < 2 * calls:
+        if self.steps < 2 * calls:
             return False
         if self.exact:
-            return self.steps >= (1 - _NEAR) * steps or self.rises and calls < self.steps <= steps
+            return self.steps >= (1 - _NEAR) * steps or (self.rises and calls < self.steps <= steps)
         if self.rises:
             return self.steps >= max(_LONG, 3 * calls) and self.steps <= steps
         return abs(self.steps - steps) <= max(1, _NEAR * steps)

@@ -30,6 +30,7 @@ _CHECKPOINTS = "deeper/09_practical_checklist#All-checkpoints-are-the-same"
 _SOFTMAX = "09_practical_checklist#The-loss-stalls:-softmax-twice"
 _GAN = "06_detach_vs_no_grad#The-two-steps-of-a-GAN"
 _EVAL = "06_detach_vs_no_grad#eval()-does-not-switch-gradients-off"
+_PENALTY = "05_higher_order_gradients#Gradient-penalties:-a-gradient-inside-the-loss"
 _CREATE = 'deeper/05_higher_order_gradients#Claim-H4:-"backward(create_graph=True)-is-a-harmless-way-to-get-there"'
 
 RULES: dict[str, Rule] = {
@@ -47,6 +48,14 @@ RULES: dict[str, Rule] = {
     "zero-gradient": Rule("error", "full", _CUTS),
     "constant-term": Rule("likely", "full", _CUTS),
     "misspelt-freeze": Rule("error", "default", _FROZEN, ("not-in-optimizer", "frozen-moves", "frozen")),
+    "freezes-nothing": Rule("likely", "default", _FROZEN, ("not-in-optimizer", "frozen")),
+    "setting-ignored": Rule("error", "default", _LIST, ("eval-in-train", "left-in-eval")),
+    "no-effect": Rule(
+        "error",
+        "default",
+        _LIST,
+        ("step-without-backward", "left-in-eval", "eval-in-train", "never-reached", "leftover-window", "step-scaled"),
+    ),
     "frozen": Rule("likely", "default", _FROZEN, ("step-without-backward", "never-reached")),
     "frozen-moves": Rule("error", "default", _FROZEN, ("frozen",)),
     "left-in-eval": Rule("likely", "default", _MODE),
@@ -111,7 +120,9 @@ RULES: dict[str, Rule] = {
         "10_custom_functions#Why-is-my-gradient-None?-And-why-does-my-result-have-no-graph?",
         ("never-reached", "step-without-backward"),
     ),
+    "derivative-cut": Rule("likely", "full", _PENALTY, ("constant-term", "needless-retain")),
     "sample-cut": Rule("likely", "full", _CUTS),
+    "mark-dirty": Rule("error", "full", "deeper/10_custom_functions#In-place:-mark_dirty"),
     "ignores-incoming": Rule("likely", "full", "10_custom_functions#Is-it-right?-gradcheck"),
     "update-lost": Rule("likely", "default", _LIST),
     "hooks-pile-up": Rule("error", "default", "08_intermediate_gradients#Taking-hooks-away"),

@@ -6,6 +6,8 @@ from course_utils.audit.check import Check
 from course_utils.audit.checks.averages import Averages
 from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.clipping import Clipping
+from course_utils.audit.checks.derivatives import Derivatives
+from course_utils.audit.checks.filters import Filters
 from course_utils.audit.checks.freezing import Freezing
 from course_utils.audit.checks.functions import Functions
 from course_utils.audit.checks.growth import Growth
@@ -22,6 +24,8 @@ from course_utils.audit.checks.reaching import Reaching
 from course_utils.audit.checks.rounding import Rounding
 from course_utils.audit.checks.samples import Samples
 from course_utils.audit.checks.schedules import Schedules
+from course_utils.audit.checks.settings import Settings
+from course_utils.audit.checks.statements import Statements
 from course_utils.audit.checks.stepping import Stepping
 from course_utils.audit.checks.terms import Terms
 from course_utils.audit.checks.units import Units
@@ -37,6 +41,9 @@ CHECKS: tuple[type[Check], ...] = (
     Reaching,
     Terms,
     Freezing,
+    Filters,
+    Settings,
+    Statements,
     Averages,
     Loading,
     Modes,
@@ -57,4 +64,5 @@ CHECKS: tuple[type[Check], ...] = (
     Rounding,
     Functions,
     Samples,
+    Derivatives,
 )

@@ -14,10 +14,17 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Op, Step
 from course_utils.audit.finding import Level
 from course_utils.audit.lines import Spot, here
+from course_utils.audit.mentions import is_read
 from course_utils.audit.modes import frozen_norms
 from course_utils.audit.source import assignments_to, nearest
 
 _MEANT = "requires_grad"
+_METHOD = "requires_grad_"
+
+# What other libraries call it. A file that reads such a name has a use for it.
+_ELSEWHERE = frozenset(
+    {"trainable", "frozen", "freeze", "needs_grad", "need_grad", "require_gradient", "requires_gradient"}
+)
 
 
 @dataclass
@@ -212,13 +219,13 @@ class Freezing(Check):
         places = [trainer.spot for trainer in self.book.trainers.values() if trainer.spot]
         for slot in self.book.live():
             for attribute in getattr(slot.tensor, "__dict__", ()):
-                if _is_slip(attribute):
+                if _is_slip(attribute, places):
                     slips.setdefault(attribute, []).append(slot.name)
         for model in self.book.models.values():
             module = model.ref()
             for name, part in module.named_modules() if module is not None else ():
                 for attribute, value in vars(part).items():
-                    if (_is_slip(attribute) or attribute == _MEANT) and isinstance(value, bool):
+                    if isinstance(value, bool) and (attribute == _MEANT or _is_slip(attribute, places)):
                         slips.setdefault(attribute, []).append(".".join(filter(None, (model.name, name))))
         for attribute, names in slips.items():
             found = [
@@ -227,17 +234,18 @@ class Freezing(Check):
                 if (near := nearest([place for place, _ in assignments_to(spot.file, (attribute,))], spot)) is not None
             ]
             of_module = attribute == _MEANT
+            what, fix = f"has no such switch; it is called {_MEANT}", f"p.{_MEANT} = False"
+            if of_module:
+                what, fix = "is a module", "module.requires_grad_(False)"
+            elif attribute == _METHOD:
+                what, fix = "has a method of this name, which was replaced and not called", "p.requires_grad_(False)"
             yield self.say(
                 "misspelt-freeze",
                 found[0] if found else None,
-                f"setting .{attribute} froze nothing: {', '.join(names[:3])} "
-                + ("is a module" if of_module else f"has no such switch; it is called {_MEANT}"),
-                "Python lets you set any attribute on a module. It became a plain one that PyTorch never reads; the "
-                "parameters go on learning."
-                if of_module
-                else "Python lets you set any attribute. It became a plain one that PyTorch never reads; the "
-                "parameters go on learning.",
-                "module.requires_grad_(False)" if of_module else f"p.{_MEANT} = False",
+                f"setting .{attribute} froze nothing: {', '.join(names[:3])} {what}",
+                f"Python lets you set any attribute{' on a module' if of_module else ''}. It became a plain one that "
+                "PyTorch never reads; the parameters go on learning.",
+                fix,
                 about={slot.key for slot in self.book.live() if slot.name in names},
                 names=names,
             )
@@ -265,5 +273,7 @@ def _frozen_near(spot: Spot | None) -> Spot | None:
     return nearest([place for place, _ in found], spot) if spot else None
 
 
-def _is_slip(attribute: str) -> bool:
+def _is_slip(attribute: str, places: list[Spot]) -> bool:
+    if attribute in _ELSEWHERE:
+        return not any(is_read(spot.file, attribute) for spot in places)
     return attribute != _MEANT and SequenceMatcher(None, attribute.lower(), _MEANT).ratio() >= 0.85

@@ -96,9 +96,8 @@ class Pacing(Check):
                 early = self._is_early(paced)
                 if early or rates.lost * _TAIL >= steps:
                     yield self._too_fast(paced, early or self._lost(rates, steps))
-            elif 2 * paced.calls <= steps and paced.made_for is not None:
-                if paced.made_for.is_for_steps(paced.calls, steps):
-                    yield self._too_slow(paced, steps)
+            elif paced.made_for is not None and paced.made_for.is_for_steps(paced.calls, steps):
+                yield self._too_slow(paced, steps)
 
     def _is_early(self, paced: _Paced) -> str:
         """Say how a schedule that goes on with each step is over within the first epochs, or nothing."""

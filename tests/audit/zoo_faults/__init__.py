@@ -1,10 +1,12 @@
 """Faulty loops. Those in `first` were written before the checks, from the list of codes alone."""
 
 from tests.audit.zoo_faults import (
+    derivatives,
     first_graphs,
     first_losses,
     first_models,
     first_steps,
+    ignored,
     later_graphs,
     later_models,
     later_steps,
@@ -13,10 +15,12 @@ from tests.audit.zoo_faults import (
 )
 
 __all__ = [
+    "derivatives",
     "first_graphs",
     "first_losses",
     "first_models",
     "first_steps",
+    "ignored",
     "later_graphs",
     "later_models",
     "later_steps",

@@ -1,9 +1,11 @@
 """Right loops, plain and unusual. Nothing of level error or likely may be said of any of them."""
 
 from tests.audit.zoo_right import (
+    derivatives,
     first_plain,
     first_players,
     first_unusual,
+    ignored,
     lookalikes,
     paces,
     strangers,
@@ -13,9 +15,11 @@ from tests.audit.zoo_right import (
 )
 
 __all__ = [
+    "derivatives",
     "first_plain",
     "first_players",
     "first_unusual",
+    "ignored",
     "lookalikes",
     "paces",
     "strangers",

@@ -68,9 +68,11 @@ def ran(spots: Iterable[Spot]) -> list[tuple[str, ast.AST]]:
     found: dict[tuple[str, ast.AST], None] = {}
     for spot in spots:
         tree = tree_of(spot.file)
-        for scope in (tree, *(node for node in around(spot) if isinstance(node, _FUNCTIONS))):
-            if scope is not None:
-                found[spot.file, scope] = None
+        if tree is not None:
+            found[spot.file, tree] = None
+        for node in around(spot):
+            if isinstance(node, _FUNCTIONS):
+                found[spot.file, node] = None
     queue = list(found)
     for file, scope in queue:
         lines = [node for node in own(scope) if not isinstance(node, _DEFINITIONS)]
@@ -107,6 +109,42 @@ def own(scope: ast.AST) -> Iterator[ast.stmt]:
         yield node
         if not isinstance(node, _DEFINITIONS):
             yield from own(node)
+
+
+def dead_bindings(file: str, scope: ast.AST) -> Iterator[tuple[Spot, str, str]]:
+    """Yield the lines that bind a name anew for nobody, with the name and what it stood for.
+
+    It is a loop's name for a parameter, or the gradient that a hook is given: neither changes by an assignment.
+    """
+    for node in own(scope):
+        if isinstance(node, ast.For) and ".parameters()" in ast.unparse(node.iter):
+            names = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
+            found = _last_binding(list(own(node)), names)
+            if found is not None:
+                yield Spot(file, found[0]), found[1], "parameter"
+    lines = [node for node in own(scope) if not isinstance(node, _DEFINITIONS)]
+    for call in (part for node in lines for part in ast.walk(node)):
+        if isinstance(call, ast.Call) and _name(call.func) == "register_hook" and call.args:
+            for hook in _functions(file).get(ast.unparse(call.args[0]).rpartition(".")[2], ()):
+                given = hook.args.args[-1:]  # type: ignore[attr-defined]
+                returns = any(isinstance(part, ast.Return) and part.value is not None for part in ast.walk(hook))
+                found = None if returns or not given else _last_binding(list(own(hook)), {given[0].arg})
+                if found is not None:
+                    yield Spot(file, found[0]), found[1], "gradient"
+
+
+def _last_binding(lines: list[ast.stmt], names: set[str]) -> tuple[int, str] | None:
+    """Return the last line that computes one of some names from itself, if none after it reads the name."""
+    for at, node in reversed(list(enumerate(lines))):
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if isinstance(target, ast.Name) and target.id in names and target.id in _read(node):
+            later = any(target.id in _read(after) for after in lines[at + 1 :])
+            return None if later else (node.lineno, target.id)
+    return None
+
+
+def _read(node: ast.stmt) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
 
 
 def is_shown(spot: Spot) -> bool:

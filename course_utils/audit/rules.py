@@ -45,6 +45,7 @@ RULES: dict[str, Rule] = {
         "error", "default", _LIST, ("step-without-backward", "not-in-optimizer", "never-reached", "leftover-window")
     ),
     "never-reached": Rule("error", "full", _LIST, ("step-without-backward", "constant-term")),
+    "loss-unused": Rule("likely", "full", _LIST, ("never-reached", "graph-in-validation")),
     "zero-gradient": Rule("error", "full", _CUTS),
     "constant-term": Rule("likely", "full", _CUTS),
     "misspelt-freeze": Rule("error", "default", _FROZEN, ("not-in-optimizer", "frozen-moves", "frozen")),
@@ -98,6 +99,7 @@ RULES: dict[str, Rule] = {
     ),
     "schedule-too-fast": Rule("likely", "default", _ORDER, ("update-lost",)),
     "schedule-too-slow": Rule("likely", "default", _ORDER),
+    "schedule-of-other": Rule("error", "default", _ORDER),
     "not-divided": Rule("likely", "default", "07_gradient_accumulation#Micro-batches-equal-to-the-full-batch"),
     "leftover-window": Rule("likely", "default", "07_gradient_accumulation#The-last-window-is-not-full"),
     "data-write": Rule("error", "full", "deeper/06_detach_vs_no_grad#.data,-and-where-it-comes-from", ("nan-began",)),
@@ -105,7 +107,10 @@ RULES: dict[str, Rule] = {
         "error", "full", "06_detach_vs_no_grad#detach()-cuts-one-edge", ("carried-state", "needless-retain")
     ),
     "wrapped-loss": Rule(
-        "error", "default", _CUTS, ("step-without-backward", "never-reached", "other-tensors", "step-first")
+        "error",
+        "default",
+        _CUTS,
+        ("step-without-backward", "never-reached", "other-tensors", "step-first", "loss-unused"),
     ),
     "gan-detach": Rule(
         "error",

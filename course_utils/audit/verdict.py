@@ -19,6 +19,7 @@ _WITHOUT_PASSES = (
     "scheduler-first",
     "schedule-too-fast",
     "schedule-too-slow",
+    "schedule-of-other",
     "hooks-pile-up",
     "nothing-loaded",
 )
@@ -40,6 +41,7 @@ _OF_STEPS = (
     "scheduler-first",
     "schedule-too-fast",
     "schedule-too-slow",
+    "schedule-of-other",
     "step-scaled",
     "clip-after-step",
     "state-is-alias",

@@ -29,6 +29,7 @@ from course_utils.audit.checks.statements import Statements
 from course_utils.audit.checks.stepping import Stepping
 from course_utils.audit.checks.terms import Terms
 from course_utils.audit.checks.units import Units
+from course_utils.audit.checks.unused import Unused
 from course_utils.audit.checks.validating import Validating
 from course_utils.audit.checks.windows import Windows
 from course_utils.audit.checks.wrapping import Wrapping
@@ -39,6 +40,7 @@ CHECKS: tuple[type[Check], ...] = (
     Stepping,
     Membership,
     Reaching,
+    Unused,
     Terms,
     Freezing,
     Filters,

@@ -32,6 +32,7 @@ class _Norm:
     """A batch norm whose parameters are frozen, called in training mode."""
 
     name: str
+    module: int  # the id of the module that was called
     weight: torch.Tensor
     first: torch.Tensor
     times: int = 0
@@ -58,6 +59,7 @@ class Freezing(Check):
         self._emptied: dict[int, tuple[Spot | None, int]] = {}  # gradients set to zero by hand: where, after which pass
         self._marked: set[int] = set()  # of them those whose values were kept before this step
         self._drift: dict[int, int] = {}  # steps in a row that moved a leaf whose gradient had been set to zero
+        self._trained_at: dict[int, Spot] = {}  # by a module's id: where it was put into training mode
         self._norms: dict[tuple[int, str], _Norm] = {}
 
     def function(self, event: Op) -> None:
@@ -78,6 +80,8 @@ class Freezing(Check):
 
     def _mark_emptied(self, event: Step) -> None:
         self._marked.clear()
+        if self.recorder.operations is None:
+            return  # who sets a gradient to zero is not seen any more
         if not any(slot.content and slot.key not in self._emptied for slot in event.fresh):
             return  # all of them: a step that was to be skipped
         for slot in event.trainer.slots:
@@ -118,9 +122,13 @@ class Freezing(Check):
             return
         for name, part in frozen_norms(event.module) if event.active else ():
             norm = self._norms.setdefault(
-                (event.model.key, name), _Norm(name, part.weight, part.weight.detach().clone())
+                (event.model.key, name), _Norm(name, id(event.module), part.weight, part.weight.detach().clone())
             )
             norm.times += 1
+
+    def mode_set(self, module: Any, training: bool, spot: Spot | None) -> None:
+        if training and spot is not None:
+            self._trained_at[id(module)] = spot
 
     def found(self) -> Iterator[Found]:
         yield from self._misspelt()
@@ -186,7 +194,7 @@ class Freezing(Check):
         name = trainer.name or "optimizer"
         return self.say(
             "frozen-moves",
-            (trainer.made if decays else None) or self._emptied[slots[0].key][0],
+            self._emptied[slots[0].key][0] or trainer.made,
             f"{name} moves {listed(slots)} although their gradient is set to zero",
             f"Zeros are a gradient, too: {name} adds its {'weight decay' if decays else 'momentum'} to them. "
             "Where .grad is None it leaves a parameter alone.",
@@ -257,7 +265,7 @@ class Freezing(Check):
             near = next((trainer.spot for trainer in self.book.trainers.values() if trainer.spot), None)
             yield self.say(
                 "frozen-moves",
-                _frozen_near(near) or near,
+                self._trained_at.get(moving[0].module) or _frozen_near(near) or near,
                 f"the running statistics of {moving[0].name or 'a batch norm'} move although its parameters are frozen",
                 "requires_grad concerns parameters. In training mode a batch norm goes on averaging what it sees, so "
                 "the frozen part gives other results after each step.",

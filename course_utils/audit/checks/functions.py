@@ -70,7 +70,7 @@ class Functions(Check):
                 weakref.ref(tensor),
                 number_of(tensor.grad_fn),
                 spot,
-                kind.__name__,  # type: ignore[arg-type]
+                kind.__name__,
             )
 
     def pass_begins(self, event: Pass) -> None:

@@ -17,6 +17,7 @@ from course_utils.audit.horizons import Horizon, horizon
 from course_utils.audit.lines import Spot
 from course_utils.audit.loops import rounds
 
+_IDLE = 4  # calls of a schedule without a step of its optimizer
 _ENOUGH = 8  # steps of the optimizer
 _EACH = 0.9  # a schedule that goes on at so many of the steps goes on at each
 _GONE = 1e-4  # of the largest rate: steps with less move next to nothing
@@ -49,12 +50,14 @@ class _Paced:
     epochs: int | None  # rounds of the loop around the batches, where the first call stands in one over batches
     calls: int = 0
     spots: Counter[Spot] = field(default_factory=Counter)
+    steps: int = 0  # of its optimizer, when it last went on
+    idle: int = 0  # calls in a row before which its optimizer made no step
 
 
 class Pacing(Check):
     """How often a schedule goes on, against the steps that it is made for."""
 
-    codes: ClassVar = ("schedule-too-fast", "schedule-too-slow")
+    codes: ClassVar = ("schedule-too-fast", "schedule-too-slow", "schedule-of-other")
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
@@ -75,6 +78,8 @@ class Pacing(Check):
                 horizon(scheduler),
                 around[1] if len(around) > 1 else None,
             )
+        paced.idle = paced.idle + 1 if paced.steps == paced.trainer.steps else 0
+        paced.steps = paced.trainer.steps
         paced.calls += 1
         paced.spots[spot] += 1
 
@@ -86,6 +91,10 @@ class Pacing(Check):
 
     def found(self) -> Iterator[Found]:
         for paced in self._paced.values():
+            other = self._successor(paced)
+            if other is not None:
+                yield self._of_other(paced, other)
+                continue
             steps = paced.trainer.steps
             rates = self._rates.get(paced.trainer.key, _Rates())
             if steps < _ENOUGH:
@@ -98,6 +107,28 @@ class Pacing(Check):
                     yield self._too_fast(paced, early or self._lost(rates, steps))
             elif paced.made_for is not None and paced.made_for.is_for_steps(paced.calls, steps):
                 yield self._too_slow(paced, steps)
+
+    def _successor(self, paced: _Paced) -> Trainer | None:
+        """Return the optimizer that makes the steps now, with parameters that the schedule's optimizer held as well."""
+        mine = {slot.key for slot in paced.trainer.slots}
+        for trainer in self.book.trainers.values() if paced.idle >= _IDLE else ():
+            if trainer is not paced.trainer and trainer.steps >= _IDLE and mine & {slot.key for slot in trainer.slots}:
+                return trainer
+        return None
+
+    def _of_other(self, paced: _Paced, other: Trainer) -> Found:
+        name = other.name or "the optimizer"
+        line = paced.spots.most_common(1)[0][0]
+        return self.say(
+            "schedule-of-other",
+            other.made or line,
+            f"the schedule changes the rate of an optimizer that makes no steps any more, and not that of {name}",
+            f"{paced.kind} was made with the optimizer before this one, and goes on with it (line {line.line}). "
+            f"{name} made {other.steps} steps at a rate that nothing changes.",
+            f"scheduler = torch.optim.lr_scheduler.{paced.kind}({name}, ...)  # again, for the new optimizer",
+            times=paced.idle,
+            about={paced.trainer.key, other.key},
+        )
 
     def _is_early(self, paced: _Paced) -> str:
         """Say how a schedule that goes on with each step is over within the first epochs, or nothing."""

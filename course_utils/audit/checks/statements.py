@@ -13,7 +13,7 @@ import torch
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Op, Pass, Step
 from course_utils.audit.lines import Spot, frames, here, in_module, is_torch, names_in
-from course_utils.audit.mentions import bare_result, bare_statements, is_shown
+from course_utils.audit.mentions import bare_result, bare_statements, dead_bindings, is_shown, ran
 from course_utils.audit.source import function_around
 
 # Methods that are called for what they do. Those of clearing and of passes are other checks' affair.
@@ -115,6 +115,23 @@ class Statements(Check):
             if words is not None and place not in told and not is_shown(place):
                 told.add(place)
                 yield self.say("no-effect", place, *words)
+        for file, scope in ran(sorted(self._seen)):
+            for place, name, kind in dead_bindings(file, scope):
+                if place not in told:
+                    told.add(place)
+                    yield self._bound(place, name, kind)
+
+    def _bound(self, spot: Spot, name: str, kind: str) -> Found:
+        return self.say(
+            "no-effect",
+            spot,
+            f"{name} is bound to another tensor here, and the {kind} stays as it was",
+            f"An assignment to a name changes no tensor. The result of this line stands under {name} until the "
+            f"{'round' if kind == 'parameter' else 'hook'} ends, and then nowhere.",
+            f"{name}.copy_(...)  # under torch.no_grad(); or mul_, add_, lerp_"
+            if kind == "parameter"
+            else f"return ...  # what a hook returns takes the place of the gradient, and not what {name} stands for",
+        )
 
 
 def _gives(value: ast.expr, name: str) -> bool:

@@ -77,6 +77,17 @@ def ignores_incoming(kind: type) -> Spot | None:
     return Spot(place.file, next(node for node in returned if not _is_none(node)).lineno)
 
 
+def gives_none(kind: type) -> Spot | None:
+    """Return the line on which a Function's backward returns None for one of several inputs."""
+    place = backward_of(kind)
+    scope = statement(place) if place is not None else None
+    for node in ast.walk(scope) if scope is not None else ():
+        if place is not None and isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
+            if any(isinstance(part, ast.Constant) and part.value is None for part in node.value.elts):
+                return Spot(place.file, node.lineno)
+    return None
+
+
 def gives_zeros(kind: type) -> Spot | None:
     """Return the line on which a Function's backward returns zeros and nothing else, if its source has one."""
     place = backward_of(kind)

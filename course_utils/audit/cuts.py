@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any, Literal
 
 import torch
 
 from course_utils.audit.book import Book
 from course_utils.audit.events import Op, PassGraph
-from course_utils.audit.lines import Spot, spots
-from course_utils.audit.source import no_grad_around
+from course_utils.audit.lines import Spot, here, in_module, is_learners, spots
+from course_utils.audit.source import calls, nearest, no_grad_around
 from course_utils.graph.alive import tensors_in
 from course_utils.graph.trace import walk
 
@@ -20,6 +22,12 @@ from course_utils.graph.trace import walk
 FLAT = frozenset(
     {"round", "sign", "sgn", "floor", "ceil", "trunc", "heaviside", "floor_divide", "__floordiv__", "round_"}
 )
+
+# Over one entry they are always 1, or 0: flat as well.
+_NORMALIZED = frozenset({"softmax", "log_softmax"})
+
+# They take a prediction first, and second what it shall become.
+_LOSSES = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "cosine_embedding_loss"})
 
 # What leaves PyTorch, mostly for a log.
 _NUMBERS = frozenset({"item", "tolist", "__float__", "__int__", "__bool__", "__index__", "__format__", "__repr__"})
@@ -68,6 +76,7 @@ _QUIET = frozenset(
 )
 
 _SEEN_OFTEN = 2
+_CHECKPOINT = ("utils/checkpoint.py", "utils\\checkpoint.py")
 
 
 @dataclass(frozen=True)
@@ -78,11 +87,12 @@ class Cut:
     spot: Spot | None
     leaves: frozenset[int]
     weight: Literal[3, 2, 1]  # 3: a tensor to compute with goes on; 2: a choice; 1: a number
+    times: int = 1
 
     @property
     def words(self) -> str:
-        if self.name == "no_grad":
-            return "recording is switched off"
+        if self.name in _WORDS:
+            return _WORDS[self.name]
         name = {"data.__get__": ".data", "__float__": "float()", "tensor": "torch.tensor()"}.get(
             self.name, f"{self.name}()"
         )
@@ -97,6 +107,7 @@ class Cuts:
         self._seen: Counter[tuple[str, Spot | None]] = Counter()
         self.found: dict[tuple[str, Spot | None], Cut] = {}
         self.flat: dict[tuple[str, Spot | None], Cut] = {}
+        self._turned: set[Spot | None] = set()  # lines whose loss takes a prediction without a graph
 
     def look(self, op: Op) -> None:
         """Note an operation if it cuts."""
@@ -106,6 +117,10 @@ class Cuts:
         out = op.out
         gives = isinstance(out, torch.Tensor)
         if gives and out.requires_grad and name not in FLAT:
+            if name in _NORMALIZED:
+                self._normalized(op)
+            elif name in _LOSSES and not _has_graph(op.argument(0, "input")) and _has_graph(op.argument(1, "target")):
+                self._turned.add(here())
             return
         if out is None:
             return
@@ -114,20 +129,43 @@ class Cuts:
             return
         off = not torch.is_grad_enabled() and name not in ("detach", "data.__get__", "numpy", *_NUMBERS)
         places = spots()
-        here = places[0] if places else None
-        key = ("no_grad" if off else name), here
+        where = places[0] if places else None
+        key = ("no_grad" if off else name), where
         self._seen[key] += 1
         if self._seen[key] > _SEEN_OFTEN:
             return
         if off:
-            here = next((around for place in places if (around := no_grad_around(place)) is not None), here)
+            outside = _switching()
+            if outside == "function":
+                return  # a Function of the learner's: its backward takes the place of a graph
+            if isinstance(outside, Spot):
+                key, where = ("checkpoint", outside), outside
+            else:
+                where = next((around for place in places if (around := no_grad_around(place)) is not None), where)
         leaves = self.behind(given)
         weight: Literal[3, 2, 1] = (
             1 if name in _NUMBERS else 2 if name in _CHOICES or (gives and not _is_real(out)) else 3
         )
         into = self.flat if name in FLAT and gives and out.requires_grad else self.found
         old = into.get(key)
-        into[key] = Cut(key[0], here, leaves | (old.leaves if old else frozenset()), weight)
+        into[key] = Cut(key[0], where, leaves | (old.leaves if old else frozenset()), weight, self._seen[key])
+
+    def _normalized(self, op: Op) -> None:
+        """Note a softmax over one entry, on a line where it is never over more."""
+        given, at = op.argument(0, "input"), op.argument(1, "dim")
+        if not isinstance(at, int) or not isinstance(given, torch.Tensor) or not given.dim():
+            return
+        where = here()
+        key = "one-entry", where
+        if given.shape[at] != 1:
+            self._seen[key] = -1
+            self.flat.pop(key, None)
+        elif 0 <= self._seen[key] < _SEEN_OFTEN:
+            self._seen[key] += 1
+            made = calls(where.file, r"\bSoftmax(2d)?$|\bLogSoftmax$") if where is not None and in_module() else []
+            old = self.flat.get(key)
+            leaves = self.behind([given]) | (old.leaves if old else frozenset())
+            self.flat[key] = Cut("one-entry", (nearest(made, where) if where and made else None) or where, leaves, 3)
 
     def behind(self, tensors: Iterable[torch.Tensor]) -> frozenset[int]:
         """Return the keys of the leaves that some tensors were computed from."""
@@ -143,7 +181,38 @@ class Cuts:
     def before(self, keys: frozenset[int], flat: bool = False) -> Cut | None:
         """Return the cut that most of these leaves stand behind; None where none is known."""
         having = [cut for cut in (self.flat if flat else self.found).values() if cut.leaves & keys]
-        return max(having, key=lambda cut: (cut.weight, len(cut.leaves & keys)), default=None)
+        return max(
+            having,
+            key=lambda it: (it.weight, it.spot in self._turned, it.times > 1, len(it.leaves & keys)),
+            default=None,
+        )
+
+
+_WORDS = {
+    "no_grad": "recording is switched off",
+    "one-entry": "a softmax over one entry is always 1, or 0 as a logarithm",
+    "checkpoint": "a reentrant checkpoint that is given nothing with a graph records nothing",
+}
+
+
+def _has_graph(thing: Any) -> bool:
+    return isinstance(thing, torch.Tensor) and thing.requires_grad
+
+
+def _switching() -> Spot | Literal["function"] | None:
+    """Return what of PyTorch's switches recording off here: a Function's forward, or the line of a checkpoint."""
+    frame: FrameType | None = sys._getframe(1)
+    inside = False
+    while frame is not None:
+        code = frame.f_code
+        if is_learners(code.co_filename):
+            if inside:
+                return Spot(code.co_filename, frame.f_lineno)
+            if code.co_name == "forward" and code.co_argcount and code.co_varnames[0] == "ctx":
+                return "function"
+        inside |= code.co_name == "forward" and code.co_filename.endswith(_CHECKPOINT)
+        frame = frame.f_back
+    return None
 
 
 def _is_real(tensor: torch.Tensor) -> bool:

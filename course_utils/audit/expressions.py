@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 
 from course_utils.audit.lines import Spot
-from course_utils.audit.source import around, blocks_of, statement
+from course_utils.audit.source import around, assigned, blocks_of, function_around, statement
 
 
 def zipped_parameters(spot: Spot) -> Iterator[tuple[str, str]]:
@@ -18,6 +19,63 @@ def zipped_parameters(spot: Spot) -> Iterator[tuple[str, str]]:
             one, other = (ast.unparse(part) for part in call.args)
             if one.endswith(".parameters()") and other.endswith(".parameters()"):
                 yield one.removesuffix(".parameters()"), other.removesuffix(".parameters()")
+
+
+def loaded_from(spot: Spot) -> tuple[str, str] | None:
+    """Return the names in `one.load_state_dict(other.state_dict())`, where that stands at a line."""
+    found = statement(spot)
+    for node in ast.walk(found) if found is not None else ():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "load_state_dict":
+            given = node.args[0] if node.args else None
+            if (
+                isinstance(given, ast.Call)
+                and isinstance(given.func, ast.Attribute)
+                and given.func.attr == "state_dict"
+            ):
+                return ast.unparse(node.func.value), ast.unparse(given.func.value)
+    return None
+
+
+def cast_before(spot: Spot | None) -> Spot | None:
+    """Return the last line before one, in its function, that casts a model to a smaller type and binds or drops it."""
+    scope = function_around(spot) if spot is not None else None
+    lines = []
+    for node in ast.walk(scope) if scope is not None else ():
+        value = node.value if isinstance(node, ast.Assign | ast.Expr) else None
+        for call in ast.walk(value) if value is not None else ():
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and spot is not None:
+                given = " ".join(ast.unparse(it) for it in (*call.args, *call.keywords))
+                casts = call.func.attr in ("bfloat16", "half") or (
+                    call.func.attr == "to" and re.search(r"dtype|bfloat16|float16|half", given) is not None
+                )
+                if casts and call.lineno < spot.line:
+                    lines.append(call.lineno)
+    return Spot(spot.file, max(lines)) if lines and spot is not None else None
+
+
+def is_used_elsewhere(spot: Spot, name: str) -> bool:
+    """Say whether the function around a line reads a name on other lines as well."""
+    scope = function_around(spot)
+    parts = [part for part in ast.walk(scope) if isinstance(part, ast.Name) and part.id == name] if scope else []
+    return any(isinstance(part.ctx, ast.Load) and part.lineno != spot.line for part in parts)
+
+
+def used_up(spot: Spot) -> Spot | None:
+    """Return the line that made the iterator which a call at a line is given first: `params = model.parameters()`."""
+    found = statement(spot)
+    for node in ast.walk(found) if found is not None else ():
+        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Name | ast.Attribute):
+            made = assigned(spot, ast.unparse(node.args[0]))
+            line = statement(made) if made is not None else None
+            value = line.value if isinstance(line, ast.Assign) else None
+            text = ast.unparse(value.func) if isinstance(value, ast.Call) else ""
+            if (
+                isinstance(value, ast.GeneratorExp)
+                or text.endswith(".parameters")
+                or text in ("filter", "map", "chain")
+            ):
+                return made
+    return None
 
 
 @lru_cache(maxsize=512)

@@ -11,7 +11,7 @@ import torch
 
 from course_utils.audit.classes import assigned_anywhere, assigned_from_itself
 from course_utils.audit.events import number_of
-from course_utils.audit.lines import Spot, frames, names_in
+from course_utils.audit.lines import Spot, frames, is_learners, names_in
 from course_utils.audit.source import augmented, filled, function_around
 from course_utils.graph.trace import GraphTooLarge, walk
 
@@ -33,7 +33,9 @@ def holders(before: int) -> list[Holder]:
     for spot, name, value in _variables():
         if isinstance(value, torch.Tensor):
             if value.grad_fn is not None and not value.is_leaf and _reaches(value, before):
-                totals.append(Holder(name, "total", augmented(spot, name)))
+                owner = name.partition(".")[0]
+                line = augmented(spot, name) or (filled(spot, owner) if owner not in (name, "self") else None)
+                totals.append(Holder(name, "total", line))
         elif isinstance(value, list | tuple | deque | dict | set):
             kept = [it for it in _inside(value) if it.grad_fn is not None and number_of(it.grad_fn) < before]
             if len(kept) >= 3:
@@ -83,9 +85,18 @@ def _variables() -> Iterator[tuple[Spot, str, Any]]:
         for name, value in found.items():
             if not name.startswith("__") and name != "self":
                 yield spot, name, value
-        owner = found.get("self")
-        for name, value in (vars(owner) if hasattr(owner, "__dict__") else {}).items():
-            yield spot, f"self.{name}", value
+        for owner, thing in found.items():
+            if owner == "self" or _is_own(thing):
+                for name, value in (vars(thing) if hasattr(thing, "__dict__") else {}).items():
+                    yield spot, f"{owner}.{name}", value
+
+
+def _is_own(thing: object) -> bool:
+    """Say whether a thing is of a class of the learner's, and no module: those are looked at by themselves."""
+    if isinstance(thing, type | torch.nn.Module | torch.Tensor):
+        return False
+    made = getattr(getattr(type(thing), "__init__", None), "__code__", None)
+    return made is not None and is_learners(made.co_filename)
 
 
 def _parts() -> Iterator[tuple[torch.nn.Module, str, Any]]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from course_utils.explain import ownership
 
+_MODULES = f"{ownership.TORCH}nn{os.sep}modules"
 _ASKING = frozenset({"autograd/__init__.py", "autograd/graph.py", "_tensor.py", "overrides.py"})
 
 
@@ -75,6 +76,16 @@ def asked_directly() -> bool:
             return False
         frame = frame.f_back
     return True
+
+
+def in_module() -> bool:
+    """Say whether a method of one of PyTorch's modules stands between here and the learner's line."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_learners(frame.f_code.co_filename):
+        if frame.f_code.co_filename.startswith(_MODULES):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def names_in(frame: FrameType) -> dict[str, Any]:

@@ -19,6 +19,7 @@ class Optimizers:
 
     def __init__(self, recorder: Desk) -> None:
         self._recorder = recorder
+        self._scheduling = False
         self._left: list[bool] = []  # for each step that runs, whether functions are not watched meanwhile
 
     def step_pre(self, optimizer: Any, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
@@ -164,7 +165,13 @@ class Optimizers:
                     slot.seen = slot.state()
 
     def schedule(self, original: Callable[..., Any], scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._scheduling:  # a schedule made of others lets them go on
+            return original(scheduler, *args, **kwargs)
         if not getattr(scheduler, "_is_initial", False):
             with self._recorder.aside():
                 self._recorder.tell("scheduled", scheduler, here())
-        return original(scheduler, *args, **kwargs)
+        self._scheduling = True
+        try:
+            return original(scheduler, *args, **kwargs)
+        finally:
+            self._scheduling = False

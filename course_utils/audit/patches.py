@@ -45,15 +45,12 @@ def listening(recorder: Recorder) -> Iterator[None]:
 
 
 def _schedulers() -> list[type]:
-    """Return the classes of schedulers that count steps: the one that waits for a plateau may come first."""
+    """Return the classes of schedulers."""
     kinds = [kind for kind in vars(lr_scheduler).values() if isinstance(kind, type)]
     return [
         kind
         for kind in kinds
-        if issubclass(kind, lr_scheduler.LRScheduler)
-        and "step" in vars(kind)
-        and kind is not lr_scheduler.ReduceLROnPlateau
-        and kind.__name__ != "_LRScheduler"
+        if issubclass(kind, lr_scheduler.LRScheduler) and "step" in vars(kind) and kind.__name__ != "_LRScheduler"
     ]
 
 

@@ -30,6 +30,7 @@ _CHECKPOINTS = "deeper/09_practical_checklist#All-checkpoints-are-the-same"
 _SOFTMAX = "09_practical_checklist#The-loss-stalls:-softmax-twice"
 _GAN = "06_detach_vs_no_grad#The-two-steps-of-a-GAN"
 _EVAL = "06_detach_vs_no_grad#eval()-does-not-switch-gradients-off"
+_PENALTY = "05_higher_order_gradients#Gradient-penalties:-a-gradient-inside-the-loss"
 _CREATE = 'deeper/05_higher_order_gradients#Claim-H4:-"backward(create_graph=True)-is-a-harmless-way-to-get-there"'
 
 RULES: dict[str, Rule] = {
@@ -44,9 +45,18 @@ RULES: dict[str, Rule] = {
         "error", "default", _LIST, ("step-without-backward", "not-in-optimizer", "never-reached", "leftover-window")
     ),
     "never-reached": Rule("error", "full", _LIST, ("step-without-backward", "constant-term")),
+    "loss-unused": Rule("likely", "full", _LIST, ("never-reached", "graph-in-validation")),
     "zero-gradient": Rule("error", "full", _CUTS),
     "constant-term": Rule("likely", "full", _CUTS),
     "misspelt-freeze": Rule("error", "default", _FROZEN, ("not-in-optimizer", "frozen-moves", "frozen")),
+    "freezes-nothing": Rule("likely", "default", _FROZEN, ("not-in-optimizer", "frozen")),
+    "setting-ignored": Rule("error", "default", _LIST, ("eval-in-train", "left-in-eval")),
+    "no-effect": Rule(
+        "error",
+        "default",
+        _LIST,
+        ("step-without-backward", "left-in-eval", "eval-in-train", "never-reached", "leftover-window", "step-scaled"),
+    ),
     "frozen": Rule("likely", "default", _FROZEN, ("step-without-backward", "never-reached")),
     "frozen-moves": Rule("error", "default", _FROZEN, ("frozen",)),
     "left-in-eval": Rule("likely", "default", _MODE),
@@ -87,6 +97,9 @@ RULES: dict[str, Rule] = {
     "scheduler-first": Rule(
         "error", "default", '07_gradient_accumulation#"Detected-call-of-lr_scheduler.step()-before-optimizer.step()"'
     ),
+    "schedule-too-fast": Rule("likely", "default", _ORDER, ("update-lost",)),
+    "schedule-too-slow": Rule("likely", "default", _ORDER),
+    "schedule-of-other": Rule("error", "default", _ORDER),
     "not-divided": Rule("likely", "default", "07_gradient_accumulation#Micro-batches-equal-to-the-full-batch"),
     "leftover-window": Rule("likely", "default", "07_gradient_accumulation#The-last-window-is-not-full"),
     "data-write": Rule("error", "full", "deeper/06_detach_vs_no_grad#.data,-and-where-it-comes-from", ("nan-began",)),
@@ -94,7 +107,10 @@ RULES: dict[str, Rule] = {
         "error", "full", "06_detach_vs_no_grad#detach()-cuts-one-edge", ("carried-state", "needless-retain")
     ),
     "wrapped-loss": Rule(
-        "error", "default", _CUTS, ("step-without-backward", "never-reached", "other-tensors", "step-first")
+        "error",
+        "default",
+        _CUTS,
+        ("step-without-backward", "never-reached", "other-tensors", "step-first", "loss-unused"),
     ),
     "gan-detach": Rule(
         "error",
@@ -109,7 +125,9 @@ RULES: dict[str, Rule] = {
         "10_custom_functions#Why-is-my-gradient-None?-And-why-does-my-result-have-no-graph?",
         ("never-reached", "step-without-backward"),
     ),
+    "derivative-cut": Rule("likely", "full", _PENALTY, ("constant-term", "needless-retain")),
     "sample-cut": Rule("likely", "full", _CUTS),
+    "mark-dirty": Rule("error", "full", "deeper/10_custom_functions#In-place:-mark_dirty"),
     "ignores-incoming": Rule("likely", "full", "10_custom_functions#Is-it-right?-gradcheck"),
     "update-lost": Rule("likely", "default", _LIST),
     "hooks-pile-up": Rule("error", "default", "08_intermediate_gradients#Taking-hooks-away"),

@@ -199,7 +199,6 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "dtype-mismatch",
             "index-dtype",
             "index-range",
-            "half-and-double",
             "kl-div-mean",
             "dropout-without-effect",
             "input-not-a-tensor",
@@ -224,7 +223,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "deeper/10_custom_functions": {
         '"Legacy autograd function with non-static forward method is deprecated"': ("legacy-function",),
-        "In place: mark_dirty": ("function-view-in-place", "mark-dirty"),
+        "In place: mark_dirty": ("function-view-in-place",),
     },
     "deeper/10_double_backward_and_torch_func": {
         '"trying to differentiate twice a function that was marked with @once_differentiable"': (

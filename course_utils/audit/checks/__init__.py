@@ -6,6 +6,8 @@ from course_utils.audit.check import Check
 from course_utils.audit.checks.averages import Averages
 from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.clipping import Clipping
+from course_utils.audit.checks.derivatives import Derivatives
+from course_utils.audit.checks.filters import Filters
 from course_utils.audit.checks.freezing import Freezing
 from course_utils.audit.checks.functions import Functions
 from course_utils.audit.checks.growth import Growth
@@ -15,15 +17,19 @@ from course_utils.audit.checks.losses import Losses
 from course_utils.audit.checks.membership import Membership
 from course_utils.audit.checks.modes import Modes
 from course_utils.audit.checks.numbers import Numbers
+from course_utils.audit.checks.pacing import Pacing
 from course_utils.audit.checks.passes import Passes
 from course_utils.audit.checks.players import Players
 from course_utils.audit.checks.reaching import Reaching
 from course_utils.audit.checks.rounding import Rounding
 from course_utils.audit.checks.samples import Samples
 from course_utils.audit.checks.schedules import Schedules
+from course_utils.audit.checks.settings import Settings
+from course_utils.audit.checks.statements import Statements
 from course_utils.audit.checks.stepping import Stepping
 from course_utils.audit.checks.terms import Terms
 from course_utils.audit.checks.units import Units
+from course_utils.audit.checks.unused import Unused
 from course_utils.audit.checks.validating import Validating
 from course_utils.audit.checks.windows import Windows
 from course_utils.audit.checks.wrapping import Wrapping
@@ -34,8 +40,12 @@ CHECKS: tuple[type[Check], ...] = (
     Stepping,
     Membership,
     Reaching,
+    Unused,
     Terms,
     Freezing,
+    Filters,
+    Settings,
+    Statements,
     Averages,
     Loading,
     Modes,
@@ -45,6 +55,7 @@ CHECKS: tuple[type[Check], ...] = (
     Losses,
     Clipping,
     Schedules,
+    Pacing,
     Windows,
     Writing,
     Wrapping,
@@ -55,4 +66,5 @@ CHECKS: tuple[type[Check], ...] = (
     Rounding,
     Functions,
     Samples,
+    Derivatives,
 )

@@ -10,7 +10,7 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
-from course_utils.audit.expressions import zipped_parameters
+from course_utils.audit.expressions import loaded_from, zipped_parameters
 from course_utils.audit.lines import Spot, frames, here, names_in
 from course_utils.audit.source import assigned
 
@@ -24,6 +24,7 @@ class Averages(Check):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._times: Counter[tuple[Spot, str, str]] = Counter()
+        self._loads: Counter[tuple[Spot, str, str]] = Counter()
 
     def function(self, event: Op) -> None:
         given = event.args[:2]
@@ -38,6 +39,14 @@ class Averages(Check):
             if one != other and model is not None and model is _value(known, other):
                 self._times[spot, one, other] += 1
 
+    def loads(self, module: torch.nn.Module, state: Any, spot: Spot | None) -> None:
+        names, frame = loaded_from(spot) if spot is not None else None, next(frames(), None)
+        if spot is None or names is None or frame is None or names[0] == names[1]:
+            return
+        known = names_in(frame)
+        if all(_value(known, name) is module for name in names):
+            self._loads[spot, *names] += 1
+
     def found(self) -> Iterator[Found]:
         for (spot, one, other), times in self._times.items():
             if times >= 2:
@@ -51,6 +60,17 @@ class Averages(Check):
                     times=times,
                     names=(one, other),
                 )
+        for (spot, one, other), times in self._loads.items():
+            yield self.say(
+                "copy-is-itself",
+                assigned(spot, one) or assigned(spot, other) or spot,
+                f"{one} and {other} are one model: {one} is no copy",
+                f"An assignment copies nothing. Line {spot.line} loads the model into itself, and between two such "
+                f"loads {one} moves with each step of {other}.",
+                f"{one} = copy.deepcopy({other})",
+                times=times,
+                names=(one, other),
+            )
 
 
 def _value(known: dict[str, Any], path: str) -> Any:

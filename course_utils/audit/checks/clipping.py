@@ -9,6 +9,7 @@ from typing import ClassVar
 from course_utils.audit.book import Slot
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Clip, Step
+from course_utils.audit.expressions import used_up
 from course_utils.audit.lines import Spot
 
 
@@ -21,6 +22,7 @@ class Clipping(Check):
         super().__init__(*args)  # type: ignore[arg-type]
         self._all: Counter[Spot | None] = Counter()
         self._nothing: Counter[Spot | None] = Counter()
+        self._empty: set[Spot] = set()  # lines that were given no parameter with a gradient
         self._late: Counter[Spot | None] = Counter()
         self._scaled: Counter[Spot | None] = Counter()
         self._steps: Counter[Spot | None] = Counter()
@@ -31,6 +33,8 @@ class Clipping(Check):
         self._all[event.spot] += 1
         if event.count == 0 or (event.slots and all(not slot.content and slot.is_zero() for slot in event.slots)):
             self._nothing[event.spot] += 1
+            if event.count == 0 and event.spot is not None:
+                self._empty.add(event.spot)
         elif event.slots and all(slot.used for slot in event.slots):
             self._late[event.spot] += 1
         elif self.recorder.scaling.passes and any(self._is_scaled(slot) for slot in event.slots):
@@ -53,10 +57,12 @@ class Clipping(Check):
     def found(self) -> Iterator[Found]:
         for spot, times in self._nothing.items():
             if times >= 2 and times * 2 >= self._all[spot]:
+                empty = spot is not None and spot in self._empty
                 yield self.say(
                     "clip-nothing",
-                    spot,
-                    f"{times} of {self._all[spot]} clippings had no gradient to clip",
+                    (used_up(spot) if empty and spot is not None else None) or spot,
+                    f"{times} of {self._all[spot]} clippings had no gradient to clip"
+                    + (f" (line {spot.line})" if empty and spot is not None else ""),
                     "Clipping changes what stands in .grad at that moment: before backward(), or with an iterator of "
                     "parameters that was used up before, that is nothing.",
                     "loss.backward()\ntorch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\noptimizer.step()",

@@ -14,10 +14,17 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Op, Step
 from course_utils.audit.finding import Level
 from course_utils.audit.lines import Spot, here
+from course_utils.audit.mentions import is_read
 from course_utils.audit.modes import frozen_norms
 from course_utils.audit.source import assignments_to, nearest
 
 _MEANT = "requires_grad"
+_METHOD = "requires_grad_"
+
+# What other libraries call it. A file that reads such a name has a use for it.
+_ELSEWHERE = frozenset(
+    {"trainable", "frozen", "freeze", "needs_grad", "need_grad", "require_gradient", "requires_gradient"}
+)
 
 
 @dataclass
@@ -25,6 +32,7 @@ class _Norm:
     """A batch norm whose parameters are frozen, called in training mode."""
 
     name: str
+    module: int  # the id of the module that was called
     weight: torch.Tensor
     first: torch.Tensor
     times: int = 0
@@ -51,6 +59,7 @@ class Freezing(Check):
         self._emptied: dict[int, tuple[Spot | None, int]] = {}  # gradients set to zero by hand: where, after which pass
         self._marked: set[int] = set()  # of them those whose values were kept before this step
         self._drift: dict[int, int] = {}  # steps in a row that moved a leaf whose gradient had been set to zero
+        self._trained_at: dict[int, Spot] = {}  # by a module's id: where it was put into training mode
         self._norms: dict[tuple[int, str], _Norm] = {}
 
     def function(self, event: Op) -> None:
@@ -71,6 +80,8 @@ class Freezing(Check):
 
     def _mark_emptied(self, event: Step) -> None:
         self._marked.clear()
+        if self.recorder.operations is None:
+            return  # who sets a gradient to zero is not seen any more
         if not any(slot.content and slot.key not in self._emptied for slot in event.fresh):
             return  # all of them: a step that was to be skipped
         for slot in event.trainer.slots:
@@ -111,9 +122,13 @@ class Freezing(Check):
             return
         for name, part in frozen_norms(event.module) if event.active else ():
             norm = self._norms.setdefault(
-                (event.model.key, name), _Norm(name, part.weight, part.weight.detach().clone())
+                (event.model.key, name), _Norm(name, id(event.module), part.weight, part.weight.detach().clone())
             )
             norm.times += 1
+
+    def mode_set(self, module: Any, training: bool, spot: Spot | None) -> None:
+        if training and spot is not None:
+            self._trained_at[id(module)] = spot
 
     def found(self) -> Iterator[Found]:
         yield from self._misspelt()
@@ -179,7 +194,7 @@ class Freezing(Check):
         name = trainer.name or "optimizer"
         return self.say(
             "frozen-moves",
-            (trainer.made if decays else None) or self._emptied[slots[0].key][0],
+            self._emptied[slots[0].key][0] or trainer.made,
             f"{name} moves {listed(slots)} although their gradient is set to zero",
             f"Zeros are a gradient, too: {name} adds its {'weight decay' if decays else 'momentum'} to them. "
             "Where .grad is None it leaves a parameter alone.",
@@ -212,13 +227,13 @@ class Freezing(Check):
         places = [trainer.spot for trainer in self.book.trainers.values() if trainer.spot]
         for slot in self.book.live():
             for attribute in getattr(slot.tensor, "__dict__", ()):
-                if _is_slip(attribute):
+                if _is_slip(attribute, places):
                     slips.setdefault(attribute, []).append(slot.name)
         for model in self.book.models.values():
             module = model.ref()
             for name, part in module.named_modules() if module is not None else ():
                 for attribute, value in vars(part).items():
-                    if (_is_slip(attribute) or attribute == _MEANT) and isinstance(value, bool):
+                    if isinstance(value, bool) and (attribute == _MEANT or _is_slip(attribute, places)):
                         slips.setdefault(attribute, []).append(".".join(filter(None, (model.name, name))))
         for attribute, names in slips.items():
             found = [
@@ -227,17 +242,18 @@ class Freezing(Check):
                 if (near := nearest([place for place, _ in assignments_to(spot.file, (attribute,))], spot)) is not None
             ]
             of_module = attribute == _MEANT
+            what, fix = f"has no such switch; it is called {_MEANT}", f"p.{_MEANT} = False"
+            if of_module:
+                what, fix = "is a module", "module.requires_grad_(False)"
+            elif attribute == _METHOD:
+                what, fix = "has a method of this name, which was replaced and not called", "p.requires_grad_(False)"
             yield self.say(
                 "misspelt-freeze",
                 found[0] if found else None,
-                f"setting .{attribute} froze nothing: {', '.join(names[:3])} "
-                + ("is a module" if of_module else f"has no such switch; it is called {_MEANT}"),
-                "Python lets you set any attribute on a module. It became a plain one that PyTorch never reads; the "
-                "parameters go on learning."
-                if of_module
-                else "Python lets you set any attribute. It became a plain one that PyTorch never reads; the "
-                "parameters go on learning.",
-                "module.requires_grad_(False)" if of_module else f"p.{_MEANT} = False",
+                f"setting .{attribute} froze nothing: {', '.join(names[:3])} {what}",
+                f"Python lets you set any attribute{' on a module' if of_module else ''}. It became a plain one that "
+                "PyTorch never reads; the parameters go on learning.",
+                fix,
                 about={slot.key for slot in self.book.live() if slot.name in names},
                 names=names,
             )
@@ -249,7 +265,7 @@ class Freezing(Check):
             near = next((trainer.spot for trainer in self.book.trainers.values() if trainer.spot), None)
             yield self.say(
                 "frozen-moves",
-                _frozen_near(near) or near,
+                self._trained_at.get(moving[0].module) or _frozen_near(near) or near,
                 f"the running statistics of {moving[0].name or 'a batch norm'} move although its parameters are frozen",
                 "requires_grad concerns parameters. In training mode a batch norm goes on averaging what it sees, so "
                 "the frozen part gives other results after each step.",
@@ -265,5 +281,7 @@ def _frozen_near(spot: Spot | None) -> Spot | None:
     return nearest([place for place, _ in found], spot) if spot else None
 
 
-def _is_slip(attribute: str) -> bool:
+def _is_slip(attribute: str, places: list[Spot]) -> bool:
+    if attribute in _ELSEWHERE:
+        return not any(is_read(spot.file, attribute) for spot in places)
     return attribute != _MEANT and SequenceMatcher(None, attribute.lower(), _MEANT).ratio() >= 0.85

@@ -1,9 +1,11 @@
-"""Custom Functions whose backward forgets the chain rule."""
+"""Custom Functions whose backward forgets the chain rule, or whose forward writes into an input unsaid."""
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -11,20 +13,65 @@ from torch.utils.hooks import RemovableHandle
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.classes import ignores_incoming
-from course_utils.audit.events import Pass
-from course_utils.audit.lines import Spot
+from course_utils.audit.events import Op, Pass, number_of
+from course_utils.audit.lines import Spot, frames, here, names_in
+from course_utils.graph.alive import tensors_in
+
+_MOST = 100
+
+
+@dataclass(frozen=True)
+class _Written:
+    """An input that a Function's forward wrote into, and the node that it had."""
+
+    tensor: weakref.ref[torch.Tensor]
+    number: int
+    spot: Spot
+    kind: str
 
 
 class Functions(Check):
     """What comes in where a backward does not read it: with ones its result is right, with anything else wrong."""
 
-    codes: ClassVar = ("ignores-incoming",)
+    codes: ClassVar = ("ignores-incoming", "mark-dirty")
+    functions: ClassVar = frozenset({"*"})
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._places: dict[Any, Spot | None] = {}
         self._handles: list[RemovableHandle] = []
         self._wrong: Counter[Any] = Counter()
+        self._written: dict[int, _Written] = {}  # by the input's id
+        self._later: Counter[tuple[Spot, str]] = Counter()  # uses of such an input in an operation that is recorded
+
+    def function(self, event: Op) -> None:
+        tensor = event.args[0] if event.args else None
+        if event.name.endswith("_") and not event.name.endswith("__") and isinstance(tensor, torch.Tensor):
+            if tensor.grad_fn is not None and not torch.is_grad_enabled():
+                self._note(tensor)
+        elif self._written and event.ended > event.began:
+            for given in tensors_in(event.args):
+                written = self._written.get(id(given))
+                if written is not None and written.tensor() is given and given.grad_fn is not None:
+                    self._later[written.spot, written.kind] += number_of(given.grad_fn) == written.number
+
+    def _note(self, tensor: torch.Tensor) -> None:
+        frame, spot = next(frames(), None), here()
+        if frame is None or spot is None or frame.f_code.co_name != "forward":
+            return
+        owner = next(
+            (it for it in names_in(frame).values() if isinstance(it, torch.autograd.function.FunctionCtx)), None
+        )
+        kind = getattr(type(owner), "_forward_cls", None)
+        if kind is not None:
+            if len(self._written) > _MOST:
+                self._written.clear()
+            self._written[id(tensor)] = _Written(
+                weakref.ref(tensor),
+                number_of(tensor.grad_fn),
+                spot,
+                kind.__name__,
+            )
 
     def pass_begins(self, event: Pass) -> None:
         if self.recorder.operations is None:
@@ -61,3 +108,14 @@ class Functions(Check):
                 "return grad_output * ...  # the incoming gradient times the derivative",
                 times=times,
             )
+        for (spot, name), times in self._later.items():
+            if times >= 2:
+                yield self.say(
+                    "mark-dirty",
+                    spot,
+                    f"{name}.forward writes into its input, and autograd is not told",
+                    "The input has the new values and its old history. What is computed from it later gets the "
+                    "gradient of the values that it had before.",
+                    "ctx.mark_dirty(x)  # and return that x; or do not write: x * 2 in place of x.mul_(2)",
+                    times=times,
+                )

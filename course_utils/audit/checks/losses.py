@@ -69,7 +69,9 @@ class Losses(Check):
         if event.name == "kl_div":
             given = event.argument(0, "input")
             if isinstance(given, torch.Tensor) and given.requires_grad:
-                self._logarithm(given, "kl_div", here())
+                made = through_views(given.grad_fn)
+                soft = made is not None and node_name(made) == "SoftmaxBackward0"
+                self._logarithm(given, "kl_div", (self._where(made, "softmax") if soft and made else None) or here())
             return
         one = event.argument(0, "input")
         other = event.argument(1, "target" if event.name in _COMPARES else "other")

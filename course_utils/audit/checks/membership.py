@@ -32,6 +32,7 @@ class Membership(Check):
         super().__init__(*args)  # type: ignore[arg-type]
         self._last: Spot | None = None
         self._strays: dict[int, Slot] = {}  # parameters in a graph that no known model has
+        self._fresh: Counter[tuple[int, ...]] = Counter()  # parameters that nobody holds, met after the first step
         self._handed: Counter[int] = Counter()  # steps of a trainer with gradients that no pass delivered
 
     def pass_begins(self, event: Pass) -> None:
@@ -48,6 +49,8 @@ class Membership(Check):
         self._last = event.spot or self._last
         for slot in event.received:
             slot.remember()
+            if slot.received == 1 and slot.is_parameter and self.clock.steps and slot.key not in self.book.held():
+                self._fresh[slot.shape] += 1
 
     def step_begins(self, event: Step) -> None:
         for slot in event.trainer.slots:
@@ -72,6 +75,7 @@ class Membership(Check):
         if len(others) == len(trainers):
             return
         partly = {slot.owner for trainer in trainers for slot in trainer.slots if slot.received}
+        yield from self._exchanged(trainers)
         strays = [slot for slot in idle if slot.key in self._strays and slot.owner is None]
         if strays:
             yield self._stray(strays, trainers)
@@ -87,6 +91,39 @@ class Membership(Check):
             model = known.get(key)  # type: ignore[arg-type]
             if key in partly or (None not in partly and model is not None and self._is_trained_alone(model)):
                 yield self._forgotten(mine, trainers, model)
+
+    def _exchanged(self, trainers: list[Trainer]) -> Iterator[Found]:
+        """Parts of models that were replaced again and again: what stands there now was hardly ever reached."""
+        held, present = self.book.held(), {slot.key for it in self.book.models.values() for slot in it.slots}
+        lost = [(it, slot) for it in trainers for slot in it.slots if slot.received and slot.key not in present]
+        for model in self.book.models.values() if lost else ():
+            for slot in model.slots:
+                old = next((it for it, was in lost if was.shape == slot.shape and was.name == slot.name), None)
+                if (
+                    old is not None
+                    and slot.key not in held
+                    and self._fresh[slot.shape] >= 2
+                    and slot.received < _PASSES
+                ):
+                    made = old.made or old.spot
+                    found = self._replacement(slot, made, model.name) if made is not None else None
+                    if found is not None:
+                        yield self._forgotten_again(slot, old, found)
+
+    def _forgotten_again(self, slot: Slot, trainer: Trainer, spot: Spot) -> Found:
+        name = trainer.name or "optimizer"
+        return self.say(
+            "not-in-optimizer",
+            spot,
+            f"no optimizer holds {slot.name}: it is replaced here again and again",
+            f"{name} was given the tensor that stood there first, and still makes steps for that one. What stands in "
+            "the model now is another, and nothing moves it.",
+            "with torch.no_grad():\n    layer.weight.copy_(...)  # new values for the same parameter",
+            level="error",
+            times=trainer.steps,
+            about={slot.key},
+            names=(slot.name,),
+        )
 
     def _of_others(self, trainer: Trainer) -> bool:
         """Say whether nothing that an optimizer holds was ever reached, though it wants to be."""

@@ -14,7 +14,7 @@ from course_utils.audit.book import Model, Trainer, listed
 from course_utils.audit.check import Check, Found
 from course_utils.audit.checks.targets import FUNCTIONS, Targets
 from course_utils.audit.events import Call, Load, Op, Pass, Step
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot, asked_directly, here
 
 _COPY = re.compile(r"target|teacher|(^|_)ema|momentum|slow|_old|old_|average", re.IGNORECASE)
 _MOST = 64
@@ -44,10 +44,12 @@ class Players(Check):
         self._steps = 0
         self._stepped_at: dict[int, int] = {}
         self._mixed: dict[tuple[str, int, Spot | None], int] = {}
+        self._own: dict[tuple[str, int, Spot | None], Spot | None] = {}  # the optimizer's own pass
         self._last: int | None = None  # the optimizer that stepped last
         self._detached: dict[int | None, Counter[Spot]] = {}  # lines with detach(), by who had stepped last
         self._starved: dict[int, Counter[int | None]] = {}  # optimizers that found nothing, by who had stepped before
         self._starved_spot: dict[int, Spot | None] = {}
+        self._twins: dict[int, bool] = {}  # those whose passes reached tensors of the same shapes in their place
         self._aims = Targets(self)
         self._copied: Counter[int] = Counter()
 
@@ -76,6 +78,7 @@ class Players(Check):
         if not event.fresh and latest is not None and latest.received & others and not latest.received & mine:
             self._starved.setdefault(key, Counter())[self._last] += 1
             self._starved_spot[key] = latest.spot
+            self._twins[key] = self._twins.get(key, True) and self._is_copy(event.trainer, latest.received)
         for number in {number for slot in event.fresh for number in slot.content}:
             ran = self._ran.get(number)
             if ran is None:
@@ -109,6 +112,7 @@ class Players(Check):
             return
         at = (code, event.trainer.key, ran.spot)
         self._mixed[at] = self._mixed.get(at, 0) + 1
+        self._own[at] = later[-1].spot
 
     def loaded(self, event: Load) -> None:
         if self.clock.steps:
@@ -116,7 +120,7 @@ class Players(Check):
 
     def function(self, event: Op) -> None:
         if event.name == "detach":
-            spot = here()
+            spot = here() if asked_directly() else None
             if spot is not None and event.args[0].requires_grad:
                 self._detached.setdefault(self._last, Counter())[spot] += 1
             return
@@ -129,27 +133,54 @@ class Players(Check):
         trainers = {trainer.key: trainer for trainer in self.book.trainers.values()}
         for (code, key, spot), times in self._mixed.items():
             if times >= 2:
-                yield self._mixture(code, trainers[key], spot, times)
+                yield self._mixture(code, trainers[key], spot, times, self._own[code, key, spot])
         for key, before in self._starved.items():
             trainer = trainers[key]
             times = sum(before.values())
             if times >= 2 and times * 2 >= trainer.steps and not any(slot.received for slot in trainer.slots):
-                yield self._starving(trainer, before.most_common(1)[0][0], times)
+                if self._twins.get(key) and not self._detached.get(before.most_common(1)[0][0]):
+                    yield self._reaches_copy(trainer, times)
+                else:
+                    yield self._starving(trainer, before.most_common(1)[0][0], times)
         yield from self._aims.found()
         yield from self._learning_copies(trainers.values())
 
-    def _mixture(self, code: str, trainer: Trainer, spot: Spot | None, times: int) -> Found:
+    def _mixture(self, code: str, trainer: Trainer, spot: Spot | None, times: int, own: Spot | None) -> Found:
         name = trainer.name or "an optimizer"
         gan = code == "gan-detach"
+        other = f"the pass on line {spot.line}" if spot is not None else "another pass"
         return self.say(
             code,
-            spot,
-            f"{name} also uses the gradients of this pass, which belong to another network's loss",
-            f"The pass left gradients in {listed(trainer.slots)}. They were not cleared before {name}'s own pass, "
+            spot if gan else own or spot,
+            f"{name} also uses the gradients of this pass, which belong to another network's loss"
+            if gan
+            else f"this pass adds onto gradients that {other}, of another network's loss, left for {name}",
+            f"That pass left gradients in {listed(trainer.slots)}. They were not cleared before {name}'s own pass, "
             f"which added to them: {times} steps moved along both.",
             "critic(fake.detach())  # in the critic's loss; the generator gets no gradient from it"
             if gan
             else f"{name}.zero_grad()  # right before its own backward(), or freeze the network in the other's loss",
+            times=times,
+            about={slot.key for slot in trainer.slots} | {trainer.key},
+            names=(name,),
+        )
+
+    def _is_copy(self, trainer: Trainer, received: frozenset[int]) -> bool:
+        """Say whether a pass reached others of the shapes that an optimizer holds, and nothing else."""
+        shapes = sorted(slot.shape for slot in self.book.live() if slot.key in received)
+        mine = sorted(slot.shape for slot in trainer.slots)
+        return bool(mine) and len(shapes) % len(mine) == 0 and sorted(mine * (len(shapes) // len(mine))) == shapes
+
+    def _reaches_copy(self, trainer: Trainer, times: int) -> Found:
+        name = trainer.name or "an optimizer"
+        return self.say(
+            "other-tensors",
+            self._starved_spot.get(trainer.key),
+            f"this pass reaches a copy of what {name} holds, and not that: {name} found no gradient in {times} steps",
+            f"The loss was computed with other tensors of the same shapes as {listed(trainer.slots)}. A copy has "
+            "gradients of its own; those of the first are None.",
+            "for p, q in zip(model.parameters(), copy.parameters()):\n    p.grad = q.grad  # or torch.func."
+            "functional_call, with the graph",
             times=times,
             about={slot.key for slot in trainer.slots} | {trainer.key},
             names=(name,),

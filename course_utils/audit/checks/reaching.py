@@ -10,7 +10,7 @@ import torch
 
 from course_utils.audit.book import Slot, listed
 from course_utils.audit.check import Check, Found
-from course_utils.audit.classes import backward_of, gives_zeros
+from course_utils.audit.classes import assigned_anywhere, backward_of, gives_none, gives_zeros
 from course_utils.audit.events import Op, Pass, PassGraph, Step
 from course_utils.audit.lines import Spot
 from course_utils.graph.trace import walk
@@ -47,10 +47,12 @@ class Reaching(Check):
         for node in event.graph.inner:
             kind = getattr(node, "_forward_cls", None)
             if kind is not None and isinstance(node, torch.autograd.function.BackwardCFunction) and backward_of(kind):
-                behind = PassGraph(walk([node])).leaves
-                keys = frozenset(self.book.slot(leaf).key for _, leaf in behind)
-                self._behind.append((kind, keys))
-                self._before[kind] = self._before.get(kind, frozenset()) | keys
+                for to, _ in node.next_functions:
+                    behind = PassGraph(walk([to])).leaves if to is not None else []
+                    keys = frozenset(self.book.slot(leaf).key for _, leaf in behind)
+                    if keys:
+                        self._behind.append((kind, keys))
+                        self._before[kind] = self._before.get(kind, frozenset()) | keys
 
     def pass_ended(self, event: Pass) -> None:
         if not self._behind or self._stepped_inside:
@@ -141,6 +143,9 @@ class Reaching(Check):
         if not zeros:
             return
         cut = self.recorder.cuts.before(keys, flat=True)
+        if cut is None and len(zeros) >= 2 and all(map(_is_all_zero, zeros)):
+            yield self._both_zero(zeros)
+            return
         yield self.say(
             "zero-gradient",
             cut.spot if cut else self._spot,
@@ -148,11 +153,30 @@ class Reaching(Check):
             f"Here {cut.words}: everything before it gets zeros."
             if cut
             else "Their gradient arrives, and holds nothing but zeros: something after them is flat there.",
-            "compute the loss from the values before they were rounded" if cut else "look at what follows them",
+            _flat_repair(cut),
             level="error" if cut else "note",
             certain=cut is not None,
             times=max(times for _, times in self._flat.values()),
             about=keys,
+            names=[slot.name for slot in zeros],
+        )
+
+    def _both_zero(self, zeros: list[Slot]) -> Found:
+        """Factors that were both made of zeros: each one's gradient is a product with the other."""
+        model = next((it for it in self.book.models.values() if it.key == zeros[0].owner), None)
+        module, name = model.ref() if model is not None else None, zeros[0].name
+        path, _, attribute = name.removeprefix(f"{model.name}." if model is not None else "").rpartition(".")
+        kind = type(module.get_submodule(path)) if module is not None else None
+        return self.say(
+            "zero-gradient",
+            (assigned_anywhere(kind, f"self.{attribute}") if kind is not None else None) or self._spot,
+            f"{listed(zeros)} are all zeros, and so are their gradients in every step",
+            "They were made of zeros and never moved. Where two of them are multiplied, the gradient of each has the "
+            "other as a factor: zeros keep both at zero.",
+            "nn.init.kaiming_uniform_(...)  # one of the two factors; the other may stay zero",
+            certain=False,
+            times=max(times for _, times in self._flat.values()),
+            about={slot.key for slot in zeros},
             names=[slot.name for slot in zeros],
         )
 
@@ -172,10 +196,10 @@ class Reaching(Check):
     def _silent_function(self, kind: Any, times: int, lost: list[Slot]) -> Found:
         return self.say(
             "silent-function",
-            backward_of(kind),
-            f"{kind.__name__}.backward gives nothing back: no gradient reaches {listed(lost)}",
-            "They stand in the graph behind it, and their .grad stays None after each pass. A backward without "
-            "return gives None, which means: no gradient.",
+            gives_none(kind) or backward_of(kind),
+            f"{kind.__name__}.backward gives nothing back for an input: no gradient reaches {listed(lost)}",
+            "They stand in the graph behind it, and their .grad stays None after each pass. None in place of a "
+            "gradient, as a backward without return gives it, means: no gradient.",
             "return grad * ...  # one gradient for each input of forward",
             times=times,
             about={slot.key for slot in lost},
@@ -189,8 +213,22 @@ _REPAIR = {
     "numpy": "compute with torch functions instead of NumPy: torch.clamp for np.clip, and so on",
     "no_grad": "move this computation out of the block that switches recording off",
     "tensor": "use the tensor itself; torch.tensor() copies the numbers and drops the graph",
+    "checkpoint": "checkpoint(..., use_reentrant=False)",
     "item": "leave out .item(): compute with the tensor",
 }
+
+
+def _is_all_zero(slot: Slot) -> bool:
+    tensor = slot.tensor
+    return tensor is not None and tensor.dim() >= 2 and not bool(tensor.detach().any())
+
+
+def _flat_repair(cut: Any) -> str:
+    if cut is None:
+        return "look at what follows them"
+    if cut.name == "one-entry":
+        return "torch.sigmoid for one score; else the dimension that holds the entries to weigh: dim=-1"
+    return "compute the loss from the values before they were rounded"
 
 
 def _is_waiting(slot: Slot) -> bool:

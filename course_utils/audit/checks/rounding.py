@@ -11,6 +11,7 @@ import torch
 from course_utils.audit.book import Slot, Trainer, listed, sampled
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Step
+from course_utils.audit.expressions import cast_before
 from course_utils.audit.lines import Spot, is_torch
 
 _LOW = (torch.bfloat16, torch.float16)
@@ -82,7 +83,7 @@ class Rounding(Check):
             kind = str(slots[0].tensor.dtype).removeprefix("torch.")  # type: ignore[union-attr]
             yield self.say(
                 "update-lost",
-                watched.spot,
+                cast_before(watched.spot) or watched.spot,
                 f"{listed(slots)} are {kind}, and the steps of {watched.trainer.name or 'optimizer'} are too small for "
                 f"it: {100 * still // asked} of 100 elements never moved",
                 f"{watched.trainer.steps} steps with gradients that are not zero and a rate of {watched.rate:g} were "

@@ -30,6 +30,7 @@ class _Drawn:
     leaves: frozenset[int] = frozenset()
     numbers: set[int] = field(default_factory=set)
     passes: int = 0
+    call: str = "sample()"
 
 
 class Samples(Check):
@@ -47,6 +48,7 @@ class Samples(Check):
     def function(self, event: Op) -> None:
         if event.name == "normal" and isinstance(event.out, torch.Tensor):
             self._draw(event.out)
+            self._draw_directly(event)
         elif self._lines and not self._scored:
             self._follow(event)
 
@@ -60,6 +62,16 @@ class Samples(Check):
             drawn = self._lines.setdefault(spot, _Drawn())
             drawn.leaves |= self.recorder.cuts.behind(learning)
             self._keep(sample, spot)
+
+    def _draw_directly(self, event: Op) -> None:
+        """`torch.normal(mean, deviation)`: its node is in the graph, and gives zeros."""
+        learning = [it for it in tensors_in((*event.args, *event.kwargs.values())) if it.requires_grad]
+        spot = here()
+        if spot is None or not learning or _inside("sample") is not None or not event.out.requires_grad:
+            return
+        drawn = self._lines.setdefault(spot, _Drawn(call="torch.normal()"))
+        drawn.leaves |= self.recorder.cuts.behind(learning)
+        drawn.numbers |= set(range(event.began, event.ended))
 
     def _keep(self, tensor: torch.Tensor, spot: Spot) -> None:
         self._followed[id(tensor)] = weakref.ref(tensor), spot
@@ -95,10 +107,12 @@ class Samples(Check):
             yield self.say(
                 "sample-cut",
                 spot,
-                "sample() cuts the graph, and the loss is computed from the sample",
+                f"{drawn.call} lets no gradient through, and the loss is computed from the sample",
                 f"The mean and the deviation come from {listed(slots)}. They learn from the rest of the loss: what "
                 "the sample does to it does not reach them.",
-                "rsample()  # in place of sample(): the mean plus the deviation times noise, with its graph",
+                "rsample()  # in place of sample(): the mean plus the deviation times noise, with its graph"
+                if drawn.call == "sample()"
+                else "mean + deviation * torch.randn_like(deviation)  # the noise alone is drawn",
                 certain=False,
                 times=drawn.passes,
                 about=drawn.leaves,

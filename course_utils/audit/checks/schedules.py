@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
 from course_utils.audit.check import Check, Found
 from course_utils.audit.lines import Spot
 
@@ -22,8 +24,8 @@ class Schedules(Check):
 
     def scheduled(self, scheduler: Any, spot: Spot | None) -> None:
         optimizer = getattr(scheduler, "optimizer", None)
-        if optimizer is None or spot is None:
-            return
+        if optimizer is None or spot is None or isinstance(scheduler, ReduceLROnPlateau):
+            return  # what waits for a plateau may come first
         self._calls[spot] += 1
         trainer = self.book.trainer(optimizer)
         # A scaler that skipped the first steps is no mistake, and neither is a training that began before the watch.

@@ -12,7 +12,7 @@ import torch
 from course_utils.audit.book import Model, Trainer
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Op, Pass, node_behind, number_of
-from course_utils.audit.expressions import products
+from course_utils.audit.expressions import is_used_elsewhere, products
 from course_utils.audit.lines import Spot, frames, here, names_in
 from course_utils.audit.source import assigned, compared
 from course_utils.graph.trace import LiveNode, node_name
@@ -175,9 +175,10 @@ class Targets:
 
     def _advantage(self, side: _Side) -> Found:
         name = side.name
+        made = assigned(side.spot, name)
         return self._check.say(
             "wrong-loss",
-            assigned(side.spot, name) or side.spot,
+            side.spot if made is None or is_used_elsewhere(side.spot, name) else made,
             f"{name} carries a gradient: the policy's loss moves what estimates the value, too",
             "An advantage weighs how likely an action becomes. With a graph behind it, the loss also falls when the "
             "estimate is moved away from the returns, and the same optimizer makes that step.",

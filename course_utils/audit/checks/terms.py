@@ -18,6 +18,8 @@ from course_utils.graph.alive import tensors_in
 from course_utils.graph.trace import LiveNode, node_name
 
 _CUTTING = frozenset({"detach", "data.__get__", "numpy"})
+# A choice gives no numbers to compute with, and what is counted of it is a constant.
+_CHOOSING = frozenset({"gt", "lt", "ge", "le", "eq", "ne", "argmax", "argmin", "__gt__", "__lt__", "__ge__", "__le__"})
 _SUMS = frozenset({"add", "__add__", "__radd__", "add_", "__iadd__", "sub", "__sub__", "__rsub__", "rsub"})
 
 # From a loss to its terms: what only adds, scales, or changes the shape.
@@ -25,6 +27,7 @@ _TAIL = ("Add", "Sub", "Rsub", "Mul", "Div", "Neg", "Squeeze", "View", "ToCopy")
 _TAIL_NODES = 30
 _MOST = 2000
 _STEPS = 3
+_NAMES = {"data.__get__": ".data", "no_grad": "no_grad"}
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,11 @@ class Terms(Check):
                 origin = _Cut(here(), name)
             if origin is not None:
                 self._mark(out, origin)
+        elif name in _CHOOSING:
+            if isinstance(out, torch.Tensor) and any(it.grad_fn is not None for it in tensors_in(event.args)):
+                spot = here() if out.numel() > 1 else None
+                if spot is not None:
+                    self._mark(out, _Cut(spot, name))
         elif isinstance(out, torch.Tensor) and (self._cut or not torch.is_grad_enabled()):
             if not out.requires_grad:
                 origin = self._first(event) if out.is_floating_point() else None
@@ -109,14 +117,18 @@ class Terms(Check):
     def found(self) -> Iterator[Found]:
         for origin, times in self._times.items():
             if times >= _STEPS:
-                name = {"data.__get__": ".data", "no_grad": "no_grad"}.get(origin.name, f"{origin.name}()")
+                name = _NAMES.get(origin.name) or (
+                    "comparison" if origin.name in _CHOOSING and "arg" not in origin.name else f"{origin.name}()"
+                )
                 yield self.say(
                     "constant-term",
                     origin.spot,
                     f"a term of the loss has no graph behind this {name}: it trains nothing",
                     "What is computed from here is added to the loss as a number. It changes the loss that you see, "
                     f"and no gradient: in {times} passes the training was the same as without it.",
-                    f"leave out {name} on the way to the loss; if the term is only to be shown, do not add it",
+                    "compute the term from the values before the choice: probabilities in place of decisions"
+                    if origin.name in _CHOOSING
+                    else f"leave out {name} on the way to the loss; if the term is only to be shown, do not add it",
                     level="likely",
                     certain=False,
                     times=times,

@@ -1,23 +1,31 @@
 """Faulty loops. Those in `first` were written before the checks, from the list of codes alone."""
 
 from tests.audit.zoo_faults import (
+    derivatives,
     first_graphs,
     first_losses,
     first_models,
     first_steps,
+    ignored,
     later_graphs,
+    later_kinds,
     later_models,
     later_steps,
+    paces,
     strangers,
 )
 
 __all__ = [
+    "derivatives",
     "first_graphs",
     "first_losses",
     "first_models",
     "first_steps",
+    "ignored",
     "later_graphs",
+    "later_kinds",
     "later_models",
     "later_steps",
+    "paces",
     "strangers",
 ]

@@ -166,9 +166,9 @@ def critic_moved_by_the_actor():
         a.zero_grad()
         c.zero_grad()
         loss = -critic(torch.cat([state, actor(state)], 1)).mean()
-        loss.backward()  # <- here
+        loss.backward()
         a.step()
-        F.mse_loss(critic(torch.cat([state, action], 1)), value).backward()
+        F.mse_loss(critic(torch.cat([state, action], 1)), value).backward()  # <- here
         c.step()
 
 

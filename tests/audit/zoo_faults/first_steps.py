@@ -147,12 +147,12 @@ def clipped_before_the_pass():
 def clipped_from_a_spent_generator():
     x, y = blobs()
     model = mlp()
-    parameters = model.parameters()
+    parameters = model.parameters()  # <- here
     optimizer = torch.optim.SGD(parameters, lr=0.1)
     for _ in range(6):
         optimizer.zero_grad()
         F.cross_entropy(model(x), y).backward()
-        torch.nn.utils.clip_grad_norm_(parameters, 1.0)  # <- here
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
 
 

@@ -255,8 +255,8 @@ def a_backward_that_returns_none():
             return x * factor
 
         @staticmethod
-        def backward(ctx, grad):  # <- here
-            return None, None
+        def backward(ctx, grad):
+            return None, None  # <- here
 
     class Net(nn.Module):
         def __init__(self):

@@ -177,9 +177,9 @@ def statistics_of_a_frozen_part():
     body = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU())
     model = nn.Sequential(body, nn.Linear(8, 3))
     for p in body.parameters():
-        p.requires_grad = False  # <- here
+        p.requires_grad = False
     optimizer = torch.optim.Adam(model[1].parameters(), lr=0.01)
-    model.train()
+    model.train()  # <- here
     for _ in range(6):
         x, y = blobs()
         optimizer.zero_grad()

@@ -1,10 +1,14 @@
 """Right loops, plain and unusual. Nothing of level error or likely may be said of any of them."""
 
 from tests.audit.zoo_right import (
+    derivatives,
     first_plain,
     first_players,
     first_unusual,
+    ignored,
+    later_kinds,
     lookalikes,
+    paces,
     strangers,
     styles_generative,
     styles_supervised,
@@ -12,10 +16,14 @@ from tests.audit.zoo_right import (
 )
 
 __all__ = [
+    "derivatives",
     "first_plain",
     "first_players",
     "first_unusual",
+    "ignored",
+    "later_kinds",
     "lookalikes",
+    "paces",
     "strangers",
     "styles_generative",
     "styles_supervised",

@@ -1,0 +1,131 @@
+"""Derivatives by an input that go into a loss without their graph."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+
+from course_utils.audit.book import listed
+from course_utils.audit.check import Check, Found
+from course_utils.audit.events import Op, Pass
+from course_utils.audit.lines import Spot, asked_directly, here
+from course_utils.graph.alive import tensors_in
+
+_MOST = 500
+_TIMES = 3
+
+# An input that a layer gets is moved along its derivative on purpose: an adversary's, or a sampler's.
+_LAYERS = frozenset(
+    {
+        *("linear", "matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "addmm", "mv", "einsum", "bilinear"),
+        *("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
+        *("embedding", "layer_norm", "batch_norm", "group_norm", "multi_head_attention_forward", "lstm", "gru"),
+    }
+)
+_ONWARD = frozenset(
+    {"detach", "data.__get__", "sign", "item", "tolist", "numpy", "step"}
+)  # taken for a number, and said
+
+
+@dataclass
+class _Taken:
+    """One line that takes derivatives by an input, the leaves behind them, and passes of losses made with them."""
+
+    leaves: frozenset[int] = frozenset()
+    numbers: set[int] = field(default_factory=set)  # of nodes that were computed with them
+    times: int = 0
+
+
+class Derivatives(Check):
+    """Follows derivatives that carry no graph, from the line that took them to the loss of a pass."""
+
+    codes: ClassVar = ("derivative-cut",)
+    functions: ClassVar = frozenset({"*"})
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self._lines: dict[Spot, _Taken] = {}
+        self._followed: dict[int, tuple[weakref.ref[torch.Tensor], Spot]] = {}
+        self._numbers: dict[int, Spot] = {}
+
+    def function(self, event: Op) -> None:
+        if event.name == "grad":
+            self._take(event)
+        elif self._followed and isinstance(event.out, torch.Tensor):
+            self._follow(event)
+
+    def _take(self, event: Op) -> None:
+        outputs, inputs = tensors_in((event.argument(0, "outputs"),)), event.argument(1, "inputs")
+        by = list(tensors_in((inputs,)))
+        spot = here()
+        if spot is None or not by or not all(map(self._is_input, by)):
+            return
+        given = [it for it in tensors_in((event.out,)) if not it.requires_grad and it.is_floating_point()]
+        if given:
+            taken = self._lines.setdefault(spot, _Taken())
+            if taken.times < _TIMES:
+                taken.leaves |= self.recorder.cuts.behind(it for it in outputs if it.requires_grad)
+            for tensor in given:
+                self._keep(tensor, spot)
+
+    def _is_input(self, tensor: torch.Tensor) -> bool:
+        """Say whether a tensor is a leaf that nobody trains."""
+        return (
+            tensor.is_leaf
+            and not isinstance(tensor, torch.nn.Parameter)
+            and self.book.slot(tensor).key not in self.book.held()
+        )
+
+    def _keep(self, tensor: torch.Tensor, spot: Spot) -> None:
+        if len(self._followed) > _MOST:
+            self._followed = {key: it for key, it in self._followed.items() if it[0]() is not None}
+        if len(self._followed) <= _MOST:
+            self._followed[id(tensor)] = weakref.ref(tensor), spot
+
+    def _follow(self, event: Op) -> None:
+        spot = next((it for given in (*event.args, *event.kwargs.values()) if (it := self._from(given))), None)
+        if spot is None or (event.name in _ONWARD and asked_directly()) or not event.out.is_floating_point():
+            return
+        if not event.out.requires_grad:
+            if torch.is_grad_enabled():
+                self._keep(event.out, spot)
+        elif event.name not in _LAYERS:
+            self._keep(event.out, spot)
+            self._numbers.update(dict.fromkeys(range(event.began, event.ended), spot))
+
+    def _from(self, given: Any) -> Spot | None:
+        if isinstance(given, list | tuple):
+            return next((it for it in map(self._from, given[:8]) if it is not None), None)
+        known = self._followed.get(id(given))
+        return known[1] if known is not None and known[0]() is given else None
+
+    def pass_begins(self, event: Pass) -> None:
+        numbers, self._numbers = self._numbers, {}
+        if not numbers or not event.accumulate:
+            return
+        spots = {numbers[number] for number in numbers.keys() & event.graph.numbers}
+        keys = {self.book.slot(leaf).key for _, leaf in event.graph.leaves} if spots else set()
+        for spot in spots:
+            self._lines[spot].times += bool(self._lines[spot].leaves & keys & self.book.held())
+
+    def found(self) -> Iterator[Found]:
+        for spot, taken in self._lines.items():
+            if taken.times < _TIMES:
+                continue
+            slots = [slot for slot in self.book.live() if slot.key in taken.leaves & self.book.held()]
+            yield self.say(
+                "derivative-cut",
+                spot,
+                "the derivative by the input has no graph, and the loss is computed with it",
+                f"To the pass it is a constant: {listed(slots)} learn from the rest of the loss, and nothing of how "
+                "they change the derivative reaches them.",
+                "torch.autograd.grad(..., create_graph=True)",
+                certain=False,
+                times=taken.times,
+                about=taken.leaves,
+                names=[slot.name for slot in slots],
+            )

@@ -1,0 +1,180 @@
+"""Lines that change nothing: a method that is named and not called, a result that nobody takes."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import ClassVar
+
+import torch
+
+from course_utils.audit.check import Check, Found
+from course_utils.audit.events import Call, Op, Pass, Step
+from course_utils.audit.lines import Spot, frames, here, in_module, is_torch, names_in
+from course_utils.audit.mentions import bare_result, bare_statements, dead_bindings, is_shown, ran
+from course_utils.audit.source import function_around
+
+# Methods that are called for what they do. Those of clearing and of passes are other checks' affair.
+_METHODS = {
+    "step": "no step is made here",
+    "train": "the model stays in the mode that it has",
+    "eval": "the model stays in the mode that it has",
+    "requires_grad_": "nothing is frozen or thawed",
+    "detach_": "the graph stays",
+    "unscale_": "the gradients stay scaled",
+    "update": "the scale stays as it is",
+    "remove": "the hook stays",
+}
+
+# What gives a new tensor and leaves the old one alone. Nobody calls these for anything else.
+_PURE = frozenset(
+    {
+        *("clamp", "clip", "clamp_min", "clamp_max", "mul", "div", "add", "sub", "neg", "masked_fill", "index_fill"),
+        *(
+            "to",
+            "cuda",
+            "float",
+            "double",
+            "half",
+            "type",
+            "requires_grad",
+            "softmax",
+            "log_softmax",
+            "sigmoid",
+            "relu",
+        ),
+        *(
+            "view",
+            "reshape",
+            "squeeze",
+            "unsqueeze",
+            "transpose",
+            "permute",
+            "flatten",
+            "normalize",
+            "clone",
+            "index_add",
+        ),
+        *("index_copy", "scatter", "scatter_add", "lerp", "dropout", "tanh", "round", "abs", "sub", "__truediv__"),
+        *("true_divide", "divide", "multiply", "__mul__", "__add__", "__sub__"),
+    }
+)
+_TIMES = 2
+
+
+class Statements(Check):
+    """Expressions that stand alone on a line that ran, and do nothing there."""
+
+    codes: ClassVar = ("no-effect",)
+    functions: ClassVar = _PURE
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self._seen: set[Spot] = set()
+        self._lost: Counter[tuple[Spot, str]] = Counter()
+
+    def pass_begins(self, event: Pass) -> None:
+        if event.spot is not None and len(self._seen) < 50:
+            self._seen.add(event.spot)
+
+    def step_begins(self, event: Step) -> None:
+        if event.spot is not None and len(self._seen) < 50:
+            self._seen.add(event.spot)
+
+    def called(self, event: Call) -> None:
+        if len(self._seen) < 50:
+            self._seen.update(event.spots)
+
+    def function(self, event: Op) -> None:
+        spot = here()
+        if spot is None or not isinstance(event.out, torch.Tensor) or event.kwargs.get("out") is not None:
+            return
+        value = bare_result(spot)
+        if value is None or is_shown(spot) or any(it is event.out for it in event.args):
+            return
+        if _is_layer(value, spot) if in_module() else _gives(value, event.name):
+            self._lost[spot, ast.unparse(value)] += 1
+
+    def found(self) -> Iterator[Found]:
+        for (spot, text), times in self._lost.items():
+            if times >= _TIMES:
+                yield self.say(
+                    "no-effect",
+                    spot,
+                    f"{_short(text)} gives a new tensor, and nobody takes it",
+                    "It does not change what it is called on. The line computes something and throws it away: "
+                    "without it, the training would be the same.",
+                    f"x = {_short(text)}  # or, where one exists, the form that writes in place: its name ends in _",
+                    times=times,
+                )
+        told: set[Spot] = set()
+        for place, value in bare_statements(sorted(self._seen)):
+            words = _said(value)
+            if words is not None and place not in told and not is_shown(place):
+                told.add(place)
+                yield self.say("no-effect", place, *words)
+        for file, scope in ran(sorted(self._seen)):
+            for place, name, kind in dead_bindings(file, scope):
+                if place not in told:
+                    told.add(place)
+                    yield self._bound(place, name, kind)
+
+    def _bound(self, spot: Spot, name: str, kind: str) -> Found:
+        return self.say(
+            "no-effect",
+            spot,
+            f"{name} is bound to another tensor here, and the {kind} stays as it was",
+            f"An assignment to a name changes no tensor. The result of this line stands under {name} until the "
+            f"{'round' if kind == 'parameter' else 'hook'} ends, and then nowhere.",
+            f"{name}.copy_(...)  # under torch.no_grad(); or mul_, add_, lerp_"
+            if kind == "parameter"
+            else f"return ...  # what a hook returns takes the place of the gradient, and not what {name} stands for",
+        )
+
+
+def _gives(value: ast.expr, name: str) -> bool:
+    """Say whether the value of an expression is what a function of this name gives."""
+    if isinstance(value, ast.BinOp):
+        return True
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func).rpartition(".")[2] == name
+    return False
+
+
+def _is_layer(value: ast.expr, spot: Spot) -> bool:
+    """Say whether a forward calls one of its model's layers, and no method of it."""
+    scope, frame = function_around(spot), next(frames(), None)
+    if not isinstance(scope, ast.FunctionDef) or scope.name != "forward" or frame is None:
+        return False
+    function = value.func if isinstance(value, ast.Call) else None
+    if not isinstance(function, ast.Attribute) or ast.unparse(function.value) != "self":
+        return False
+    layer = getattr(names_in(frame).get("self"), "_modules", {}).get(function.attr)
+    return isinstance(layer, torch.nn.Module) and is_torch(sys.modules[type(layer).__module__].__file__ or "")
+
+
+def _said(value: ast.expr) -> tuple[str, str, str] | None:
+    text = ast.unparse(value)
+    if isinstance(value, ast.Attribute) and value.attr in _METHODS:
+        return (
+            f"{text} is named and not called: {_METHODS[value.attr]}",
+            "Without parentheses a method's name stands for the method. Python takes it, does nothing with it, and "
+            "says nothing.",
+            f"{text}()",
+        )
+    if not isinstance(value, ast.Compare) or not isinstance(value.left, ast.Attribute) or len(value.ops) != 1:
+        return None
+    if value.left.attr in ("requires_grad", "training", "grad") and isinstance(value.ops[0], ast.Eq | ast.Is):
+        return (
+            f"{text} compares, and sets nothing",
+            "Two equal signs ask whether both sides are equal. The answer is thrown away, and the attribute stays as "
+            "it was.",
+            f"{ast.unparse(value.left)} = {ast.unparse(value.comparators[0])}",
+        )
+    return None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,72 @@
+"""The loops that are running, and how many rounds their source plans."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from course_utils.audit.lines import Spot, frames, names_in
+from course_utils.audit.source import around
+
+_COUNTS = frozenset({"range", "trange"})
+_SUMS = {ast.Add: int.__add__, ast.Sub: int.__sub__, ast.Mult: int.__mul__}
+_FRAMES = 4
+
+
+def rounds() -> list[int | None]:
+    """Return how often each loop around the running line goes round, the innermost first, through the callers.
+
+    None stands for a loop that counts nothing, as one over batches, or whose count the source does not give.
+    """
+    found: list[int | None] = []
+    for number, frame in enumerate(frames()):
+        if number == _FRAMES:
+            break
+        known: dict[str, Any] | None = None
+        for node in reversed(list(_loops(Spot(frame.f_code.co_filename, frame.f_lineno)))):
+            if known is None:
+                known = names_in(frame)
+            found.append(_counted(node.iter, known) if isinstance(node, ast.For) else None)
+    return found
+
+
+def _loops(spot: Spot) -> Iterator[ast.For | ast.While]:
+    """Yield the loops around a line within its function, the outermost first."""
+    nodes = around(spot)
+    scopes = [at for at, node in enumerate(nodes) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for node in nodes[scopes[-1] if scopes else 0 :]:
+        if isinstance(node, ast.For | ast.While) and spot.line > node.lineno:
+            yield node
+
+
+def _counted(iterated: ast.expr, known: dict[str, Any]) -> int | None:
+    for node in ast.walk(iterated):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in _COUNTS:
+            given = [_integer(part, known) for part in node.args]
+            if given and all(value is not None for value in given) and len(given) <= 3 and given[2:] != [0]:
+                return len(range(*given))  # type: ignore[arg-type]
+    return None
+
+
+def _integer(node: ast.expr, known: dict[str, Any]) -> int | None:
+    """Return what an expression of names, attributes, keys and sums stands for, if it is an integer."""
+    value = _value(node, known)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _value(node: ast.expr, known: dict[str, Any]) -> Any:
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        return known.get(node.id)
+    if isinstance(node, ast.Attribute):
+        owner = _value(node.value, known)
+        return vars(owner).get(node.attr) if hasattr(owner, "__dict__") else None
+    if isinstance(node, ast.Subscript):
+        owner, key = _value(node.value, known), _value(node.slice, known)
+        return owner.get(key) if type(owner) is dict and isinstance(key, str) else None
+    if isinstance(node, ast.BinOp) and type(node.op) in _SUMS:
+        one, other = _integer(node.left, known), _integer(node.right, known)
+        return None if one is None or other is None else _SUMS[type(node.op)](one, other)
+    return None

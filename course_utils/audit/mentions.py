@@ -1,0 +1,153 @@
+"""What a file of the learner's mentions: attributes that are read, keys that are written, lines without effect."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from course_utils.audit.lines import Spot
+from course_utils.audit.source import around, blocks_of, statement, tree_of
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
+
+
+@lru_cache(maxsize=256)
+def is_read(file: str, name: str) -> bool:
+    """Say whether a file reads an attribute or a key of this name anywhere, also by `getattr` or `get`."""
+    tree = tree_of(file)
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load):
+            return True
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and _is_text(node.slice, name):
+            return True
+        if isinstance(node, ast.Call) and any(_is_text(part, name) for part in node.args):
+            return True
+    return False
+
+
+def _is_text(node: ast.expr, text: str) -> bool:
+    return isinstance(node, ast.Constant) and node.value == text
+
+
+def key_lines(file: str, key: str) -> list[Spot]:
+    """Return the lines that write a key: in a dictionary's display, as a keyword, or by an assignment."""
+    tree = tree_of(file)
+    found = []
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, ast.Dict):
+            found += [Spot(file, it.lineno) for it in node.keys if it is not None and _is_text(it, key)]
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _is_text(node.slice, key):
+            found.append(Spot(file, node.lineno))
+        elif isinstance(node, ast.keyword) and node.arg == key:
+            found.append(Spot(file, node.value.lineno))
+    return sorted(found)
+
+
+@lru_cache(maxsize=1024)
+def bare_result(spot: Spot) -> ast.expr | None:
+    """Return the expression at a line whose value nobody takes."""
+    found = statement(spot)
+    return found.value if isinstance(found, ast.Expr) and not blocks_of(found) else None
+
+
+def bare_statements(spots: Iterable[Spot]) -> Iterator[tuple[Spot, ast.expr]]:
+    """Yield the expressions whose values nobody takes, in what ran of the files of some lines."""
+    for file, scope in ran(spots):
+        for node in own(scope):
+            if isinstance(node, ast.Expr):
+                yield Spot(file, node.lineno), node.value
+
+
+def ran(spots: Iterable[Spot]) -> list[tuple[str, ast.AST]]:
+    """Return the functions that ran, as far as some lines tell, and their files' own statements, each with its file.
+
+    A function ran if one of the lines stands in it, or if what ran calls one of its name.
+    """
+    found: dict[tuple[str, ast.AST], None] = {}
+    for spot in spots:
+        tree = tree_of(spot.file)
+        if tree is not None:
+            found[spot.file, tree] = None
+        for node in around(spot):
+            if isinstance(node, _FUNCTIONS):
+                found[spot.file, node] = None
+    queue = list(found)
+    for file, scope in queue:
+        lines = [node for node in own(scope) if not isinstance(node, _DEFINITIONS)]
+        called = {_name(call.func) for node in lines for call in ast.walk(node) if isinstance(call, ast.Call)}
+        for name in called & _functions(file).keys():
+            for function in _functions(file)[name]:
+                if (file, function) not in found:
+                    found[file, function] = None
+                    queue.append((file, function))
+    return queue
+
+
+def _name(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+@lru_cache(maxsize=32)
+def _functions(file: str) -> dict[str, list[ast.AST]]:
+    """Return the functions of a file by their names; what constructs a class goes by the name of the class."""
+    tree = tree_of(file)
+    found: dict[str, list[ast.AST]] = {}
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, _FUNCTIONS):
+            found.setdefault(node.name, []).append(node)
+        elif isinstance(node, ast.ClassDef):
+            made = [part for part in node.body if isinstance(part, _FUNCTIONS) and part.name in ("__init__", "forward")]
+            found.setdefault(node.name, []).extend(made)
+    return found
+
+
+def own(scope: ast.AST) -> Iterator[ast.stmt]:
+    """Yield the statements of a function or file, without those of the functions and classes in it."""
+    for node in blocks_of(scope):
+        yield node
+        if not isinstance(node, _DEFINITIONS):
+            yield from own(node)
+
+
+def dead_bindings(file: str, scope: ast.AST) -> Iterator[tuple[Spot, str, str]]:
+    """Yield the lines that bind a name anew for nobody, with the name and what it stood for.
+
+    It is a loop's name for a parameter, or the gradient that a hook is given: neither changes by an assignment.
+    """
+    for node in own(scope):
+        if isinstance(node, ast.For) and ".parameters()" in ast.unparse(node.iter):
+            names = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
+            found = _last_binding(list(own(node)), names)
+            if found is not None:
+                yield Spot(file, found[0]), found[1], "parameter"
+    lines = [node for node in own(scope) if not isinstance(node, _DEFINITIONS)]
+    for call in (part for node in lines for part in ast.walk(node)):
+        if isinstance(call, ast.Call) and _name(call.func) == "register_hook" and call.args:
+            for hook in _functions(file).get(ast.unparse(call.args[0]).rpartition(".")[2], ()):
+                given = hook.args.args[-1:]  # type: ignore[attr-defined]
+                returns = any(isinstance(part, ast.Return) and part.value is not None for part in ast.walk(hook))
+                found = None if returns or not given else _last_binding(list(own(hook)), {given[0].arg})
+                if found is not None:
+                    yield Spot(file, found[0]), found[1], "gradient"
+
+
+def _last_binding(lines: list[ast.stmt], names: set[str]) -> tuple[int, str] | None:
+    """Return the last line that computes one of some names from itself, if none after it reads the name."""
+    for at, node in reversed(list(enumerate(lines))):
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if isinstance(target, ast.Name) and target.id in names and target.id in _read(node):
+            later = any(target.id in _read(after) for after in lines[at + 1 :])
+            return None if later else (node.lineno, target.id)
+    return None
+
+
+def _read(node: ast.stmt) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
+
+
+def is_shown(spot: Spot) -> bool:
+    """Say whether a line is the last of a cell: its value is displayed."""
+    tree = tree_of(spot.file)
+    return bool(tree and tree.body and tree.body[-1] in around(spot) and not spot.file.endswith(".py"))

@@ -101,6 +101,11 @@ def forget() -> None:
     _passes.clear()
 
 
+def remembering() -> bool:
+    """Return whether passes are noted."""
+    return _original is not None
+
+
 def before_the_last() -> list[Pass]:
     """Return the noted passes of this thread, the oldest first, without the last one: that is the one that failed."""
     here = threading.get_ident()

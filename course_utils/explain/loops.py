@@ -89,6 +89,23 @@ def methods_of(call: Call, name: str) -> Iterator[tuple[Source, ast.FunctionDef]
                 yield source, scope
 
 
+def kept_by_class(call: Call, name: str) -> tuple[Source, ast.stmt] | None:
+    """Return where a class computes an attribute once and keeps it: in __init__, or where it finds none yet."""
+    attribute = f"self.{name.rpartition('.')[2]}"
+    sets = [(own, scope, it) for own, scope in methods_of(call, name) for it in attribute_assigned(scope, attribute)]
+    real = [(own, it) for own, scope, it in sets if written(getattr(it, "value", None)) not in ("None", "{}", "[]")]
+    sure = [it for own, scope, it in sets if scope.name == "__init__" or _asks_for(own, it, attribute)]
+    return real[-1] if real and len(sure) == len(sets) else None
+
+
+def _asks_for(source: Source, statement: ast.stmt, attribute: str) -> bool:
+    """Return whether a statement runs only where an attribute has no value yet."""
+    tests = [it.test for it in source.around(statement) if isinstance(it, ast.If)]
+    short = attribute.removeprefix("self.")
+    asked = (f"{attribute} is None", f"not hasattr(self, '{short}')", f"not {attribute}")
+    return any(ast.unparse(it) in asked for it in tests)
+
+
 def attribute_assigned(scope: ast.AST, attribute: str) -> list[ast.stmt]:
     """Return the statements of a method that set an attribute, "self.state"."""
     return [it for it in walk(scope) if isinstance(it, ast.stmt) and attribute in targets(it)]

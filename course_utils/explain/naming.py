@@ -61,7 +61,8 @@ def _held(name: str, value: Any, deeper: bool) -> Iterator[tuple[str, torch.Tens
     else:
         own = {} if is_a(value, types.ModuleType) else own_attributes(value)
         items = itertools.islice(own.items(), MAX_ELEMENTS)
-        inner = ((f"{name}.{key}", item) for key, item in items if type(key) is str and not key.startswith("_"))
+        own_items = ((key, item) for key, item in items if type(key) is str)
+        inner = ((f"{name}.{key}", it) for key, it in own_items if not key.startswith("_") or is_a(it, torch.Tensor))
     for path, item in inner:
         if is_a(item, torch.Tensor):
             yield path, item

@@ -6,6 +6,7 @@ within a thread, so a node with a lower number than the count at a pass existed 
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 from collections import deque
@@ -34,10 +35,12 @@ class Pass(NamedTuple):
     @property
     def line(self) -> int:
         """The line that called it."""
-        for at, (start, *_) in enumerate(self.code.co_positions()):
-            if at == self.instruction // 2:
-                return start or self.code.co_firstlineno
-        return self.code.co_firstlineno
+        return self.position[0] or self.code.co_firstlineno
+
+    @property
+    def position(self) -> tuple[int | None, int | None, int | None, int | None]:
+        """The call itself: first and last line, first and last column."""
+        return next(itertools.islice(self.code.co_positions(), self.instruction // 2, None), (None,) * 4)
 
     def started_from(self, tensor: torch.Tensor) -> bool:
         """Return whether this pass began at a tensor that is alive now.
@@ -96,6 +99,11 @@ def forget() -> None:
         _home._engine_run_backward = _original
         _original = None
     _passes.clear()
+
+
+def remembering() -> bool:
+    """Return whether passes are noted."""
+    return _original is not None
 
 
 def before_the_last() -> list[Pass]:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
+from course_utils.explain.aliases import alias, cut
 from course_utils.explain.explanation import Place
-from course_utils.explain.loops import callee
-from course_utils.explain.naming import modules
+from course_utils.explain.loops import callee, methods_of
+from course_utils.explain.naming import argument, modules
 from course_utils.explain.ownership import is_learners
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import FUNCTIONS, Source, called, walk, written
 from course_utils.explain.writers import base_of, own_parts, runs, writes_into
+
+_Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,7 @@ class Returned:
     function: str
     statement: ast.stmt
     where: tuple[Place, ...]
+    whole: str = ""  # of what it is a part, where it is one
 
 
 def written_after(s: Situation, operation: str) -> list[Returned]:
@@ -32,11 +37,103 @@ def written_after(s: Situation, operation: str) -> list[Returned]:
         statements = [it for it in walk(scope) if isinstance(it, ast.stmt)]
         for at, statement in enumerate(statements):
             for name in _targets(statement):
-                before = [it for it in statements[:at] if runs(it, operation, [name])]
+                loop = source.loop(statement)
+                again = [it for it in statements[at:] if loop is not None and loop in source.around(it)]
+                before = [it for it in (*again, *statements[:at]) if runs(it, operation, [name])]
                 if before:
                     places = (_place(source, "saved here", before[-1]), _place(source, "overwritten here", statement))
                     found.append(Returned(name, scope.name, statement, places))
     return found
+
+
+def written_by_class(s: Situation, operation: str, names: list[str]) -> list[Returned]:
+    """Return the writes of a class into what its object keeps under one of the names: "net.norm.scale"."""
+    found: dict[int, Returned] = {}
+    for call in s.calls:
+        for name in names:
+            attribute = f"self.{name.rpartition('.')[2]}"
+            for source, scope in methods_of(call, name) if "." in name and "[" not in attribute else ():
+                statements = [it for it in walk(scope) if isinstance(it, ast.stmt)]
+                for it in statements:
+                    if attribute in _targets(it):
+                        saved = [other for other in statements if runs(other, operation, [attribute])]
+                        places = (*(_place(source, "saved here", other) for other in saved[-1:]),)
+                        wrote = _place(source, "overwritten here", it)
+                        found[id(it)] = Returned(attribute, scope.name, it, (*places, wrote))
+    return list(found.values())
+
+
+def written_by_helpers(s: Situation, operation: str, names: list[str]) -> list[Returned]:
+    """Return the writes of functions into an argument that an operation had made or read where they were called."""
+    found: dict[int, Returned] = {}
+    functions = list(_functions(s))
+    for source, scope in functions:
+        for statement in (it for it in walk(scope) if isinstance(it, ast.stmt)):
+            for name in _targets(statement):
+                for own, caller, node, given in _given(s, functions, scope, alias(scope, name)):
+                    saved = _saved_before(own, caller, node, given, operation, functions)
+                    if saved is None and not (given in names and any(call.scope is caller for call in s.calls)):
+                        continue
+                    places = (*([saved] if saved else []), _place(source, "overwritten here", statement))
+                    whole = "" if cut(scope, name) or alias(scope, name) == name else alias(scope, name)
+                    found.setdefault(id(statement), Returned(name, scope.name, statement, places, whole))
+    return list(found.values())
+
+
+def _given(
+    s: Situation, functions: list[tuple[Source, _Function]], scope: _Function, name: str
+) -> Iterator[tuple[Source, ast.AST, ast.Call, str]]:
+    """Yield the calls of a function, with where they stand and what they give it under a name."""
+    parameters = [it.arg for it in scope.args.args if it.arg != "self"]
+    if name not in parameters:
+        return
+    working = [(call.source, call.scope) for call in s.calls if call.source is not None and call.scope is not None]
+    for source, caller in (*working, *functions):
+        for node in walk(caller):
+            if isinstance(node, ast.Call) and called(node) == scope.name:
+                given = base_of(argument(node, parameters.index(name), name))
+                if given:
+                    yield source, caller, node, given
+
+
+def _saved_before(
+    source: Source, caller: ast.AST, node: ast.Call, given: str, op: str, functions: list[tuple[Source, _Function]]
+) -> Place | None:
+    """Return the line before a call that ran an operation on what it gives, itself or in a function it calls."""
+    for statement in (it for it in walk(caller) if isinstance(it, ast.stmt)):
+        if statement.lineno > node.lineno or statement is source.statement(node):
+            continue
+        if runs(statement, op, [given]):
+            return _place(source, "saved here", statement)
+        for part in own_parts(statement):
+            for own, scope in functions if isinstance(part, ast.Call) else ():
+                if not isinstance(part, ast.Call) or called(part) != scope.name:
+                    continue
+                parameters = [it.arg for it in scope.args.args if it.arg != "self"]
+                for position, parameter in enumerate(parameters):
+                    if base_of(argument(part, position, parameter)) != given:
+                        continue
+                    for it in walk(scope):
+                        if isinstance(it, ast.stmt) and runs(it, op, [parameter]):
+                            return _place(own, "saved here", it)
+    return None
+
+
+def written_somewhere(s: Situation) -> list[Place]:
+    """Return the lines in functions that are over which write into something in place."""
+    return [
+        _place(source, "writes in place", it)
+        for source, scope in _functions(s)
+        for it in walk(scope)
+        if isinstance(it, ast.stmt) and any(_is_tensor_write(it, name) for name in _targets(it))
+    ]
+
+
+def _is_tensor_write(statement: ast.stmt, name: str) -> bool:
+    """Return whether a statement writes as tensors are written into: not a count or an entry of a dict."""
+    if isinstance(statement, ast.AugAssign):
+        return isinstance(statement.target, ast.Subscript) or not isinstance(statement.value, ast.Constant)
+    return True
 
 
 def updated_in(s: Situation) -> list[Returned]:
@@ -93,7 +190,7 @@ def in_place_layers(s: Situation) -> list[Place]:
     ]
 
 
-def _functions(s: Situation) -> Iterator[tuple[Source, ast.FunctionDef | ast.AsyncFunctionDef]]:
+def _functions(s: Situation) -> Iterator[tuple[Source, _Function]]:
     """Yield the functions of the learner's files that are not at work."""
     working = [call.scope for call in s.calls]
     sources = {id(call.source): call.source for call in s.calls if call.source is not None}

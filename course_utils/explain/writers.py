@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from course_utils.explain.aliases import alias, bound
 from course_utils.explain.explanation import Place
 from course_utils.explain.naming import argument, receiver
 from course_utils.explain.ownership import is_learners
@@ -77,8 +78,9 @@ def _inside(call: Call, node: ast.Call, name: str, sure: bool) -> Iterator[Writi
     for position, parameter in enumerate(names):
         if written(argument(node, position, parameter)) != name:
             continue
+        aliases = [parameter, *(it for it in bound(scope) if alias(scope, it) == parameter)]
         for inner in walk(scope):
-            if isinstance(inner, ast.stmt) and any(writes_into(part, parameter) for part in own_parts(inner)):
+            if isinstance(inner, ast.stmt) and any(writes_into(it, own) for it in own_parts(inner) for own in aliases):
                 place = Place("overwritten here", source.file, inner.lineno, source.text(inner.lineno))
                 yield Writing(
                     inner, place, node.lineno, call.file, sure and any(it is inner for it in getattr(scope, "body", []))
@@ -137,6 +139,10 @@ def out_of_place(statement: ast.stmt, view: str = "", looped: bool = False) -> s
         if looped:
             return f"new = []  # before the loop; torch.stack(new) after it\nnew.append({code})"
         return f"{into} = {code}  # makes a new tensor"
+    reads = {written(it) for it in ast.walk(statement.value)} if isinstance(statement, ast.Assign) else set()
+    if _writes_a_part(statement) and into in reads and isinstance(statement, ast.Assign):
+        part = ast.unparse(statement.targets[0]).replace(into, "new", 1)
+        return f"new = {into}.clone()\n{part} = {ast.unparse(statement.value)}\n{into} = new  # or rows in a list, then stack"
     if _writes_a_part(statement) and into:
         return f"{into} = {into}.clone()  # before this line: then it writes into a copy"
     return "# write the result into a new tensor: without `_`, `+=`, `out=` and inplace=True"

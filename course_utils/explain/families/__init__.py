@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from course_utils.explain.families import (
     asked,
+    checkpoints,
     dtypes,
     empty_grads,
     functions,
@@ -13,6 +14,7 @@ from course_utils.explain.families import (
     losses,
     meta,
     no_graph,
+    non_leaf_grads,
     not_tensors,
     notices,
     numbers,
@@ -32,6 +34,7 @@ RULES: tuple[Rule, ...] = (
     *no_graph.RULES,
     *not_tensors.RULES,
     *empty_grads.RULES,
+    *non_leaf_grads.RULES,
     *asked.RULES,
     *second_time.RULES,
     *in_place.RULES,
@@ -49,6 +52,7 @@ RULES: tuple[Rule, ...] = (
     *schedules.RULES,
     *state.RULES,
     *numbers.RULES,
+    *checkpoints.RULES,
     *notices.RULES,
     *inputs.RULES,
 )

@@ -6,13 +6,24 @@ import ast
 from collections.abc import Iterator
 
 from course_utils.explain.explanation import Explanation, Place
-from course_utils.explain.families.used_up import carried, computed_once, hoarded, same_loss, second, shared
+from course_utils.explain.families.used_up import (
+    carried,
+    computed_once,
+    freed_by_grad,
+    hoarded,
+    kept_once,
+    made_outside,
+    same_loss,
+    second,
+    shared,
+)
 from course_utils.explain.loops import (
     Callee,
     attribute_assigned,
     base,
     callee,
     in_its_loop,
+    kept_by_class,
     methods_of,
     one_after_the_other,
     passes_of,
@@ -48,6 +59,10 @@ def by_code(s: Situation, start: Call, nodes: list[LiveNode], loss: str) -> Expl
         if common:
             held = [own for own, other in tensors(start) if other.grad_fn in common[:50] and own != name]
             return shared(s, start, nodes, loss, start.place("first pass here", first), held, False)
+    for name, tensor in tensors(start):
+        kept = kept_by_class(start, base(name)) if "." in name and tensor.grad_fn in mine else None
+        if kept is not None and tensor.grad_fn is not None and "[" not in name:
+            return kept_once(start, name, kept, False)
     names = list(dict.fromkeys(_carried_names(s, start, mine)))
     if names:
         return carried(s, start, names, loss, False)
@@ -95,13 +110,8 @@ def _again_and_again(start: Call, loss: str) -> Explanation | None:
 def _by_autograd_grad(start: Call, mine: set[LiveNode], loss: str) -> Explanation | None:
     """Explain a call of autograd.grad before this pass, over a part of its graph, that kept nothing."""
     for source, node, of_loss in _freeing(start, mine, loss):
-        flag = "retain_graph" if of_loss else "create_graph"
-        kept = with_keyword(node, flag, True)
         place = Place("first pass here", source.file, node.lineno, source.text(node.lineno))
-        own = written(argument(node, 0, "outputs")) or loss
-        why = f"autograd.grad frees the graph of `{own}` as it goes, as backward() does, and this pass may need it."
-        headline = f"the graph of `{own}` may have been used up by autograd.grad before this pass"
-        return card("second-time", headline, why, kept, [place, *second(start)], False)
+        return freed_by_grad(start, node, written(argument(node, 0, "outputs")) or loss, place, of_loss, False)
     return None
 
 
@@ -176,7 +186,7 @@ def _once(s: Situation, start: Call, mine: set[LiveNode], loss: str) -> Explanat
     """Explain what was computed once and is used again and again: the loss itself, or a tensor in its graph."""
     source = start.source
     inside = [it for it in assigned(start, loss) if in_its_loop(start, it)] if loss.isidentifier() else []
-    outside = _made_outside(start, loss)
+    outside = made_outside(start, loss)
     if outside is not None and not inside:
         return same_loss(s, start, loss, outside, False)
     for own, scope in methods_of(start, loss):
@@ -193,34 +203,8 @@ def _once(s: Situation, start: Call, mine: set[LiveNode], loss: str) -> Explanat
                 return hoarded(start, own_name)
             continue
         made = [it for it in assigned(start, own_name)]
-        if "." not in name and made and source is not None and source.loop(start.node or made[0]) is not None:
-            if not any(in_its_loop(start, it) for it in made):
-                places = [start.place("computed here, once", made[-1])]
-                return computed_once(start, own_name, False, made, places)
-        elif "." in name and not made:
-            for own, scope in methods_of(start, own_name):
-                sets = attribute_assigned(scope, f"self.{own_name.rpartition('.')[2]}")
-                if sets and scope.name == "__init__":
-                    line = sets[-1].lineno
-                    places = [Place("computed here, once", own.file, line, own.text(line))]
-                    return computed_once(start, own_name, False, sets, places)
-    return None
-
-
-def _made_outside(start: Call, loss: str) -> Place | None:
-    """Return the line outside of what is repeated, the loop or the function, that computed the loss."""
-    source = start.source
-    if source is None or not loss.isidentifier() or start.node is None or start.scope is None:
-        return None
-    own = assigned(start, loss)
-    if own and source.loop(start.node) is not None and not any(in_its_loop(start, it) for it in own):
-        return start.place("computed here, once", own[-1])
-    if own or start.is_module or loss in start.frame.f_code.co_varnames:
-        return None
-    for outer in (start.scope, *source.around(start.scope)):
-        if outer is start.scope or not isinstance(outer, ast.FunctionDef | ast.Module):
-            continue
-        made = [it for it in walk(outer) if isinstance(it, ast.Assign) and loss in map(written, it.targets)]
-        if made:
-            return start.place("computed here, once", made[-1])
+        looped = made and source is not None and source.loop(start.node or made[0]) is not None
+        if "." not in name and looped and not any(in_its_loop(start, it) for it in made):
+            places = [start.place("computed here, once", made[-1])]
+            return computed_once(start, own_name, False, made, places)
     return None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from course_utils.explain.explanation import Explanation, Place
+from course_utils.explain.families.non_leaf_grads import of_result, replaced_in_an_update
 from course_utils.explain.naming import assigned, receiver, tensors
 from course_utils.explain.nodes import behind, operation
 from course_utils.explain.reading import is_a
@@ -25,7 +26,7 @@ def _none(s: Situation, m: re.Match[str]) -> Explanation | None:
         if isinstance(node, ast.Attribute) and node.attr == "grad":
             tensor = s.here.value(node.value)
             if is_a(tensor, torch.Tensor) and (not tensor.is_leaf or tensor.grad is None):
-                card_of = _of_leaf if tensor.is_leaf else _of_result
+                card_of = _of_leaf if tensor.is_leaf else of_result
                 return card_of(s, written(node.value), tensor, written(node), ())
     return _none_of_name(s)
 
@@ -55,16 +56,6 @@ def _none_of_name(s: Situation) -> Explanation | None:
                 fix = "loss.backward()  # before .grad is read"
                 return card("grad-is-none", f"`{name}` is None", why, fix, (place, *s.needed()), False)
     return None
-
-
-def _of_result(
-    s: Situation, owner: str, tensor: torch.Tensor, grad: str, where: tuple[Place, ...]
-) -> Explanation | None:
-    if tensor.retains_grad:
-        return None
-    why = f"`{owner}` is computed, not a leaf: backward() passes its gradient on and keeps none in `.grad`."
-    fix = f"{owner}.retain_grad()  # before backward()"
-    return card("grad-is-none", f"`{grad}` is None: `{owner}` is not a leaf", why, fix, (*where, *s.needed()))
 
 
 @dataclass(frozen=True)
@@ -114,6 +105,8 @@ def _of_leaf(s: Situation, owner: str, leaf: torch.Tensor, grad: str, where: tup
     also = f" (`{known}`)" if known != owner else ""
     headline, places = f"`{grad}` is None", (*where, *s.needed())
     skip = f"if {owner}.grad is not None: ..."
+    if not leaf.requires_grad and (replaced := replaced_in_an_update(s, owner, grad)) is not None:
+        return replaced
     if not leaf.requires_grad:
         why = f"requires_grad of `{owner}`{also} is False, so backward() writes no gradient into it."
         fix = f"{owner}.requires_grad_()  # before it is used; or, where it is to stay frozen:\n{skip}"

@@ -7,17 +7,20 @@ import re
 
 import torch
 
+from course_utils.explain import passes
 from course_utils.explain.explanation import Explanation, Place
-from course_utils.explain.naming import modules, targets, tensors, variables
-from course_utils.explain.nodes import behind, modified, operation, operation_named, recorded_lines, same_memory
+from course_utils.explain.families.written_elsewhere import NAMELESS, renormed, said, sentence, written_elsewhere
+from course_utils.explain.naming import targets, tensors, variables
+from course_utils.explain.nodes import behind, modified, number, operation, operation_named, recorded_lines, same_memory
 from course_utils.explain.reading import is_a
 from course_utils.explain.rerun import Write
-from course_utils.explain.returned import in_place_layers, shown, updated_in, written_after, written_in_hooks
+from course_utils.explain.returned import updated_in
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.settings import switched_off
 from course_utils.explain.situation import Call, Situation
 from course_utils.explain.source import written
 from course_utils.explain.writers import Writing, base_of_statement, out_of_place, saves, steps, surely_ran, writings
+from course_utils.graph.trace import LiveNode
 
 
 def _saved_was_written(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -38,19 +41,21 @@ def _saved_was_written(s: Situation, m: re.Match[str]) -> Explanation | None:
         return _seen(s, write, names, op, _anomaly(s, node), needed)
     parameter = _parameter(s, tensor)
     if parameter is not None:
-        stepped = [(call, it) for call in s.calls for it in steps(call, parameter)]
+        if (by_lookup := renormed(s, tensor, op, needed)) is not None:
+            return by_lookup
+        stepped = [(call, it) for call in s.calls for it in steps(call, parameter) if _between(s, call, it, node)]
         if stepped:
             return _stepped(s, names, op, stepped, needed)
     saved = [(call, it) for call in s.calls for it in saves(call, op, names)]
     wrote = _after(_written_to(s, names), [call.place("saved here", it) for call, it in saved])
     saved = [(call, it) for call, it in saved if all(it is not other.statement for other in wrote)]
     where = _anomaly(s, node) or [call.place("saved here", it) for call, it in saved if len(saved) == 1]
-    name = f"`{names[0]}`" if names else f"the result of `{op}`" if kept_as == "result" else "a tensor without a name"
-    headline = f"{name}, which `{op}` had saved, was overwritten in place"
+    name = f"`{names[0]}`" if names else f"the result of {said(op)}" if kept_as == "result" else NAMELESS
+    headline = f"{name}, which {said(op)} had saved, was overwritten in place"
     if wrote:
         certain = len(wrote) == 1 and tensor._version == 1 and wrote[0].sure
         lines = " and ".join(f"`{written(it.statement, 60) or it.place.text}`" for it in wrote[:2])
-        why = f"`{op}` saved {name} for its derivative, and backward() wants it unchanged. {lines} "
+        why = f"{sentence(op)} saved {name} for its derivative, and backward() wants it unchanged. {lines} "
         why += (
             "wrote into its memory." if certain else "writes into its memory." if len(wrote) == 1 else "write into it."
         )
@@ -62,33 +67,21 @@ def _saved_was_written(s: Situation, m: re.Match[str]) -> Explanation | None:
         if parameter is not None:
             fix = "# write into it after all backward passes, or compute this loss again after the write"
         return card("in-place", headline, why, fix, places, certain)
-    why = f"`{op}` saved {name} for its derivative, and something wrote into it before backward() read it."
-    layers = _layers(s)
-    if layers:
-        why += f" {', '.join(f'`{it}`' for it in layers[:3])} writes in place."
-        fix = f"nn.ReLU()  # without inplace=True, for {layers[0]}"
-    elif parameter is not None and (updates := updated_in(s)):
-        why += f" `{updates[0].function}` writes into the parameters that it is given."
-        fix = f"# call {updates[0].function} after all backward passes, or compute this loss again after it"
-        return card("in-place", headline, why, fix, [*where, *(it.where[0] for it in updates[:1]), *needed], False)
-    elif len(hooked := written_in_hooks(s)) == 1 and parameter is None:
-        why += f" The hook `{hooked[0].function}` writes into what a layer returned."
-        fix = f"{out_of_place(hooked[0].statement).partition('  #')[0]}\nreturn {hooked[0].name}  # from the hook"
-        return card("in-place", headline, why, fix, [*where, *hooked[0].where, *needed], False)
-    elif len(late := written_after(s, op)) == 1 and parameter is None:
-        one = late[0]
-        why += (
-            f" In `{one.function}`, which has returned, `{shown(one)}` writes into `{one.name}` after `{op}` was run."
-        )
-        return card("in-place", headline, why, out_of_place(one.statement), [*one.where, *needed], False)
-    elif set_to := in_place_layers(s):
-        why += " A layer made with inplace=True writes into what it is given."
-        fix = "# make the layer without inplace=True"
-        return card("in-place", headline, why, fix, [*where, *set_to[:1], *needed], False)
-    else:
-        why += " The line that did may be in a function that has returned."
-        fix = "# look there for `+=`, `[...] =`, `_` methods, inplace=True\n# %%explain finds the line"
-    return card("in-place", headline, why, fix, [*where, *needed], False)
+    return written_elsewhere(s, node, op, names, name, parameter is not None, where)
+
+
+def _between(s: Situation, call: Call, step: ast.stmt, node: LiveNode) -> bool:
+    """Return whether a step may have come after a node was made, by what is known of when that was.
+
+    A step that stands after the failing line is one of the round before. If a pass of this line in that round is
+    remembered, and the node is younger than that pass, then the step was before the node, too.
+    """
+    if step.lineno <= call.line or call is not s.started:
+        return True
+    before = [it for it in passes.before_the_last() if it.code is call.frame.f_code and it.line == call.line]
+    if before:
+        return number(node) < before[-1].made
+    return not passes.remembering() and not updated_in(s)
 
 
 def _written_to(s: Situation, names: list[str]) -> list[Writing]:
@@ -110,12 +103,12 @@ def _seen(
     s: Situation, write: Write, names: list[str], op: str, saved: list[Place], needed: tuple[Place, ...]
 ) -> Explanation:
     """Say which line was seen to write, when the cell ran again."""
-    name = f"`{names[0]}`" if names else f"a tensor saved by `{op}`"
+    name = f"`{names[0]}`" if names else f"a tensor saved by {said(op)}"
     source = s.sources.of(write.file)
     text = source.text(write.line) if source is not None else ""
     place = Place("overwritten here", write.file, write.line, text)
     why = (
-        f"`{op}` saved {name} for its derivative. When the cell ran again, `{write.function}` was seen to "
+        f"{sentence(op)} saved {name} for its derivative. When the cell ran again, `{write.function}` was seen to "
         f"write into it here."
     )
     statement = (
@@ -124,7 +117,7 @@ def _seen(
         else None
     )
     fix = out_of_place(statement) if statement is not None else "# write the result into a new tensor"
-    headline = f"{name}, which `{op}` had saved, was overwritten in place"
+    headline = f"{name}, which {said(op)} had saved, was overwritten in place"
     code = "in-place-by-step" if ".step(" in text else "in-place"
     if code == "in-place-by-step":
         fix = f"# all backward passes first, then {text}\n# or: compute this loss again after the step"
@@ -215,7 +208,8 @@ def _names(s: Situation, tensor: torch.Tensor, node: object) -> list[str]:
 def _parameter(s: Situation, tensor: torch.Tensor) -> torch.Tensor | None:
     for call in reversed(s.calls):
         for _, other in tensors(call):
-            if other.is_leaf and other.requires_grad and same_memory(other, tensor):
+            learned = other.requires_grad or is_a(other, torch.nn.Parameter)
+            if other.is_leaf and learned and same_memory(other, tensor):
                 return other
         for _, value in variables(call):
             if is_a(value, torch.optim.Optimizer):
@@ -224,16 +218,6 @@ def _parameter(s: Situation, tensor: torch.Tensor) -> torch.Tensor | None:
                         if same_memory(own, tensor):
                             return own  # type: ignore[no-any-return]
     return None
-
-
-def _layers(s: Situation) -> list[str]:
-    """Return the layers that write in place."""
-    found: dict[int, str] = {}
-    for call in s.calls:
-        for name, module in modules(call):
-            if module.__dict__.get("inplace") is True:
-                found.setdefault(id(module), f"{name} = {type(module).__name__}(inplace=True)")
-    return list(found.values())
 
 
 RULES = (Rule(RuntimeError, r"modified by an inplace operation", _saved_was_written),)

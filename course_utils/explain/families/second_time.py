@@ -13,13 +13,13 @@ from course_utils.explain import passes
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.families.earlier import by_code
 from course_utils.explain.families.no_graph import started_from
-from course_utils.explain.families.used_up import carried, computed_once, same_loss, shared
-from course_utils.explain.loops import base, carriers, reads_first, renewals
-from course_utils.explain.naming import assigned, tensors
+from course_utils.explain.families.used_up import carried, computed_once, freed_by_grad, kept_once, same_loss, shared
+from course_utils.explain.loops import base, carriers, kept_by_class, reads_first, renewals
+from course_utils.explain.naming import argument, assigned, tensors
 from course_utils.explain.nodes import behind, number
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Call, Situation
-from course_utils.explain.source import written
+from course_utils.explain.source import called, written
 from course_utils.graph.trace import LiveNode
 
 
@@ -46,7 +46,11 @@ def _by_passes(
     root = number(s.roots[0].grad_fn)
     same = [it for it in earlier if it.started_from(s.roots[0])]
     if same:
-        return same_loss(s, start, loss, _line(s, same[-1]), True)
+        before = _line(s, same[-1])
+        node = _call(s, same[-1])
+        if before is not None and called(node) == "grad" and isinstance(node, ast.Call) and node is not start.node:
+            return freed_by_grad(start, node, written(argument(node, 0, "outputs")) or loss, before, True, True)
+        return same_loss(s, start, loss, before, True)
     candidates = [it for it in earlier if it.made > min(recorded)]
     if not candidates:
         return None
@@ -66,6 +70,10 @@ def _by_passes(
         made = assigned(start, held[0])
         places = [start.place("computed here, once", it) for it in made[-1:]]
         return computed_once(start, held[0], certain, made, places)
+    for name in held:
+        kept = kept_by_class(start, name) if "." in name and "[" not in name else None
+        if kept is not None:
+            return kept_once(start, name, kept, certain)
     names = renewed or held or _successors(s, old, last.made)
     return carried(s, start, names, loss, certain and bool(names))
 
@@ -87,6 +95,15 @@ def _line(s: Situation, it: passes.Pass) -> Place | None:
         return None
     source = s.sources.of(it.code.co_filename)
     return Place("first pass here", it.code.co_filename, it.line, source.text(it.line) if source else "")
+
+
+def _call(s: Situation, it: passes.Pass) -> ast.AST | None:
+    """Return the expression that began an earlier pass, in the learner's source."""
+    start, end, column, end_column = it.position
+    source = s.sources.of(it.code.co_filename) if passes.is_learners_pass(it) else None
+    if source is None or start is None or end is None or column is None or end_column is None:
+        return None
+    return source.at(start, end, column, end_column)
 
 
 def _frontier(nodes: list[LiveNode], count: int) -> list[LiveNode]:

@@ -10,7 +10,7 @@ from course_utils.explain.loops import base, carriers, in_its_loop, renewals
 from course_utils.explain.naming import assigned
 from course_utils.explain.rules import card
 from course_utils.explain.situation import Call, Situation
-from course_utils.explain.source import called, walk, written
+from course_utils.explain.source import Source, called, walk, with_keyword, written
 from course_utils.graph.trace import LiveNode
 
 
@@ -24,22 +24,53 @@ def same_loss(s: Situation, start: Call, loss: str, first: Place | None, certain
     why = f"backward() frees the graph of `{loss}` as it goes. A second pass over the same `{loss}` finds nothing left."
     where = [*([first] if first else []), *second(start)]
     if first is not None and first.line == start.line and first.file == start.file:
-        made = [it for it in assigned(start, loss) if not in_its_loop(start, it)]
-        where = [*(start.place("computed here, once", it) for it in made[-1:]), *second(start)]
+        made = [start.place("computed here, once", it) for it in assigned(start, loss) if not in_its_loop(start, it)]
+        made = made or ([outside] if (outside := made_outside(start, loss)) is not None else [])
+        where = [*made[-1:], *second(start)]
         why = (
             f"`{loss}` is computed once, and backward() frees its graph at the first pass; the next one finds nothing."
         )
-        fix = (
-            f"{written(made[-1], 70) or f'{loss} = ...'}  # inside the loop: a new graph for each pass"
-            if made
-            else f"{loss} = ...  # inside the loop"
-        )
+        inside = f"inside {start.frame.f_code.co_name}" if outside_function(start, loss) else "inside the loop"
+        text = made[-1].text if made and len(made[-1].text) <= 70 and "=" in made[-1].text else f"{loss} = ..."
+        fix = f"{text}  # {inside}, before its backward(): a new graph for each pass"
     elif first is not None and first.role == "computed here, once":
         fix = f"{first.text}  # where its backward() is: a new graph for each pass"
     else:
         fix = f"# one backward() is enough: remove one of them\n# for twice the gradient: (2 * {loss}).backward()"
     went = "went" if certain else "may have gone"
     return card("same-loss-twice", f"`{loss}` {went} through backward() twice", why, fix, where, certain)
+
+
+def made_outside(start: Call, loss: str) -> Place | None:
+    """Return the line outside of what is repeated, the loop or the function, that computed the loss."""
+    source = start.source
+    if source is None or not loss.isidentifier() or start.node is None or start.scope is None:
+        return None
+    own = assigned(start, loss)
+    if own and source.loop(start.node) is not None and not any(in_its_loop(start, it) for it in own):
+        return start.place("computed here, once", own[-1])
+    if not outside_function(start, loss):
+        return None
+    for outer in source.around(start.scope):
+        if isinstance(outer, ast.FunctionDef | ast.Module):
+            made = [it for it in walk(outer) if isinstance(it, ast.Assign) and loss in map(written, it.targets)]
+            if made:
+                return start.place("computed here, once", made[-1])
+    return None
+
+
+def outside_function(start: Call, loss: str) -> bool:
+    """Return whether a name of a function is one of what is around it."""
+    return not (assigned(start, loss) or start.is_module or loss in start.frame.f_code.co_varnames)
+
+
+def freed_by_grad(start: Call, node: ast.Call, own: str, first: Place, of_loss: bool, certain: bool) -> Explanation:
+    """Return the card of a graph that autograd.grad went through before, and kept nothing of."""
+    kept = with_keyword(node, "retain_graph" if of_loss else "create_graph", True)
+    sure = "and this pass needs it" if certain else "and this pass may need it"
+    why = f"autograd.grad frees the graph of `{own}` as it goes, as backward() does, {sure}."
+    headline = f"the graph of `{own}` {'was' if certain else 'may have been'} used up by autograd.grad before this pass"
+    return card("second-time", headline, why, kept, [first, *second(start)], certain)
 
 
 def carried(s: Situation, start: Call, names: list[str], loss: str, certain: bool) -> Explanation:
@@ -106,12 +137,46 @@ def _shared_fix(start: Call, first: Place | None, loss: str, own: str) -> str:
     return cut if between else f"{join}\n{cut}"  # after a step, the sum would learn something else
 
 
-def computed_once(start: Call, name: str, certain: bool, made: list[ast.stmt], where: list[Place]) -> Explanation:
+def kept_once(start: Call, name: str, kept: tuple[Source, ast.stmt], certain: bool) -> Explanation:
+    """Return the card of an attribute that its class computes once and keeps."""
+    source, it = kept
+    place = Place("computed here, once", source.file, it.lineno, source.text(it.lineno))
+    tested = any(isinstance(outer, ast.If) for outer in source.around(it))
+    again = "each time, without the `if` before it" if tested else "where it is used"
+    return computed_once(start, name, certain, _of_self(source, it), [place], again)
+
+
+def _of_self(source: Source, statement: ast.stmt) -> list[ast.stmt]:
+    """Return a statement of a method with its arguments by the names under which the object keeps them."""
+    method = source.scope(statement)
+    pairs = [
+        pair
+        for it in walk(method)
+        if isinstance(it, ast.Assign)
+        for target in it.targets
+        for pair in (
+            zip(target.elts, it.value.elts, strict=False)
+            if isinstance(target, ast.Tuple) and isinstance(it.value, ast.Tuple)
+            else [(target, it.value)]
+        )
+    ]
+    kept = {own.id: to for to, own in pairs if isinstance(to, ast.Attribute) and isinstance(own, ast.Name)}
+    copy = ast.parse(ast.unparse(statement))
+    for node in ast.walk(copy):
+        for field, value in ast.iter_fields(node):
+            if isinstance(value, ast.Name) and isinstance(value.ctx, ast.Load) and value.id in kept:
+                setattr(node, field, kept[value.id])
+    return copy.body
+
+
+def computed_once(
+    start: Call, name: str, certain: bool, made: list[ast.stmt], where: list[Place], again: str = "where it is used"
+) -> Explanation:
     """Return the card of a tensor made once and used in each pass."""
     why = f"`{name}` is computed once, outside of what is repeated. The first pass frees its graph, and later ones "
     why += "need it again."
     fix = (
-        f"{(written(made[-1], 90) if made else '') or f'{name} = ...'}  # where it is used: a new graph for each pass\n"
+        f"{(written(made[-1], 90) if made else '') or f'{name} = ...'}  # {again}: a new graph for each pass\n"
         f"{name} = {name}.detach()  # or this, if nothing behind it is to learn"
     )
     return card(

@@ -142,7 +142,7 @@ def step_between_forward_and_backward():
 
 @case("in-place", "ReLU(inplace=True)", certain=False)
 def inplace_relu_on_a_sigmoid():
-    model = nn.Sequential(nn.Linear(3, 3), nn.Sigmoid(), nn.ReLU(inplace=True))
+    model = nn.Sequential(nn.Linear(3, 3), nn.Sigmoid(), nn.ReLU(inplace=True))  # writes in place
     model(torch.ones(2, 3)).sum().backward()  # needed here
 
 

@@ -139,7 +139,7 @@ def weights_normalised_before_the_loop():
         loss.backward()  # second pass here
 
 
-@case("same-loss-twice", "loss", remembered=True)
+@case("second-time", "torch.autograd.grad(loss, w, retain_graph=True)", remembered=True)
 def grad_then_backward():
     w = torch.randn(3, requires_grad=True)
     loss = w.sigmoid().sum()
@@ -153,7 +153,7 @@ def log_gradient_norm(objective, parameters):
     return sum(g.norm() for g in grads)
 
 
-@case("same-loss-twice", remembered=True)
+@case("second-time", "torch.autograd.grad(objective, parameters, retain_graph=True)", remembered=True)
 def helper_that_uses_up_the_graph():
     net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
     objective = net(torch.randn(4, 2)).pow(2).mean()

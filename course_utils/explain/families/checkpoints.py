@@ -1,0 +1,91 @@
+"""Checkpoints: which way of working, what the function inside may do, and what backward() then finds."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from course_utils.explain.explanation import Explanation
+from course_utils.explain.rules import Rule, card
+from course_utils.explain.situation import Situation
+from course_utils.explain.source import called, with_keyword
+
+
+def _use_reentrant(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = (
+        "checkpoint has two ways of working. The old one refuses keyword arguments and autograd.grad, and needs "
+        "an input that requires a gradient."
+    )
+    fix = _checkpoint_call(s)
+    return card(
+        "checkpoint-reentrant", "checkpoint was not told which way to work (use_reentrant)", why, fix, s.needed()
+    )
+
+
+def _checkpoint_call(s: Situation) -> str:
+    """Return the line's call of checkpoint with the newer way of working."""
+    calls = [it for it in ast.walk(s.line_tree) if called(it).startswith("checkpoint")] if s.line_tree else []
+    if len(calls) != 1 or not isinstance(calls[0], ast.Call):
+        return "torch.utils.checkpoint.checkpoint(function, x, use_reentrant=False)"
+    return with_keyword(calls[0], "use_reentrant", False)
+
+
+def _checkpoint_inputs(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = (
+        "With use_reentrant=True the graph starts at the inputs. None has requires_grad, so the parameters "
+        "inside get no gradient."
+    )
+    fix = f"{_checkpoint_call(s)}  # finds the parameters by itself"
+    return card(
+        "checkpoint-inputs",
+        "no input of checkpoint requires a gradient, so nothing inside it learns",
+        why,
+        fix,
+        s.needed(),
+    )
+
+
+def _checkpoint_grad(s: Situation, m: re.Match[str]) -> Explanation | None:
+    why = (
+        "With use_reentrant=True checkpoint runs a backward() of its own inside, which autograd.grad and "
+        "inputs= cannot follow."
+    )
+    fix = "checkpoint(function, x, use_reentrant=False)"
+    start = s.at_start()
+    return card("checkpoint-grad", "autograd.grad met a checkpoint with use_reentrant=True", why, fix, start)
+
+
+def _recomputed(s: Situation, m: re.Match[str]) -> Explanation | None:
+    shapes = re.findall(r"'shape': torch\.Size\(\[(.*?)\]\)", s.text)
+    counts = re.search(r"forward: (\d+).*?recomputation: (\d+)", s.text, re.DOTALL)
+    what = ""
+    if len(shapes) >= 2 and shapes[0] != shapes[1]:
+        what = f" The forward saved shape ({shapes[0]}), the second run ({shapes[1]})."
+    elif counts:
+        what = f" The forward saved {counts[1]} tensors, the second run {counts[2]}."
+    why = f"Checkpointing runs the function again in backward(), and it did something else than the first time.{what}"
+    fix = (
+        "# the function must depend on its inputs only: no counters, no random sizes, no train()/eval() "
+        "between\n# the random state is restored by default"
+    )
+    start = s.at_start()
+    return card(
+        "checkpoint-recomputed",
+        "a checkpointed function gave something else when it was run again",
+        why,
+        fix,
+        start,
+        False,
+    )
+
+
+RULES = (
+    Rule(Warning, r"the use_reentrant parameter should be passed explicitly", _use_reentrant),
+    Rule(Warning, r"None of the inputs have requires_grad=True\. Gradients will be None", _checkpoint_inputs),
+    Rule(RuntimeError, r"checkpoint is incompatible with \.grad\(\)", _checkpoint_grad),
+    Rule(
+        RuntimeError,
+        r"torch\.utils\.checkpoint: (?:Recomputed values|A different number of tensors|trying to save more)",
+        _recomputed,
+    ),
+)

@@ -4,6 +4,7 @@ import numpy as np
 
 from tests.answers.lesson_11_build_your_own.counted import CountedNode, CountedTensor
 from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.numbering import numbering
 from tests.answers.lesson_11_build_your_own.subclassing import subclassing
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
@@ -101,7 +102,7 @@ class OutputsOnly(Counting):
 
     def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
         found = super().grad(output, inputs, gradient, retain_graph, create_graph)
-        return [g and CountedTensor(self, g.array, create_graph) for g in found]
+        return [None if g is None else CountedTensor(self, g.array, create_graph) for g in found]
 
 
 class ClearsGrad(Counting):
@@ -115,7 +116,52 @@ class ClearsGrad(Counting):
         return found
 
 
-RIGHT = [Counting(), taping(), subclassing()]
+class OneAlone(Counting):
+    def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
+        found = super().grad(output, inputs, gradient, retain_graph, create_graph)
+        return found[0] if len(found) == 1 else found
+
+
+class Arrays(Counting):
+    def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
+        found = super().grad(output, inputs, gradient, retain_graph, create_graph)
+        return found if create_graph else [None if g is None else g.array for g in found]
+
+
+class StopsThere(Counting):
+    """Goes no further than to an input that is asked for, though another one is behind it."""
+
+    asked = ()
+
+    def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
+        self.asked = [self.place(tensor) for tensor in inputs]
+        try:
+            return super().grad(output, inputs, gradient, retain_graph, create_graph)
+        finally:
+            self.asked = ()
+
+    def applied(self, node, g, keep):
+        return (None,) * len(node.inputs) if node in self.asked else super().applied(node, g, keep)
+
+
+class AlwaysRetained(Counting):
+    def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
+        return super().grad(output, inputs, gradient, True, create_graph)
+
+
+class RetainedIfCreated(Counting):
+    def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
+        return super().grad(output, inputs, gradient, bool(retain_graph or create_graph), create_graph)
+
+
+class BackwardRecorded(Counting):
+    def backward(self, output, gradient=None, retain_graph=False):
+        for leaf, g in self.run(output, gradient, retain_graph, True).items():
+            if isinstance(leaf, CountedTensor):
+                leaf.grad = g if leaf.grad is None else leaf.grad + g
+
+
+RIGHT = [Counting(), taping(), subclassing(), numbering()]
 
 MISCONCEIVED = {
     "numbers without a graph": NoGraph(),
@@ -139,6 +185,12 @@ WRONG = [
     Doubled(),
     OutputsOnly(),
     ClearsGrad(),
+    OneAlone(),
+    Arrays(),
+    StopsThere(),
+    AlwaysRetained(),
+    RetainedIfCreated(),
+    BackwardRecorded(),
 ]
 
 EQUIVALENT = {

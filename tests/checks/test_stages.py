@@ -107,8 +107,8 @@ def test_a_switch_that_a_pass_left_off_is_named_for_what_it_is():
     engine = LeftOff()
     assert verdict_on("backward", engine).outcome == "correct"
     messages = verdict_on("save_and_free", engine).messages
-    assert messages[0].startswith("In the course of this check your engine stopped recording.")
-    assert "put it back in a `finally`, and run the cells of your engine again" in messages[0]
+    assert messages[0].startswith("In the course of this check your engine stopped recording,")
+    assert "Put it back to what it was, in a `finally`, and run the cells of your engine again" in messages[0]
     messages = verdict_on("record", engine).messages  # the kernel's engine is as the check left it
     assert messages[0].startswith("For a leaf x that requires a gradient, `x * x` has no grad_fn. If your engine did")
 

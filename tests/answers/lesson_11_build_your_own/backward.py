@@ -8,6 +8,7 @@ import torch
 from tests.answers.lesson_11_build_your_own.counted import CountedTensor
 from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.generating import generating
+from tests.answers.lesson_11_build_your_own.numbering import numbering
 from tests.answers.lesson_11_build_your_own.subclassing import subclassing
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.said import said
@@ -148,8 +149,8 @@ class Constants(Counting):
             self.constant = [one for one in operands if not one.requires_grad]
         return made
 
-    def backward(self, output, gradient=None, retain_graph=False, create_graph=False):
-        super().backward(output, gradient, retain_graph, create_graph)
+    def backward(self, output, gradient=None, retain_graph=False):
+        super().backward(output, gradient, retain_graph)
         for one in getattr(self, "constant", ()):
             one.grad = self.tensor(np.zeros(one.shape))
 
@@ -224,7 +225,44 @@ class OnesForANumber(Counting):
         return super().first(output, None if output.array.size == 1 else gradient)
 
 
-RIGHT = [Counting(), taping(), generating(), subclassing()]
+class IntoTheFirst(Counting):
+    """Adds what arrives second into the array of what arrived first, which may be another place's too."""
+
+    def joined(self, held, part):
+        if held is None:
+            return part
+        held.array += part.array
+        return held
+
+
+class PassesAtZero(Counting):
+    def relu(self, a):
+        mask = a.array >= 0.0
+        return self.record("relu", np.maximum(a.array, 0.0), (a,), (mask,), lambda node, g: (g * mask,))
+
+
+class WithoutShape(Counting):
+    """Takes a result of shape (1, 1) for several numbers."""
+
+    def first(self, output, gradient):
+        if gradient is None and output.shape:
+            raise RuntimeError("a result that is no single number needs a gradient")
+        return super().first(output, gradient)
+
+
+class FromTheFront(Counting):
+    """Spreads a sum's gradient back for an axis that is counted from the front alone."""
+
+    def sum(self, a, axis, keepdims):
+        made = super().sum(a, axis, keepdims)
+        kept = tuple(1 if axis in (None, n) else size for n, size in enumerate(a.shape))
+        shape = a.shape
+        if made.grad_fn is not None:
+            made.grad_fn.rule = lambda node, g: (self.spread(g, kept, shape),)
+        return made
+
+
+RIGHT = [Counting(), taping(), generating(), subclassing(), numbering()]
 
 MISCONCEIVED = {
     "the last one, not the sum": LastOne(),
@@ -254,4 +292,16 @@ WRONG = [
     WrongAxis(),
     SharedRow(),
     OnesForANumber(),
+    IntoTheFirst(),
+    PassesAtZero(),
+    WithoutShape(),
+    FromTheFront(),
 ]
+
+EQUIVALENT = {
+    "Counting.multiply.rule: None if b is None else self.reduced(g * b, a_shape) -> None if False else self.reduced(g * b, a_shape)": "It computes with NaN for a constant, and what it gives there goes nowhere.",
+    "Counting.multiply.rule: None if a is None else self.reduced(g * a, b_shape) -> None if False else self.reduced(g * a, b_shape)": "It computes with NaN for a constant, and what it gives there goes nowhere.",
+    "Counting.reduced: if g.shape == shape: ... -> (dropped)": "It saves work where nothing was broadcast: a sum over no axis is the same.",
+    "Counting.reduced: if g.shape == shape: ... | extra = len(g.shape) - len(shape) -> (swapped)": "It saves work where nothing was broadcast: a sum over no axis is the same.",
+    "Counting.passed: if part is not None: ... | waiting[to] -= 1 -> (swapped)": "The two lines do not depend on one another.",
+}

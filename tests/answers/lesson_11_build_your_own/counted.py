@@ -5,18 +5,23 @@ class CountedNode:
     """One operation: what it kept, its rule, and where its gradients go (a node, a leaf, or None)."""
 
     def __init__(self, name, inputs, kept, rule):
-        self.name, self.inputs, self.kept, self.rule = name, inputs, kept, rule
-        self.hooks, self.retained = {}, None
+        self.name, self.inputs, self.kept, self.rule, self.hooks = name, inputs, kept, rule, {}
 
 
 class CountedTensor:
     """An array, and the node that made it."""
 
-    __array_ufunc__ = None  # so that NumPy leaves `array * tensor` to us
+    __array_ufunc__ = __bool__ = None  # NumPy leaves `array * tensor` to us, and no tensor is true or false
+    grad = None
 
     def __init__(self, engine, array, requires_grad=False, grad_fn=None):
-        self.engine, self.array, self.requires_grad, self.grad_fn = engine, array, requires_grad, grad_fn
-        self.grad, self.hooks = None, {}
+        self.engine, self.array, self.requires_grad, self.grad_fn, self.hooks = (
+            engine,
+            array,
+            requires_grad,
+            grad_fn,
+            {},
+        )
 
     shape = property(lambda self: self.array.shape)
 
@@ -58,8 +63,8 @@ class CountedTensor:
     def __getitem__(self, index):
         return self.engine.pick(self, index)
 
-    def backward(self, gradient=None, retain_graph=False, create_graph=False):
-        self.engine.backward(self, gradient, retain_graph, create_graph)
+    def backward(self, gradient=None, retain_graph=False):
+        self.engine.backward(self, gradient, retain_graph)
 
     def detach(self):
         return self.engine.detach(self)

@@ -20,9 +20,9 @@ class Counting:
     """The engine. `grad`, `backward` and what they call make one pass; the rest records."""
 
     Tensor = CountedTensor
+    recording = True
 
     def __init__(self):
-        self.recording = True
         self.Function = type("Function", (CountedFunction,), {"engine": self})
 
     def tensor(self, array, requires_grad=False):
@@ -37,7 +37,6 @@ class Counting:
         return self.recording and any(operand.requires_grad for operand in operands)
 
     def record(self, name, array, operands, kept, rule):
-        array = np.asarray(array)  # NumPy makes numbers of arrays without dimensions
         if not self.needs(*operands):
             return self.Tensor(self, array)
         node = CountedNode(name, tuple(self.place(operand) for operand in operands), kept, rule)
@@ -99,13 +98,14 @@ class Counting:
         array = np.maximum(a.array, 0.0)
         return self.record("relu", array, (a,), (array,), lambda node, g: (g * (node.kept[0] > 0.0),))
 
-    def sum(self, a, axis=None, keepdims=False):
-        array = np.asarray(a.array.sum(axis=axis, keepdims=keepdims))
-        shape, kept = a.shape, a.array.sum(axis=axis, keepdims=True).shape
+    def sum(self, a, axis, keepdims):
+        array = a.array.sum(axis=axis, keepdims=True)
+        kept, shape = array.shape, a.shape
+        array = array if keepdims else np.squeeze(array, axis)
         return self.record("sum", array, (a,), (), lambda node, g: (self.spread(g, kept, shape),))
 
     def spread(self, g, kept, shape):
-        return g.reshape(kept) + np.zeros(shape)
+        return np.ones(shape) * g.reshape(kept)
 
     def reshape(self, a, shape):
         old = a.shape
@@ -116,8 +116,9 @@ class Counting:
 
     def pick(self, a, index):
         shape = a.shape
-        array = np.asarray(a.array[index])
-        return self.record("index", array, (a,), (), lambda node, g: (self.scatter(g, index, shape),))
+        return self.record(
+            "index", np.asarray(a.array[index]), (a,), (), lambda node, g: (self.scatter(g, index, shape),)
+        )
 
     def scatter(self, a, index, shape):
         array = np.zeros(shape)
@@ -129,7 +130,7 @@ class Counting:
         if g.shape == shape:
             return g
         extra = len(g.shape) - len(shape)
-        axes = tuple(n for n, size in enumerate(g.shape) if n < extra or (shape[n - extra] == 1 and size != 1))
+        axes = tuple(n for n in range(len(g.shape)) if n < extra or shape[n - extra] == 1)
         return g.sum(axis=axes).reshape(shape)
 
     def unpacked(self, node, kept):
@@ -138,9 +139,8 @@ class Counting:
 
     # One pass
 
-    def backward(self, output, gradient=None, retain_graph=False, create_graph=False):
-        keep = retain_graph or create_graph
-        for leaf, g in self.run(output, gradient, keep, create_graph).items():
+    def backward(self, output, gradient, retain_graph):
+        for leaf, g in self.run(output, gradient, retain_graph, False).items():
             if isinstance(leaf, CountedTensor):
                 self.accumulate(leaf, g)
 
@@ -151,32 +151,23 @@ class Counting:
         return g + 0.0  # memory of its own
 
     def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
-        if not all(tensor.requires_grad for tensor in inputs):
-            raise RuntimeError("one of the inputs does not require grad")
         keep = create_graph if retain_graph is None else retain_graph
-        places = [self.place(tensor) for tensor in inputs]
         found = self.run(output, gradient, keep, create_graph)
-        return [found.get(place) for place in places]
+        return [found.get(self.place(tensor)) for tensor in inputs]
 
     def run(self, output, gradient, keep, create):
         if not output.requires_grad:
             raise RuntimeError("this tensor does not require grad: there is no graph behind it")
-        root = self.place(output)
         before, self.recording = self.recording, create
         try:
-            return self.passed(root, self.first(output, gradient), keep)
+            return self.passed(self.place(output), self.first(output, gradient), keep)
         finally:
             self.recording = before
 
     def first(self, output, gradient):
-        if gradient is None:
-            if output.array.size != 1:
-                raise RuntimeError(f"a result of shape {output.shape} needs a gradient to start from")
-            gradient = np.ones(output.shape)
-        gradient = self.lift(gradient)
-        if gradient.shape != output.shape:
-            raise RuntimeError(f"the gradient has shape {gradient.shape}, the result {output.shape}")
-        return gradient
+        if gradient is None and output.array.size != 1:
+            raise RuntimeError(f"a result of shape {output.shape} needs a gradient to start from")
+        return self.lift(np.ones(output.shape) if gradient is None else gradient)
 
     def passed(self, root, gradient, keep):
         """Run each node once, when all its gradients are there. Return what arrived at every place."""
@@ -190,24 +181,21 @@ class Counting:
                 continue
             parts = (None,) * len(place.inputs) if g is None else self.applied(place, g, keep)
             for to, part in zip(place.inputs, parts, strict=True):
-                if to is None:
-                    continue
-                if part is not None:
-                    arrived[to] = self.joined(arrived.get(to), part)
-                waiting[to] -= 1
-                if not waiting[to]:
-                    ready.append(to)
+                if to is not None:
+                    if part is not None:
+                        arrived[to] = self.joined(arrived.get(to), part)
+                    waiting[to] -= 1
+                    if not waiting[to]:
+                        ready.append(to)
         return found
 
     def counted(self, root):
         waiting, nodes = {}, [root]
         for node in nodes:
             for to in getattr(node, "inputs", ()):
-                if to is not None:
-                    if to not in waiting:
-                        waiting[to] = 0
-                        nodes.append(to)
-                    waiting[to] += 1
+                if to not in waiting:
+                    nodes.append(to)
+                waiting[to] = waiting.get(to, 0) + 1
         return waiting
 
     def joined(self, held, part):
@@ -265,7 +253,6 @@ class Counting:
     def loss(self, images, labels, parameters):
         w1, b1, w2, b2 = parameters
         scores = (self.lift(images) @ w1 + b1).relu() @ w2 + b2
-        scores = scores - scores.numpy().max(axis=1, keepdims=True)
         picked = scores[np.arange(len(labels)), labels]
         return (scores.exp().sum(axis=1).log() - picked).sum() * (1 / len(labels))
 

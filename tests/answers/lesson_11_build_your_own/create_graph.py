@@ -4,6 +4,7 @@ import numpy as np
 
 from tests.answers.lesson_11_build_your_own.counted import CountedNode, CountedTensor
 from tests.answers.lesson_11_build_your_own.counting import Counting
+from tests.answers.lesson_11_build_your_own.numbering import numbering
 from tests.answers.lesson_11_build_your_own.subclassing import subclassing
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
@@ -101,7 +102,7 @@ class OutputsOnly(Counting):
 
     def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
         found = super().grad(output, inputs, gradient, retain_graph, create_graph)
-        return [g and CountedTensor(self, g.array, create_graph) for g in found]
+        return [None if g is None else CountedTensor(self, g.array, create_graph) for g in found]
 
 
 class ClearsGrad(Counting):
@@ -115,7 +116,52 @@ class ClearsGrad(Counting):
         return found
 
 
-RIGHT = [Counting(), taping(), subclassing()]
+class OneAlone(Counting):
+    def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
+        found = super().grad(output, inputs, gradient, retain_graph, create_graph)
+        return found[0] if len(found) == 1 else found
+
+
+class Arrays(Counting):
+    def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
+        found = super().grad(output, inputs, gradient, retain_graph, create_graph)
+        return found if create_graph else [None if g is None else g.array for g in found]
+
+
+class StopsThere(Counting):
+    """Goes no further than to an input that is asked for, though another one is behind it."""
+
+    asked = ()
+
+    def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
+        self.asked = [self.place(tensor) for tensor in inputs]
+        try:
+            return super().grad(output, inputs, gradient, retain_graph, create_graph)
+        finally:
+            self.asked = ()
+
+    def applied(self, node, g, keep):
+        return (None,) * len(node.inputs) if node in self.asked else super().applied(node, g, keep)
+
+
+class AlwaysRetained(Counting):
+    def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
+        return super().grad(output, inputs, gradient, True, create_graph)
+
+
+class RetainedIfCreated(Counting):
+    def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
+        return super().grad(output, inputs, gradient, bool(retain_graph or create_graph), create_graph)
+
+
+class BackwardRecorded(Counting):
+    def backward(self, output, gradient=None, retain_graph=False):
+        for leaf, g in self.run(output, gradient, retain_graph, True).items():
+            if isinstance(leaf, CountedTensor):
+                leaf.grad = g if leaf.grad is None else leaf.grad + g
+
+
+RIGHT = [Counting(), taping(), subclassing(), numbering()]
 
 MISCONCEIVED = {
     "numbers without a graph": NoGraph(),
@@ -139,20 +185,10 @@ WRONG = [
     Doubled(),
     OutputsOnly(),
     ClearsGrad(),
+    OneAlone(),
+    Arrays(),
+    StopsThere(),
+    AlwaysRetained(),
+    RetainedIfCreated(),
+    BackwardRecorded(),
 ]
-
-EQUIVALENT = {
-    "Counting.grad: if not all((tensor.requires_grad for tensor in inputs)): ... -> (dropped)": "The task says nothing of an input that needs no gradient; PyTorch raises.",
-    "Counting.grad: all((tensor.requires_grad for tensor in inputs)) -> any((tensor.requires_grad for tensor in inputs))": "The task says nothing of an input that needs no gradient; PyTorch raises.",
-    "Counting.grad: retain_graph is None -> not retain_graph": "It retains where create_graph is given with retain_graph=False; freeing is stage 3, which this stage does not need.",
-    "Counting.grad: if not all((tensor.requires_grad for tensor in inputs)): ... | keep = create_graph if retain_graph is None else retain_g... -> (swapped)": "The task says nothing of an input that needs no gradient; PyTorch raises.",
-    "Counting.grad: keep = create_graph if retain_graph is None else retain_graph | places = [self.place(tensor) for tensor in inputs] -> (swapped)": "The two lines do not depend on one another.",
-    "Counting.grad: places = [self.place(tensor) for tensor in inputs] | found = self.run(output, gradient, keep, create_graph) -> (swapped)": "The two lines do not depend on one another.",
-    "taping.grad: if any((not one.requires_grad for one in inputs)): ... -> (dropped)": "The task says nothing of an input that needs no gradient; PyTorch raises.",
-    "taping.grad: any((not one.requires_grad for one in inputs)) -> all((not one.requires_grad for one in inputs))": "The task says nothing of an input that needs no gradient; PyTorch raises.",
-    "taping.grad: not one.requires_grad -> False": "The task says nothing of an input that needs no gradient; PyTorch raises.",
-    "taping.grad: retain_graph is None -> not retain_graph": "It retains where create_graph is given with retain_graph=False; freeing is stage 3, which this stage does not need.",
-    "taping.grad: [one.grad_fn for one in inputs if one.grad_fn] -> [one.grad_fn for one in inputs if True]": "None in the list of entries asked for is never met.",
-    "taping.grad: leaves.get(id(one), (one, None))[1] -> leaves.get(id(one), (one, None))[-1]": "The pair has two entries.",
-    "taping.grad: if any((not one.requires_grad for one in inputs)): ... | retain = create_graph if retain_graph is None else retain_graph -> (swapped)": "The task says nothing of an input that needs no gradient; PyTorch raises.",
-}

@@ -5,6 +5,7 @@ import numpy as np
 from tests.answers.lesson_11_build_your_own.counted import CountedTensor
 from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.handed_out import CountedContext
+from tests.answers.lesson_11_build_your_own.numbering import numbering
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
 from tests.answers.said import said
@@ -196,7 +197,52 @@ class AlwaysRecorded(Plain):
             cls.engine.recording = before
 
 
-RIGHT = [Counting(), taping()]
+class NumbersAsArrays(Plain):
+    @classmethod
+    def value(cls, ctx, given):
+        return cls.forward(ctx, *(one.array if isinstance(one, CountedTensor) else np.asarray(one) for one in given))
+
+
+class MoreIsFine(Plain):
+    @classmethod
+    def complete(cls, parts, node):
+        return super().complete(parts[: len(node.inputs)], node)
+
+
+class AloneIfOne(Plain):
+    """Takes what a backward of one input returns for its gradient, also where it is a tuple."""
+
+    @classmethod
+    def rule(cls, node, g):
+        parts = cls.backward(node.kept[0], g.array)
+        parts = parts if isinstance(parts, tuple) and len(node.inputs) > 1 else (parts,)
+        return cls.lifted(cls.complete(parts, node))
+
+
+class FlagsOfTensors(Plain):
+    @classmethod
+    def needs(cls, operands):
+        return tuple(operand.requires_grad for operand in operands if operand.shape)
+
+
+class TensorsSaved(Plain):
+    @classmethod
+    def context(cls):
+        ctx = CountedContext()
+        lift = cls.engine.lift
+        ctx.save_for_backward = lambda *arrays: setattr(ctx, "saved_tensors", tuple(map(lift, arrays)))
+        return ctx
+
+
+class ByValueError(Plain):
+    @classmethod
+    def complete(cls, parts, node):
+        if len(parts) != len(node.inputs):
+            raise ValueError(f"{len(parts)} gradients for {len(node.inputs)} inputs")
+        return parts
+
+
+RIGHT = [Counting(), taping(), numbering()]
 
 MISCONCEIVED = {
     "the derivative of forward": with_function(Recording),
@@ -219,6 +265,12 @@ WRONG = [
     with_function(FirstOnly),
     with_function(Summed),
     with_function(AlwaysRecorded),
+    with_function(NumbersAsArrays),
+    with_function(MoreIsFine),
+    with_function(AloneIfOne),
+    with_function(FlagsOfTensors),
+    with_function(TensorsSaved),
+    with_function(ByValueError),
 ]
 
 EQUIVALENT = {

@@ -5,6 +5,7 @@ import numpy as np
 from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.generating import generating
 from tests.answers.lesson_11_build_your_own.handed_out import CountedSGD
+from tests.answers.lesson_11_build_your_own.numbering import numbering
 from tests.answers.lesson_11_build_your_own.subclassing import subclassing
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
@@ -171,7 +172,57 @@ class GoneThrough(Counting):
         return CountedSGD(self, parameters, lr)
 
 
-RIGHT = [Counting(), taping(), generating(), subclassing()]
+class ScalingSGD(CountedSGD):
+    def step(self):
+        for one in self.parameters:
+            if one.grad is not None:
+                one.grad.array *= self.lr
+                one.array -= one.grad.array
+
+
+class Scaling(WithSGD):
+    Optimizer = ScalingSGD
+
+
+class EndsAtNoneSGD(CountedSGD):
+    def step(self):
+        for one in self.parameters:
+            if one.grad is None:
+                return
+            one.array -= self.lr * one.grad.array
+
+
+class EndsAtNone(WithSGD):
+    Optimizer = EndsAtNoneSGD
+
+
+class WithGradientSGD(CountedSGD):
+    """Takes the parameters that have a gradient when it is made: none."""
+
+    def __init__(self, engine, parameters, lr):
+        super().__init__(engine, [one for one in parameters if one.grad is not None], lr)
+
+
+class WithGradient(WithSGD):
+    Optimizer = WithGradientSGD
+
+
+class OnCopiesSGD(CountedSGD):
+    def __init__(self, engine, parameters, lr):
+        super().__init__(engine, parameters, lr)
+        self.arrays = [one.array.copy() for one in parameters]
+
+    def step(self):
+        for array, one in zip(self.arrays, self.parameters, strict=True):
+            if one.grad is not None:
+                array -= self.lr * one.grad.array
+
+
+class OnCopies(WithSGD):
+    Optimizer = OnCopiesSGD
+
+
+RIGHT = [Counting(), taping(), generating(), subclassing(), numbering()]
 
 MISCONCEIVED = {
     "written, not added": Overwriting(),
@@ -194,15 +245,12 @@ WRONG = [
     ZeroFirst(),
     Momentum(),
     said(GoneThrough(), "new tensors"),
+    Scaling(),
+    EndsAtNone(),
+    said(WithGradient(), "new tensors"),
+    said(OnCopies(), "new tensors"),
 ]
 
 EQUIVALENT = {
-    "CountedSGD.step: parameter.grad is not None -> parameter.grad": "No tensor of these engines is false, so `is None` and `not` say the same.",
-    "Counting.accumulate: tensor.grad is None -> not tensor.grad": "No tensor of these engines is false, so `is None` and `not` say the same.",
     "Counting.fresh: return g + 0.0 -> return g - 0.0": "Adding and taking away zero both give a new array.",
-    "taping.add_to: leaf.grad is None -> False": "It is reached only by backward(create_graph=True), which the interface does not have.",
-    "taping.add_to: leaf.grad is None -> not leaf.grad": "No tensor of these engines is false, so `is None` and `not` say the same.",
-    "taping.add_to: found + 0.0 if leaf.grad is None else leaf.grad + found -> found - 0.0 if leaf.grad is None else leaf.grad + found": "Adding and taking away zero both give a new array.",
-    "taping.add_to: found + 0.0 if leaf.grad is None else leaf.grad + found -> found + 1.0 if leaf.grad is None else leaf.grad + found": "It is reached only by backward(create_graph=True), which the interface does not have.",
-    "taping.SGD.step: one.grad is not None -> one.grad": "No tensor of these engines is false, so `is None` and `not` say the same.",
 }

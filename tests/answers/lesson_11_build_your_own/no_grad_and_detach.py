@@ -6,9 +6,11 @@ import weakref
 from tests.answers.lesson_11_build_your_own.counted import CountedNode
 from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.generating import generating
+from tests.answers.lesson_11_build_your_own.numbering import numbering
 from tests.answers.lesson_11_build_your_own.subclassing import subclassing
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
+from tests.answers.said import said
 
 
 class Copy(Counting):
@@ -151,7 +153,45 @@ class NodeOnDetached(Counting):
         return self.Tensor(self, tensor.array, False, node)
 
 
-RIGHT = [Counting(), taping(), generating(), subclassing()]
+class OnlyGenerates(Counting):
+    """Forgets `@contextmanager`."""
+
+    def no_grad(self):
+        before, self.recording = self.recording, False
+        yield
+        self.recording = before
+
+
+class OneForAll(NotRestored):
+    """Has one context manager for all blocks, in which an inner block forgets what was there before the outer one."""
+
+    def no_grad(self):
+        return self
+
+    def __enter__(self):
+        self.before, self.recording = self.recording, False
+        self.open_blocks += 1
+
+    def __exit__(self, *error):
+        self.recording = self.before
+        self.open_blocks -= 1
+
+
+class HoldsWhatItCuts(Counting):
+    def detach(self, tensor):
+        made = super().detach(tensor)
+        made.origin = tensor
+        return made
+
+
+class CutsBehind(Counting):
+    def detach(self, tensor):
+        if tensor.grad_fn is not None:
+            tensor.grad_fn.inputs = (None,) * len(tensor.grad_fn.inputs)
+        return super().detach(tensor)
+
+
+RIGHT = [Counting(), taping(), generating(), subclassing(), numbering()]
 
 MISCONCEIVED = {
     "detach copies": Copy(),
@@ -168,4 +208,13 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
-WRONG = [SameNode(), Off(), Held(), NodeOnDetached()]
+WRONG = [
+    SameNode(),
+    Off(),
+    Held(),
+    NodeOnDetached(),
+    OnlyGenerates(),
+    said(OneForAll(), "never on again"),
+    HoldsWhatItCuts(),
+    CutsBehind(),
+]

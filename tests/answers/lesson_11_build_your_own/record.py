@@ -5,6 +5,7 @@ import numpy as np
 from tests.answers.lesson_11_build_your_own.counted import CountedNode, CountedTensor
 from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.generating import generating
+from tests.answers.lesson_11_build_your_own.numbering import numbering
 from tests.answers.lesson_11_build_your_own.subclassing import subclassing
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
@@ -144,7 +145,58 @@ class Frozen(Counting):
         return tensor.grad_fn or tensor
 
 
-RIGHT = [Counting(), taping(), generating(), subclassing()]
+class CopiedTensor(CountedTensor):
+    def numpy(self):
+        return self.array.copy()
+
+
+class Copied(Counting):
+    Tensor = CopiedTensor
+
+
+class CalledTensor(CountedTensor):
+    def shape(self):
+        return self.array.shape
+
+
+class Called(Counting):
+    Tensor = CalledTensor
+
+
+class BothDecide(Counting):
+    def needs(self, *operands):
+        return self.recording and all(operand.requires_grad for operand in operands)
+
+
+class NodesForLeaves(Counting):
+    """As in PyTorch, where a node adds up what arrives at a leaf."""
+
+    def place(self, tensor):
+        if tensor.requires_grad and tensor.grad_fn is None:
+            tensor.adding = getattr(tensor, "adding", None) or CountedNode("add up", (), (), None)
+            return tensor.adding
+        return tensor.grad_fn
+
+
+class WithoutConstants(Counting):
+    def record(self, name, array, operands, kept, rule):
+        made = super().record(name, array, operands, kept, rule)
+        if made.grad_fn is not None:
+            made.grad_fn.inputs = tuple(one for one in made.grad_fn.inputs if one is not None)
+        return made
+
+
+class LeafUnlessTold(Counting):
+    def tensor(self, array, requires_grad=True):
+        return super().tensor(array, requires_grad)
+
+
+class NeverKept(Counting):
+    def sum(self, a, axis, keepdims):
+        return super().sum(a, axis, False)
+
+
+RIGHT = [Counting(), taping(), generating(), subclassing(), numbering()]
 
 MISCONCEIVED = {
     "the left operand decides": LeftDecides(),
@@ -166,7 +218,21 @@ WRONG = [
     Single(),
     Absolute(),
     NoLeaf(),
-    EachOperation(),
+    said(EachOperation(), "one entry for two operands"),
     Frozen(),
     Listed(),
+    Copied(),
+    Called(),
+    BothDecide(),
+    NodesForLeaves(),
+    WithoutConstants(),
+    LeafUnlessTold(),
+    NeverKept(),
 ]
+
+EQUIVALENT = {
+    "Counting.lift: np.asarray(value, dtype=np.float64) -> np.asarray(value)": "The other operand of an operation that is recorded has float64, and so has the result.",
+    "taping.of: np.asarray(value, dtype=float) -> np.asarray(value)": "The other operand of an operation that is recorded has float64, and so has the result.",
+    "Counting.record: if not self.needs(*operands): ... | node = CountedNode(name, tuple((self.place(operand) for operand in operands)), kept,... -> (swapped)": "A node that nobody refers to goes at once.",
+    "taping.made: if not (state['on'] and any((operand.requires_grad for operand, _ in pulls))): ... | entry = types.SimpleNamespace(name=... -> (swapped)": "A node that nobody refers to goes at once.",
+}

@@ -1,8 +1,11 @@
 """Right and wrong answers to `retain_grad_and_hooks`."""
 
+import weakref
+
 from tests.answers.lesson_11_build_your_own.counted import CountedTensor
 from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.grad_and_sgd import EveryResult
+from tests.answers.lesson_11_build_your_own.numbering import numbering
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
 from tests.answers.said import said
@@ -154,7 +157,48 @@ class RemovesAll(Counting):
         return handle
 
 
-RIGHT = [Counting(), taping()]
+class OnTheTensor(Counting):
+    """Hooks go with the tensor that they were registered on: its node knows it by a weak reference."""
+
+    def register_hook(self, tensor, hook):
+        handle = super().register_hook(tensor, hook)
+        here = weakref.ref(tensor)
+        handle.place.hooks[handle] = lambda g: None if here() is None else hook(g)
+        return handle
+
+
+class NotAtTheRoot(Counting):
+    """Calls hooks where a node hands a gradient on, so that nobody calls those of the first place."""
+
+    def passed(self, root, gradient, keep):
+        self.root = root
+        return super().passed(root, gradient, keep)
+
+    def hooked(self, place, g):
+        return g if place is self.root else super().hooked(place, g)
+
+
+class IntoTheSame(Counting):
+    """Writes what a hook returns into the array that arrived, which another operand may have been given, too."""
+
+    def call(self, hook, g):
+        changed = hook(g)
+        if changed is not None:
+            g.array[...] = changed.array
+
+
+class Added(Counting):
+    def call(self, hook, g):
+        changed = hook(g)
+        return None if changed is None else g + changed
+
+
+class NoHandle(Counting):
+    def register_hook(self, tensor, hook):
+        super().register_hook(tensor, hook)
+
+
+RIGHT = [Counting(), taping(), numbering()]
 
 MISCONCEIVED = {
     "once for each part": EachPart(),
@@ -179,15 +223,16 @@ WRONG = [
     Once(),
     ArraysToHooks(),
     RemovesAll(),
+    OnTheTensor(),
+    NotAtTheRoot(),
+    IntoTheSame(),
+    Added(),
+    NoHandle(),
 ]
 
 EQUIVALENT = {
     "Counting.retain_grad: tensor.grad_fn is not None -> True": "The task speaks of retain_grad() of intermediate results alone.",
     "Counting.retain_grad: tensor.grad_fn is not None -> tensor.grad_fn": "No tensor of these engines is false, so `is None` and `not` say the same.",
-    "Counting.hooked: changed is None -> not changed": "No tensor of these engines is false, so `is None` and `not` say the same.",
     "Counting.retain: getattr(place, 'retained', None) is None -> not getattr(place, 'retained', None)": "No tensor of these engines is false, so `is None` and `not` say the same.",
-    "Counting.retain: tensor is not None -> tensor": "No tensor of these engines is false, so `is None` and `not` say the same.",
     "taping.Var.retain_grad: if self.grad_fn: ... -> if True: ...": "The task speaks of retain_grad() of intermediate results alone.",
-    "taping.Var.register_hook: entry in self._hooks -> True": "The task says nothing of a second call of remove().",
-    "taping.hooked: returned is None -> not returned": "No tensor of these engines is false, so `is None` and `not` say the same.",
 }

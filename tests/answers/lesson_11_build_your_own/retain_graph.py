@@ -5,6 +5,7 @@ import numpy as np
 from tests.answers.lesson_11_build_your_own.counted import CountedTensor
 from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.generating import generating
+from tests.answers.lesson_11_build_your_own.numbering import numbering
 from tests.answers.lesson_11_build_your_own.subclassing import subclassing
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
@@ -12,8 +13,8 @@ from tests.answers.said import said
 
 
 class Ignored(Counting):
-    def backward(self, output, gradient=None, retain_graph=False, create_graph=False):
-        super().backward(output, gradient, False, create_graph)
+    def backward(self, output, gradient=None, retain_graph=False):
+        super().backward(output, gradient, False)
 
 
 class Sticks(Counting):
@@ -23,8 +24,8 @@ class Sticks(Counting):
 
 
 class AnyValueTensor(CountedTensor):
-    def backward(self, gradient=None, retain_graph=None, create_graph=False):
-        self.engine.backward(self, gradient, retain_graph is not None, create_graph)
+    def backward(self, gradient=None, retain_graph=None):
+        self.engine.backward(self, gradient, retain_graph is not None)
 
 
 class AnyValue(Counting):
@@ -66,7 +67,8 @@ class CopiesForNext(Counting):
         parts = super().applied(node, g, keep)
         if keep:
             node.spare = [
-                one.copy() if isinstance(one, np.ndarray) else one and one.numpy().copy() for one in node.kept
+                one if one is None else (one if isinstance(one, np.ndarray) else one.numpy()).copy()
+                for one in node.kept
             ]
         else:
             node.spare = None
@@ -105,8 +107,8 @@ class SharedFreed(Counting):
 
 
 class WrongWay(Counting):
-    def backward(self, output, gradient=None, retain_graph=None, create_graph=False):
-        super().backward(output, gradient, retain_graph is False, create_graph)
+    def backward(self, output, gradient=None, retain_graph=None):
+        super().backward(output, gradient, retain_graph is False)
 
 
 class RootAlone(Counting):
@@ -119,8 +121,8 @@ class RootAlone(Counting):
 
 
 class FreedAtOnce(Counting):
-    def backward(self, output, gradient=None, retain_graph=False, create_graph=False):
-        super().backward(output, gradient, retain_graph, create_graph)
+    def backward(self, output, gradient=None, retain_graph=False):
+        super().backward(output, gradient, retain_graph)
         if not retain_graph:
             output.grad_fn = None
             output.requires_grad = False
@@ -132,7 +134,26 @@ class Threefold(Counting):
         return super().applied(node, g, keep and node.runs < 2)
 
 
-RIGHT = [Counting(), taping(), generating(), subclassing()]
+class UnlessToldTensor(CountedTensor):
+    def backward(self, gradient=None, retain_graph=True):
+        self.engine.backward(self, gradient, retain_graph)
+
+
+class UnlessTold(Counting):
+    Tensor = UnlessToldTensor
+
+
+class EveryGraphAfter(Counting):
+    """Once any graph was retained, all are, also later ones."""
+
+    retained = False
+
+    def backward(self, output, gradient=None, retain_graph=False):
+        self.retained = self.retained or retain_graph
+        super().backward(output, gradient, self.retained)
+
+
+RIGHT = [Counting(), taping(), generating(), subclassing(), numbering()]
 
 MISCONCEIVED = {
     "retain_graph is ignored": Ignored(),
@@ -146,4 +167,11 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
-WRONG = [WrongWay(), said(RootAlone(), "retain_graph is ignored"), FreedAtOnce(), Threefold()]
+WRONG = [
+    WrongWay(),
+    said(RootAlone(), "retain_graph is ignored"),
+    FreedAtOnce(),
+    Threefold(),
+    UnlessTold(),
+    EveryGraphAfter(),
+]

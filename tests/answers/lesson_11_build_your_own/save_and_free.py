@@ -7,6 +7,7 @@ import numpy as np
 from tests.answers.lesson_11_build_your_own.counted import CountedNode
 from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.generating import generating
+from tests.answers.lesson_11_build_your_own.numbering import numbering
 from tests.answers.lesson_11_build_your_own.subclassing import subclassing
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
@@ -82,8 +83,8 @@ class EveryGraph(Counting):
             self.nodes.add(made.grad_fn)
         return made
 
-    def backward(self, output, gradient=None, retain_graph=False, create_graph=False):
-        super().backward(output, gradient, retain_graph, create_graph)
+    def backward(self, output, gradient=None, retain_graph=False):
+        super().backward(output, gradient, retain_graph)
         for node in () if retain_graph else list(self.nodes):
             self.free(node)
 
@@ -180,7 +181,37 @@ class KeepsTheSecondFactor(Counting):
         return a if b.requires_grad else None, b
 
 
-RIGHT = [Counting(), taping(), generating(), subclassing()]
+class Besides(Counting):
+    """Lets nodes keep something besides what their rules read, until they have run."""
+
+    def free(self, node):
+        super().free(node)
+        node.besides = None
+
+    def keeping(self, made, *operands):
+        if made.grad_fn is not None:
+            made.grad_fn.besides = operands
+        return made
+
+
+class BothOfMatmul(Besides):
+    def matmul(self, a, b):
+        return self.keeping(super().matmul(a, b), a, b)
+
+
+class WhatIsIndexed(Besides):
+    def pick(self, a, index):
+        return self.keeping(super().pick(a, index), a)
+
+
+class ByValueError(Counting):
+    def applied(self, node, g, keep):
+        if node.kept is None:
+            raise ValueError("this graph is freed already")
+        return super().applied(node, g, keep)
+
+
+RIGHT = [Counting(), taping(), generating(), subclassing(), numbering()]
 
 MISCONCEIVED = {
     "more than the rules need": Operands(),
@@ -202,4 +233,7 @@ WRONG = [
     said(Copies(), "more than the rules need"),
     NoWords(),
     said(KeepsTheSecondFactor(), "more than the rules need"),
+    said(BothOfMatmul(), "more than the rules need"),
+    said(WhatIsIndexed(), "more than the rules need"),
+    said(ByValueError(), "an error of another kind"),
 ]

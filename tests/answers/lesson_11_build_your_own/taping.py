@@ -15,37 +15,62 @@ def taping():
     state = {"on": True}
 
     class Var:
-        __array_ufunc__ = None
+        __array_ufunc__ = __bool__ = None  # no tensor is true or false
+        grad = None
 
         def __init__(self, array, requires_grad=False, grad_fn=None):
-            self._array, self.requires_grad, self.grad_fn, self.grad = array, requires_grad, grad_fn, None
-            self._hooks = grad_fn.hooks if grad_fn else []
+            hooks = grad_fn.hooks if grad_fn else []
+            self._array, self.requires_grad, self.grad_fn, self._hooks = array, requires_grad, grad_fn, hooks
 
-        shape = property(lambda self: np.shape(self._array))
-        numpy = lambda self: self._array  # noqa: E731
-        detach = lambda self: Var(self._array)  # noqa: E731
-        __add__ = __radd__ = lambda self, other: plus(self, of(other))
-        __sub__ = lambda self, other: plus(self, times(of(other), of(-1.0)))  # noqa: E731
-        __rsub__ = lambda self, other: plus(of(other), times(self, of(-1.0)))  # noqa: E731
-        __mul__ = __rmul__ = lambda self, other: times(self, of(other))
-        __matmul__ = lambda self, other: dot(self, of(other))  # noqa: E731
-        exp, log, relu = (lambda self: exp(self)), (lambda self: log(self)), (lambda self: relu(self))
+        @property
+        def shape(self):
+            return np.shape(self._array)
+
+        def numpy(self):
+            return self._array
+
+        def detach(self):
+            return Var(self._array)
+
+        def __add__(self, other):
+            return plus(self, of(other))
+
+        def __sub__(self, other):
+            return plus(self, times(of(other), of(-1.0)))
+
+        def __rsub__(self, other):
+            return plus(of(other), times(self, of(-1.0)))
+
+        def __mul__(self, other):
+            return times(self, of(other))
+
+        def __matmul__(self, other):
+            return dot(self, of(other))
+
+        __radd__, __rmul__ = __add__, __mul__
+
+        def exp(self):
+            return exp(self)
+
+        def log(self):
+            return log(self)
+
+        def relu(self):
+            return relu(self)
 
         def sum(self, axis=None, keepdims=False):
             return total(self, axis, keepdims)
 
-        def reshape(self, *shape):
-            return shaped(self, shape[0] if len(shape) == 1 else shape)
+        def reshape(self, shape):
+            return shaped(self, shape)
 
         def __getitem__(self, index):
             return picked(self, index)
 
-        def backward(self, gradient=None, retain_graph=None, create_graph=False):
-            retain_graph = create_graph if retain_graph is None else retain_graph
-            for leaf, found in pull_back(self, gradient, retain_graph, create_graph)[0].values():
-                leaf.grad = (
-                    Var(np.array(found._array)) if leaf.grad is None and not create_graph else add_to(leaf, found)
-                )
+        def backward(self, gradient=None, retain_graph=False):
+            leaves, sums = pull_back(self, gradient, retain_graph, False)
+            for key, leaf in leaves.items():
+                leaf.grad = Var(np.array(sums[key]._array)) if leaf.grad is None else leaf.grad + sums[key]
 
         def retain_grad(self):
             if self.grad_fn:
@@ -54,10 +79,7 @@ def taping():
         def register_hook(self, hook):
             entry = [hook]  # a list of its own, so that two registrations of one hook are two
             self._hooks.append(entry)
-            return types.SimpleNamespace(remove=lambda: self._hooks.remove(entry) if entry in self._hooks else None)
-
-    def add_to(leaf, found):
-        return found + 0.0 if leaf.grad is None else leaf.grad + found
+            return types.SimpleNamespace(remove=lambda: self._hooks.remove(entry))
 
     def of(value):
         return value if isinstance(value, Var) else Var(np.asarray(value, dtype=float))
@@ -66,29 +88,35 @@ def taping():
         """Return a result; `pulls` has for each operand how a gradient is pulled back to it."""
         if not (state["on"] and any(operand.requires_grad for operand, _ in pulls)):
             return Var(array)
-        entry = types.SimpleNamespace(name=name, number=next(clock), hooks=[], watcher=None)
-        entry.inputs = [(one.grad_fn or one) if one.requires_grad else None for one, _ in pulls]
-        entry.pulls = [pull if one.requires_grad else None for one, pull in pulls]
+        entry = types.SimpleNamespace(
+            name=name,
+            place=-next(clock),  # the later, the smaller
+            inputs=[(one.grad_fn or one) if one.requires_grad else None for one, _ in pulls],
+            pulls=[pull if one.requires_grad else None for one, pull in pulls],
+            hooks=[],
+            watcher=None,
+        )
         return Var(array, True, entry)
 
-    def fitted(shape):
-        def fit(g):
-            while len(g.shape) > len(shape):
-                g = g.sum(axis=0)
-            for axis, size in enumerate(shape):
-                if size == 1 and g.shape[axis] != 1:
-                    g = g.sum(axis=axis, keepdims=True)
-            return g
+    def fitted(g, shape):
+        while len(g.shape) > len(shape):
+            g = g.sum(axis=0)
+        for axis, size in enumerate(shape):
+            if size == 1:
+                g = g.sum(axis=axis, keepdims=True)
+        return g
 
-        return fit
+    def scaled(by, shape):
+        return lambda g: fitted(g * by, shape)
+
+    def same(shape):
+        return lambda g: fitted(g, shape)
 
     def plus(a, b):
-        return made("plus", a._array + b._array, [(a, fitted(a.shape)), (b, fitted(b.shape))])
+        return made("plus", a._array + b._array, [(a, same(a.shape)), (b, same(b.shape))])
 
     def times(a, b):
-        fit_a, fit_b = fitted(a.shape), fitted(b.shape)
-        pulls = [(a, lambda g: fit_a(g * b)), (b, lambda g: fit_b(g * a))]
-        return made("times", a._array * b._array, pulls)
+        return made("times", a._array * b._array, [(a, scaled(b, a.shape)), (b, scaled(a, b.shape))])
 
     def dot(a, b):
         pulls = [(a, lambda g: dot(g, flipped(b))), (b, lambda g: dot(flipped(a), g))]
@@ -111,9 +139,10 @@ def taping():
         return made("relu", a._array * mask, [(a, lambda g: g * mask)])
 
     def total(a, axis, keepdims):
-        shape, ones = a.shape, np.sum(a._array, axis=axis, keepdims=True).shape
-        spread = lambda g: plus(shaped(g, ones), of(np.zeros(shape)))  # noqa: E731
-        return made("sum", np.sum(a._array, axis=axis, keepdims=keepdims), [(a, spread)])
+        array = np.sum(a._array, axis=axis, keepdims=True)
+        ones, shape = array.shape, a.shape
+        array = array if keepdims else np.squeeze(array, axis)
+        return made("sum", array, [(a, lambda g: np.ones(shape) * shaped(g, ones))])
 
     def shaped(a, shape):
         old = a.shape
@@ -128,63 +157,55 @@ def taping():
         np.add.at(array, index, a._array)
         return made("put", array, [(a, lambda g: picked(g, index))])
 
-    def pull_back(output, gradient, retain, create, asked=()):
-        """Run the entries behind `output`, the last recorded first. Return what leaves got, and `asked` entries."""
-        if not output.requires_grad:
-            raise RuntimeError("no graph: the result does not require grad")
-        if gradient is None and np.size(output._array) != 1:
-            raise RuntimeError("only a single number has a gradient to start from; give one")
-        start = Var(np.ones(output.shape)) if gradient is None else of(gradient)
-        if start.shape != output.shape:
-            raise RuntimeError("gradient and result have different shapes")
-        root = output.grad_fn or output
-        sums, leaves, at_asked, queue = {id(root): (root, start)}, {}, {}, []
-        if root is not output:
-            queue.append((-root.number, root))
+    def pull_back(output, gradient, retain, create):
+        """Run the entries behind `output`, the last recorded first. Return leaves, and all that arrived, by id."""
+        queue, leaves, sums = started(output, gradient)
         was, state["on"] = state["on"], create
         try:
             while queue:
                 _, entry = heapq.heappop(queue)
-                g = hooked(entry.hooks, sums.pop(id(entry))[1])
-                if any(entry is one for one in asked):
-                    at_asked[id(entry)] = g
-                watching = entry.watcher and entry.watcher()
-                if watching:
-                    watching.grad = g if watching.grad is None else watching.grad + g
-                if entry.pulls is None:
-                    raise RuntimeError("backward a second time: what this graph saved is freed. Retain the graph.")
-                for to, pull in zip(entry.inputs, entry.pulls, strict=True):
+                g = sums[id(entry)] = hooked(entry.hooks, sums[id(entry)], entry.watcher)
+                for to, pull in zip(entry.inputs, unfreed(entry), strict=True):
                     if to is None or (part := pull(g)) is None:
                         continue
                     if id(to) in sums:
-                        part = plus(sums[id(to)][1], part)
-                    elif not isinstance(to, Var):
-                        heapq.heappush(queue, (-to.number, to))
-                    sums[id(to)] = (to, part)
+                        part = plus(sums[id(to)], part)
+                    elif isinstance(to, Var):
+                        leaves[id(to)] = to
+                    else:
+                        heapq.heappush(queue, (to.place, to))
+                    sums[id(to)] = part
                 if not retain:
                     entry.pulls = None
-            for key, (leaf, g) in sums.items():
-                leaves[key] = (leaf, hooked(leaf._hooks, g))
+            for key, leaf in leaves.items():
+                sums[key] = hooked(leaf._hooks, sums[key])
         finally:
             state["on"] = was
-        return leaves, at_asked
+        return leaves, sums
 
-    def hooked(hooks, g):
+    def started(output, gradient):
+        entry = output.grad_fn
+        if not entry or (gradient is None and np.size(output._array) != 1):
+            raise RuntimeError("a pass begins at a result with a graph: at one number, or with a gradient")
+        return [(entry.place, entry)], {}, {id(entry): Var(np.ones(output.shape)) if gradient is None else of(gradient)}
+
+    def unfreed(entry):
+        if not entry.pulls:
+            raise RuntimeError("backward a second time: what this graph saved is freed. Retain the graph.")
+        return entry.pulls
+
+    def hooked(hooks, g, watcher=None):
         for (hook,) in list(hooks):
             returned = hook(g)
             g = g if returned is None else returned
+        if watcher and watcher() is not None:
+            watcher().grad = g
         return g
 
     def grad(output, inputs, gradient=None, retain_graph=None, create_graph=False):
-        if any(not one.requires_grad for one in inputs):
-            raise RuntimeError("an input requires no gradient")
         retain = create_graph if retain_graph is None else retain_graph
-        leaves, asked = pull_back(
-            output, gradient, retain, create_graph, [one.grad_fn for one in inputs if one.grad_fn]
-        )
-        return tuple(
-            asked.get(id(one.grad_fn)) if one.grad_fn else leaves.get(id(one), (one, None))[1] for one in inputs
-        )
+        _, sums = pull_back(output, gradient, retain, create_graph)
+        return tuple(sums.get(id(one.grad_fn or one)) for one in inputs)
 
     @contextlib.contextmanager
     def no_grad():
@@ -239,19 +260,19 @@ def taping():
         return types.SimpleNamespace(step=step, zero_grad=zero_grad)
 
     def train(images, labels, start, epochs, rate, batch):
-        w, b, v, c = parameters = [tensor(array, True) for array in start]
-        optimizer, rows = SGD(parameters, rate), []
-        starts = range(0, len(images), batch)
+        parameters, rows = [tensor(array, True) for array in start], []
+        optimizer = SGD(parameters, rate)
         for _ in range(epochs):
-            for x, y in ((images[n : n + batch], labels[n : n + batch]) for n in starts):
-                scores = relu(of(x) @ w + b) @ v + c
-                scores = scores - np.max(scores._array, axis=1)[:, None]
-                losses = scores.exp().sum(1).log() - scores[range(len(y)), y]
+            for n in range(0, len(images), batch):
                 optimizer.zero_grad()
-                (losses.sum() * (1.0 / len(y))).backward()
+                loss(images[n : n + batch], labels[n : n + batch], *parameters).backward()
                 optimizer.step()
             rows.append([np.array(one._array) for one in parameters])
         return rows
+
+    def loss(x, y, w, b, v, c):
+        scores = relu(of(x) @ w + b) @ v + c
+        return (scores.exp().sum(1).log() - scores[range(len(y)), y]).sum() * (1.0 / len(y))
 
     def tensor(array, requires_grad=False):
         return Var(np.array(array, dtype=float), requires_grad)

@@ -4,8 +4,10 @@ import numpy as np
 
 from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.generating import generating
+from tests.answers.lesson_11_build_your_own.numbering import numbering
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
+from tests.answers.said import said
 
 
 class Training(Counting):
@@ -121,9 +123,92 @@ class Tensors(Training):
         return parameters[:2]
 
 
-RIGHT = [Counting(), taping(), generating()]
+class InParts(Training):
+    """Training in parts of one epoch."""
+
+    def train(self, images, labels, start, epochs, rate, batch):
+        parameters = self.made(start)
+        optimizer = self.SGD(parameters, rate)
+        after = []
+        for _ in range(epochs):
+            self.epoch(images, labels, parameters, optimizer, batch)
+            after.append(self.kept(parameters))
+        return after
+
+
+class ClearedOnce(InParts):
+    def epoch(self, images, labels, parameters, optimizer, batch):
+        optimizer.zero_grad()
+        for n in range(0, len(images), batch):
+            self.loss(images[n : n + batch], labels[n : n + batch], parameters).backward()
+            optimizer.step()
+
+
+class OneStep(InParts):
+    def epoch(self, images, labels, parameters, optimizer, batch):
+        optimizer.zero_grad()
+        for n in range(0, len(images), batch):
+            self.loss(images[n : n + batch], labels[n : n + batch], parameters).backward()
+        optimizer.step()
+
+
+class Anew(Training):
+    def train(self, images, labels, start, epochs, rate, batch):
+        return [super(Anew, self).train(images, labels, start, 1, rate, batch)[0] for _ in range(epochs)]
+
+
+class OverAll(Training):
+    def train(self, images, labels, start, epochs, rate, batch):
+        self.count = len(images)
+        return super().train(images, labels, start, epochs, rate, batch)
+
+    def scaled(self, loss, size, batch):
+        return loss * (size / self.count)
+
+
+class EachBatch(Training):
+    """Gives the arrays after each batch."""
+
+    def train(self, images, labels, start, epochs, rate, batch):
+        after, parameters = [], start
+        for _ in range(epochs):
+            for n in self.starts(len(images), batch):
+                (parameters,) = super().train(images[n : n + batch], labels[n : n + batch], parameters, 1, rate, batch)
+                after.append(parameters)
+        return after
+
+
+class StartToo(Training):
+    def train(self, images, labels, start, epochs, rate, batch):
+        return [start, *super().train(images, labels, start, epochs, rate, batch)]
+
+
+class NothingReturned(Training):
+    def train(self, images, labels, start, epochs, rate, batch):
+        super().train(images, labels, start, epochs, rate, batch)
+
+
+class LastLeftIfOne(Training):
+    """Leaves out a last batch of a single image."""
+
+    def starts(self, count, batch):
+        return range(0, count - 1, batch)
+
+
+class OneMore(Training):
+    """Has an empty batch at the end where all are full."""
+
+    def starts(self, count, batch):
+        return range(0, count + 1, batch)
+
+
+RIGHT = [Counting(), taping(), generating(), numbering()]
 
 MISCONCEIVED = {
+    "cleared once an epoch": ClearedOnce(),
+    "one step an epoch": OneStep(),
+    "each epoch from the start": Anew(),
+    "divided by all images": OverAll(),
     "gradients never cleared": Uncleared(),
     "the sum of a batch": Summed(),
     "the last batch left out": WholeBatches(),
@@ -138,4 +223,19 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
-WRONG = [Shuffled(), LastOnly(), Tensors()]
+WRONG = [
+    Shuffled(),
+    LastOnly(),
+    Tensors(),
+    EachBatch(),
+    said(StartToo(), "one epoch too early"),
+    NothingReturned(),
+    said(LastLeftIfOne(), "the last batch left out"),
+    OneMore(),
+]
+
+EQUIVALENT = {
+    "Counting.loss: scores.exp().sum(axis=1) -> scores.exp().sum(axis=-1)": "Scores have two dimensions, of which 1 and -1 name the same.",
+    "Counting.train: ...arameters).backward() -> ...arameters).backward(retain_graph=True)": "The graph dies with its loss, which nobody holds.",
+    "taping.loss: scores.exp().sum(1) -> scores.exp().sum(-1)": "Scores have two dimensions, of which 1 and -1 name the same.",
+}

@@ -68,6 +68,13 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     else:
         right = torch.tensor([6.0, 12.0], dtype=torch.float64)
         yield right_value(scaled, right, "The gradient of (x * x).sum() at [1, 2], by a pass that begins with 3,")
+    single = seen["single"]
+    if raised(single):
+        text = f"backward() without a gradient, on a result of shape (1, 1), ended in {told(single)}. It is one number."
+        yield Finding("single", False, text)
+    else:
+        right = torch.tensor([[3.0]], dtype=torch.float64)
+        yield right_value(single, right, "The gradient of x * x at [[1.5]], by a pass that is given none,")
     for name, what in (("without", "a result of two numbers, without a gradient,"), ("constant", "a constant")):
         got = seen[name]
         ended = told(got) if raised(got) else "no error"

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from course_utils.checks.compare import close, right_value
+from course_utils.checks.compare import close, listed, right_value
 from course_utils.checks.data import Array, Observation, Raised
 from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.lesson_11_build_your_own import backward
@@ -25,6 +25,8 @@ _NAMES = "abcdefgh"
 _SINGLE = ("a square", "exp", "log", "matmul", "the square of an index", "the square of a sum")
 
 _TRIED = {
+    "returned": "`engine.grad((x * x).sum(), [x])`",
+    "freed": "A pass over `(x.exp() * x).sum()`, by backward() or by engine.grad,",
     "third": "Taking three derivatives of x * x * x * x, each with create_graph=True,",
     "plain": "`engine.grad(y, [x], retain_graph=True)`, then `engine.grad(y, [x])`,",
     "created": "A pass with create_graph=True over `(x.exp() * x).sum()`, and one more without it,",
@@ -76,6 +78,8 @@ def _nothing(value: Any) -> torch.Tensor | None:
 
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
+    if not raised(seen["returned"]):
+        yield from _returned(seen["returned"])
     yield from ran(seen, _TRIED)
     for name, expression in NAMED.items():
         text = _wrong(expression, seen["named"][name], True)
@@ -84,8 +88,15 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         right = torch.tensor([12.0, 48.0], dtype=torch.float64)
         yield right_value(seen["third"], right, "The third derivative of x * x * x * x")
     if not raised(seen["plain"]):
-        text = "Without create_graph a gradient has a graph of its own. Nothing is to be recorded in such a pass."
-        yield Finding("plain", seen["plain"]["flags"] == [False, False], text)
+        how = (
+            "After backward() x.grad"
+            if seen["plain"]["flags"][:2] == [False, False]
+            else "Without create_graph a gradient"
+        )
+        text = f"{how} has a graph of its own. Nothing is to be recorded in such a pass."
+        yield Finding("plain", seen["plain"]["flags"] == [False, False, False], text)
+    if not raised(seen["freed"]):
+        yield from _freed(seen["freed"])
     if not raised(seen["created"]):
         yield from _created(seen["created"])
     if not raised(seen["left"]):
@@ -99,6 +110,21 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         text = "For an input on which the result does not depend, `engine.grad` gives something else than None."
         yield Finding("unused", seen["inner"]["unused"] is None, text)
     yield failing("random", given["expressions"], seen["random"], _wrong, written)
+
+
+def _returned(seen: Any) -> Iterator[Finding]:
+    text = f"`engine.grad(y, [x])` returned one thing, of type {seen['kind']}; expected a list with one gradient."
+    yield Finding("list", seen["several"], text)
+    text = f"`engine.grad(y, [x])` returned {listed(seen['arrays'])} in its list; expected a tensor of your engine."
+    yield Finding("tensors", not seen["arrays"], text)
+
+
+def _freed(seen: Any) -> Iterator[Finding]:
+    """An engine that does not free yet, as stage 3 asks, need not do so here."""
+    text = "A second pass after backward() raises, and after `engine.grad(y, [x])` it does not: the graph is retained."
+    yield Finding("freed", seen["backward"] or not seen["plain"], text)
+    text = "After `engine.grad(y, [x], create_graph=True, retain_graph=False)` the graph of y is still there."
+    yield Finding("not retained", seen["backward"] or not seen["not retained"], text)
 
 
 def _created(seen: Any) -> Iterator[Finding]:
@@ -211,7 +237,9 @@ EXERCISE = exercise(
             "every pass is recorded",
             "Without create_graph=True your gradients have graphs, too. They keep everything alive that they were "
             "computed from.",
-            lambda case, seen: not raised(seen["plain"]) and True in seen["plain"]["flags"] and _right(seen, *_SINGLE),
+            lambda case, seen: (
+                not raised(seen["plain"]) and True in seen["plain"]["flags"][:2] and _right(seen, *_SINGLE)
+            ),
         ),
         Misconception(
             "freed all the same",

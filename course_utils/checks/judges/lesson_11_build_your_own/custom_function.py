@@ -15,12 +15,14 @@ from course_utils.checks.judges.lesson_11_build_your_own import backward
 from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, nothing, raised, ran, told
 
 _two = partial(torch.tensor, dtype=torch.float64)
+_ARRAYS = ("numpy.ndarray", "numpy.float64")
 _NEEDS = [[True, True, False], [True, False, False]]
 _TRIED = {
     "own": "Applying a function to one tensor, using the result three times, and a pass",
     "mixed": "Applying a function to two tensors and a number, twice, and a pass",
     "not needed": "Applying a function to a constant, and another that nothing comes of, and a pass",
     "quiet": "Applying a function inside `with engine.no_grad()`",
+    "tuple": "A pass through a function of one input, whose backward returns a tuple with one gradient,",
     "none": "A pass through a function whose backward returns None for a result that needs a gradient",
 }
 
@@ -50,6 +52,12 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         needs = seen["mixed"]["needs"]
         text = f"`ctx.needs_input_grad` was {needs}; expected {_NEEDS}: whether each input, in order, needs a gradient."
         yield Finding("needs", needs == _NEEDS, text)
+        others = list(dict.fromkeys(name for name in seen["mixed"]["number"] if name != "float"))
+        text = (
+            f"A number that was given to `apply` came to forward as {listed(others)}. What is no tensor stays as it is."
+        )
+        yield Finding("as it is", not others, text)
+        yield _arrays(seen["mixed"]["types"], "backward got, or found in `ctx.saved_tensors`,")
         count = seen["mixed"]["backward"]
         text = f"For two calls of a function of several inputs backward ran {count} times in a pass; expected 2."
         yield Finding("mixed backward", count == 2, text)
@@ -64,10 +72,17 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     if not raised(seen["quiet"]):
         text = "Inside `with engine.no_grad()` the result of a function has a graph. There nothing is recorded."
         yield Finding("quiet", seen["quiet"] in (None, [False, False]), text)
-    few = seen["too few"]
-    got = told(few) if raised(few) else "no error"
-    text = f"A backward that gives one gradient for two inputs ended in {got}; expected a RuntimeError."
-    yield Finding("too few", raised(few, "RuntimeError"), text)
+    if not raised(seen["tuple"]):
+        yield right_value(seen["tuple"], _two([7.0, 7.0]), "The gradient by a function whose backward returns (7 * g,)")
+    for name, what in (("too few", "one gradient"), ("too many", "three gradients")):
+        got = told(seen[name]) if raised(seen[name]) else "no error"
+        text = f"A backward that gives {what} for two inputs ended in {got}; expected a RuntimeError."
+        yield Finding(name, raised(seen[name], "RuntimeError"), text)
+
+
+def _arrays(names: list[str], what: str) -> Finding:
+    others = [name for name in names if name not in _ARRAYS]
+    return Finding("types", not others, f"{what} {listed(dict.fromkeys(others))}; expected NumPy's arrays.")
 
 
 def _left(seen: Any) -> Iterator[Finding]:
@@ -87,9 +102,7 @@ def _own(seen: Any) -> Iterator[Finding]:
         count = len(seen[half])
         text = f"The {half} of a function that is applied once, in one pass, ran {count} times."
         yield Finding(half, count <= 1, text)
-    names = [name for name in seen["types"] if name not in ("ndarray", "float64")]
-    text = f"forward and backward got {listed(names)}; they are to get NumPy's arrays."
-    yield Finding("types", not names, text)
+    yield _arrays(seen["types"], "forward and backward got")
 
 
 def _upstream() -> torch.Tensor:
@@ -205,9 +218,7 @@ EXERCISE = exercise(
         Misconception(
             "tensors inside",
             "forward or backward was given a tensor of your engine. They get NumPy's arrays, and return them.",
-            lambda case, seen: (
-                _right_rule(seen) and any(name not in ("ndarray", "float64") for name in seen["own"]["types"])
-            ),
+            lambda case, seen: _right_rule(seen) and any(name not in _ARRAYS for name in seen["own"]["types"]),
         ),
     ),
 )

@@ -77,7 +77,7 @@ def passes(seen: Mapping[str, Any], scenes: Mapping[str, Passes]) -> Iterator[Fi
         for number, (mine, right) in enumerate(zip(seen[name], passes_of(scene), strict=True), 1):
             where = f"On {name}, pass {number}"
             if right is None:
-                got = told(mine) if raised(mine) else "gave no error"
+                got = f"raised {told(mine)}" if raised(mine) else "gave no error"
                 yield Finding("passes", raised(mine, "RuntimeError"), f"{where} {got}; expected a RuntimeError.")
                 if raised(mine, "RuntimeError"):
                     text = f"{where} raised a RuntimeError that says {mine.message!r}. Say that the graph is freed."

@@ -26,8 +26,8 @@ def _given(seed: int, count: int) -> dict[str, Any]:
 
 def _steps(given: dict[str, Any], way: str = "") -> list[list[torch.Tensor]]:
     """Return the parameters after each step, with PyTorch's gradients; or, in a wrong way, what that gives."""
-    parameters = [given[name].tensor().requires_grad_() for name in ("w", "b", "unused")]
-    w, b, _ = parameters
+    parameters = [given[name].tensor().requires_grad_() for name in ("w", "unused", "b")]
+    w, _, b = parameters
     rate = {"uphill": -given["rate"], "still": 0.0}.get(way, given["rate"])
     after = []
     for step in range(4):
@@ -77,7 +77,7 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
 
 def _trained(given: dict[str, Any], seen: Any) -> Iterator[Finding]:
     for number, (mine, right) in enumerate(zip(seen["after"], _steps(given), strict=True), 1):
-        for name, value, wanted in zip(("w", "b", "a parameter without a gradient"), mine, right, strict=True):
+        for name, value, wanted in zip(("w", "a parameter without a gradient", "b"), mine, right, strict=True):
             found = right_value(value, wanted, f"After step {number} {name}")
             yield Finding("steps", found.ok, found.message)
     cleared = all(value is None or not value.tensor().any() for values in seen["cleared"] for value in values)
@@ -159,7 +159,7 @@ EXERCISE = exercise(
             "step clears",
             "step() clears the gradients. Somebody may want to look at them, or to add to them: that is zero_grad()'s.",
             lambda case, seen: (
-                not raised(seen["trained"]) and not any(seen["trained"]["left"]) and _like("")(case, seen)
+                not raised(seen["trained"]) and all(seen["trained"]["emptied"]) and _like("")(case, seen)
             ),
         ),
         Misconception(

@@ -32,6 +32,7 @@ _TRIED = {
     "raising": "Computing after a block that ended in an exception",
     "detached": "Detaching a result and a leaf",
     "kept": "`((x + 1.0) * (x - 1.5)).sum()` with recording off",
+    "alive": "`((x + 1.0) * (x - 1.5)).detach()`",
 }
 
 
@@ -52,6 +53,9 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
             f"Inside no_grad {seen['kept']:g} intermediate arrays stayed alive; expected none: nothing will need them."
         )
         yield Finding("kept", seen["kept"] <= SLACK, text)
+    if not raised(seen["alive"]):
+        text = f"With only `((x + 1.0) * (x - 1.5)).detach()` held, {seen['alive']:g} arrays are alive; expected 1."
+        yield Finding("alive", seen["alive"] <= 1 + SLACK, text)
     if not raised(seen["detached"]):
         yield from _detached(seen["detached"])
 
@@ -61,7 +65,7 @@ def _detached(seen: Any) -> Iterator[Finding]:
     yield Finding("shares", seen["shares"], "`y.detach()` has memory of its own. It is to share that of y.")
     yield Finding("numbers", seen["numbers"] == [3.0, 5.0], "`y.detach()` has other numbers than y.")
     text = "After `y.detach()` y itself is changed. detach returns another tensor, and y keeps its graph."
-    whole = seen["original"] == _RECORDED and seen["nodes"][0] == seen["nodes"][1] and seen["other"]
+    whole = seen["original"] == _RECORDED and seen["whole"] and seen["other"]
     yield Finding("original", whole and seen["leaf"][1] == _LEAF, text)
     text = f"`x.detach()` of a leaf has {_has(seen['leaf'][0])}; expected {_has(_PLAIN)}."
     yield Finding("leaf", seen["leaf"][0] == _PLAIN, text)

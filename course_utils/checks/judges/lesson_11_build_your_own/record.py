@@ -20,15 +20,16 @@ from course_utils.checks.scenes.lesson_11_build_your_own.expressions import (
     written,
 )
 
+_CONSTANT = "engine.tensor(array)"
 _FLAGS = {
+    "engine.tensor(array, requires_grad=True)": [True, False],
+    _CONSTANT: [False, False],
     "leaf * constant": [True, True],
     "constant * leaf": [True, True],
     "constant * constant": [False, False],
     "2 * leaf": [True, True],
     "leaf[0]": [True, True],
     "leaf.reshape((2, 1))": [True, True],
-    "leaf": [True, False],
-    "constant": [False, False],
 }
 _TRIED = {
     "shape": "Asking a tensor for its `shape`",
@@ -37,6 +38,7 @@ _TRIED = {
     "copied": "`engine.tensor(array).numpy()`",
     "whole": "`engine.tensor` of whole numbers",
     "in place": "`t += u`",
+    "own array": "Asking a tensor for its array by `numpy()`",
 }
 _NUMBERS = {
     "1 - x": [0.5, -1.5],
@@ -101,6 +103,8 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     yield Finding("in place", raised(seen["in place"]) or seen["in place"] == [1.5, 2.5], text)
     text = f"`t.shape` is {seen['shape']}; expected (2, 3), a tuple."
     yield Finding("shape", raised(seen["shape"]) or seen["shape"] == "(2, 3)", text)
+    text = "`t.numpy()` gives a copy. It is to be the array of the tensor itself, which an optimizer will change."
+    yield Finding("own array", seen["own array"] is not False, text)
     for name, wanted in _NUMBERS.items():
         mine = seen["numbers"][name]
         if raised(mine):
@@ -111,6 +115,9 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
 
 
 def _shared(seen: Any) -> Iterator[Finding]:
+    if "without" in seen:
+        yield Finding("shared", False, f"`{seen['without'][0]}` has no grad_fn, and depends on the leaf x.")
+        return
     yield Finding("same", seen["same"], "`y.grad_fn` is another object each time that it is asked for.")
     text = f"For y * y the node's `inputs` have {seen['entries']} entries; expected one for each operand, 2."
     yield Finding("entries", seen["entries"] == 2, text)
@@ -121,11 +128,6 @@ def _shared(seen: Any) -> Iterator[Finding]:
     text = "The entry of an operand that needs no gradient is to be None."
     yield Finding("constant", seen["constant"], text)
     yield Finding("named", seen["named"], "Each node has a `name`, a text.")
-
-
-def _flag(name: str, value: list[bool]) -> Any:
-    """Return whether one flag is wrong in this way, and whether all before it in the table are right."""
-    return lambda case, seen: not raised(seen["flags"]) and seen["flags"][name] == value
 
 
 def _lost(case: Any, seen: Observation) -> bool:
@@ -169,7 +171,11 @@ EXERCISE = exercise(
         Misconception(
             "everything is recorded",
             "Your engine records operations on constants, too. Where no operand requires a gradient there is no node.",
-            _flag("constant * constant", [True, True]),
+            lambda case, seen: (
+                not raised(seen["flags"])
+                and seen["flags"]["constant * constant"] == [True, True]
+                and seen["flags"][_CONSTANT] == _FLAGS[_CONSTANT]
+            ),
         ),
         Misconception(
             "the graph ends at an index or a reshape",
@@ -198,7 +204,7 @@ EXERCISE = exercise(
             "one entry for two operands",
             "In y * y your node has one entry for both operands. A set or a dict of operands forgets that one was used "
             "twice, and which came first.",
-            lambda case, seen: not raised(seen["shared"]) and seen["shared"]["entries"] == 1,
+            lambda case, seen: not raised(seen["shared"]) and seen["shared"].get("entries") == 1,
         ),
         Misconception(
             "operands in place of their nodes",
@@ -211,7 +217,7 @@ EXERCISE = exercise(
             "a new node each time",
             "Each time that `y.grad_fn` is asked for, it is another object. So a value that is used twice leads to two "
             "nodes, and nothing can be collected at one of them.",
-            lambda case, seen: not raised(seen["shared"]) and not seen["shared"]["same"],
+            lambda case, seen: not raised(seen["shared"]) and seen["shared"].get("same") is False,
         ),
         Misconception(
             "a number on the left",

@@ -15,7 +15,7 @@ from course_utils.checks.judges.lesson_11_build_your_own import backward
 from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, nothing, raised, told
 from course_utils.checks.scenes.lesson_11_build_your_own.watched import NUMBERS, WATCHED
 
-_PLAIN, _RETAINED, _LOOKS, _DOUBLES, _BOTH, _TWO, _ON_LEAF, _REMOVED, _CHAIN, _EACH = WATCHED
+_PLAIN, _RETAINED, _LOOKS, _DOUBLES, _BOTH, _TWO, _ON_LEAF, _REMOVED, *_ = WATCHED
 
 
 @cache
@@ -34,7 +34,8 @@ def _wrong(name: str, seen: Any) -> str | None:
     mine = [entry[0] for entry in seen["noted"]]
     right = [entry[0] for entry in noted]
     if mine != right:
-        return f"the hooks ran in this order: {listed(mine)}; expected {listed(right)}"
+        order = f"the hooks ran in this order: {listed(mine)}" if mine else "no hook ran"
+        return f"{order}; expected {listed(right)}"
     for (label, value), (_, wanted) in zip(seen["noted"], noted, strict=True):
         finding = right_value(value, wanted, f"what the hook `{label}` got")
         if not finding.ok:
@@ -53,6 +54,10 @@ def _wrong(name: str, seen: Any) -> str | None:
 
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
+    handle = seen["handle"]
+    kind = "None" if handle == "NoneType" else f"something of type {handle}"
+    said = f"`t.register_hook(f)` returned {kind}; expected a handle with `remove()`."
+    yield Finding("handle", raised(handle) or handle is True, said)
     for name in WATCHED:
         text = _wrong(name, seen[name])
         yield Finding(name, text is None, f"With {name}: {text.rstrip('.')}." if text else "")

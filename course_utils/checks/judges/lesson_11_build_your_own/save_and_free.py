@@ -92,8 +92,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "an error of another kind",
-            "A second pass ends in the error that Python happens to give when something is missing. Look first whether "
-            "the node was freed, and raise a RuntimeError that says so.",
+            "A second pass ends in an error that is no RuntimeError, as Python gives one when something is missing. "
+            "Look first whether the node was freed, and raise a RuntimeError that says so.",
             _other_kind,
         ),
         Misconception(

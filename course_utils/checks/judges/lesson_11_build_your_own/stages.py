@@ -125,14 +125,14 @@ def _first(stage: Stage, seen: Observation) -> Iterator[Finding]:
 
 
 _OFF_BEFORE = (
-    "For a leaf x that requires a gradient, `x * x` has no grad_fn. If your engine did record before this check, an "
-    "earlier block or pass that ended in an exception left recording off: put the switch back in a `finally`, and run "
-    "the cells of your engine again."
+    "For a leaf x that requires a gradient, `x * x` has no grad_fn. If your engine did record before this check, "
+    "something left recording off: a block or pass that ended in an exception, or a block inside another. Put the "
+    "switch back to what it was, in a `finally`, and run the cells of your engine again."
 )
 _OFF_AFTER = (
-    "In the course of this check your engine stopped recording. A block or a pass that ends in an exception, as some "
-    "here must, leaves your switch off, and what follows has no graph: put it back in a `finally`, and run the cells "
-    "of your engine again."
+    "In the course of this check your engine stopped recording, and what follows has no graph. Something left your "
+    "switch off: a block or a pass that ended in an exception, as some here must, or a block inside another. Put it "
+    "back to what it was, in a `finally`, and run the cells of your engine again."
 )
 
 

@@ -15,8 +15,10 @@ from course_utils.checks.judges.lesson_11_build_your_own import grad_and_sgd
 from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, raised, told
 from course_utils.checks.scenes.lesson_11_build_your_own.digits import digits, start
 
-_NAMES = ("the first weights", "the first bias", "the second weights", "the second bias")
-_COUNT = 150
+_NAMES = tuple(f"the {what} of the {layer} layer" for layer in ("first", "second") for what in ("weight", "bias"))
+_COUNT, _BATCH = 129, 32  # the last batch has one image
+_EPOCHS = 3
+_EVEN = 43  # and with batches of this size, as many as all others
 
 
 def _given(seed: int, count: int) -> dict[str, Any]:
@@ -25,31 +27,37 @@ def _given(seed: int, count: int) -> dict[str, Any]:
         "images": Array.of(torch.from_numpy((images * 16).astype("float32"))),
         "labels": Array.of(torch.from_numpy(labels)),
         "start": [Array.of(torch.from_numpy(array)) for array in start(seed)],
-        "epochs": 3,
-        "rate": 0.3,
-        "batch": 32,
+        "epochs": _EPOCHS,
+        "rate": 0.2,
+        "batch": _BATCH,
+        "even": _EVEN,
     }
 
 
-def _epochs(given: dict[str, Any], way: str = "") -> list[list[torch.Tensor]]:
+def _epochs(given: dict[str, Any], way: str = "", epochs: int = _EPOCHS) -> list[list[torch.Tensor]]:
     """Return the parameters after each epoch, as PyTorch trains them; or, in a wrong way, what that gives."""
     images, labels = given["images"].tensor().double() / 16.0, given["labels"].tensor()
     parameters = [array.tensor().requires_grad_() for array in given["start"]]
     w1, b1, w2, b2 = parameters
-    batch = len(images) if way == "all at once" else given["batch"]
+    batch = {"all at once": len(images), "even": given["even"]}.get(way, given["batch"])
     after = []
-    for _ in range(given["epochs"]):
+    for _ in range(epochs):
+        if way == "anew":
+            for parameter, array in zip(parameters, given["start"], strict=True):
+                parameter.data = array.tensor()
         for n in range(0, len(images), batch):
             x, y = images[n : n + batch], labels[n : n + batch]
             if way == "whole batches" and len(x) < batch:
                 continue
             scores = (x @ w1 + b1).relu() @ w2 + b2
             loss = cross_entropy(scores.relu() if way == "relu" else scores, y, reduction="sum")
-            loss = loss / (1 if way == "sum" else batch if way == "full size" else len(x))
-            if way != "uncleared":
+            loss = loss / {"sum": 1, "full size": batch, "over all": len(images)}.get(way, len(x))
+            if way != "uncleared" and (n == 0 or way not in ("cleared each epoch", "one step")):
                 for parameter in parameters:
                     parameter.grad = None
             loss.backward()
+            if way == "one step" and n + batch < len(images):
+                continue
             with torch.no_grad():
                 for position, parameter in enumerate(parameters):
                     if not (way == "no bias" and position % 2) and parameter.grad is not None:
@@ -59,33 +67,46 @@ def _epochs(given: dict[str, Any], way: str = "") -> list[list[torch.Tensor]]:
 
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
-    trained = seen["trained"]
-    yield Finding("runs", not raised(trained), f"Your training raised {told(trained)}." if raised(trained) else "")
-    if raised(trained):
+    yield from _trained(seen["trained"], _epochs(given), "After")
+    yield from _trained(seen["even"], _epochs(given, "even", 1), f"With {_COUNT} images in batches of {_EVEN}, after")
+
+
+def _trained(seen: Any, epochs: list[list[torch.Tensor]], after: str) -> Iterator[Finding]:
+    yield Finding("runs", not raised(seen), f"Your training raised {told(seen)}." if raised(seen) else "")
+    if raised(seen):
         return
-    count = len(trained["after"])
-    text = f"engine.train returned {count} lists; expected {given['epochs']}, one after each epoch."
-    yield Finding("epochs", count == given["epochs"], text)
-    if count == given["epochs"]:
-        for number, (mine, right) in enumerate(zip(trained["after"], _epochs(given), strict=True), 1):
+    what = "None" if seen.get("kind") == "NoneType" else f"something of type {seen.get('kind')}"
+    text = f"engine.train returned {what}; expected a list with four arrays for each epoch."
+    yield Finding("list", "kind" not in seen, text)
+    if "kind" in seen:
+        return
+    count = len(seen["after"])
+    lists = "1 list" if count == 1 else f"{count} lists"
+    text = f"engine.train returned {lists} for {len(epochs)} epochs; expected one after each epoch."
+    yield Finding("epochs", count == len(epochs), text)
+    if count == len(epochs):
+        for number, (mine, right) in enumerate(zip(seen["after"], epochs, strict=True), 1):
             if len(mine) != 4:
-                yield Finding("weights", False, f"After epoch {number} came {len(mine)} arrays; expected 4.")
+                came = "1 array" if len(mine) == 1 else f"{len(mine)} arrays"
+                yield Finding("weights", False, f"For epoch {number} engine.train returned {came}; expected 4.")
                 continue
             for name, value, wanted in zip(_NAMES, mine, right, strict=True):
-                found = right_value(value, wanted, f"After epoch {number} {name}")
+                found = right_value(value, wanted, f"{after} epoch {number} {name}")
                 yield Finding("weights", found.ok, found.message)
-    yield Finding("left", trained["left"], "The arrays that were given to engine.train have changed.")
+    yield Finding("left", seen["left"], "The arrays that were given to engine.train have changed.")
 
 
-def _as(way: str) -> Callable[..., bool]:
-    """Return whether the weights are after each epoch what this wrong way gives."""
+def _as(way: str, epochs: int = _EPOCHS) -> Callable[..., bool]:
+    """Return whether the weights are after each epoch, or each of the first, what this wrong way gives."""
 
     def seen(case: Case, seen: Observation) -> bool:
-        if raised(seen["trained"]):
+        if raised(seen["trained"]) or "kind" in seen["trained"]:
             return False
         mine, wrong = seen["trained"]["after"], _epochs(case.given, way)
         return len(mine) == len(wrong) and all(
-            close(a, b) for one, other in zip(mine, wrong, strict=True) for a, b in zip(one, other, strict=True)
+            close(a, b)
+            for one, other in zip(mine[:epochs], wrong[:epochs], strict=True)
+            for a, b in zip(one, other, strict=True)
         )
 
     return seen
@@ -129,6 +150,28 @@ EXERCISE = exercise(
             "gradients never cleared",
             "Each step goes by the sum of all gradients since the start: nobody clears them.",
             _as("uncleared"),
+        ),
+        Misconception(
+            "cleared once an epoch",
+            "Gradients are cleared once in each epoch, and there is a step after each batch: from the second batch on "
+            "a step goes by the sum of all gradients since the epoch began. Clear before each batch's backward().",
+            _as("cleared each epoch"),
+        ),
+        Misconception(
+            "one step an epoch",
+            "There is one step in each epoch, by the sum of all its batches' gradients. A step comes after each batch.",
+            _as("one step"),
+        ),
+        Misconception(
+            "each epoch from the start",
+            "Each epoch begins with the arrays that were given: what the one before had learned is lost. Make the "
+            "parameters once, before the first epoch.",
+            _as("anew"),
+        ),
+        Misconception(
+            "divided by all images",
+            "The loss of a batch is divided by the number of all images. Its mean is over the images of the batch.",
+            _as("over all"),
         ),
         Misconception(
             "the sum of a batch",
@@ -182,7 +225,7 @@ EXERCISE = exercise(
         Misconception(
             "uphill",
             "Each step goes up: the loss grows.",
-            _as("uphill"),
+            _as("uphill", 1),  # soon all is too large for exp
         ),
     ),
 )

@@ -55,6 +55,12 @@ def _scaled(engine: Engine) -> Any:
     return numbers(x.grad)
 
 
+def _single(engine: Engine) -> Any:
+    x = engine.tensor([[1.5]], requires_grad=True)
+    (x * x).backward()
+    return numbers(x.grad)
+
+
 def _on_a_constant(engine: Engine) -> str:
     (engine.tensor([1.0, 2.0]) * 2).sum().backward()
     return "no error"
@@ -99,6 +105,7 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
             "named": {name: attempt(lambda e=e: _passed(engine, e, True)) for name, e in NAMED.items()},  # type: ignore[misc]
             "without": attempt(lambda: _without(engine)),
             "scaled": attempt(lambda: _scaled(engine)),
+            "single": attempt(lambda: _single(engine)),
             "constant": attempt(lambda: _on_a_constant(engine)),
             "counted": {k: attempt(lambda k=k: _counted(engine, k)) for k in ("multiply", "exp", "log")},  # type: ignore[misc]
             "long": attempt(lambda: _long(engine)),

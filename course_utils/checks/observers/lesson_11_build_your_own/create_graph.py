@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from course_utils.checks.data import Observation
+from course_utils.checks.data import Observation, Raised, type_name
 from course_utils.checks.observers.lesson_11_build_your_own import backward, record
 from course_utils.checks.observers.lesson_11_build_your_own.backward import upstream
 from course_utils.checks.observers.lesson_11_build_your_own.engines import (
@@ -39,6 +40,18 @@ def _twice(engine: Engine, expression: Expression, start: bool) -> Observation:
     return {**seen, "second": [numbers(g) for g in engine.grad(total, asked)]}
 
 
+def _returned(engine: Engine) -> Observation:
+    """Say what engine.grad returns for one input; and, where that is a list, what is in it."""
+    x = engine.tensor([0.5, 2.0], requires_grad=True)
+    found = engine.grad((x * x).sum(), [x])
+    several = isinstance(found, list | tuple)
+    return {
+        "kind": type_name(found),
+        "several": several,
+        "arrays": [type_name(g) for g in found if not hasattr(g, "requires_grad")] if several else [],
+    }
+
+
 def _third(engine: Engine) -> Any:
     x = engine.tensor([0.5, 2.0], requires_grad=True)
     y = (x * x * x * x).sum()
@@ -53,7 +66,33 @@ def _plain(engine: Engine) -> Observation:
     y = x.exp().sum()
     (retained,) = engine.grad(y, [x], retain_graph=True)
     (g,) = engine.grad(y, [x])
-    return {"flags": [bool(retained.requires_grad), bool(g.requires_grad)]}
+    for _ in range(2):
+        x.exp().sum().backward()
+    return {"flags": [bool(getattr(one, "requires_grad", False)) for one in (retained, g, x.grad)]}
+
+
+def _again(engine: Engine, first: Callable[[Any, Any], Any], second: Callable[[Any, Any], Any]) -> bool:
+    """Return whether two passes over one result both end well."""
+    x = engine.tensor([0.5, 2.0], requires_grad=True)
+    y = (x.exp() * x).sum()
+    first(y, x)
+    return not isinstance(attempt(lambda: second(y, x)), Raised)
+
+
+def _freed(engine: Engine) -> Observation:
+    """Say which first pass leaves a graph to a second one."""
+
+    def backward(y: Any, x: Any) -> None:
+        y.backward()
+
+    def plain(y: Any, x: Any) -> None:
+        engine.grad(y, [x])
+
+    def not_retained(y: Any, x: Any) -> None:
+        engine.grad(y, [x], create_graph=True, retain_graph=False)
+
+    ways = {"backward": backward, "plain": plain, "not retained": not_retained}
+    return {name: _again(engine, way, plain) for name, way in ways.items()}
 
 
 def _created(engine: Engine) -> Observation:
@@ -87,6 +126,8 @@ def _inner(engine: Engine) -> Observation:
 def look(engine: Engine, given: dict[str, Any]) -> Observation:
     return {
         "named": {name: attempt(lambda e=e: _twice(engine, e, True)) for name, e in NAMED.items()},  # type: ignore[misc]
+        "returned": attempt(lambda: _returned(engine)),
+        "freed": attempt(lambda: _freed(engine)),
         "third": attempt(lambda: _third(engine)),
         "plain": attempt(lambda: _plain(engine)),
         "created": attempt(lambda: _created(engine)),

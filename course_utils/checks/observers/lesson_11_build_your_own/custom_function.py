@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from course_utils.checks.data import Observation
+from course_utils.checks.data import Observation, type_name
 from course_utils.checks.observers.lesson_11_build_your_own import backward, record
 from course_utils.checks.observers.lesson_11_build_your_own.engines import Engine, Look, attempt, numbers, observer
 
 PARTS = (*backward.PARTS, "engine.Function")
 
 
-def _functions(engine: Engine) -> tuple[Any, Any, Any, dict[str, list[Any]]]:
-    """Return three functions for an engine, and what is noted when they run."""
-    noted: dict[str, list[Any]] = {"forward": [], "backward": [], "needs": [], "types": []}
+def _functions(engine: Engine) -> tuple[Any, Any, dict[str, list[Any]]]:
+    """Return two functions for an engine, and what is noted when they run."""
+    noted: dict[str, list[Any]] = {"forward": [], "backward": [], "needs": [], "types": [], "number": []}
 
     class Odd(engine.Function):  # type: ignore[misc]
         """Cubes, and says that its gradient is 7 times what comes in: whose rule is used shows."""
@@ -23,13 +24,13 @@ def _functions(engine: Engine) -> tuple[Any, Any, Any, dict[str, list[Any]]]:
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             noted["forward"].append("Odd")
-            noted["types"].append(type(x).__name__)
+            noted["types"].append(type_name(x))
             return x * x * x
 
         @staticmethod
         def backward(ctx: Any, g: Any) -> Any:
             noted["backward"].append("Odd")
-            noted["types"].append(type(g).__name__)
+            noted["types"].append(type_name(g))
             return 7.0 * g
 
     class Mixed(engine.Function):  # type: ignore[misc]
@@ -38,6 +39,7 @@ def _functions(engine: Engine) -> tuple[Any, Any, Any, dict[str, list[Any]]]:
         @staticmethod
         def forward(ctx: Any, a: Any, b: Any, number: float) -> Any:
             noted["needs"].append([bool(flag) for flag in ctx.needs_input_grad])
+            noted["number"].append(type_name(number))
             ctx.save_for_backward(a, b)
             ctx.number = number
             return a * b * number
@@ -46,20 +48,25 @@ def _functions(engine: Engine) -> tuple[Any, Any, Any, dict[str, list[Any]]]:
         def backward(ctx: Any, g: Any) -> Any:
             noted["backward"].append("Mixed")
             a, b = ctx.saved_tensors
+            noted["types"] += [type_name(one) for one in (g, a, b)]
             return g * b * ctx.number, (g * a * ctx.number if ctx.needs_input_grad[1] else None), None
 
-    class OneTooFew(engine.Function):  # type: ignore[misc]
-        """Gives one gradient for two inputs."""
+    return Odd, Mixed, noted
 
+
+def _giving(engine: Engine, gradients: Callable[[Any], Any]) -> Any:
+    """Return a function that adds its inputs up, and whose backward gives these gradients."""
+
+    class Giving(engine.Function):  # type: ignore[misc]
         @staticmethod
-        def forward(ctx: Any, a: Any, b: Any) -> Any:
-            return a + b
+        def forward(ctx: Any, *inputs: Any) -> Any:
+            return sum(inputs)
 
         @staticmethod
         def backward(ctx: Any, g: Any) -> Any:
-            return g
+            return gradients(g)
 
-    return Odd, Mixed, OneTooFew, noted
+    return Giving
 
 
 def _leaf(engine: Engine, *given: float) -> Any:
@@ -67,7 +74,7 @@ def _leaf(engine: Engine, *given: float) -> Any:
 
 
 def _own_rule(engine: Engine) -> Observation:
-    odd, _, _, noted = _functions(engine)
+    odd, _, noted = _functions(engine)
     x = _leaf(engine, 1.5, 2.0)
     y = odd.apply(x)
     z = y * 2.0 + (y + y.exp() * 0.0)
@@ -78,7 +85,7 @@ def _own_rule(engine: Engine) -> Observation:
 
 
 def _mixed(engine: Engine) -> Observation:
-    _, mixed, _, noted = _functions(engine)
+    _, mixed, noted = _functions(engine)
     a, b, c = _leaf(engine, 1.5, 2.0), _leaf(engine, 0.5, 3.0), engine.tensor([4.0, 5.0])
     value = mixed.apply(a, b, 10.0)
     (value.sum() + mixed.apply(b, c, 2.0).sum()).backward()
@@ -86,12 +93,14 @@ def _mixed(engine: Engine) -> Observation:
         "value": numbers(value),
         "gradients": [numbers(one.grad) for one in (a, b, c)],
         "needs": noted["needs"],
+        "number": noted["number"],
+        "types": noted["types"],
         "backward": len(noted["backward"]),
     }
 
 
 def _not_needed(engine: Engine) -> Observation:
-    odd, _, _, noted = _functions(engine)
+    odd, _, noted = _functions(engine)
     x = _leaf(engine, 1.5, 2.0)
     constant = odd.apply(engine.tensor([1.0, 2.0]))
     odd.apply(x)  # nothing comes of it
@@ -100,22 +109,12 @@ def _not_needed(engine: Engine) -> Observation:
 
 
 def _none(engine: Engine) -> Observation:
-    class Left(engine.Function):  # type: ignore[misc]
-        """Gives nothing to its second input, though that needs a gradient."""
-
-        @staticmethod
-        def forward(ctx: Any, a: Any, b: Any) -> Any:
-            return a + b
-
-        @staticmethod
-        def backward(ctx: Any, g: Any) -> Any:
-            return 3.0 * g, None
-
+    left = _giving(engine, lambda g: (3.0 * g, None))  # nothing to the second input, though that needs a gradient
     a, b, c = _leaf(engine, 1.5, 2.0), _leaf(engine, 0.5, 3.0), _leaf(engine, 4.0, 5.0)
     h = b.exp()
-    (Left.apply(a * 2.0, h).sum() + (h * c).sum()).backward()
+    (left.apply(a * 2.0, h).sum() + (h * c).sum()).backward()
     alone = _leaf(engine, 4.0, 5.0)
-    Left.apply(c, alone.exp()).sum().backward()
+    left.apply(c, alone.exp()).sum().backward()
     return {"a": numbers(a.grad), "b": numbers(b.grad), "alone": numbers(alone.grad)}
 
 
@@ -129,9 +128,14 @@ def _quiet(engine: Engine) -> list[bool] | None:
     return [bool(y.requires_grad), y.grad_fn is not None]
 
 
-def _counted(engine: Engine) -> str:
-    *_, too_few, _ = _functions(engine)
-    too_few.apply(_leaf(engine, 1.0), _leaf(engine, 2.0)).backward()
+def _tuple_of_one(engine: Engine) -> Any:
+    x = _leaf(engine, 1.5, 2.0)
+    _giving(engine, lambda g: (7.0 * g,)).apply(x).sum().backward()
+    return numbers(x.grad)
+
+
+def _counted(engine: Engine, gradients: Callable[[Any], Any]) -> str:
+    _giving(engine, gradients).apply(_leaf(engine, 1.0), _leaf(engine, 2.0)).sum().backward()
     return "no error"
 
 
@@ -143,7 +147,9 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
             "not needed": attempt(lambda: _not_needed(engine)),
             "none": attempt(lambda: _none(engine)),
             "quiet": attempt(lambda: _quiet(engine)),
-            "too few": attempt(lambda: _counted(engine)),
+            "tuple": attempt(lambda: _tuple_of_one(engine)),
+            "too few": attempt(lambda: _counted(engine, lambda g: g)),
+            "too many": attempt(lambda: _counted(engine, lambda g: (g, g, g))),
         }
 
 

@@ -17,6 +17,7 @@ from course_utils.checks.observers.lesson_11_build_your_own.engines import (
     observer,
 )
 
+_NAMES = ("w", "unused", "b")
 PARTS = (*backward.PARTS, "engine.SGD")
 
 
@@ -46,33 +47,39 @@ def _apart(engine: Engine) -> Observation:
 
 
 def _loss(engine: Engine, given: dict[str, Any], parameters: list[Any], step: int) -> Any:
-    w, b = parameters[:2]
+    w, _, b = parameters
     inputs = engine.tensor(array_of(given["inputs"]) + 0.1 * step)
     error = inputs @ w + b - engine.tensor(array_of(given["targets"]))
     return (error * error).sum() * 0.1
 
 
 def _trained(engine: Engine, given: dict[str, Any]) -> Observation:
-    starts = [array_of(given[name]) for name in ("w", "b", "unused")]
+    starts = [array_of(given[name]) for name in _NAMES]
     parameters = [engine.tensor(start, requires_grad=True) for start in starts]
     optimizer = engine.SGD((parameter for parameter in parameters), lr=given["rate"])
-    after, cleared, left = [], [], []
+    after, cleared, left, emptied = [], [], [], []
     for step in range(4):
         optimizer.zero_grad()
         cleared.append([numbers(parameter.grad) for parameter in parameters])
         _loss(engine, given, parameters, step).backward()
-        before = [numbers(parameter.grad) for parameter in parameters[:2]]
+        before = [numbers(parameter.grad) for parameter in parameters]
         optimizer.step()
-        left.append(before == [numbers(parameter.grad) for parameter in parameters[:2]])
+        grads = [numbers(parameter.grad) for parameter in parameters]
+        left.append(before == grads)
+        emptied.append(
+            all(
+                one is None or not _array(parameter.grad).any()
+                for one, parameter in zip(grads, parameters, strict=True)
+            )
+        )
         after.append([numbers(parameter) for parameter in parameters])
     return {
         "after": after,
         "cleared": cleared,
         "left": left,
+        "emptied": emptied,
         "states": [[bool(one.requires_grad), one.grad_fn is not None] for one in parameters],
-        "given": all(
-            np.array_equal(start, array_of(given[n])) for start, n in zip(starts, ("w", "b", "unused"), strict=True)
-        ),
+        "given": all(np.array_equal(start, array_of(given[n])) for start, n in zip(starts, _NAMES, strict=True)),
     }
 
 

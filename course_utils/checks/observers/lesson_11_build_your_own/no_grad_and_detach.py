@@ -61,7 +61,7 @@ def _kept(engine: Engine) -> float:
 def _detached(engine: Engine) -> Observation:
     x = _leaf(engine)
     y = x * 2.0
-    nodes = len(behind(y)[0])
+    before = sum(map(len, behind(y)))
     cut = y.detach()
     z = cut * x
     numbers = [float(number) for number in cut.numpy()]
@@ -70,7 +70,7 @@ def _detached(engine: Engine) -> Observation:
         "shares": bool(np.shares_memory(cut.numpy(), y.numpy())),
         "numbers": numbers,
         "original": _state(y),
-        "nodes": [nodes, len(behind(y)[0])],
+        "whole": sum(map(len, behind(y))) == before,
         "leaf": [_state(x.detach()), _state(x)],
         "reaches": any(node is y.grad_fn for node in behind(z)[0]),
         "result": _state(z),
@@ -78,11 +78,21 @@ def _detached(engine: Engine) -> Observation:
     }
 
 
+def _alive(engine: Engine) -> float:
+    x, _ = large(engine)
+    with counting() as alive:
+        cut = ((x + 1.0) * (x - 1.5)).detach()  # type: ignore[attr-defined, operator]
+        count = alive()
+    del cut
+    return count
+
+
 def look(engine: Engine, given: dict[str, Any]) -> Observation:
     # The ones that may leave recording off come last.
     return {
         "detached": attempt(lambda: _detached(engine)),
         "kept": attempt(lambda: _kept(engine)),
+        "alive": attempt(lambda: _alive(engine)),
         "switched": attempt(lambda: _switched(engine)),
         "raising": attempt(lambda: _raising(engine)),
     }

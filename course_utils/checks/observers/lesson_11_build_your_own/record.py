@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.data import Observation
+from course_utils.checks.data import Observation, type_name
 from course_utils.checks.observers.lesson_11_build_your_own.engines import (
     Engine,
     Look,
@@ -47,7 +47,8 @@ def _recorded(engine: Engine, expression: Expression) -> Observation:
 def _flags(engine: Engine) -> Observation:
     x, c = engine.tensor([1.0, 2.0], requires_grad=True), engine.tensor([3.0, 4.0])
     made = {"leaf * constant": x * c, "constant * leaf": c * x, "constant * constant": c * c, "2 * leaf": 2 * x}
-    made |= {"leaf[0]": x[0], "leaf.reshape((2, 1))": x.reshape((2, 1)), "leaf": x, "constant": c}
+    made |= {"leaf[0]": x[0], "leaf.reshape((2, 1))": x.reshape((2, 1))}
+    made |= {"engine.tensor(array, requires_grad=True)": x, "engine.tensor(array)": c}
     return {name: [bool(tensor.requires_grad), tensor.grad_fn is not None] for name, tensor in made.items()}
 
 
@@ -55,7 +56,13 @@ def _shared(engine: Engine) -> Observation:
     x = engine.tensor([1.0, 2.0], requires_grad=True)
     y = x.exp()
     z = y * y
-    nodes, leaves = behind(z + x)
+    product = x * engine.tensor([3.0, 4.0])
+    made = {"x.exp()": y, "y * y": z, "x * constant": product, "y * y + x": z + x}
+    without = [name for name, result in made.items() if result.grad_fn is None]
+    if without:
+        return {"without": without}
+    nodes, leaves = behind(made["y * y + x"])
+    entries = list(product.grad_fn.inputs)
     return {
         "same": y.grad_fn is y.grad_fn,
         "entries": len(z.grad_fn.inputs),
@@ -63,7 +70,7 @@ def _shared(engine: Engine) -> Observation:
         "found": any(node is y.grad_fn for node in nodes),
         "leaves": len(leaves),
         "leaf": any(leaf is x for leaf in leaves),
-        "constant": (x * engine.tensor([3.0, 4.0])).grad_fn.inputs[1] is None,
+        "constant": len(entries) == 2 and entries[1] is None,
         "named": all(isinstance(node.name, str) for node in nodes),
     }
 
@@ -103,7 +110,13 @@ def _numbers(engine: Engine) -> Observation:
 
 
 def _shape(engine: Engine) -> str:
-    return str(engine.tensor(np.ones((2, 3))).shape)
+    shape = engine.tensor(np.ones((2, 3))).shape
+    return str(shape) if isinstance(shape, tuple | list) else f"of type {type_name(shape)}"
+
+
+def _own_array(engine: Engine) -> bool:
+    x = engine.tensor([1.5, 2.5])
+    return bool(np.shares_memory(x.numpy(), x.numpy()))
 
 
 def _entries(engine: Engine) -> list[str]:
@@ -122,6 +135,7 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
         "in place": attempt(lambda: _in_place(engine)),
         "numbers": _numbers(engine),
         "shape": attempt(lambda: _shape(engine)),
+        "own array": attempt(lambda: _own_array(engine)),
         "entries": attempt(lambda: _entries(engine)),
         "random": [attempt(lambda e=e: _recorded(engine, e)) for e in given["expressions"]],  # type: ignore[misc]
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from course_utils.checks.data import Observation
+from course_utils.checks.data import Observation, type_name
 from course_utils.checks.observers.lesson_11_build_your_own import backward, record
 from course_utils.checks.observers.lesson_11_build_your_own.engines import Engine, Look, attempt, numbers, observer
 from course_utils.checks.scenes.lesson_11_build_your_own.watched import NUMBERS, WATCHED, Watched
@@ -26,8 +26,15 @@ def _watched(engine: Engine, scene: Watched) -> Observation:
     return {"noted": noted, "found": {name: numbers(tensor) for name, tensor in found.items()}, "arrays": arrays}
 
 
+def _handle(engine: Engine) -> bool | str:
+    """Return whether register_hook gives a handle; if not, the name of the type of what it gives."""
+    handle = engine.tensor(NUMBERS, requires_grad=True).register_hook(lambda g: None)
+    return hasattr(handle, "remove") or type_name(handle)
+
+
 def look(engine: Engine, given: dict[str, Any]) -> Observation:
-    return {name: attempt(lambda s=scene: _watched(engine, s)) for name, scene in WATCHED.items()}  # type: ignore[misc]
+    seen = {name: attempt(lambda s=scene: _watched(engine, s)) for name, scene in WATCHED.items()}  # type: ignore[misc]
+    return {**seen, "handle": attempt(lambda: _handle(engine))}
 
 
 LOOK = Look(PARTS, look)

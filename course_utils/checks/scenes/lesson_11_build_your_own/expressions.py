@@ -154,7 +154,7 @@ def _step(draw: random.Random, values: list[Any]) -> list[Any] | None:
         elif name.endswith("number"):
             step.append(round(draw.uniform(0.4, 1.6), 3))
         elif name == "sum":
-            step += [draw.choice([None, *range(len(shape))]), draw.random() < 0.5]
+            step += [draw.choice([None, *range(-len(shape), len(shape))]), draw.random() < 0.5]
         elif name == "reshape":
             sizes = [size for size in (1, 2, 3, 6, 9) if x.size % size == 0]
             size = draw.choice(sizes)

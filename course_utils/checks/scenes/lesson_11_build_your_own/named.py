@@ -31,7 +31,7 @@ NAMED: dict[str, Expression] = {
     "a sum of rows": _of([[3, 3], [3]], [[*_SIX, 0.9, 1.1, 0.4], _THREE], ["sum", 0, 1, False], ["multiply", 2, 1]),
     "a sum of rows that stay": _of([[3, 3]], [[*_SIX, 0.9, 1.1, 0.4]], ["sum", 0, 1, True], ["multiply", 0, 1]),
     "matmul": _of([[2, 3], [3, 2]], [_SIX, [0.4, 1.1, 0.6, 0.2, 0.8, 1.7]], ["matmul", 0, 1]),
-    "relu": _of([[4]], [[-1.5, 0.5, -0.25, 2.0]], ["relu", 0]),
+    "relu": _of([[4]], [[-1.5, 0.5, 0.0, 2.0]], ["relu", 0]),
     "a difference": _of([[3], [3]], [_THREE, [1.1, 0.2, 0.6]], ["subtract", 0, 1]),
     "exp": _of([[3]], [_THREE], ["exp", 0]),
     "log": _of([[3]], [_THREE], ["log", 0]),

@@ -97,6 +97,32 @@ def _downwards(x: Any, note: Any) -> dict[str, Any]:
     return {"x.grad": x.grad}
 
 
+def _root(x: Any, note: Any) -> dict[str, Any]:
+    y = (x * x).sum()
+    y.register_hook(lambda g: g * 3.0)
+    y.backward()
+    return {"x.grad": x.grad}
+
+
+def _dropped(x: Any, note: Any) -> dict[str, Any]:
+    def hooked() -> Any:
+        h = x * 2.0
+        h.retain_grad()
+        h.register_hook(lambda g: note("h", g))
+        return (h * 3.0).sum()
+
+    hooked().backward()
+    return {"x.grad": x.grad}
+
+
+def _summands(x: Any, note: Any) -> dict[str, Any]:
+    a, b = x * 2.0, x.exp()
+    for summand in (a, b):
+        summand.register_hook(lambda g: g * 2.0)
+    (a + b).sum().backward()
+    return {"x.grad": x.grad}
+
+
 def _each_pass(x: Any, note: Any) -> dict[str, Any]:
     x.register_hook(lambda g: note("x", g))
     (x * x).sum().backward()
@@ -120,4 +146,7 @@ WATCHED: dict[str, Watched] = {
     "a hook that is removed": _removed,
     "a hook on each of a chain": _downwards,
     "a hook on the leaf, and two passes": _each_pass,
+    "a hook on the result that the pass begins at": _root,
+    "a hook on a result that nobody holds any more": _dropped,
+    "a hook that doubles on each of two summands": _summands,
 }

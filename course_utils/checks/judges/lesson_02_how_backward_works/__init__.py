@@ -8,6 +8,7 @@ ORDER = (
     "vjp_product",
     "predict_gradients",
     "parameter_gradients",
+    "missing_numbers",
     "vjp_softmax",
     "run_order",
     "backward_engine",
@@ -17,6 +18,7 @@ ORDER = (
 
 # Further practice, and what belongs to the deeper pages: no turn of the lesson names them.
 FURTHER = (
+    "missing_numbers",
     "vjp_softmax",
     "run_order",
     "backward_engine",

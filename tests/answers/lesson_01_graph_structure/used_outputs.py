@@ -76,6 +76,15 @@ def outputs_remembering(tensor, node, known=set()):  # noqa: B006
     return outputs_by_edges(tensor, node)
 
 
+def outputs_of_all_tensors(tensor, node, known={}):  # noqa: B006
+    known.setdefault(node, set()).update(outputs_by_edges(tensor, node))
+    return sorted(known[node])
+
+
+def outputs_but_the_first(tensor, node):
+    return [output for output in outputs_by_edges(tensor, node) if output]
+
+
 def outputs_recursive(tensor, node):
     walk_recursive(tensor)
     return outputs_by_edges(tensor, node)
@@ -135,6 +144,8 @@ WRONG = [
     outputs_of_the_tensor,
     outputs_refused_without_a_graph,
     outputs_remembering,
+    outputs_of_all_tensors,
+    outputs_but_the_first,
     outputs_and_a_pass,
     lambda tensor, node: set(outputs_by_edges(tensor, node)),
     lambda tensor, node: [float(output) for output in outputs_by_edges(tensor, node)],
@@ -165,6 +176,9 @@ GUARDS = {
     "or if `tensor` has no graph": {"runs": outputs_refused_without_a_graph},
     "`tensor` may itself be one of the outputs.": {"outputs": outputs_between_nodes},
     "a chain of 3,500 operations": {"runs": outputs_recursive},
-    "nothing may be left over from an earlier call": {"calls": outputs_remembering},
+    "nothing may be left over from an earlier call": {
+        "calls": outputs_remembering,
+        "outputs": outputs_of_all_tensors,
+    },
     "Your function runs no backward pass.": {"passes": outputs_and_a_pass},
 }

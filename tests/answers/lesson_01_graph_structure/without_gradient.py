@@ -30,6 +30,19 @@ def names_by_numbers(model, loss):
     return sorted(n for n, it in named if not any(it.shape == leaf.shape and torch.equal(it, leaf) for leaf in leaves))
 
 
+def names_by_memory(model, loss):
+    reached = {leaf.data_ptr() for leaf in leaves_by_walking(loss) if leaf.requires_grad}
+    named = model.named_parameters(remove_duplicate=False)
+    return sorted(name for name, it in named if not it.requires_grad or it.data_ptr() not in reached)
+
+
+def names_but_those_of_earlier_nodes(model, loss, known=set()):  # noqa: B006
+    leaves = [leaf for leaf in leaves_by_walking(loss) if leaf.requires_grad and leaf not in known]
+    known.update(leaves)
+    reached = {id(leaf) for leaf in leaves}
+    return sorted(name for name, it in model.named_parameters(remove_duplicate=False) if id(it) not in reached)
+
+
 def names_of_the_state(model, loss):
     reached = {id(leaf) for leaf in leaves_by_walking(loss) if leaf.requires_grad}
     return sorted(name for name, it in model.state_dict(keep_vars=True).items() if id(it) not in reached)
@@ -148,6 +161,8 @@ MISCONCEIVED = {
 
 WRONG = [
     names_by_shape,
+    names_by_memory,
+    names_but_those_of_earlier_nodes,
     said(names_by_different_modules, "second name left out"),
     names_after_zero_grad,
     names_by_layers,

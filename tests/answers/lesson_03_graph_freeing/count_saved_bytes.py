@@ -33,6 +33,16 @@ def count_by_raw_data(loss, besides):
     return sum({storage_of(it): it.untyped_storage().nbytes() for it in found if storage_of(it) not in free}.values())
 
 
+def count_with_leaves_frozen_since(loss, besides):
+    given = {storage_of(tensor) for tensor in besides}
+    sizes = {}
+    for node in all_nodes(loss):
+        if hasattr(node, "variable") and node.variable.requires_grad:
+            given.add(storage_of(node.variable))
+        sizes |= {storage_of(tensor): tensor.untyped_storage().nbytes() for tensor in tensors_of(node)}
+    return sum(size for storage, size in sizes.items() if storage not in given)
+
+
 def count_each_tensor(loss, besides):
     nodes = all_nodes(loss)
     given = {storage_of(node.variable) for node in nodes if hasattr(node, "variable")} | set(map(storage_of, besides))
@@ -144,6 +154,7 @@ MISCONCEIVED = {
 WRONG = [
     said(count_by_identity, "leaves included"),
     count_without_tuples,
+    said(count_with_leaves_frozen_since, "leaves included"),
     count_after_a_pass,
     count_unless_freed,
     said(count_owned, "leaves included"),

@@ -112,6 +112,11 @@ def gradients_by_a_spare_pass(losses, parameters):
     return rows
 
 
+def gradients_retained_by_value(losses, parameters):
+    last = losses[-1].item()
+    return [torch.autograd.grad(loss, parameters, retain_graph=loss.item() != last) for loss in losses]
+
+
 RIGHT = [
     gradients_by_grad,
     gradients_from_the_end,
@@ -134,6 +139,7 @@ WRONG = [
     gradients_that_require_one,
     gradients_recorded_but_the_last,
     gradients_never_retained,
+    gradients_retained_by_value,
     gradients_of_the_sum,
     said(gradients_through_all, "traces in .grad"),
     gradients_by_a_spare_pass,

@@ -163,6 +163,7 @@ WRONG = [
         lambda f, x, v: f.register_forward_hook(lambda *run: None) if isinstance(f, torch.nn.Module) else None,
     ),
     hvp_of_two_points,
+    leaving(hvp_by_seed, lambda f, x, v: isinstance(f, torch.nn.Module) and f.requires_grad_()),
     hvp_with_two_more,
 ]
 

@@ -116,6 +116,13 @@ MISCONCEIVED = {
     "nothing learned": discriminator_with(steps=0),
 }
 
+def discriminator_by_sigmoid(generator, discriminator, optimizer, real, noise):
+    with torch.no_grad():
+        fake = generator(noise)
+    truth, lie = discriminator(real).sigmoid().log(), (1 - discriminator(fake).sigmoid()).log()
+    return stepped(optimizer, -truth.clamp(min=-100).mean() - lie.clamp(min=-100).mean())
+
+
 WRONG = [
     discriminator_as_a_mean,
     discriminator_clears_too_much,
@@ -131,6 +138,8 @@ WRONG = [
     discriminator_keeping := discriminator_with(retain_graph=True),
     discriminator_in_training,
     discriminator_thawing := leaving(discriminator_under_no_grad, lambda g, d, *rest: d.requires_grad_(True)),
+    leaving(discriminator_under_no_grad, lambda g, *rest: g.requires_grad_(True)),
+    discriminator_by_sigmoid,
     discriminator_moving := leaving(discriminator_under_no_grad, lambda g, d, *rest: g[0].weight.data.mul_(2)),
     discriminator_idle_step := leaving(
         discriminator_under_no_grad, lambda g, d, optimizer, *rest: (optimizer.zero_grad(), optimizer.step())

@@ -204,6 +204,7 @@ MISCONCEIVED = {
 WRONG = [
     evaluate_gradients_off,
     said(evaluate_parameters_frozen, "recorded"),
+    leaving(evaluate_noting_modes, lambda model, *given: model.requires_grad_()),
     evaluate_own_mode_only,
     evaluate_recording_stuck,
     evaluate_as_one_batch,

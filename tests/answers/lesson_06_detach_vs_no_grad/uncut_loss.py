@@ -106,6 +106,8 @@ WRONG = [
     loss_and(lambda points: torch.set_grad_enabled(False)),
     loss_without_points := cut_loss(lengths="cut"),
     said(cut_loss(shares="cut"), "only the weights"),
+    lambda points, scale, weights: torch.dot(weights, (-scale * points.norm(dim=1).clamp(min=0.01)).exp()),
+    lambda points, scale, weights: torch.dot(weights, (-scale.clamp(min=0) * points.norm(dim=1)).exp()),
     loss_without_weights := cut_loss(last="cut"),
     loss_as_a_number := lambda points, scale, weights: uncut_by_norm(points, scale, weights).item(),
     loss_cut := lambda points, scale, weights: uncut_by_norm(points, scale, weights).detach(),

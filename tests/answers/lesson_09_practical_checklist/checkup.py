@@ -1,5 +1,7 @@
 """Right and wrong answers to `checkup`."""
 
+import math
+
 import torch
 
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
@@ -200,6 +202,14 @@ def checkup_by_closeness(model, optimizer, step):
     return {**report, "frozen_but_changed": [name for name, p in frozen.items() if not torch.allclose(named[name], p)]}
 
 
+def checkup_of_sums(model, optimizer, step):
+    frozen = {name: p.sum().item() for name, p in model.named_parameters() if not p.requires_grad}
+    report = checkup(model, optimizer, step)
+    named = dict(model.named_parameters())
+    moved = [name for name, total in frozen.items() if not math.isclose(named[name].sum().item(), total, rel_tol=1e-14)]
+    return {**report, "frozen_but_changed": moved}
+
+
 def checkup_of_squares(model, optimizer, step):
     """Squares of huge numbers are infinite."""
     odd, handles = set(), []
@@ -269,6 +279,7 @@ WRONG = [
     checkup_of_grad_as_it_comes,
     checkup_by_versions,
     checkup_by_closeness,
+    checkup_of_sums,
     checkup_of_squares,
     said(checkup_of_the_last_pass, ".grad after the step"),  # in that case it is what .grad shows
     checkup_of_all_names,

@@ -93,6 +93,8 @@ WRONG = [
     said(scheduled(before=True, rate_after=True), "scheduler first"),
     scheduled_never_turning_last,
     scheduled_and_put_back,
+    lambda *given: [round(rate, 3) for rate in scheduled()(*given)],
+    lambda *given: sorted(set(scheduled()(*given)), reverse=True),
     *(leaving(scheduled(), mess) for mess in MESSES),
     lambda model, optimizer, scheduler, batches, epochs: [],
     lambda model, optimizer, scheduler, batches, epochs: scheduler,

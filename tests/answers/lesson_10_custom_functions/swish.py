@@ -122,6 +122,33 @@ class SwishRemembering(Function):
         return g * (s + beta * bend), g * x * bend
 
 
+class SwishLeavingOne(Swish):
+    """Right, and the sigmoid of the latest call stays on the class, where nobody needs it."""
+
+    @staticmethod
+    def forward(ctx, x, beta):
+        ctx.save_for_backward(x, beta)
+        SwishLeavingOne.spare = torch.sigmoid(beta * x)
+        return x * SwishLeavingOne.spare
+
+
+class SwishOfOneShape(Function):
+    """Takes the shape of the latest beta for that of its own."""
+
+    shape = torch.Size()
+
+    @staticmethod
+    def forward(ctx, x, beta):
+        ctx.save_for_backward(x, beta)
+        SwishOfOneShape.shape = beta.shape
+        return x * torch.sigmoid(beta * x)
+
+    @staticmethod
+    def backward(ctx, g):
+        to_x, to_beta = Swish.backward(ctx, g)
+        return to_x, to_beta.sum_to_size(SwishOfOneShape.shape)
+
+
 RIGHT = [lambda x, beta: Swish.apply(x, beta), SwishSummed.apply, swisher(), CopyingSwish.apply]
 
 MISCONCEIVED = {
@@ -138,6 +165,8 @@ WRONG = [
     SwishInPlace.apply,
     SwishRemembering.apply,
     SwishDeleting.apply,
+    SwishLeavingOne.apply,
+    SwishOfOneShape.apply,
     hooked(Swish.apply),
     lambda x, beta: x * torch.sigmoid(beta * x),
     lambda x, beta: Swish.apply(x, beta) + 0,

@@ -150,7 +150,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "a leaf without a graph",
-            "You returned the tensor itself. It is a leaf, but it requires no gradient, so no graph leads to it; "
+            "You returned the tensor itself. It is a leaf that came without requires_grad, so no graph leads to it; "
             "the list should be empty.",
             _returned_itself,
         ),

@@ -67,6 +67,7 @@ def _outputs_cases(seed: int) -> list[Case]:
         Case("two operations of one kind", {"used": [6], "how": "two of one kind"}),
         Case("a tensor without a graph", {"used": [], "how": "no graph"}),
         Case("called twice", {"used": [5, 2], "how": "deep", "calls": 2}),
+        Case("after a question about another tensor", {"used": [0], "how": "deep", "before": [7, 2]}),
         Case("40 doublings behind the outputs", {"used": [2, 0], "how": "doublings"}),
         Case("a chain of 3,500 operations", {"used": [6, 3], "how": "chain"}),
     ]

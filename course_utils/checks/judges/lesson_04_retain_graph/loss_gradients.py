@@ -16,8 +16,11 @@ from course_utils.checks.scenes.lesson_04_retain_graph.loss_gradients import tru
 
 
 def _cases(seed: int) -> list[Case]:
-    counts = {"two losses": 2, "three losses": 3, "a single loss": 1}
-    return [Case(name, {"seed": seed + count, "losses": count}) for name, count in counts.items()]
+    counts = {"two losses": 2, "three losses": 3, "a single loss": 1, "two losses of one value": 2}
+    return [
+        Case(name, {"seed": seed + count, "losses": count, "alike": name == "two losses of one value"})
+        for name, count in counts.items()
+    ]
 
 
 def _right_gradients(case: Case) -> list[list[torch.Tensor]]:

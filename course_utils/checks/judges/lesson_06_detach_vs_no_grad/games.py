@@ -19,11 +19,15 @@ def games(seed: int) -> list[Case]:
         Case(
             name,
             {
-                **{"seed": seed + rows, "frozen": frozen, "rate": 0.3},
+                **{"seed": seed + rows, "frozen": frozen, "sure": sure, "rate": 0.3},
                 **{"real": Array.of(numbers(seed + 3, rows, 2)), "noise": Array.of(numbers(seed + 4, more, 3))},
             },
         )
-        for name, rows, more, frozen in (("five and five", 5, 5, False), ("one bias is frozen", 3, 4, True))
+        for name, rows, more, frozen, sure in (
+            ("five and five", 5, 5, False, False),
+            ("one bias is frozen", 3, 4, True, False),
+            ("large logits", 4, 4, False, True),
+        )
     ]
 
 

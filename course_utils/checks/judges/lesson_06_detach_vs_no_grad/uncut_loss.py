@@ -17,14 +17,18 @@ def _cases(seed: int) -> list[Case]:
     sizes = {
         "five points": (5, 3, torch.float32),
         "two points, double precision": (2, 4, torch.float64),
-        "five other points": (5, 3, torch.float32),
+        "a short point and a negative scale": (5, 3, torch.float32),
     }
     cases = []
     for number, (name, (rows, columns, dtype)) in enumerate(sizes.items()):
         own = seed + 10 * number
+        points, scale = numbers(own, rows, columns, dtype=dtype), numbers(own + 1, dtype=dtype).abs()
+        if name == "a short point and a negative scale":
+            points[0] *= 1e-3
+            scale = -scale
         given = {
-            "points": Array.of(numbers(own, rows, columns, dtype=dtype)),
-            "scale": Array.of(numbers(own + 1, dtype=dtype).abs()),
+            "points": Array.of(points),
+            "scale": Array.of(scale),
             "weights": Array.of(numbers(own + 2, rows, dtype=dtype)),
         }
         cases.append(Case(name, given))

@@ -36,6 +36,7 @@ _PATIENTS: dict[str, tuple[str, dict[str, list[str]]]] = {
         "frozen, moved by data",
         {"frozen_but_changed": ["first.weight"]},
     ),
+    "a frozen layer whose rows are exchanged": ("frozen, rows exchanged", {"frozen_but_changed": ["first.weight"]}),
     "a step that adds to an old NaN in .grad": ("old NaN", {}),
     "gradients that are huge": ("huge", {}),
     "infinity in the first of two passes": ("two passes", {"not_finite": ["middle.bias"]}),

@@ -42,7 +42,7 @@ def _cases(seed: int) -> list[Case]:
                 "seed": seed + 1,
                 "sizes": [4, 6, 3],
                 "epochs": 3,
-                "factors": [0.1, 0.5, 1.0, 0.6, 0.2, 0.1, 0.05, 0.04, 0.03, 0.02],
+                "factors": [0.12345, 0.5, 0.5, 0.6, 0.2, 0.1, 0.05, 0.04, 0.03, 0.02],
                 "by ratios": True,
                 "oddities": True,
                 "left": True,

@@ -11,6 +11,7 @@ from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.players import playe
 
 def observe(answer: Answer, case: Case) -> Observation:
     generator, discriminator = players(case)
+    generator[3].bias.requires_grad_(not case.given["frozen"])
     optimizer = torch.optim.SGD(discriminator.parameters(), lr=case.given["rate"])
     real, noise = case.given["real"].tensor(), case.given["noise"].tensor()
     return played(answer, (real, noise), generator, discriminator, optimizer)

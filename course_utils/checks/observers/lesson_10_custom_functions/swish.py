@@ -9,7 +9,7 @@ import torch
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, on_ctx, operations
 from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings, unrecorded
-from course_utils.graph.alive import Memory
+from course_utils.graph.alive import Memory, PeakMemory
 
 
 def after_a_write(written: torch.Tensor, result: Any, wanted: list[torch.Tensor], direction: torch.Tensor) -> Any:
@@ -31,11 +31,13 @@ def observe(answer: Answer, case: Case) -> Observation:
     x = base + 0
     around = Surroundings({"x": x, "beta": beta, INCOMING: direction})
     memory.add(x)
-    y = answer(x, beta)
+    with PeakMemory() as made:
+        y = answer(x, beta)
     seen: Observation = {"returned": plain(y), "attached": attached(y, x)}
     if seen["attached"]:
         seen["operations"] = operations(y, x, beta)
-        mode = unrecorded(answer, direction, beta.detach() + 1)  # a call of its own, that must not disturb the pass
+        # a call of its own, with a beta of another shape, that must not disturb the pass
+        mode = unrecorded(answer, direction, (beta.detach() + 1).expand_as(direction).clone())
         wanted = [it for it in (base, beta) if it.requires_grad]
         gradients = torch.autograd.grad(y, wanted, direction, allow_unused=True)
         seen["gradients"] = [plain(gradient) for gradient in gradients]
@@ -43,6 +45,8 @@ def observe(answer: Answer, case: Case) -> Observation:
         seen["changed"] = around.changed() + mode
         del x, around
         seen["kept"] = memory.alive()
+        del y, gradients
+        seen["kept"] += made.alive()
         seen["written"] = []
         for n in (0, 1):
             given = (base + 0, beta + 0)

@@ -36,3 +36,8 @@ def outputs_of(case: Case) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
         case "two of one kind":
             tensor = uses[0] * x.unbind()[0]
     return tensor, parts
+
+
+def earlier_use(case: Case, parts: tuple[torch.Tensor, ...]) -> torch.Tensor:
+    """Return another tensor that uses outputs of the same operation: an answer is asked about it before."""
+    return torch.stack([parts[i].sum() for i in case.given["before"]]).sum()

@@ -143,6 +143,13 @@ def _equal_numbers() -> tuple[nn.Module, Forward]:
     return model, lambda x: model["head"](model["norm"](x)).square().mean()
 
 
+def _one_memory() -> tuple[nn.Module, Forward]:
+    """Two parameters in one memory, which are two: what reaches one does not reach the other."""
+    model = nn.ModuleDict({"main": nn.Linear(3, 4), "part": nn.Linear(3, 2)})
+    model["part"].weight = nn.Parameter(model["main"].weight.data[:2])
+    return model, lambda x: model["main"](x).square().mean()
+
+
 def _with_buffers() -> tuple[nn.Module, Forward]:
     model = nn.ModuleDict({"stem": nn.Linear(3, 4), "norm": nn.BatchNorm1d(4), "head": nn.Linear(4, 2)})
     model["spare"] = nn.Linear(2, 3)
@@ -167,6 +174,7 @@ MODELS: dict[str, Callable[[], tuple[nn.Module, Forward]]] = {
     "doubled": _doubled,
     "chained": _chained,
     "equal numbers": _equal_numbers,
+    "one memory": _one_memory,
     "with buffers": _with_buffers,
     "layer twice": _layer_twice,
 }

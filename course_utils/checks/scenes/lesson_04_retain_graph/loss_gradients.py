@@ -11,11 +11,14 @@ from course_utils.checks.scenes.numbers import numbers, seeded
 
 
 def trunk_and_losses(case: Case) -> tuple[nn.Module, torch.Tensor, list[torch.Tensor], list[nn.Parameter]]:
-    """Return a trunk, its result, some losses on it, and the parameters of their heads."""
+    """Return a trunk, its result, some losses on it, and the parameters of their heads.
+
+    Where they are `alike`, two heads hold the same numbers, and so do their losses.
+    """
     seed, count = case.given["seed"], case.given["losses"]
     trunk = seeded(Trunk(), seed)
     h = trunk(numbers(seed + 1, 5, 4))
-    widths = [3, 2, 5][:count]
+    widths = [3, 3] if case.given["alike"] else [3, 2, 5][:count]
     heads = [seeded(nn.Linear(6, width), seed + 10 + width) for width in widths]
     losses = [head(h).sin().square().mean() for head in heads]
     return trunk, h, losses, [parameter for head in heads for parameter in head.parameters()]

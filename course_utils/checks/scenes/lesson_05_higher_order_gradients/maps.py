@@ -19,12 +19,13 @@ def doubles(seed: int, *shape: int) -> torch.Tensor:
 
 
 class Weighted(nn.Module):
-    """A function with a parameter of its own, as a layer has, and a gradient from before in it."""
+    """A function with a parameter of its own, as a layer has, and a gradient from before in it; another one is frozen."""
 
     def __init__(self, function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.tensor(1.7, dtype=torch.float64))
         self.weight.grad = torch.full_like(self.weight, 5.0)
+        self.resting = nn.Parameter(torch.tensor(0.3, dtype=torch.float64), requires_grad=False)
         self._function = function
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -40,6 +40,7 @@ def evaluated(case: Case) -> tuple[Forked, list[Batch]]:
     seeded(model, seed)
     remember(model.body[1], seed + 7, 4)
     stale(model, seed + 30)
+    model.again.bias.requires_grad_(not case.given["live inputs"])
     for name, module in model.named_modules():
         in_head, numbered_one = name.startswith("head"), "1" in name
         module.training = {"train": True, "eval": False, "mixed": not numbered_one, "head": in_head}[

@@ -49,7 +49,7 @@ def patient(case: Case) -> tuple[Patient, Optimizer, Callable[[], None]]:
     if scene == "with hooks":
         model.first.weight.register_hook(lambda gradient: 2 * gradient)
         model.middle.eval()
-    if scene in ("frozen", "frozen, moved by data", "frozen and moving", "frozen, not held"):
+    if scene.startswith("frozen"):
         model.first.requires_grad_(False)
     if scene == "frozen, not held":
         optimizer = torch.optim.SGD(parameters[2:], lr=RATE)
@@ -90,5 +90,7 @@ def patient(case: Case) -> tuple[Patient, Optimizer, Callable[[], None]]:
             model.first.weight.data[0, 0] += 1e-12
             model.first.bias.data.mul_(1.0)
             model.first.bias.detach().mul_(1.0)
+        if scene == "frozen, rows exchanged":
+            model.first.weight.data.copy_(model.first.weight.flip(0))
 
     return model, optimizer, step

@@ -6,14 +6,14 @@ import io
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from course_utils.grading.intake.reading import MAX_BYTES, MAX_DETAIL
 
 MAX_DIRECTORY = 4_000_000  # bytes of the archive's list of members
-MAX_MEMBERS = 10_000
 MAX_TOTAL = 2_000_000_000  # bytes of all its notebooks, unpacked
 MAX_RATIO = 200  # how often larger a notebook of more than a megabyte may become
 
@@ -33,23 +33,29 @@ class ArchiveError(Exception):
 class Member:
     """A file in an archive: its folders and name, and its bytes, or a sentence that says why there are none.
 
-    `packed` is how many bytes it takes in the archive, and `detail` what a decoder said.
+    `detail` is what a decoder said.
     """
 
     parts: tuple[str, ...]
     data: bytes = b""
     trouble: str = ""
-    packed: int = field(default=0, compare=False)
     detail: str = field(default="", compare=False)
 
 
-def members(archive: Path) -> Iterator[Member]:
+# Takes a member's parts, and its bytes unpacked and packed. Returns why it is not to be read, nothing where it is, and
+# None where it is to be passed over.
+Choice: TypeAlias = Callable[[tuple[str, ...], int, int], str | None]
+
+
+def members(archive: Path, choice: Choice = lambda parts, size, packed: "") -> Iterator[Member]:
     """Yield the files of a zip whose names `is_wanted`, in the order of the archive, one in memory at a time.
+
+    What `choice` refuses is not unpacked.
 
     The names are for reading only, so that none can lead anywhere; parts such as ".." are left out. A zip inside
     the zip is not opened: it comes as a member with a `trouble`.
 
-    Raises ArchiveError where the file is no zip, is damaged at its end, or has too many members.
+    Raises ArchiveError where the file is no zip, is damaged at its end, or has too long a list of members.
     """
     try:
         if not stat.S_ISREG(archive.lstat().st_mode):
@@ -58,20 +64,19 @@ def members(archive: Path) -> Iterator[Member]:
     except OSError as error:
         raise ArchiveError(f"The file cannot be read: {error.strerror}.") from error
     with file, _directory(file) as opened:
-        infos = [info for info in opened.infolist() if not info.is_dir()]
-        if len(infos) > MAX_MEMBERS:
-            raise ArchiveError(f"The zip has {len(infos):,} files; at most {MAX_MEMBERS:,} are read. Split it.")
         total = 0
-        for info in infos:
+        for info in opened.infolist():
             parts = tuple(part for part in info.filename.replace("\\", "/").split("/") if part not in _NOWHERE)
-            if not parts or not is_wanted(parts):
+            if info.is_dir() or not parts or not is_wanted(parts):
                 continue
             trouble = _trouble(info)
-            if not trouble:
-                total += info.file_size
+            refused = choice(parts, 0 if trouble else info.file_size, info.compress_size)
+            if refused is not None:
+                trouble = trouble or refused
+                total += 0 if trouble else info.file_size
                 if total > MAX_TOTAL:
                     trouble = f"The zip unpacks to more than {MAX_TOTAL:,} bytes. Split it."
-            yield Member(parts, trouble=trouble) if trouble else _read(opened, info, parts)
+                yield Member(parts, trouble=trouble) if trouble else _read(opened, info, parts)
 
 
 def is_wanted(parts: tuple[str, ...]) -> bool:
@@ -132,6 +137,6 @@ def _trouble(info: zipfile.ZipInfo) -> str:
 def _read(opened: zipfile.ZipFile, info: zipfile.ZipInfo, parts: tuple[str, ...]) -> Member:
     try:
         with opened.open(info) as file:
-            return Member(parts, file.read(MAX_BYTES + 1), packed=info.compress_size)
+            return Member(parts, file.read(MAX_BYTES + 1))
     except (*_DAMAGED, ArchiveError, MemoryError) as error:
         return Member(parts, trouble="The zip is damaged where this file is.", detail=str(error)[:MAX_DETAIL])

@@ -1,4 +1,4 @@
-"""What one student may hand in: so many notebooks and bytes that no class waits for one of them."""
+"""What one student may hand in: so many files and bytes that no class waits for one of them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from course_utils.grading.intake.archives import MAX_RATIO
 from course_utils.grading.intake.reading import MAX_REPAIRED
 
-MAX_NOTEBOOKS = 100  # the course has eleven lessons
+MAX_FILES = 100  # notebooks and zips: the course has twelve lessons
 MAX_TOTAL = 100_000_000  # bytes, unpacked
 SMALL = 1_000_000  # bytes that may have been packed however well
 
 
 @dataclass
 class _Spent:
-    notebooks: int = 0
+    files: int = 0
     size: int = 0
     packed: int = 0
     repaired: int = 0
@@ -35,14 +35,26 @@ class Budget:
         """Count bytes that were no strict JSON."""
         self._spent[student].repaired += size
 
+    def is_over(self, student: str) -> bool:
+        """Count one more notebook or zip. Say whether it is beyond those that are looked at."""
+        self._spent[student].files += 1
+        return self._spent[student].files > MAX_FILES
+
+    def overflow(self, student: str) -> str:
+        """Return a sentence on the files that are not looked at, or nothing where all are."""
+        files = self._spent[student].files
+        if files <= MAX_FILES:
+            return ""
+        return (
+            f"This student handed in {files:,} notebooks and zips. The first {MAX_FILES} are looked at, and no others: "
+            "keep those that count."
+        )
+
     def take(self, student: str, size: int, packed: int) -> str:
-        """Count one more file, in bytes and in bytes as it was packed. Return why it is too much, or nothing."""
+        """Count the bytes of a file, and those that it takes packed. Return why it is too much, or nothing."""
         spent = self._spent[student]
-        spent.notebooks += 1
         spent.size += size
         spent.packed += packed
-        if spent.notebooks > MAX_NOTEBOOKS:
-            return f"This student handed in more than {MAX_NOTEBOOKS} notebooks. Keep those that count."
         if spent.size > MAX_TOTAL:
             return f"This student handed in more than {MAX_TOTAL // 1_000_000} MB. Keep what counts, without outputs."
         if spent.size > SMALL and spent.size > MAX_RATIO * spent.packed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +13,14 @@ import msgspec
 from course_utils.grading.errors import GradingError
 from course_utils.grading.intake import archives
 from course_utils.grading.intake.budget import Budget
-from course_utils.grading.intake.identity import Place, assignment_named, assignment_of, shown_path, who
+from course_utils.grading.intake.identity import Place, assignment_named, assignment_of, is_lesson, shown_path, who
 from course_utils.grading.intake.reading import FAILED, Content, bytes_of, content_of
 from course_utils.grading.intake.walking import walk
 from course_utils.grading.submission import Submission
 
 SHOWN = 5  # files that one message names
 _NOTHING = "no notebook"
+_MORE = "more files"
 
 
 class SubmissionError(GradingError):
@@ -28,38 +29,52 @@ class SubmissionError(GradingError):
 
 @dataclass(frozen=True)
 class _Named:
-    """A path as the teacher typed it, and the real one. It is one of `several` zips, each of which is a student's."""
+    """A path as the teacher typed it, and the real one. What lies in it begins at `start` of that one's parts."""
 
     typed: Path
     real: Path
-    several: bool
+    start: int
 
     def place(self, *parts: str) -> Place:
         """Return the place of what lies at `parts` beneath the path."""
-        alone = not self.real.is_dir() and (self.several or not archives.is_zip(self.real.name))
-        return Place((*self.real.parts, *parts), len(self.real.parts) - alone)
+        return Place((*self.real.parts, *parts), self.start)
 
 
 def find(paths: Iterable[Path], told: Callable[[int], None] = lambda count: None) -> list[Submission]:
     """Return the submissions in notebooks, folders and zips, sorted by student and assignment.
 
-    `identity.who` and `identity.assignment_of` say whose they are and what they answer. Where several zips are named,
-    each is a student's; a single one is a class's. Whatever cannot be read, or counted, is a submission with a sentence
-    in `unreadable`: a damaged file, a notebook of no lesson, a student's folder without a notebook, two files of one
-    student for one assignment. Zips are read in memory; links are not followed, except in what the teacher named.
-    `told` is called with the number of files that were read, as it grows.
+    `identity.who` and `identity.assignment_of` say whose they are and what they answer. A zip is a student's, and a
+    class's where nothing else is named. Whatever cannot be read, or counted, is a submission with a sentence in
+    `unreadable`: a damaged file, a notebook of no lesson, a student's folder without a notebook, two files of one
+    student for one assignment, all that one student handed in beyond `budget.MAX_FILES`. Zips are read in memory; links
+    are not followed, except in what the teacher named. `told` is called with the number of files that were read, as it
+    grows.
 
     Raises SubmissionError for a path that does not exist or holds nothing to grade.
     """
-    named = {Path(os.path.realpath(path)): path for path in paths}
-    several = sum(archives.is_zip(real.name) and not real.is_dir() for real in named) > 1
+    typed = {Path(os.path.realpath(path)): path for path in paths}
     budget = Budget()
     found: list[Submission] = []
-    for real, typed in named.items():
-        for one in _within(_Named(typed, real, several), budget):
+    for real, path in typed.items():
+        for one in _within(_Named(path, real, _start(real, len(typed) == 1)), budget):
             found.append(one)
             told(len(found))
+    found += _beyond(found, budget)
     return sorted(_one_each(found), key=lambda one: (one.student, one.assignment))
+
+
+def _start(real: Path, single: bool) -> int:
+    """Return where what a teacher named begins: with a folder's content, or a class's zip's, else with the file itself.
+
+    A student's zip that is called as a lesson tells as little as a folder that is, so that the folder around it counts.
+    """
+    start = len(real.parts)
+    if real.is_dir() or (single and archives.is_zip(real.name)):
+        return start
+    start -= 1
+    while archives.is_zip(real.name) and start > 1 and is_lesson(real.parts[start]):
+        start -= 1
+    return start
 
 
 def _within(named: _Named, budget: Budget) -> Iterator[Submission]:
@@ -86,18 +101,31 @@ def _within(named: _Named, budget: Budget) -> Iterator[Submission]:
 def _in_file(named: _Named, parts: tuple[str, ...], budget: Budget) -> Iterator[Submission]:
     """Yield what is in a notebook or a zip. Raises nothing: what goes wrong is a submission."""
     file = Path(named.real, *parts)
-    found = 0
+    zipped = archives.is_zip(file.name)
+    met = False
+
+    def whose(inner: tuple[str, ...]) -> str:
+        return who(named.place(*parts, *inner)).name
+
+    def choice(inner: tuple[str, ...], size: int, packed: int) -> str | None:
+        nonlocal met
+        met = True
+        student = whose(inner)
+        return None if budget.is_over(student) else budget.take(student, size, packed)
+
     try:
-        for member in archives.members(file) if archives.is_zip(file.name) else [_alone(file)]:
-            found += 1
-            own = (*parts, *member.parts)
-            student = who(named.place(*own)).name
-            trouble = budget.take(student, len(member.data), member.packed) or member.trouble
+        if (parts or not zipped) and budget.is_over(whose(())):
+            return
+        for member in archives.members(file, choice) if zipped else [_alone(file)]:
+            student = whose(member.parts)
+            trouble = member.trouble
+            if not zipped:
+                trouble = trouble or budget.take(student, len(member.data), len(member.data))
             data = b"" if trouble else member.data
             content = content_of(data, trouble, member.detail, budget.repairable(student))
             budget.repaired(student, content.repaired)
-            yield _submission(named, own, content)
-        if not found:
+            yield _submission(named, (*parts, *member.parts), content)
+        if zipped and not met:
             yield _submission(named, parts, content_of(b"", "The zip holds no notebook."))
     except archives.ArchiveError as error:
         yield _submission(named, parts, content_of(b"", str(error), error.detail))
@@ -107,13 +135,13 @@ def _in_file(named: _Named, parts: tuple[str, ...], budget: Budget) -> Iterator[
 
 def _alone(file: Path) -> archives.Member:
     data, trouble = bytes_of(file)
-    return archives.Member((), data, trouble, len(data))
+    return archives.Member((), data, trouble)
 
 
 def _submission(named: _Named, parts: tuple[str, ...], content: Content) -> Submission:
     place = named.place(*parts)
     whose = who(place)
-    unreadable = content.unreadable
+    unreadable = content.unreadable or whose.doubt
     assignment = assignment_of(place, content.exercises)
     if assignment is None and not unreadable:
         unreadable = (
@@ -130,6 +158,15 @@ def _submission(named: _Named, parts: tuple[str, ...], content: Content) -> Subm
         number=whose.number,
         detail=content.detail,
     )
+
+
+def _beyond(found: Sequence[Submission], budget: Budget) -> Iterator[Submission]:
+    """Yield a submission for each student who handed in more files than are looked at. It says how many they are."""
+    for student, first in {one.student: one for one in reversed(found)}.items():
+        if sentence := budget.overflow(student):
+            content = content_of(b"", sentence)
+            path = first.path.rpartition("/")[0] or first.path
+            yield Submission(student, _MORE, path, content.digest, unreadable=content.unreadable, number=first.number)
 
 
 def _one_each(found: Iterable[Submission]) -> Iterator[Submission]:

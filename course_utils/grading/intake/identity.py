@@ -11,9 +11,16 @@ from dataclasses import dataclass
 
 from course_utils.checks.registry import LESSONS, lessons_by_exercise
 
-# The shortest beginning: what a student called the file follows it, and may look alike.
-_MOODLE = re.compile(r"(?P<name>.+?_(?P<id>\d+))_assignsubmission_file_(?P<rest>.*)", re.DOTALL)
+# The shortest beginning: what a student called the file follows it, and may look alike. Moodle writes "file", or the
+# name of another way to hand in, as "onlinetext".
+_MOODLE = re.compile(r"(?P<name>.+?_(?P<id>\d+))_assignsubmission_[a-z0-9]+_(?P<rest>.*)", re.DOTALL)
 _CANVAS = re.compile(r"(?P<name>[^\W_]+)_(?:LATE_)?(?P<id>\d{2,})_\d{2,}_(?P<rest>.+)", re.DOTALL)
+# Where it stands in what Moodle's pattern takes for a name, Canvas wrote the beginning, and a student the rest.
+_OF_CANVAS = re.compile(r"_\d+_\d+_")
+_BOTH = (
+    "Its name does not tell whose it is: it begins as those that Canvas writes ({}), and goes on as those that Moodle "
+    "writes. Rename it after its student."
+)
 _ENDING = re.compile(r"(\.ipynb(\.json|\.txt)?|\.zip)$", re.IGNORECASE)
 _EDGES = " _-.,"
 MAX_NAME = 200  # characters; a zip can hold names of 65,535
@@ -47,10 +54,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Who:
-    """A student: their name, and the number that Canvas or Moodle wrote before it was a file, empty where none did."""
+    """A student: their name, and the number that Canvas or Moodle wrote before it was a file, empty where none did.
+
+    Where a name could be of two platforms, `doubt` is a sentence that says so, and the name is nobody's.
+    """
 
     name: str
     number: str = ""
+    doubt: str = ""
 
 
 def who(place: Place) -> Who:
@@ -73,14 +84,17 @@ def who(place: Place) -> Who:
     7. The name of the folder or zip around it: "carol" for "carol/02_how_backward_works.ipynb".
 
     The numbers of Moodle and Canvas stay, because two people may have one name. Canvas numbers people; Moodle
-    gives a person another number in each assignment.
+    gives a person another number in each assignment. A name that has the marks of both is in doubt: the second may be
+    what a student called the file.
     """
     for index in range(max(place.start - 3, 0), min(place.start + 1, len(place.parts) - 2)):
         if place.parts[index] == "submitted":
             return Who(_name(place.parts[index + 1]) or "unnamed")
-    own = next((part for part in place.beneath if _stem(part).lower() not in LESSONS), None)
+    own = next((part for part in place.beneath if not is_lesson(part)), None)
     for part in (*place.parts[max(place.start - 1, 0) : place.start], own or place.file):
         found = _MOODLE.fullmatch(part)
+        if found and (canvas := _OF_CANVAS.search(f"{found['name']}_")):
+            return Who(_name(_stem(part)), doubt=_BOTH.format(canvas[0]))
         if found:
             return Who(_name(found["name"]), found["id"])
     found = _CANVAS.fullmatch(own or place.file)
@@ -99,6 +113,11 @@ def lesson_called(name: str) -> str:
     if len(found) != 1:
         raise UnknownLesson(f"{name!r} names no single lesson of the course: {', '.join(LESSONS)}")
     return found[0]
+
+
+def is_lesson(part: str) -> bool:
+    """Say whether a folder or zip is called as a lesson, which tells no student."""
+    return _stem(part).lower() in LESSONS
 
 
 def assignment_of(place: Place, named: Iterable[str]) -> str | None:

@@ -37,14 +37,15 @@ def walk(folder: Path) -> Iterator[Met]:
     yield from met
     if any(one.path.parent == folder and archives.is_notebook(one.path.name) for one in met):
         return
+    reached = {one.path if one.trouble else one.path.parent for one in met}
+    reached |= {above for path in reached for above in path.parents}
     for one in _students(folder):
-        inside = any(it.path.is_relative_to(one) for it in met)
         if one.is_symlink():
             yield Met(one, _LINK)
         elif one.name.startswith("."):
             if any(not it.trouble for it in _within(one, 1)):
                 yield Met(one, _HIDDEN)
-        elif not inside:
+        elif one not in reached:
             yield Met(one, _EMPTY)
 
 

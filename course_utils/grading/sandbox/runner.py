@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import select
 import signal
 import socket
@@ -20,6 +19,7 @@ from course_utils.grading.sandbox import confinement, kernel
 from course_utils.grading.sandbox.warm import Warmth
 
 WATCH_SECONDS = 0.01
+_OWN = (b"RssAnon:", b"RssShmem:", b"VmSwap:")  # what a process holds, in kB; RssFile is the page cache's
 
 
 def main(descriptor: int) -> None:
@@ -120,16 +120,20 @@ def _cause(code: int) -> str:
 
 
 def _private(processes: int, process: int) -> int:
-    """Return the bytes that a process has for itself, in memory; 0 where that cannot be read."""
+    """Return the bytes that a process has for itself, in memory or swapped out; 0 where that cannot be read.
+
+    Files are not among them. Shared memory that belongs to no file is: `statm` counts it with them. A sandboxed
+    submission is one process. What it shares with the process that it was forked from is counted for both.
+    """
     try:
-        file = os.open(f"{process}/statm", os.O_RDONLY, dir_fd=processes)
+        file = os.open(f"{process}/status", os.O_RDONLY, dir_fd=processes)
         try:
-            _, resident, shared, *_ = os.read(file, 200).split()
+            lines = os.read(file, 8192).splitlines()
         finally:
             os.close(file)
-    except (OSError, ValueError):
+    except OSError:
         return 0
-    return (int(resident) - int(shared)) * resource.getpagesize()
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(_OWN))
 
 
 def _threads(processes: int, process: int) -> int:

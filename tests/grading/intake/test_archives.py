@@ -79,13 +79,32 @@ def test_a_size_that_lies_is_believed_no_further(tmp_path):
     assert not member.data
 
 
-def test_totals_and_counts_are_limited(tmp_path, monkeypatch):
+def test_totals_are_limited(tmp_path, monkeypatch):
     path = packed(tmp_path / "class.zip", {f"{number}.ipynb": b"123456" for number in range(5)})
     monkeypatch.setattr(archives, "MAX_TOTAL", 20)
     assert [bool(member.trouble) for member in members(path)] == [False, False, False, True, True]
-    monkeypatch.setattr(archives, "MAX_MEMBERS", 4)
-    with pytest.raises(ArchiveError, match="5 files; at most 4 are read"):
-        list(members(path))
+
+
+def test_what_is_not_wanted_is_not_unpacked(tmp_path, monkeypatch):
+    path = packed(tmp_path / "class.zip", {f"{name}.ipynb": name.encode() * 1000 for name in "abc"})
+    monkeypatch.setattr(archives, "MAX_TOTAL", 1999)
+    unpacked = []
+    real = archives._read
+    monkeypatch.setattr(
+        archives, "_read", lambda opened, info, parts: unpacked.append(parts) or real(opened, info, parts)
+    )
+    asked = []
+
+    def choice(parts, size, packed):
+        asked.append((parts[0][0], size, 0 < packed < 100))
+        return {"a": None, "b": "Too much."}.get(parts[0][0], "")
+
+    assert [(member.parts, member.trouble) for member in members(path, choice)] == [
+        (("b.ipynb",), "Too much."),
+        (("c.ipynb",), ""),
+    ]
+    assert asked == [("a", 1000, True), ("b", 1000, True), ("c", 1000, True)]
+    assert unpacked == [("c.ipynb",)]
 
 
 def test_a_list_of_members_may_not_be_huge(tmp_path, monkeypatch):

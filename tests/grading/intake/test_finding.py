@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from course_utils.grading.intake import budget, finding, reading
+from course_utils.grading.intake import archives, budget, finding, reading, walking
 from course_utils.grading.intake.finding import SubmissionError, find
 
 ROOT = Path(__file__).parents[3]
@@ -189,6 +189,22 @@ def test_folders_within_folders_without_end_are_one_row(tmp_path):
     subprocess.run(["rm", "-rf", str(tmp_path / "class" / "deep")], check=True)
 
 
+def test_to_walk_costs_each_file_once_however_many_students_there_are(tmp_path, monkeypatch):
+    for number in range(20):
+        put(tmp_path / f"s{number}" / "nb.ipynb")
+    for number in range(200):
+        put(tmp_path / "eve" / f"{number}.ipynb", b"")
+    (tmp_path / "empty").mkdir()
+    asked = []
+    for name in ("is_relative_to", "relative_to"):
+        real = getattr(Path, name)
+        monkeypatch.setattr(Path, name, lambda *given, real=real: asked.append(given) or real(*given))
+    met = list(walking.walk(tmp_path))
+    assert [one.path.name for one in met if one.trouble] == ["empty"]
+    assert len(met) == 221
+    assert len(asked) <= len(met)
+
+
 def test_data_beside_ones_own_notebook_are_nobodys(tmp_path):
     put(tmp_path / "ada" / "nb.ipynb")
     (tmp_path / "ada" / "data").mkdir()
@@ -205,6 +221,35 @@ def test_of_several_zips_each_is_the_student(tmp_path):
     assert found["eve", LESSON] == ""
     assert found["ada", LESSON].startswith("There are 2 files of this student for this assignment")
     assert rows(tmp_path / "eve.zip").keys() == {("bob_7", LESSON)}, "a single one is a class's"
+    put(tmp_path / "bob_7.ipynb")
+    found = rows(tmp_path / "eve.zip", tmp_path / "bob_7.ipynb")
+    assert found == {("eve", LESSON): "", ("bob_7", LESSON): ""}, "beside something else it is a student's, too"
+
+
+def test_a_students_zip_that_is_called_as_a_lesson_is_of_the_folder_around_it(tmp_path):
+    for name in ("bob", "eve"):
+        (tmp_path / name).mkdir()
+        with zipfile.ZipFile(tmp_path / name / f"{LESSON}.zip", "w") as archive:
+            archive.writestr("bob/nb.ipynb", NOTEBOOK)
+    assert rows(*tmp_path.rglob("*.zip")) == {("bob", LESSON): "", ("eve", LESSON): ""}
+    for name in ("bob", "eve"):
+        (tmp_path / name / LESSON).mkdir()
+        (tmp_path / name / f"{LESSON}.zip").rename(tmp_path / name / LESSON / f"{LESSON}.zip")
+    assert rows(*tmp_path.rglob("*.zip")) == {("bob", LESSON): "", ("eve", LESSON): ""}
+
+
+def test_a_name_of_two_platforms_is_a_row_that_says_so(tmp_path):
+    with zipfile.ZipFile(tmp_path / "canvas.zip", "w") as archive:
+        archive.writestr("lovelaceada_101_9001_nb.ipynb", NOTEBOOK)
+        archive.writestr("mallory_103_9003_x_101_assignsubmission_file_nb.ipynb", NOTEBOOK)
+    mallory, ada = sorted(find([tmp_path / "canvas.zip"]), key=lambda one: one.number)
+    assert (ada.student, ada.number, ada.unreadable) == ("lovelaceada_101", "101", "")
+    assert (mallory.student, mallory.number) == ("mallory_103_9003_x_101_assignsubmission_file_nb", "")
+    assert mallory.cells == ()
+    assert mallory.unreadable == (
+        "Its name does not tell whose it is: it begins as those that Canvas writes (_103_9003_), and goes on as those "
+        "that Moodle writes. Rename it after its student."
+    )
 
 
 def test_a_failure_of_the_reader_is_that_files_alone(tmp_path, monkeypatch):
@@ -223,15 +268,58 @@ def test_a_failure_of_the_reader_is_that_files_alone(tmp_path, monkeypatch):
     assert ada.unreadable.startswith("The file could not be read, for a reason that the course does not know.")
 
 
-def test_what_one_student_hands_in_is_limited_and_the_rest_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(budget, "MAX_NOTEBOOKS", 3)
+def many(folder: Path) -> Path:
+    """A student's files, 13 of them: 5 notebooks in a zip, 5 in folders, a zip without any, and the zips themselves."""
+    (folder / "eve").mkdir(parents=True)
+    with zipfile.ZipFile(folder / "eve" / "a.zip", "w") as archive:
+        for number in range(5):
+            archive.writestr(f"in{number}.ipynb", b"{}")
     for number in range(5):
-        put(tmp_path / "class" / "eve" / f"{number}.ipynb", b"{}")
-    put(tmp_path / "class" / "ok" / "nb.ipynb")
+        put(folder / "eve" / str(number) / f"out{number}.ipynb", b"{}")
+    with zipfile.ZipFile(folder / "eve" / "b.zip", "w") as archive:
+        archive.writestr("readme.txt", b"")
+    put(folder / "eve" / "c.zip", b"no zip")
+    return folder
+
+
+def test_what_one_student_hands_in_beyond_a_number_is_one_row(tmp_path, monkeypatch):
+    monkeypatch.setattr(budget, "MAX_FILES", 4)
+    put(many(tmp_path / "class") / "ok" / "nb.ipynb")
     found = rows(tmp_path / "class")
-    assert found["ok", LESSON] == ""
-    too_many = "This student handed in more than 3 notebooks. Keep those that count."
-    assert [found["eve", f"{number}"] == too_many for number in range(5)] == [False, False, False, True, True]
+    assert found.pop(("ok", LESSON)) == ""
+    assert found.pop(("eve", "more files")) == (
+        "This student handed in 13 notebooks and zips. The first 4 are looked at, and no others: keep those that count."
+    )
+    assert found.keys() == {("eve", "in0"), ("eve", "in1"), ("eve", "in2")}, "the zip that they are in is a file, too"
+    before = {one.assignment: one for one in find([tmp_path / "class"]) if one.student == "eve"}["more files"]
+    assert before.path == f"{tmp_path}/class/eve/a.zip"
+    put(tmp_path / "class" / "eve" / "one_more.ipynb")
+    after = {one.assignment: one for one in find([tmp_path / "class"]) if one.student == "eve"}["more files"]
+    assert "14 notebooks" in after.unreadable
+    assert before.digest != after.digest, "so that the row is made anew"
+
+
+def test_in_the_zip_of_a_class_one_student_does_not_crowd_out_the_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(budget, "MAX_FILES", 4)
+    with zipfile.ZipFile(tmp_path / "class.zip", "w") as archive:
+        for number in range(20):
+            archive.writestr(f"Eve_7_assignsubmission_file_/{number}.ipynb", b"{}")
+        archive.writestr("Ok_8_assignsubmission_file_/nb.ipynb", NOTEBOOK)
+    found = {(one.student, one.assignment): one for one in find([tmp_path / "class.zip"])}
+    assert found["Ok_8", LESSON].unreadable == ""
+    assert len(found) == 6
+    assert "handed in 20 notebooks and zips" in found["Eve_7", "more files"].unreadable
+    assert found["Eve_7", "more files"].number == "7"
+
+
+def test_files_beyond_the_number_are_neither_opened_nor_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr(budget, "MAX_FILES", 4)
+    opened = []
+    for module, name in ((finding, "bytes_of"), (archives, "_read"), (archives, "_directory")):
+        real = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *given, real=real: opened.append(given) or real(*given))
+    find([many(tmp_path / "class")])
+    assert len(opened) == 4, "a zip and three of its notebooks"
 
 
 def test_a_zip_of_many_small_bombs_is_not_decoded(tmp_path, monkeypatch):

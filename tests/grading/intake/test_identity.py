@@ -146,6 +146,31 @@ def test_what_moodle_wrote_ends_where_the_file_that_a_student_named_begins():
     assert who(place(path)) == Who("Eve_1", "1")
 
 
+def test_what_a_student_hands_in_to_moodle_by_another_way_is_theirs_as_well():
+    path = "t/class.zip|Eve_1_assignsubmission_onlinetext_x_2_assignsubmission_file_nb.ipynb"
+    assert who(place(path)) == Who("Eve_1", "1")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "t/canvas.zip|eve_3_9003_x_101_assignsubmission_file_nb.ipynb",
+        "t/canvas.zip|eve_LATE_3_9003_101_assignsubmission_file_nb.ipynb",
+        "t/canvas.zip|eve_van_e_3_9003_x_101_assignsubmission_file_nb.ipynb",
+        "t/canvas|eve_3_9003_x_101_assignsubmission_file_work.zip/nb.ipynb",
+        "t/canvas|eve_3_9003_x_101_assignsubmission_file_work/nb.ipynb",
+        "t/eve_3_9003_x_101_assignsubmission_file_work.zip|nb.ipynb",
+        "t/eve_3_9003_x_101_assignsubmission_file_work.zip|ada_101_assignsubmission_file_/nb.ipynb",
+    ],
+)
+def test_what_follows_the_name_that_canvas_wrote_makes_nobody_else_of_a_student(path):
+    found = who(place(path))
+    assert found.name.startswith("eve_")
+    assert found.name.endswith(("_assignsubmission_file_nb", "_assignsubmission_file_work"))
+    assert not found.number
+    assert "_3_9003_" in found.doubt
+
+
 def test_a_zip_that_canvas_named_is_that_students():
     for path in ("t/class|lovelaceada_123_456_work.zip/nb.ipynb", "t/c.zip|lovelaceada_LATE_123_456_work.zip"):
         assert who(place(path)) == Who("lovelaceada_123", "123")

@@ -169,6 +169,11 @@ ENDING = {
         "import time\nx = []\nwhile True:\n    x.append(b'x' * 4_000_000)\n    time.sleep(0.005)\n",
         {"memory"},
     ),
+    "memory, shared": (
+        "import mmap, time\nx = []\nfor _ in range(40):\n    x.append(mmap.mmap(-1, 10_000_000))\n"
+        "    x[-1].write(b'x' * 10_000_000)\ntime.sleep(99)\n",
+        {"memory"},
+    ),
     "memory, at once": ("import torch\nx = torch.ones(10**11)\n", {"memory"}),
     "threads": (
         "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(99,)).start()\n",

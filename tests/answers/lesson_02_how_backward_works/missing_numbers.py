@@ -18,8 +18,8 @@ RIGHT = [
 ]
 
 MISCONCEIVED = {
-    "the factor alone": numbers(A=5, C=29, D=116),
-    "a factor's own value": numbers(A=24, C=48, D=192),
+    "the factor alone": numbers(A=5, C=29, D=4),
+    "a factor's own value": numbers(A=24, C=48, D=144),
     "one use counts": numbers(C=24, D=96),
     "uses are multiplied": numbers(C=240, D=960),
     "the sign is lost": numbers(B=24),
@@ -33,6 +33,8 @@ WRONG = [
     said(numbers(C=10, D=40), "one use counts"),
     said(numbers(D=96), "one use counts"),
     said(numbers(C=240), "uses are multiplied"),
+    said(numbers(A=5, C=29, D=116), "the factor alone"),
+    said(numbers(A=24, C=48, D=192), "a factor's own value"),
     numbers(A=5, B=24),  # two ideas at once
     numbers(A=-10),
     numbers(C=-14, D=-56),  # the sign that belongs to c given to p
@@ -54,8 +56,8 @@ EQUIVALENT = {
 GUARDS = {
     "Which numbers belong there?": {"entries": MISCONCEIVED["the sign is lost"]},
     "Give a dict with one number for each of the four letters": {
-        "type": WRONG[15],
-        "keys": WRONG[16],
-        "kind": WRONG[12],
+        "type": WRONG[17],
+        "keys": WRONG[18],
+        "kind": WRONG[14],
     },
 }

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from course_utils.checks.compare import describe
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
-from course_utils.checks.judges.predictions import Table, one_case
+from course_utils.checks.judges.predictions import one_case
+from course_utils.checks.judges.programs import Choices
 from course_utils.checks.scenes.lesson_02_how_backward_works.missing_numbers import missing, passed
 
-_TABLE = Table(
+_TABLE = Choices(
     lambda: dict(missing(passed())),
     reasons={
         "A": "The node of t received 2. To p it sends that times the other factor, s = 5.",
@@ -34,12 +35,6 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 def _no_number(entry: Value) -> bool:
     """Say whether an entry is of a kind that no right one can have."""
     return isinstance(entry, (str, bool, list, dict)) or (isinstance(entry, Array) and bool(entry.shape))
-
-
-def _any_but(*changes: dict[str, float]) -> Callable[[Case, Observation], bool]:
-    """Tell an answer that is right but for the entries of one of several dicts."""
-    ways = [_TABLE.but(**changed) for changed in changes]
-    return lambda case, seen: any(way(case, seen) for way in ways)
 
 
 EXERCISE = Exercise(
@@ -66,19 +61,26 @@ EXERCISE = Exercise(
             "the factor alone",
             "At a product you gave the other factor alone. What the product sends is that factor times what it "
             "received.",
-            _any_but({"A": 5.0}, {"D": 4.0}, {"A": 5.0, "D": 4.0}, {"A": 5.0, "C": 29.0, "D": 116.0}),
+            _TABLE.any_but(
+                {"A": 5.0}, {"D": 4.0}, {"A": 5.0, "D": 4.0}, *({"A": 5.0, "C": 29.0, "D": d} for d in (4.0, 116.0))
+            ),
         ),
         Misconception(
             "a factor's own value",
             "At a product you multiplied by the value of the very input that you send to. The product sends to each "
             "factor what it received, times the value of the other one.",
-            _any_but({"A": 24.0}, {"D": 102.0}, {"A": 24.0, "D": 102.0}, {"A": 24.0, "C": 48.0, "D": 192.0}),
+            _TABLE.any_but(
+                {"A": 24.0},
+                {"D": 102.0},
+                {"A": 24.0, "D": 102.0},
+                *({"A": 24.0, "C": 48.0, "D": d} for d in (144.0, 192.0)),
+            ),
         ),
         Misconception(
             "one use counts",
             "You let one of the two gradients for p count, and not the other. p is used twice, and its node receives "
             "the sum of both.",
-            _any_but(
+            _TABLE.any_but(
                 {"C": 24.0}, {"C": 10.0}, {"C": 24.0, "D": 96.0}, {"C": 10.0, "D": 40.0}, {"D": 96.0}, {"D": 40.0}
             ),
         ),
@@ -86,13 +88,13 @@ EXERCISE = Exercise(
             "uses are multiplied",
             "You multiplied the two gradients for p with each other. Numbers are multiplied along a path; where paths "
             "meet, they are added.",
-            _any_but({"C": 240.0}, {"C": 240.0, "D": 960.0}),
+            _TABLE.any_but({"C": 240.0}, {"C": 240.0, "D": 960.0}),
         ),
         Misconception(
             "the sign is lost",
             "You sent on through the difference what it had received, unchanged. That is right for what it subtracts "
             "from; for what is subtracted the sign turns.",
-            _any_but({"B": 24.0}),
+            _TABLE.any_but({"B": 24.0}),
         ),
     ),
 )

@@ -7,7 +7,15 @@ import pytest
 from course_utils.ask.entries import Entry, entries
 from course_utils.ask.search import best
 
-ENTRIES = entries(Path(__file__).parents[2])
+ROOT = Path(__file__).parents[2]
+ENTRIES = entries(ROOT)
+# Titles as asked, and the headings of the entries that were written for them.
+TITLES = [
+    (row[1], row[3])
+    for path in sorted((ROOT / "benchmarks" / "questions").glob("*.tsv"))
+    for line in path.read_text(encoding="utf-8").splitlines()
+    if not line.startswith("#") and len(row := line.split("\t")) == 4
+]
 
 
 def entry(question, answer="Yes.", also=()):
@@ -64,6 +72,16 @@ def test_every_entry_is_found_by_its_own_heading_and_wordings(known):
     assert known in best(known.question, ENTRIES)
     missed = [text for text in known.also if known not in best(text, ENTRIES)]
     assert len(missed) <= len(known.also) / 3, missed
+
+
+def test_the_titles_from_which_entries_were_written_name_entries():
+    assert {heading for _, heading in TITLES} <= {known.question for known in ENTRIES}
+
+
+def test_most_titles_from_which_entries_were_written_find_theirs():
+    found = [heading in (known.question for known in best(title, ENTRIES)) for title, heading in TITLES]
+    assert len(found) > 800
+    assert sum(found) >= 0.95 * len(found)
 
 
 def test_the_address_of_a_lesson_is_no_answer():

@@ -82,9 +82,9 @@ def gives_none(kind: type) -> Spot | None:
     place = backward_of(kind)
     scope = statement(place) if place is not None else None
     for node in ast.walk(scope) if scope is not None else ():
-        if place is not None and isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
-            if any(isinstance(part, ast.Constant) and part.value is None for part in node.value.elts):
-                return Spot(place.file, node.lineno)
+        parts = node.value.elts if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) else []
+        if place is not None and any(isinstance(part, ast.Constant) and part.value is None for part in parts):
+            return Spot(place.file, node.value.lineno)  # type: ignore[attr-defined]
     return None
 
 

@@ -30,6 +30,11 @@ _CHECKPOINTS = "deeper/09_practical_checklist#All-checkpoints-are-the-same"
 _SOFTMAX = "09_practical_checklist#The-loss-stalls:-softmax-twice"
 _GAN = "06_detach_vs_no_grad#The-two-steps-of-a-GAN"
 _EVAL = "06_detach_vs_no_grad#eval()-does-not-switch-gradients-off"
+_TRUNCATED = "04_retain_graph#Hidden-state-between-sequences:-truncated-backpropagation"
+_RECOMPUTED = (
+    'deeper/03_checkpointing_and_hooks#Checkpoint-errors:-reentrant-or-not,-frozen-inputs,-"Recomputed-values"'
+)
+_RELU = "deeper/05_higher_order_gradients#Second-derivatives-of-relu-and-its-kin"
 _PENALTY = "05_higher_order_gradients#Gradient-penalties:-a-gradient-inside-the-loss"
 _CREATE = 'deeper/05_higher_order_gradients#Claim-H4:-"backward(create_graph=True)-is-a-harmless-way-to-get-there"'
 
@@ -71,7 +76,7 @@ RULES: dict[str, Rule] = {
     "carried-state": Rule(
         "error",
         "default",
-        "04_retain_graph#Hidden-state-between-sequences:-truncated-backpropagation",
+        _TRUNCATED,
         ("needless-retain", "kept-losses", "running-total", "same-loss-twice", "needless-create-graph"),
     ),
     "same-loss-twice": Rule(
@@ -85,6 +90,12 @@ RULES: dict[str, Rule] = {
     "softmax-twice": Rule("error", "full", _SOFTMAX),
     "sigmoid-twice": Rule("error", "full", _SOFTMAX),
     "log-missing": Rule("error", "full", _SOFTMAX),
+    "loss-argument": Rule("error", "full", _LIST),
+    "state-cut": Rule("likely", "full", _TRUNCATED),
+    "axes-swapped": Rule("likely", "full", _LIST),
+    "mask-inverted": Rule("likely", "default", _LIST),
+    "overwritten": Rule("likely", "full", _FROZEN),
+    "recomputed-otherwise": Rule("error", "full", _RECOMPUTED),
     "broadcast-loss": Rule(
         "error",
         "full",
@@ -126,6 +137,7 @@ RULES: dict[str, Rule] = {
         ("never-reached", "step-without-backward"),
     ),
     "derivative-cut": Rule("likely", "full", _PENALTY, ("constant-term", "needless-retain")),
+    "derivative-zero": Rule("likely", "full", _RELU),
     "sample-cut": Rule("likely", "full", _CUTS),
     "mark-dirty": Rule("error", "full", "deeper/10_custom_functions#In-place:-mark_dirty"),
     "ignores-incoming": Rule("likely", "full", "10_custom_functions#Is-it-right?-gradcheck"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from course_utils.audit.check import Check
+from course_utils.audit.checks.arguments import Arguments
 from course_utils.audit.checks.averages import Averages
 from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.clipping import Clipping
@@ -14,6 +15,7 @@ from course_utils.audit.checks.growth import Growth
 from course_utils.audit.checks.hooks import Hooks
 from course_utils.audit.checks.loading import Loading
 from course_utils.audit.checks.losses import Losses
+from course_utils.audit.checks.masks import Masks
 from course_utils.audit.checks.membership import Membership
 from course_utils.audit.checks.modes import Modes
 from course_utils.audit.checks.numbers import Numbers
@@ -21,6 +23,8 @@ from course_utils.audit.checks.pacing import Pacing
 from course_utils.audit.checks.passes import Passes
 from course_utils.audit.checks.players import Players
 from course_utils.audit.checks.reaching import Reaching
+from course_utils.audit.checks.recurrence import Recurrence
+from course_utils.audit.checks.replacing import Replacing
 from course_utils.audit.checks.rounding import Rounding
 from course_utils.audit.checks.samples import Samples
 from course_utils.audit.checks.schedules import Schedules
@@ -67,4 +71,8 @@ CHECKS: tuple[type[Check], ...] = (
     Functions,
     Samples,
     Derivatives,
+    Arguments,
+    Recurrence,
+    Replacing,
+    Masks,
 )

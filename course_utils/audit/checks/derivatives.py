@@ -11,9 +11,11 @@ import torch
 
 from course_utils.audit.book import listed
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Op, Pass
+from course_utils.audit.events import Op, Pass, PassGraph, number_of
 from course_utils.audit.lines import Spot, asked_directly, here
+from course_utils.audit.source import calls
 from course_utils.graph.alive import tensors_in
+from course_utils.graph.trace import walk
 
 _MOST = 500
 _TIMES = 3
@@ -43,7 +45,7 @@ class _Taken:
 class Derivatives(Check):
     """Follows derivatives that carry no graph, from the line that took them to the loss of a pass."""
 
-    codes: ClassVar = ("derivative-cut",)
+    codes: ClassVar = ("derivative-cut", "derivative-zero")
     functions: ClassVar = frozenset({"*"})
 
     def __init__(self, *args: object) -> None:
@@ -51,6 +53,8 @@ class Derivatives(Check):
         self._lines: dict[Spot, _Taken] = {}
         self._followed: dict[int, tuple[weakref.ref[torch.Tensor], Spot]] = {}
         self._numbers: dict[int, Spot] = {}
+        self._first: set[int] = set()  # numbers of the nodes of derivatives that have a graph
+        self._zeros: dict[Spot, list[int]] = {}  # by line: second derivatives that are zero, and others
 
     def function(self, event: Op) -> None:
         if event.name == "grad":
@@ -59,11 +63,12 @@ class Derivatives(Check):
             self._follow(event)
 
     def _take(self, event: Op) -> None:
-        outputs, inputs = tensors_in((event.argument(0, "outputs"),)), event.argument(1, "inputs")
+        outputs, inputs = list(tensors_in((event.argument(0, "outputs"),))), event.argument(1, "inputs")
         by = list(tensors_in((inputs,)))
         spot = here()
         if spot is None or not by or not all(map(self._is_input, by)):
             return
+        self._second(event, outputs, spot)
         given = [it for it in tensors_in((event.out,)) if not it.requires_grad and it.is_floating_point()]
         if given:
             taken = self._lines.setdefault(spot, _Taken())
@@ -71,6 +76,17 @@ class Derivatives(Check):
                 taken.leaves |= self.recorder.cuts.behind(it for it in outputs if it.requires_grad)
             for tensor in given:
                 self._keep(tensor, spot)
+
+    def _second(self, event: Op, outputs: list[torch.Tensor], spot: Spot) -> None:
+        """Note whether a derivative of a derivative is exactly zero, or cannot be taken at all."""
+        found = list(tensors_in((event.out,)))
+        behind = PassGraph(walk([out.grad_fn for out in outputs if out.grad_fn is not None])).numbers
+        if self._first & behind:
+            counts = self._zeros.setdefault(spot, [0, 0])
+            counts[any(bool(it.detach().any()) for it in found)] += 1
+        if len(self._first) > _MOST:
+            self._first.clear()
+        self._first |= {number_of(it.grad_fn) for it in found if it.grad_fn is not None}
 
     def _is_input(self, tensor: torch.Tensor) -> bool:
         """Say whether a tensor is a leaf that nobody trains."""
@@ -113,6 +129,19 @@ class Derivatives(Check):
             self._lines[spot].times += bool(self._lines[spot].leaves & keys & self.book.held())
 
     def found(self) -> Iterator[Found]:
+        for spot, (zeros, others) in self._zeros.items():
+            if zeros >= _TIMES and not others:
+                made = calls(spot.file, r"\b(ReLU|LeakyReLU|relu|leaky_relu|Hardtanh|ReLU6)$")
+                yield self.say(
+                    "derivative-zero",
+                    made[0] if made else spot,
+                    f"the second derivative on line {spot.line} is exactly zero, each time",
+                    "A network of linear layers and relu is made of straight pieces: between its bends it has no "
+                    "curvature, so an equation with a second derivative never sees the network there.",
+                    "nn.Tanh()  # or another smooth function, in place of relu",
+                    certain=bool(made),
+                    times=zeros,
+                )
         for spot, taken in self._lines.items():
             if taken.times < _TIMES:
                 continue

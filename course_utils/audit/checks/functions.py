@@ -47,7 +47,7 @@ class Functions(Check):
     def function(self, event: Op) -> None:
         tensor = event.args[0] if event.args else None
         if event.name.endswith("_") and not event.name.endswith("__") and isinstance(tensor, torch.Tensor):
-            if tensor.grad_fn is not None and not torch.is_grad_enabled():
+            if not torch.is_grad_enabled() and _has_history(tensor):
                 self._note(tensor)
         elif self._written and event.ended > event.began:
             for given in tensors_in(event.args):
@@ -119,3 +119,10 @@ class Functions(Check):
                     "ctx.mark_dirty(x)  # and return that x; or do not write: x * 2 in place of x.mul_(2)",
                     times=times,
                 )
+
+
+def _has_history(tensor: torch.Tensor) -> bool:
+    try:
+        return tensor.grad_fn is not None
+    except RuntimeError:  # a view that was made under no_grad, of what was written into since
+        return False

@@ -1,0 +1,86 @@
+"""What loss functions are given that they do not take: rates for their logarithms, 0 and 1 for -1 and 1."""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import torch
+
+from course_utils.audit.check import Check, Found
+from course_utils.audit.events import Op, through_views
+from course_utils.audit.lines import Spot, here, in_module
+from course_utils.audit.source import calls, nearest
+from course_utils.graph.trace import node_name
+
+_SIGNED = {"cosine_embedding_loss": 2, "margin_ranking_loss": 2, "hinge_embedding_loss": 1, "soft_margin_loss": 1}
+_POSITIVE = {"SoftplusBackward0": "softplus", "ExpBackward0": "exp", "SigmoidBackward0": "sigmoid"}
+_MAKING = frozenset({"float", "to", "double", "type", "where", "eq", "ne", "gt", "lt", "ge", "le"})
+_TIMES = 2
+_MOST = 200
+
+
+class Arguments(Check):
+    """The values that reach a loss, where its definition has no use for them."""
+
+    codes: ClassVar = ("loss-argument",)
+    functions: ClassVar = frozenset({"poisson_nll_loss", *_SIGNED, *_MAKING})
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self._made: dict[int, tuple[weakref.ref[torch.Tensor], Spot]] = {}  # where what may be targets was made
+        self._rates: Counter[tuple[Spot, str]] = Counter()
+        self._coded: Counter[tuple[Spot, str]] = Counter()
+
+    def function(self, event: Op) -> None:
+        spot = here()
+        if spot is None:
+            return
+        if event.name in _MAKING:
+            if isinstance(event.out, torch.Tensor) and not event.out.requires_grad:
+                if len(self._made) > _MOST:
+                    self._made.clear()
+                self._made[id(event.out)] = weakref.ref(event.out), spot
+        elif event.name == "poisson_nll_loss":
+            self._rate(event.argument(0, "input"), event.argument(2, "log_input", True), spot)
+        else:
+            self._target(event.name, event.argument(_SIGNED[event.name], "target"), spot)
+
+    def _rate(self, given: Any, logarithm: bool, spot: Spot) -> None:
+        made = through_views(given.grad_fn) if isinstance(given, torch.Tensor) else None
+        if logarithm and made is not None and node_name(made) in _POSITIVE:
+            lines = calls(spot.file, r"\bPoissonNLLLoss$") if in_module() else []
+            self._rates[nearest(lines, spot) or spot, _POSITIVE[node_name(made)]] += 1
+
+    def _target(self, loss: str, target: Any, spot: Spot) -> None:
+        if not isinstance(target, torch.Tensor) or not bool((target == 0).any()) or bool((target < 0).any()):
+            return
+        known = self._made.get(id(target))
+        self._coded[known[1] if known is not None and known[0]() is target else spot, loss] += 1
+
+    def found(self) -> Iterator[Found]:
+        for (spot, function), times in self._rates.items():
+            if times >= _TIMES:
+                yield self.say(
+                    "loss-argument",
+                    spot,
+                    f"poisson_nll_loss takes the logarithm of a rate, and gets the result of {function}",
+                    f"What comes out of {function} is a rate already. The loss takes its exponential once more, and "
+                    "the rate that fits the counts is never what the model gives.",
+                    "log_input=False  # or leave out the last function of the model",
+                    level="likely",
+                    times=times,
+                )
+        for (spot, loss), times in self._coded.items():
+            if times >= _TIMES:
+                yield self.say(
+                    "loss-argument",
+                    spot,
+                    f"{loss} gets targets of 0, and knows 1 and -1",
+                    "Where the target is neither 1 nor -1, the loss has no case for it: what should be told apart "
+                    "adds nothing, or a constant.",
+                    "target = 2 * target - 1",
+                    times=times,
+                )

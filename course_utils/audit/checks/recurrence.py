@@ -1,0 +1,114 @@
+"""Sequences: a state that is cut at every step, and an output that is read along the wrong axis."""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import torch
+
+from course_utils.audit.check import Check, Found
+from course_utils.audit.events import Op, Pass, number_of
+from course_utils.audit.lines import Spot, here
+from course_utils.audit.source import calls, nearest
+
+_CELLS = frozenset({"gru_cell", "lstm_cell", "rnn_tanh_cell", "rnn_relu_cell"})
+_LAYERS = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
+_STEPS = 3
+_TIMES = 3
+_MOST = 300
+
+
+class Recurrence(Check):
+    """What recurrent cells and layers of PyTorch's give, and what becomes of it."""
+
+    codes: ClassVar = ("state-cut", "axes-swapped")
+    functions: ClassVar = _CELLS | _LAYERS | {"detach", "__getitem__", "select"}
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self._cells: dict[int, Spot] = {}  # by the number of a cell's node: since the last pass
+        self._cut: dict[Spot, list[int]] = {}  # nodes of cells whose results were detached, by line
+        self._lost: Counter[Spot] = Counter()  # passes for which all but the last step were cut
+        self._outputs: dict[int, weakref.ref[torch.Tensor]] = {}  # of layers whose first axis is time
+        self._swapped: Counter[Spot] = Counter()
+
+    def function(self, event: Op) -> None:
+        name, out = event.name, event.out
+        if name in _CELLS:
+            spot = here()
+            if spot is not None and event.ended > event.began and len(self._cells) < _MOST:
+                self._cells.update(dict.fromkeys(range(event.began, event.ended), spot))
+        elif name == "detach":
+            self._detached(event.args[0])
+        elif name in _LAYERS:
+            given = event.args[0] if event.args else None
+            if event.args and event.args[-1] is False and isinstance(given, torch.Tensor) and given.dim() == 3:
+                if len(self._outputs) > _MOST:
+                    self._outputs.clear()
+                self._outputs[id(out[0])] = weakref.ref(out[0])
+        elif self._outputs and event.args and self._is_output(event.args[0]) and _takes_last(event):
+            spot = here()
+            if spot is not None:
+                self._swapped[spot] += 1
+
+    def _is_output(self, thing: Any) -> bool:
+        known = self._outputs.get(id(thing))
+        return known is not None and known() is thing
+
+    def _detached(self, tensor: Any) -> None:
+        node = tensor.grad_fn if isinstance(tensor, torch.Tensor) else None
+        number = number_of(node) if node is not None else -1
+        spot = here() if number in self._cells else None
+        if spot is not None:
+            self._cut.setdefault(spot, []).append(number)
+
+    def pass_begins(self, event: Pass) -> None:
+        cut, self._cut = self._cut, {}
+        if cut and event.accumulate:
+            for spot, made in cut.items():
+                self._lost[spot] += len(made) >= _STEPS and not event.graph.numbers & set(made)
+        self._cells.clear()
+
+    def found(self) -> Iterator[Found]:
+        for spot, times in self._lost.items():
+            if times >= _TIMES:
+                yield self.say(
+                    "state-cut",
+                    spot,
+                    "the state is detached at each step of the sequence: only the last step is in the graph",
+                    "What the steps before computed has no part in the loss. Nothing flows back through time, so the "
+                    "cell learns nothing from what came earlier.",
+                    "state = cell(x, state)  # detach between two sequences, and not within one",
+                    certain=False,
+                    times=times,
+                )
+        for spot, times in self._swapped.items():
+            if times >= _TIMES:
+                made = calls(spot.file, r"\b(LSTM|GRU|RNN)$")
+                yield self.say(
+                    "axes-swapped",
+                    nearest(made, spot) or spot,
+                    f"line {spot.line} takes the last of the batch, and not of the time: the layer's first axis is "
+                    "time",
+                    "Without batch_first=True the layer runs along the first axis. Given the batch there, it carries "
+                    "its state from sample to sample, and each time step is by itself.",
+                    "batch_first=True  # where the layer is made; or output[-1] for input of shape (time, batch, ...)",
+                    certain=False,
+                    times=times,
+                )
+
+
+def _takes_last(event: Op) -> bool:
+    if event.name == "select":
+        return bool(event.argument(1, "dim") == 1 and event.argument(2, "index") == -1)
+    index = event.args[1] if len(event.args) > 1 else None
+    return (
+        isinstance(index, tuple)
+        and len(index) >= 2
+        and index[0] == slice(None)
+        and index[1] is not None
+        and (isinstance(index[1], int) and index[1] == -1)
+    )

@@ -1,0 +1,124 @@
+"""Forwards that undo a training: parameters that are set anew, and checkpoints that draw other noise again."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, ClassVar
+
+import torch
+
+from course_utils.audit.check import Check, Found
+from course_utils.audit.events import Op
+from course_utils.audit.lines import Spot, here, is_learners, names_in
+from course_utils.audit.source import assigned, function_around, statement
+
+_NOISE = frozenset(
+    {
+        *("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "rrelu"),
+        *("rand", "rand_like", "randn", "randn_like", "bernoulli", "normal"),
+    }
+)
+_STEPS = 5
+_SHARE = 0.8
+_CHECKPOINT = ("utils/checkpoint.py", "utils\\checkpoint.py")
+
+
+class Replacing(Check):
+    """Parameters that are set anew in each forward, and checkpoints that draw anew in each recomputation."""
+
+    codes: ClassVar = ("overwritten", "recomputed-otherwise")
+    functions: ClassVar = frozenset({"data.__set__", "copy_"}) | _NOISE
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self._steps: dict[tuple[Spot, int], set[int]] = {}  # by line and leaf: steps before which it was set
+        self._otherwise: Counter[Spot] = Counter()
+
+    def function(self, event: Op) -> None:
+        if event.name in _NOISE:
+            if event.name.find("dropout") < 0 or event.argument(2, "training", True):
+                spot = _unkept()
+                if spot is not None:
+                    self._otherwise[spot] += 1
+        elif event.args and isinstance(event.args[0], torch.nn.Parameter):
+            slot, spot = self.book.find(event.args[0]), here()
+            if slot is not None and spot is not None and self.clock.steps:
+                self._steps.setdefault((spot, slot.key), set()).add(self.clock.steps)
+
+    def found(self) -> Iterator[Found]:
+        by_key = {slot.key: slot for slot in self.book.live()}
+        held, watched = self.book.held(), min(self.clock.steps, self.recorder.full_steps)
+        lines: dict[Spot, list[Any]] = {}
+        for (spot, key), steps in self._steps.items():
+            slot = by_key.get(key)
+            often = len(steps) >= _STEPS and len(steps) >= _SHARE * (watched - 1)
+            if often and slot is not None and key in held and slot.received >= _STEPS and _is_set_anew(spot):
+                lines.setdefault(spot, []).append(slot)
+        for spot, slots in lines.items():
+            names = ", ".join(slot.name for slot in slots[:3])
+            yield self.say(
+                "overwritten",
+                spot,
+                f"each forward sets {names} anew, so what the steps did to it is lost",
+                "This line gives the parameter a value that does not come from the one that it had. The optimizer "
+                "moves it, and the next forward puts another in its place.",
+                "set it once: under a flag that is then switched, or before the training",
+                level="likely",
+                certain=False,
+                times=max(len(self._steps[spot, slot.key]) for slot in slots),
+                about={slot.key for slot in slots},
+                names=[slot.name for slot in slots],
+            )
+        for spot, times in self._otherwise.items():
+            if times >= 2:
+                yield self.say(
+                    "recomputed-otherwise",
+                    spot,
+                    "the checkpoint computes the block again with other random numbers",
+                    "preserve_rng_state=False lets the second forward draw a mask of its own. The gradient is that of "
+                    "another network than the one that gave the loss.",
+                    "checkpoint(block, x, use_reentrant=False)  # without preserve_rng_state=False",
+                    times=times,
+                )
+
+
+def _is_set_anew(spot: Spot) -> bool:
+    """Say whether a line of a forward sets `self.x.data`, or copies into `self.x`, from what does not come from it."""
+    scope, found = function_around(spot), statement(spot)
+    if not isinstance(scope, ast.FunctionDef) or scope.name != "forward":
+        return False
+    target: ast.expr | None = None
+    value: ast.expr | None = None
+    if isinstance(found, ast.Assign) and isinstance(found.targets[0], ast.Attribute):
+        target, value = found.targets[0].value, found.value
+    elif isinstance(found, ast.Expr) and isinstance(found.value, ast.Call):
+        function = found.value.func
+        if isinstance(function, ast.Attribute) and function.attr == "copy_" and found.value.args:
+            target, value = function.value, found.value.args[0]
+    name = ast.unparse(target).removesuffix(".data") if target is not None else ""
+    if value is None or not name.startswith("self."):
+        return False
+    texts = [ast.unparse(value)]
+    for part in ast.walk(value):
+        made = assigned(spot, part.id) if isinstance(part, ast.Name) else None
+        line = statement(made) if made is not None else None
+        texts += [ast.unparse(line)] if line is not None else []
+    return not any(name in text for text in texts)
+
+
+def _unkept() -> Spot | None:
+    """Return the learner's line of the checkpoint that is running, if it does not keep the random state."""
+    frame: FrameType | None = sys._getframe(1)
+    inside = False
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "checkpoint" and code.co_filename.endswith(_CHECKPOINT):
+            inside = names_in(frame).get("preserve") is False
+        elif inside and is_learners(code.co_filename):
+            return Spot(code.co_filename, frame.f_lineno)
+        frame = frame.f_back
+    return None

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from course_utils.explain.aliases import alias, cut
 from course_utils.explain.explanation import Place
+from course_utils.explain.lines import has_keyword, lines, reached
 from course_utils.explain.loops import callee, methods_of
 from course_utils.explain.naming import argument, modules
 from course_utils.explain.ownership import is_learners
@@ -180,27 +181,15 @@ def written_in_hooks(s: Situation) -> list[Returned]:
 
 def in_place_layers(s: Situation) -> list[Place]:
     """Return the lines of the learner's files that make a layer which writes in place."""
-    sources = {id(call.source): call.source for call in s.calls if call.source is not None}
-    return [
-        Place("writes in place", source.file, node.lineno, source.text(node.lineno))
-        for source in sources.values()
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.Call)
-        and any(it.arg == "inplace" and written(it.value) == "True" for it in node.keywords)
-    ]
+    return lines(s, "writes in place", lambda it: has_keyword(it, "inplace"))
 
 
 def _functions(s: Situation) -> Iterator[tuple[Source, _Function]]:
-    """Yield the functions of the learner's files that are not at work."""
+    """Yield the learner's functions that are not at work, and that those at work use."""
     working = [call.scope for call in s.calls]
-    sources = {id(call.source): call.source for call in s.calls if call.source is not None}
-    for call in s.calls:
-        for cell in call.sources.cells_before(call.source) if call.source is not None else ():
-            sources[id(cell)] = cell
-    for source in sources.values():
-        for node in ast.walk(source.tree):
-            if isinstance(node, FUNCTIONS) and node not in working:
-                yield source, node
+    for source, node in reached(s):
+        if isinstance(node, FUNCTIONS) and node not in working:
+            yield source, node
 
 
 def _targets(statement: ast.stmt) -> list[str]:

@@ -51,6 +51,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
     "02_how_backward_works": {
         '"grad can be implicitly created only for scalar outputs"': (
             "seed-missing",
+            "complex-loss",
             "seed-type",
             "not-one-number",
             "seed-shape",
@@ -60,6 +61,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "deeper/02_how_backward_works": {
         '"not used in the graph"': ("not-in-graph", "input-without-grad"),
+        "Brought to shape: broadcasting, expand, dtype": ("complex-cast",),
     },
     "deeper/02_jacobians_and_checks": {
         "Is the gradient right? Ask with numbers": ("gradcheck-precision",),
@@ -155,6 +157,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         '"Detected call of lr_scheduler.step() before optimizer.step()"': ("scheduler-first", "scheduler-epoch"),
     },
     "deeper/07_gradient_accumulation": {
+        "None or zero, optimizer by optimizer": ("sparse-gradient",),
         "\"'NoneType' object has no attribute 'norm'\"": ("grad-is-none", "step-without-backward"),
         "Where equality fails: batch norm and other losses of a whole batch": ("batch-norm-one-value",),
     },

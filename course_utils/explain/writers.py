@@ -142,7 +142,9 @@ def out_of_place(statement: ast.stmt, view: str = "", looped: bool = False) -> s
     reads = {written(it) for it in ast.walk(statement.value)} if isinstance(statement, ast.Assign) else set()
     if _writes_a_part(statement) and into in reads and isinstance(statement, ast.Assign):
         part = ast.unparse(statement.targets[0]).replace(into, "new", 1)
-        return f"new = {into}.clone()\n{part} = {ast.unparse(statement.value)}\n{into} = new  # or rows in a list, then stack"
+        return (
+            f"new = {into}.clone()\n{part} = {ast.unparse(statement.value)}\n{into} = new  # or a list, and torch.stack"
+        )
     if _writes_a_part(statement) and into:
         return f"{into} = {into}.clone()  # before this line: then it writes into a copy"
     return "# write the result into a new tensor: without `_`, `+=`, `out=` and inplace=True"

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
+import types
 
 import torch
 
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.families.no_graph import started_from
+from course_utils.explain.loops import callee
 from course_utils.explain.naming import argument, assigned, name_of, receiver, tensors
 from course_utils.explain.nodes import behind
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
+from course_utils.explain.settings import switched_off, switched_off_by
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, walk, written
 
@@ -35,6 +39,12 @@ def _not_used(s: Situation, m: re.Match[str]) -> Explanation | None:
     if tensor is not None and tensor.is_leaf is False and code == "not-in-graph":
         why += " Or this is another tensor than the one that was used: a copy, or a view made later."
     headline = f"{which} is not in the graph of `{output}`"
+    ignored = _ignored(s, tensor) if code == "not-in-graph" else None
+    if ignored is not None:
+        name, function, parameter, places = ignored
+        why = f"`{name}` is given to `{function}` as `{parameter}`, and `{function}` never uses that argument."
+        fix = f"# use {parameter} in {function}; or allow_unused=True, which gives None where there is no path"
+        return card(code, headline, why, fix, (*places, *s.needed()))
     replaced = _replaced(s, which.strip("`")) if code == "not-in-graph" else None
     if replaced is not None:
         used, statement, where = replaced
@@ -45,6 +55,26 @@ def _not_used(s: Situation, m: re.Match[str]) -> Explanation | None:
         fix = f"{written(statement, 80) or '# line ' + str(statement.lineno)}  # move it before line {used}"
         return card(code, headline, why, fix, (*where, *s.needed()), False)
     return card(code, headline, why, fix, s.needed(), False)
+
+
+def _ignored(s: Situation, tensor: torch.Tensor | None) -> tuple[str, str, str, list[Place]] | None:
+    """Return the learner's function that was given a tensor and never reads it, where nothing else was given it."""
+    for call in s.calls if tensor is not None else ():
+        for name in (own for own, it in tensors(call) if it is tensor and own.isidentifier()):
+            uses = [it for it in walk(call.scope) if isinstance(it, ast.Call)] if call.scope is not None else []
+            uses = [it for it in uses if it.lineno < call.line and name in map(written, it.args)]
+            given = [found for it in uses if (found := callee(call.value, call.sources, it)) is not None]
+            if len(uses) != 1 or len(given) != 1:
+                continue
+            to = given[0]
+            own = next((key for key, value in to.given.items() if written(value) == name), "")
+            read = {it.id for it in walk(to.scope) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Load)}
+            if own and own not in read and isinstance(to.scope, ast.FunctionDef):
+                line = to.scope.lineno
+                places = [Place("given here", call.file, uses[0].lineno, call.place("", uses[0]).text)]
+                places.insert(0, Place("argument not used", to.source.file, line, to.source.text(line)))
+                return name, to.scope.name, own, places
+    return None
 
 
 def _replaced(s: Situation, name: str) -> tuple[int, ast.stmt, tuple[Place, ...]] | None:
@@ -135,13 +165,32 @@ def _inference(s: Situation, m: re.Match[str]) -> Explanation | None:
     shown = f"`{name}`" if name else "a tensor"
     own = name or "x"
     why = f"{shown} was made under torch.inference_mode(), which leaves out what autograd needs, for good."
-    fix = f"{own} = {own}.clone()  # a normal tensor; or make it under torch.no_grad() instead"
+    local = s.here is None or s.here.is_module or "." in own or own in s.here.frame.f_code.co_varnames
+    fix = f"{own} = {own}.clone()" if local else f"{own}.clone()"
+    fix += "  # a normal tensor; or make it under torch.no_grad() instead"
     headline = f"{shown} comes from inference_mode and cannot be saved for a backward pass"
     if "requires_grad" in s.text.partition("inference")[0]:
         headline = f"{shown} comes from inference_mode and cannot require a gradient outside of it"
     if "nplace" in s.text:
         headline = f"{shown} comes from inference_mode and cannot be written into outside of it"
-    return card("inference-tensor", headline, why, fix, s.needed(), bool(name))
+    return card("inference-tensor", headline, why, fix, [*_made_in_inference(s, name), *s.needed()], bool(name))
+
+
+def _made_in_inference(s: Situation, name: str) -> list[Place]:
+    """Return the block or decorator under which a name got its value, if the learner's lines show it."""
+    for call in reversed(s.calls):
+        for it in reversed(assigned(call, name)) if name and call.source is not None else ():
+            off = switched_off(call.source, it) if call.source is not None else None
+            if off is not None and off[0] == "no-graph-inference":
+                return [call.place("made here", off[2])]
+            for node in ast.walk(it):
+                function = call.value(node.func) if isinstance(node, ast.Call) else None
+                if is_a(function, types.FunctionType) and switched_off_by(function) == "no-graph-inference":
+                    code = inspect.unwrap(function).__code__
+                    source = call.sources.of(code.co_filename)
+                    text = source.text(code.co_firstlineno) if source is not None else ""
+                    return [Place("made here", code.co_filename, code.co_firstlineno, text)]
+    return []
 
 
 def _deep(s: Situation, m: re.Match[str]) -> Explanation | None:

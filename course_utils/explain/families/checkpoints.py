@@ -5,10 +5,16 @@ from __future__ import annotations
 import ast
 import re
 
-from course_utils.explain.explanation import Explanation
+import torch
+
+from course_utils.explain.explanation import Explanation, Place
+from course_utils.explain.lines import everywhere, has_keyword, only_line
+from course_utils.explain.naming import targets
+from course_utils.explain.ownership import is_learners
+from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import called, with_keyword
+from course_utils.explain.source import called, walk, with_keyword
 
 
 def _use_reentrant(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -50,9 +56,16 @@ def _checkpoint_grad(s: Situation, m: re.Match[str]) -> Explanation | None:
         "With use_reentrant=True checkpoint runs a backward() of its own inside, which autograd.grad and "
         "inputs= cannot follow."
     )
-    fix = "checkpoint(function, x, use_reentrant=False)"
-    start = s.at_start()
-    return card("checkpoint-grad", "autograd.grad met a checkpoint with use_reentrant=True", why, fix, start)
+    old = [it for _, it in everywhere(s) if isinstance(it, ast.Call) and _reentrant(it)]
+    fix = "torch.utils.checkpoint.checkpoint(function, x, use_reentrant=False)"
+    if len(old) == 1:
+        fix = with_keyword(old[0], "use_reentrant", False)
+    where = [*only_line(s, "checkpointed here", _reentrant), *s.at_start()]
+    return card("checkpoint-grad", "autograd.grad met a checkpoint with use_reentrant=True", why, fix, where)
+
+
+def _reentrant(node: ast.AST) -> bool:
+    return called(node).startswith("checkpoint") and has_keyword(node, "use_reentrant", "True")
 
 
 def _recomputed(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -68,15 +81,39 @@ def _recomputed(s: Situation, m: re.Match[str]) -> Explanation | None:
         "# the function must depend on its inputs only: no counters, no random sizes, no train()/eval() "
         "between\n# the random state is restored by default"
     )
-    start = s.at_start()
-    return card(
-        "checkpoint-recomputed",
-        "a checkpointed function gave something else when it was run again",
-        why,
-        fix,
-        start,
-        False,
-    )
+    changes = _changes(s)
+    if changes:
+        why += f" Line {changes[0].line} changes something that outlives one run."
+        fix = f"# {changes[0].text.partition('  #')[0]}: outside of what is checkpointed\n{fix}"
+    headline = "a checkpointed function gave something else when it was run again"
+    return card("checkpoint-recomputed", headline, why, fix, [*changes[:1], *s.at_start()], False)
+
+
+def _changes(s: Situation) -> list[Place]:
+    """Return the lines of the checkpointed function, or module's forward, that set attributes or global names."""
+    frame = s.within("utils/checkpoint.py", "unpack_hook")
+    run = getattr(frame.f_locals.get("frame") if frame is not None else None, "recompute_fn", None)
+    for cell in getattr(run, "__closure__", None) or ():
+        try:
+            function = cell.cell_contents
+        except ValueError:
+            continue
+        if is_a(function, torch.nn.Module):
+            function = type(function).forward
+        function = getattr(function, "__func__", function)
+        code = getattr(function, "__code__", None)
+        source = s.sources.of(code.co_filename) if code is not None and is_learners(code.co_filename) else None
+        scope = source.function(code) if source is not None and code is not None else None
+        if source is None or scope is None:
+            continue
+        shared = {name for it in walk(scope) if isinstance(it, ast.Global | ast.Nonlocal) for name in it.names}
+        return [
+            Place("changes between the runs", source.file, it.lineno, source.text(it.lineno))
+            for it in walk(scope)
+            if isinstance(it, ast.Assign | ast.AugAssign)
+            and any("." in name or "[" in name or name in shared for name in targets(it))
+        ]
+    return []
 
 
 RULES = (

@@ -30,7 +30,9 @@ def _function_named(s: Situation, name: str) -> tuple[str, tuple[Place, ...]]:
                 source = s.sources.of(code.co_filename)
                 scope = source.function(code) if source is not None else None
                 line = getattr(scope, "lineno", code.co_firstlineno)
-                return own, (Place("defined here", code.co_filename, line, source.text(line) if source else ""),)
+                ends = [it for it in walk(scope) if isinstance(it, ast.Return)] if scope is not None else []
+                line, role = (ends[0].lineno, "returned here") if len(ends) == 1 else (line, "defined here")
+                return own, (Place(role, code.co_filename, line, source.text(line) if source else ""),)
     return own, ()
 
 
@@ -75,11 +77,9 @@ def _returned_by_backward(s: Situation, name: str, position: int) -> str:
     """Return the expression by which the backward of a learner's Function gives one gradient."""
     _, where = _function_named(s, name)
     source = s.sources.of(where[0].file) if where else None
-    for scope in ast.walk(source.tree) if source is not None else ():
-        if isinstance(scope, ast.FunctionDef) and scope.name == "backward" and scope.lineno == where[0].line:
-            found = [it.value for it in walk(scope) if isinstance(it, ast.Return)]
-            if len(found) == 1 and isinstance(found[0], ast.Tuple) and position < len(found[0].elts):
-                return written(found[0].elts[position])
+    for it in ast.walk(source.tree) if source is not None else ():
+        if isinstance(it, ast.Return) and it.lineno == where[0].line and isinstance(it.value, ast.Tuple):
+            return written(it.value.elts[position]) if position < len(it.value.elts) else ""
     return ""
 
 

@@ -10,6 +10,7 @@ import torch
 
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.flow import Flow, Found
+from course_utils.explain.lines import only_line
 from course_utils.explain.naming import argument, receiver
 from course_utils.explain.reading import MISSING, is_a
 from course_utils.explain.rules import Rule, card
@@ -72,14 +73,20 @@ def _no_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
         why = "Gradients are switched off for the whole session (torch.set_grad_enabled(False)): no graph is recorded."
         headline = f"{name} has no graph: gradients are switched off"
         fix = "torch.set_grad_enabled(True)\n# or, where it was switched off: with torch.no_grad(): ends by itself"
-        return card("no-graph-no-grad", headline, why, fix, [*_switches(s), *s.needed()])
+        return card("no-graph-no-grad", headline, why, fix, [*only_line(s, _OFF, _switches_off), *s.needed()])
     if found.state == "bare" and found.frozen:
         model = found.frozen[0]
         why = f"No parameter of `{model}` requires a gradient, and no input does, so there is nothing to record."
         fix = f"{model}.requires_grad_(True)  # or only the part that is to learn"
         if model.startswith("self.") and s.here is not None and "self" not in s.here.names:
             fix = f"# requires_grad_(True) on what is to learn; self is the model that has {model}"
-        return card("no-graph-frozen", f"{name} has no graph: all of `{model}` is frozen", why, fix, s.needed())
+        return card(
+            "no-graph-frozen",
+            f"{name} has no graph: all of `{model}` is frozen",
+            why,
+            fix,
+            [*only_line(s, "freezes here", _freezes), *s.needed()],
+        )
     if found.state in ("bare", "unknown") and (checkpointed := _reentrant(s, name)) is not None:
         return checkpointed
     if found.state == "bare" and found.inputs and found.inputs != (shown,):
@@ -109,18 +116,19 @@ def _builds_tensors(s: Situation) -> bool:
     return scope is not None and any(called(it) in ("tensor", "as_tensor") for it in ast.walk(scope))
 
 
-def _switches(s: Situation) -> list[Place]:
-    """Return the line that switches gradients off, where the learner's files have one."""
-    sources = {id(call.source): call.source for call in s.calls if call.source is not None}
-    found = [
-        Place("switches gradients off", source.file, node.lineno, source.text(node.lineno))
-        for source in sources.values()
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.Call)
-        and called(node) == "set_grad_enabled"
-        and written(argument(node, 0, "mode")) == "False"
-    ]
-    return found if len(found) == 1 else []
+_OFF = "switches gradients off"
+
+
+def _switches_off(node: ast.AST) -> bool:
+    return called(node) == "set_grad_enabled" and written(argument(node, 0, "mode")) == "False"
+
+
+def _freezes(node: ast.AST) -> bool:
+    """Return whether a part of code freezes: `p.requires_grad = ...` of anything but True, `requires_grad_(False)`."""
+    if isinstance(node, ast.Assign):
+        flags = [it for it in node.targets if isinstance(it, ast.Attribute) and it.attr == "requires_grad"]
+        return bool(flags) and written(node.value) != "True"
+    return called(node) == "requires_grad_" and written(argument(node, 0, "requires_grad")) == "False"
 
 
 def _reentrant(s: Situation, name: str) -> Explanation | None:

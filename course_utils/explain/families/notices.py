@@ -8,6 +8,7 @@ import re
 import torch
 
 from course_utils.explain.explanation import Explanation
+from course_utils.explain.lines import only_line
 from course_utils.explain.naming import argument, receiver
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
@@ -115,8 +116,11 @@ def _old_hook(s: Situation, m: re.Match[str]) -> Explanation | None:
         "register_backward_hook sees only the last operation of a module: its grad_input is not that of the module's "
         "inputs where forward has several operations."
     )
+    put = only_line(s, "put on here", lambda it: called(it) == "register_backward_hook")
     fix = "# register_full_backward_hook in place of register_backward_hook"
-    return card("hook-incomplete", "a module's hook is of the old kind, and misses gradients", why, fix, s.needed())
+    return card(
+        "hook-incomplete", "a module's hook is of the old kind, and misses gradients", why, fix, [*put, *s.needed()]
+    )
 
 
 def _kl_mean(s: Situation, m: re.Match[str]) -> Explanation | None:

@@ -8,7 +8,8 @@ import re
 import torch
 
 from course_utils.explain.explanation import Explanation
-from course_utils.explain.naming import argument, assigned, named, receiver
+from course_utils.explain.lines import has_keyword, only_line
+from course_utils.explain.naming import argument, assigned, modules, named, receiver
 from course_utils.explain.nodes import operation_named
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
@@ -83,7 +84,15 @@ def _view(s: Situation, m: re.Match[str]) -> Explanation | None:
         why = "A full backward hook of a module wraps its output, and what is wrapped must not be written into."
         fix = out_of_place(s.line_tree) if s.line_tree is not None else "y = y + 1"
         headline = f"{name} comes from a module with a full backward hook, and was written into"
-        return card("hooked-module-in-place", headline, why, fix, s.needed())
+        layer = layer_in_place(s)
+        if layer and not target:
+            why = f"`{layer}` was made with inplace=True and writes into what the layer before it returned. A full "
+            why += "backward hook wraps what a module returns, and what is wrapped must not be written into."
+            fix = f"# {layer}: without inplace=True"
+            headline = f"`{layer}` wrote into the output of a module with a full backward hook"
+        writes = only_line(s, "writes in place", lambda it: has_keyword(it, "inplace"))
+        put = only_line(s, "hook put on here", lambda it: called(it).startswith("register_full_backward"))
+        return card("hooked-module-in-place", headline, why, fix, [*writes, *put, *s.needed()])
     if "multiple views" in s.text:
         made = operation_named(re.sub(r"^.*Output \d+ of (\w+) is.*$", r"\1", s.text, flags=re.DOTALL))
         why = (
@@ -104,6 +113,16 @@ def _view(s: Situation, m: re.Match[str]) -> Explanation | None:
     return None
 
 
+def layer_in_place(s: Situation) -> str:
+    """Return the learner's name of the layer with inplace=True that is at work."""
+    for frame in reversed(s.torch_frames):
+        layer = frame.f_locals.get("self")
+        if is_a(layer, torch.nn.Module) and layer.__dict__.get("inplace") is True:
+            names = (name for call in reversed(s.calls) for name, it in modules(call) if it is layer)
+            return next(names, f"a {type(layer).__name__}")
+    return ""
+
+
 def _no_grad_view(s: Situation, m: re.Match[str]) -> Explanation | None:
     target = _target(s)
     name = f"`{target}`" if target else "a view"
@@ -111,13 +130,16 @@ def _no_grad_view(s: Situation, m: re.Match[str]) -> Explanation | None:
     why = (
         f"{name} was made under torch.{mode}() and is written into outside. PyTorch cannot tell whether to record that."
     )
+    off = only_line(
+        s, "switches recording off", lambda it: isinstance(it, ast.expr) and written(it).endswith(f"{mode}()")
+    )
     fix = f"# make the view outside of {mode}; or, if the write is not to be learned, write inside it, too"
     return card(
         "view-from-no-grad-in-place",
         f"{name}, a view made under {mode}, is written into with recording on",
         why,
         fix,
-        s.needed(),
+        [*off, *s.needed()],
     )
 
 

@@ -7,8 +7,9 @@ import re
 
 import torch
 
-from course_utils.explain.explanation import Explanation
-from course_utils.explain.naming import argument, named, receiver, tensors, variables
+from course_utils.explain.explanation import Explanation, Place
+from course_utils.explain.lines import everywhere, only_line
+from course_utils.explain.naming import argument, modules, named, receiver, targets, tensors, variables
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
@@ -28,14 +29,25 @@ def _too_long(s: Situation, m: re.Match[str]) -> Explanation | None:
         f"This schedule was made for {m[2]} steps, and this is step {m[1]}. It counts a step for each call, so "
         f"mostly for each batch."
     )
+    made = [it for _, it in everywhere(s) if called(it) == "OneCycleLR" and isinstance(it, ast.Call)]
     fix = "OneCycleLR(optimizer, max_lr=..., epochs=epochs, steps_per_epoch=len(loader))  # as many as will come"
+    if len(made) == 1:
+        first = ", ".join(
+            [*map(ast.unparse, made[0].args), *(ast.unparse(it) for it in made[0].keywords if not _plans(it))]
+        )
+        fix = f"{ast.unparse(made[0].func)}({first}, total_steps=...)  # batches in an epoch times epochs, in all"
+    places = [*only_line(s, f"made for {m[2]} steps", lambda it: called(it) == "OneCycleLR"), *s.needed()]
     return card(
         "scheduler-too-long",
         f"`{owner}` was made for {m[2]} steps and was called a {m[1]}th time",
         why,
         fix,
-        s.needed(),
+        places,
     )
+
+
+def _plans(keyword: ast.keyword) -> bool:
+    return keyword.arg in ("total_steps", "epochs", "steps_per_epoch")
 
 
 def _initial_lr(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -58,9 +70,12 @@ def _scheduler_first(s: Situation, m: re.Match[str]) -> Explanation | None:
         "The scheduler moved before the optimizer did, so the first learning rate is never used. If you train with a "
         "GradScaler, a step that it skipped for infinite gradients says the same, and is harmless."
     )
-    fix = "optimizer.step()\nscheduler.step()  # after it"
+    steps = [it for it in ast.walk(s.line_tree) if called(it) == "step"] if s.line_tree is not None else []
+    owner = (written(receiver(steps[0])) if len(steps) == 1 else "") or "scheduler"
+    others = {written(receiver(it)) for _, it in everywhere(s) if called(it) == "step"} - {owner, ""}
+    fix = f"{others.pop() if len(others) == 1 else 'optimizer'}.step()\n{owner}.step()  # after it"
     return card(
-        "scheduler-first", "`scheduler.step()` came before the first `optimizer.step()`", why, fix, s.needed(), False
+        "scheduler-first", f"`{owner}.step()` came before the first step of the optimizer", why, fix, s.needed(), False
     )
 
 
@@ -99,6 +114,35 @@ def _optimizer_of(s: Situation) -> str:
     return given or (names[0] if len(names) == 1 else "optimizer")
 
 
+def _foreign(s: Situation, name: str) -> tuple[list[str], str] | None:
+    """Return whose parameters an optimizer holds, and the module that has gradients and shares none with it."""
+    optimizer = next((it for call in s.calls for own, it in variables(call) if own == name), None)
+    if not is_a(optimizer, torch.optim.Optimizer):
+        return None
+    held = {id(it) for group in optimizer.param_groups for it in group["params"]}
+    if any(it.grad is not None for group in optimizer.param_groups for it in group["params"]):
+        return None
+    own, trained = [], []
+    for call in reversed(s.calls):
+        for path, module in modules(call):
+            parts = list(torch.nn.Module.parameters(module))
+            if parts and {id(it) for it in parts} == held:
+                own.append(path)
+            elif parts and not {id(it) for it in parts} & held and all(it.grad is not None for it in parts):
+                trained.append(path)
+    return (own[:1], trained[0]) if trained else None
+
+
+def _made_optimizer(s: Situation, name: str) -> list[Place]:
+    return only_line(s, "made here", lambda it: isinstance(it, ast.Assign) and name in targets(it) and _of_optim(it))
+
+
+def _of_optim(statement: ast.Assign) -> bool:
+    made = called(statement.value)
+    kind = getattr(torch.optim, made, None)
+    return isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)
+
+
 def _no_checks(s: Situation, m: re.Match[str]) -> Explanation | None:
     owner = written(receiver(s.node)) or "scaler"
     why = (
@@ -117,6 +161,14 @@ def _no_checks(s: Situation, m: re.Match[str]) -> Explanation | None:
     )
     if "prior to update" in s.text:
         fix = f"{owner}.step({optimizer})  # in place of {optimizer}.step()\n{owner}.update()"
+    foreign = _foreign(s, optimizer)
+    if foreign is not None and "prior to update" not in s.text:
+        made, trained = foreign
+        held = f" ({', '.join(f'`{it}`' for it in made)})" if made else ""
+        why = f"backward() put gradients into `{trained}`. `{optimizer}` holds other parameters{held}, without any."
+        fix = f"# make {optimizer} from {trained}.parameters(), after {trained} is made"
+        headline = f"`{optimizer}` holds no parameter of `{trained}`, which was trained"
+        return card("scaler-without-gradients", headline, why, fix, [*_made_optimizer(s, optimizer), *s.needed()])
     code = "scaler-stage" if "prior to update" in s.text else "scaler-without-gradients"
     headline = (
         "`update()` has nothing to go by" if code == "scaler-stage" else "the scaler found no gradients to step with"

@@ -169,18 +169,6 @@ def _view(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("shapes", f"`{owner}` has {m[2]} elements, which do not fill [{m[1]}]", why, fix, s.needed())
 
 
-def _stacked(s: Situation, m: re.Match[str]) -> Explanation | None:
-    why = (
-        f"stack lays tensors of one shape beside each other; here are [{m[1]}] (number {m[2]}) and "
-        f"[{m[3]}] (number {m[4]})."
-    )
-    fix = (
-        "torch.nn.utils.rnn.pad_sequence(parts, batch_first=True)  # sequences of unequal length\n"
-        "torch.cat(parts)  # or one after the other"
-    )
-    return card("shapes", f"stack got tensors of unequal shapes: [{m[1]}] and [{m[3]}]", why, fix, s.needed())
-
-
 def _joined(s: Situation, m: re.Match[str]) -> Explanation | None:
     parts = written(argument(s.node, 0)) or "the tensors"
     why = (
@@ -264,11 +252,6 @@ RULES = (
         _sizes,
     ),
     Rule(RuntimeError, r"shape '\[(.*?)\]' is invalid for input of size (\d+)", _view),
-    Rule(
-        RuntimeError,
-        r"stack expects each tensor to be equal size, but got \[(.*?)\] at entry (\d+) and \[(.*?)\] at entry (\d+)",
-        _stacked,
-    ),
     Rule(
         RuntimeError,
         r"except in dimension (\d+)\. Expected size (\d+) but got size (\d+) for tensor number (\d+)",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import re
 
-from course_utils.explain.explanation import Explanation
+from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.families.no_graph import started_from
+from course_utils.explain.lines import everywhere
 from course_utils.explain.naming import argument, receiver
 from course_utils.explain.rules import Rule, card, shape_in
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import called, operand, written
+from course_utils.explain.source import FUNCTIONS, called, operand, walk, written
 
 
 def _scalar(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -133,7 +134,16 @@ def _hook_result(s: Situation, m: re.Match[str]) -> Explanation | None:
         f"hook `{m[1]}` changed it."
     )
     fix = "# return a tensor of the shape of the gradient; to look only, return nothing"
-    return card("hook-result", f"the hook `{m[1]}` returned a gradient of another shape", why, fix, s.at_start())
+    where = [*_hook_returns(s, m[1]), *s.at_start()]
+    return card("hook-result", f"the hook `{m[1]}` returned a gradient of another shape", why, fix, where)
+
+
+def _hook_returns(s: Situation, name: str) -> list[Place]:
+    """Return the line by which the only function of a name returns."""
+    named = [(source, it) for source, it in everywhere(s) if isinstance(it, FUNCTIONS) and it.name == name]
+    ends = [it for it in walk(named[0][1]) if isinstance(it, ast.Return)] if len(named) == 1 else []
+    source = named[0][0] if ends else None
+    return [Place("returned here", source.file, it.lineno, source.text(it.lineno)) for it in ends[:1] if source]
 
 
 def _hook_count(s: Situation, m: re.Match[str]) -> Explanation | None:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from course_utils.explain.explanation import Explanation
-from course_utils.explain.naming import argument, name_of, receiver
+from course_utils.explain.naming import argument, receiver
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
@@ -212,43 +212,6 @@ def _no_forward(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("module-without-forward", f"`{kind}` has no method named forward", why, fix, s.needed())
 
 
-def _deepcopy(s: Situation, m: re.Match[str]) -> Explanation | None:
-    tensor: Any = None
-    for frame in reversed(s.torch_frames):
-        if frame.f_code.co_name == "__deepcopy__" and is_a(frame.f_locals.get("self"), torch.Tensor):
-            tensor = frame.f_locals["self"]
-            break
-    given = written(argument(s.node, 0)) or "it"
-    value: Any = s.here.value(argument(s.node, 0)) if s.here is not None else None
-    if is_a(value, torch.nn.Module):
-        held = [key for part in value.modules() for key, it in vars(part).items() if it is tensor]
-        name = held[0] if held else ""
-        why = (
-            f"`{given}.{name}` holds a computed tensor with its graph, and a graph is not copied."
-            if name
-            else f"`{given}` holds a computed tensor, and a graph is not copied."
-        )
-        fix = f"self.{name or 'features'} = features.detach()  # where the module keeps it"
-        return card(
-            "deepcopy-non-leaf",
-            f"`{given}` keeps a tensor with a graph, so it cannot be copied",
-            why,
-            fix,
-            s.needed(),
-            bool(name),
-        )
-    name = name_of(s, tensor, f"`{given}`") if tensor is not None else f"`{given}`"
-    own = name.strip("`")
-    why = f"{name} was computed, and its graph leads to other tensors; copy.deepcopy copies leaves only."
-    return card(
-        "deepcopy-non-leaf",
-        f"{name} has a graph, so it cannot be deep-copied",
-        why,
-        f"{own}.detach().clone()  # the values; {own}.clone() keeps the graph",
-        s.needed(),
-    )
-
-
 RULES = (
     Rule(RuntimeError, r"Error\(s\) in loading state_dict for", _state_dict),
     Rule(TypeError, r"Expected state_dict to be dict-like, got <class '(.*?)'>", _not_a_state),
@@ -275,5 +238,4 @@ RULES = (
     Rule(ValueError, r"Cannot assign non-leaf Tensor to parameter '(\w+)'", _as_parameter),
     Rule(TypeError, r"^(\S+) is not a Module subclass", _not_a_module),
     Rule(NotImplementedError, r"Module \[(\w+)\] is missing the required \"forward\" function", _no_forward),
-    Rule(RuntimeError, r"Only Tensors created explicitly by the user .* support the deepcopy protocol", _deepcopy),
 )

@@ -8,8 +8,10 @@ from typing import Any
 
 import torch
 
-from course_utils.explain.explanation import Explanation
-from course_utils.explain.naming import argument, assigned, named, receiver
+from course_utils.explain.explanation import Explanation, Place
+from course_utils.explain.lines import has_keyword, only_line
+from course_utils.explain.loops import attribute_assigned, methods_of
+from course_utils.explain.naming import argument, assigned, modules, named, receiver, targets
 from course_utils.explain.reading import MISSING, is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
@@ -27,6 +29,7 @@ def _of_nothing(s: Situation, m: re.Match[str]) -> Explanation | None:
     value: Any = s.here.value(receiver(given)) if s.here is not None and given is not None else MISSING
     if is_a(value, torch.nn.Module):
         hidden = [name for name, held in vars(value).items() if _holds_modules(held)]
+        places: list[Place] = []
         why = f"`{shown}` gives nothing: `{written(receiver(given))}` has no parameter of its own."
         fix = "self.layers = nn.ModuleList(...)  # layers in a plain list or dict are not found"
         if hidden:
@@ -34,13 +37,16 @@ def _of_nothing(s: Situation, m: re.Match[str]) -> Explanation | None:
                 f"`{shown}` gives nothing: `{hidden[0]}` holds layers in a plain "
                 f"{type(vars(value)[hidden[0]]).__name__}, where PyTorch does not look."
             )
+            places = only_line(
+                s, "kept here", lambda it: isinstance(it, ast.Assign) and f"self.{hidden[0]}" in targets(it)
+            )
             fix = f"self.{hidden[0]} = nn.{'ModuleDict' if type(vars(value)[hidden[0]]) is dict else 'ModuleList'}(...)"
         return card(
             "optimizer-of-nothing",
             f"`{shown}` is empty, so the optimizer has nothing to train",
             why,
             fix,
-            s.needed(),
+            [*places, *s.needed()],
             bool(hidden),
         )
     name = given.id if isinstance(given, ast.Name) else ""
@@ -93,11 +99,18 @@ def _non_leaf(s: Situation, m: re.Match[str]) -> Explanation | None:
         fix = f"{held} = [t.detach().requires_grad_() for t in {held}]  # leaves with these values"
         if type(s.here.look_up(held)) is dict:
             fix = f"{held} = {{k: t.detach().requires_grad_() for k, t in {held}.items()}}  # leaves with these values"
-    value = getattr(made[0], "value", None) if made else None
+    every = [_name(s, it) for it in found if not it.is_leaf and not it.retains_grad]
+    if len(every) > 1 and all(every) and "[" not in own:
+        fix = "\n".join(f"{it} = {it}.detach().requires_grad_()" for it in every[:3])
+        fix += "\n# and so for the others" if len(every) > 3 else ""
+    value = getattr(made[0], "value", None) if made and len(every) < 2 else None
     if isinstance(value, ast.expr) and "requires_grad=True" in ast.unparse(value):
         plain = re.sub(r",\s*requires_grad=True", "", ast.unparse(value))
         fix = f"{own} = ({plain}).requires_grad_()  # after the arithmetic: a leaf"
     where = [s.here.place("made here", it) for it in made] if s.here is not None else []
+    for source, scope in methods_of(s.here, own) if s.here is not None and "." in own and "[" not in own else ():
+        sets = attribute_assigned(scope, f"self.{own.rpartition('.')[2]}")
+        where += [Place("made here", source.file, it.lineno, source.text(it.lineno)) for it in sets]
     return card(
         "optimizer-non-leaf",
         f"`{own}` is not a leaf, and only leaves can be optimized",
@@ -106,6 +119,10 @@ def _non_leaf(s: Situation, m: re.Match[str]) -> Explanation | None:
         [*where, *s.needed()],
         bad is not None,
     )
+
+
+def _name(s: Situation, tensor: torch.Tensor) -> str:
+    return named(s, lambda other: other is tensor)
 
 
 def _no_tensors(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -139,34 +156,12 @@ def _no_tensors(s: Situation, m: re.Match[str]) -> Explanation | None:
     elif called(given) == "state_dict" and receiver(given) is not None:
         why = "Going over a state dict gives its names, and an optimizer takes the parameters themselves."
         fix = f"{written(receiver(given))}.parameters()"
+    inner = given.args[0] if isinstance(given, ast.Call) and len(given.args) == 1 else given
+    held: Any = s.here.value(inner) if s.here is not None and inner is not None else MISSING
+    if type(held) is dict and all(is_a(it, torch.Tensor) for it in held.values()):
+        why = f"Going over the dict `{written(inner)}` gives its keys, and an optimizer takes the tensors."
+        fix = f"{written(inner)}.values()"
     return card("optimizer-of-no-tensors", f"`{shown}` contains something that is no tensor", why, fix, s.needed())
-
-
-def _twice(s: Situation, m: re.Match[str]) -> Explanation | None:
-    name = ""
-    group = s.given("optim/optimizer.py", "add_param_group", "param_group")
-    optimizer = s.given("optim/optimizer.py", "add_param_group", "self")
-    if isinstance(group, dict) and is_a(optimizer, torch.optim.Optimizer):
-        known = {id(it) for other in optimizer.param_groups for it in other["params"]}
-        both = [it for it in group["params"] if id(it) in known]
-        name = named(s, lambda other: any(other is it for it in both)) if both else ""
-    what = f"`{name}`" if name else "a parameter"
-    if issubclass(s.kind, Warning):
-        why = "The same tensor stands twice in one group, so each step would move it twice."
-        given = written(_given_parameters(s)) or "parameters"
-        return card(
-            "parameters-twice",
-            "a list of parameters contains one twice",
-            why,
-            f"list({{id(p): p for p in {given}}}.values())  # each once",
-            s.needed(),
-        )
-    why = f"{what} stands in two groups, so each step would move it twice."
-    fix = f"# leave {name or 'it'} out of one of the two groups"
-    if called(s.node) == "add_param_group":
-        why = f"{what} is in this optimizer already, and would be moved twice by each step."
-        fix = f"# leave {name or 'it'} out here, or out of the optimizer where it is made"
-    return card("parameters-twice", f"{what} was given to the optimizer twice", why, fix, s.needed(), bool(name))
 
 
 def _setting(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -202,14 +197,40 @@ def _closure(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("closure-missing", f"`{owner}.step()` of {kind} needs a closure", why, fix, s.needed())
 
 
+def _sparse(s: Situation, m: re.Match[str]) -> Explanation | None:
+    kind = m[1]
+    optimizer = s.given("optim/", "step", "self")
+    found: list[tuple[str, torch.nn.Module]] = []
+    for call in reversed(s.calls):
+        found += [(name, it) for name, it in modules(call) if it.__dict__.get("sparse") is True]
+    names = list(dict.fromkeys(name for name, _ in found))
+    own = written(receiver(s.node)) or "optimizer"
+    if m[2] == "dense":
+        why = f"{kind} updates rows that a sparse gradient names, and takes no other gradient."
+        fix = f"# give {kind} the layers made with sparse=True only, and the others an optimizer of their own"
+        return card("sparse-gradient", f"`{own}` ({kind}) was given a dense gradient", why, fix, s.needed())
+    layer = f"`{names[0]}`, made with sparse=True," if names else "A layer made with sparse=True"
+    why = f"{layer} has a sparse gradient, and {kind} takes dense ones."
+    lr = optimizer.defaults.get("lr", 1e-3) if is_a(optimizer, torch.optim.Optimizer) else 1e-3
+    fix = "# make the layer without sparse=True; or give it an optimizer of its own, and the others this one:"
+    fix += f"\ntorch.optim.SparseAdam({names[0] if names else 'layer'}.parameters(), lr={lr})"
+    headline = f"`{own}` ({kind}) was given a sparse gradient"
+    return card(
+        "sparse-gradient",
+        headline,
+        why,
+        fix,
+        [*only_line(s, "made sparse here", lambda it: has_keyword(it, "sparse")), *s.needed()],
+    )
+
+
 RULES = (
+    Rule(RuntimeError, r"^(\w+) (?:optimizer )?does not support (sparse|dense) gradients", _sparse, "optim/"),
     Rule(ValueError, r"optimizer got an empty parameter list", _of_nothing),
     Rule(ValueError, r"can't optimize a non-leaf Tensor", _non_leaf),
     Rule(TypeError, r"object is not iterable", _no_tensors, "optim/optimizer.py"),
     Rule(TypeError, r"params argument given to the optimizer should be", _no_tensors),
     Rule(TypeError, r"optimizer can only optimize Tensors", _no_tensors),
-    Rule(ValueError, r"some parameters appear in more than one parameter group", _twice),
-    Rule(Warning, r"parameter group with duplicate parameters", _twice),
     Rule(ValueError, r"^Invalid ([a-zA-Z_ ]+?)(?: parameter| value)?(?: at index \d)?: (.*)", _setting, "optim/"),
     Rule(TypeError, r"(?P<kind>\w+)\.step\(\) missing 1 required positional argument: 'closure'", _closure),
     Rule(TypeError, r"'NoneType' object is not callable", _closure, "optim/lbfgs.py"),

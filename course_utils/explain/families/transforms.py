@@ -7,12 +7,13 @@ import re
 
 import torch
 
-from course_utils.explain.explanation import Explanation
-from course_utils.explain.naming import argument
+from course_utils.explain.explanation import Explanation, Place
+from course_utils.explain.lines import everywhere, only_line
+from course_utils.explain.naming import argument, targets
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import called, written
+from course_utils.explain.source import called, operand, walk, written
 from course_utils.explain.writers import out_of_place
 
 
@@ -24,8 +25,19 @@ def _vmap_item(s: Situation, m: re.Match[str]) -> Explanation | None:
     owner = (
         written(s.node.func.value) if isinstance(s.node, ast.Call) and isinstance(s.node.func, ast.Attribute) else "x"
     )
-    fix = f"{owner}  # use the tensor itself, without .item(), float() or int()"
+    fix = _bounded(s, owner) or f"{owner}  # use the tensor itself, without .item(), float() or int()"
     return card("vmap-item", "item() was called inside vmap", why, fix, s.needed())
+
+
+def _bounded(s: Situation, owner: str) -> str:
+    """Return what Python's max() or min() of a tensor and a number is with tensors; "" elsewhere."""
+    source = s.here.source if s.here is not None else None
+    outer = next(source.around(s.node), None) if source is not None and s.node is not None else None
+    if not isinstance(outer, ast.Call) or written(outer.func) not in ("max", "min") or len(outer.args) != 2:
+        return ""
+    other = next((written(it) for it in outer.args if it is not s.node), "")
+    bound = "min" if written(outer.func) == "max" else "max"
+    return f"{operand(owner)}.clamp({bound}={other})  # for {written(outer, 60) or 'that'}: a tensor, without a branch"
 
 
 def _vmap_either(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -112,17 +124,49 @@ def _gradcheck(s: Situation, m: re.Match[str]) -> Explanation | None:
         return card(
             "gradcheck-precision", f"gradcheck compared `{what}` in less than float64", why, fix, s.needed(), False
         )
+    where, unread = _own_backward(s, what)
     why = (
         f"gradcheck compared what backward gives with finite differences, for output {m[1]} and input {m[2]}: "
         "numerical is what forward does, analytical is what backward says."
     )
+    if unread:
+        why += f" forward keeps `{unread}`, and backward never reads it."
     fix = (
         "# derive the backward again from the forward, and compare the two matrices printed above\n# or: forward "
         "is not smooth there, or depends on something else than its inputs"
     )
     return card(
-        "gradcheck-mismatch", f"backward and finite differences of `{what}` differ", why, fix, s.needed(), False
+        "gradcheck-mismatch",
+        f"backward and finite differences of `{what}` differ",
+        why,
+        fix,
+        [*where, *s.needed()],
+        False,
     )
+
+
+def _own_backward(s: Situation, what: str) -> tuple[list[Place], str]:
+    """Return where the backward of a Function that is checked returns, and what its forward keeps for nothing."""
+    name = re.search(r"(\w+)(?:\.apply|$)", what)
+    kinds = [(own, it) for own, it in everywhere(s) if isinstance(it, ast.ClassDef)]
+    found = [(own, it) for own, it in kinds if name is not None and it.name == name[1]]
+    parts = {it.name: it for it in found[0][1].body if isinstance(it, ast.FunctionDef)} if len(found) == 1 else {}
+    backward = parts.get("backward")
+    if backward is None:
+        return [], ""
+    ends = [it for it in walk(backward) if isinstance(it, ast.Return)]
+    source = found[0][0]
+    places = [Place("backward of it", source.file, it.lineno, source.text(it.lineno)) for it in ends[:1]]
+    kept = [
+        target
+        for method in ("forward", "setup_context")
+        for it in (walk(parts[method]) if method in parts else ())
+        if isinstance(it, ast.Assign)
+        for target in targets(it)
+        if target.startswith("ctx.")
+    ]
+    read = ast.unparse(backward)
+    return places, next((it for it in kept if it not in read), "")
 
 
 def _gradcheck_inputs(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -147,8 +191,24 @@ def _no_derivative(s: Situation, m: re.Match[str]) -> Explanation | None:
     why = f"PyTorch has no formula for the derivative of `{name}`."
     if again:
         why += " It is itself a step of a backward pass, so this was a derivative of a derivative."
+    if "scaled_dot_product" in name and again:
+        return _attention(s)
     fix = "# write this part with operations that have one, or keep it out of the second derivative with detach()"
     return card("no-derivative", f"`{name}` has no derivative in PyTorch", why, fix, s.needed(), False)
+
+
+def _attention(s: Situation) -> Explanation:
+    """The fused kernels of attention have a backward, and that backward has none."""
+    kinds = ("scaled_dot_product_attention", "MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer")
+    where = only_line(s, "fused attention here", lambda it: called(it) in kinds)
+    why = (
+        "scaled_dot_product_attention, which nn.MultiheadAttention also uses, runs a fused kernel. That kernel has a "
+        "first derivative and no second one."
+    )
+    fix = "with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):\n    ...  # the forward, in "
+    fix += "operations that have every derivative"
+    headline = "fused attention was differentiated twice"
+    return card("no-derivative", headline, why, fix, [*where, *s.at_start()])
 
 
 def _zero_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:

@@ -7,6 +7,7 @@ import ast
 import torch
 
 from course_utils.explain.explanation import Explanation, Place
+from course_utils.explain.lines import has_keyword, lines
 from course_utils.explain.naming import modules
 from course_utils.explain.nodes import behind, same_memory
 from course_utils.explain.reading import is_a
@@ -23,7 +24,6 @@ from course_utils.explain.returned import (
 )
 from course_utils.explain.rules import card
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import called
 from course_utils.explain.writers import out_of_place
 from course_utils.graph.trace import LiveNode, node_name
 
@@ -51,9 +51,10 @@ def written_elsewhere(
         why += f" The hook `{hooked[0].function}` writes into what a layer returned."
         fix = _hook_fix(hooked[0])
         return card("in-place", headline, why, fix, [*where, *hooked[0].where, *needed], False)
-    for late in (written_by_class(s, op, names), written_by_helpers(s, op, names), written_after(s, op)):
-        if late and not (parameter and late[0].name not in names):
-            return _late(late, what, op, where, needed)
+    late = [*written_by_class(s, op, names), *written_by_helpers(s, op, names), *written_after(s, op)]
+    late = list({id(it.statement): it for it in reversed(late)}.values())[::-1]
+    if late and not (parameter and late[0].name not in names):
+        return _late(late, what, op, where, needed)
     if layers and not parameter:
         why += f" {', '.join(f'`{_text(it)}`' for it in layers[:3])} writes in place."
         fix = f"{_kind(layers[0][1])}  # without inplace=True, for {_text(layers[0])}"
@@ -79,7 +80,7 @@ def sentence(op: str) -> str:
 
 def _late(late: list[Returned], what: str, op: str, where: list[Place], needed: tuple[Place, ...]) -> Explanation:
     one = late[0]
-    if what == NAMELESS:
+    if what == NAMELESS and len({it.whole or it.name for it in late}) == 1:
         what = f"`{one.whole or one.name}`"
     why = f"{sentence(op)} saved {what} for its derivative, and something wrote into it before backward() read it. "
     why += f"In `{one.function}`, which has returned, `{shown(one)}` writes into `{one.name}`"
@@ -150,18 +151,6 @@ def renormed(s: Situation, tensor: torch.Tensor, op: str, needed: tuple[Place, .
             )
             fix = f"{name}.weight.clone()  # where the weights are used beside the lookup\n# or make the layer without "
             headline = f"`{name}.weight`, which {said(op)} had saved, was rewritten by a lookup (max_norm={limit})"
-            makes = _calls_with(s, "max_norm")
-            return card("in-place", headline, why, f"{fix}max_norm", [*makes[:1], *needed], False)
+            made = lines(s, "rewrites at each lookup", lambda it: has_keyword(it, "max_norm", ""))
+            return card("in-place", headline, why, f"{fix}max_norm", [*made[:1], *needed], False)
     return None
-
-
-def _calls_with(s: Situation, keyword: str) -> list[Place]:
-    sources = {id(call.source): call.source for call in s.calls if call.source is not None}
-    return [
-        Place("rewrites at each lookup", source.file, node.lineno, source.text(node.lineno))
-        for source in sources.values()
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.Call)
-        and called(node) in ("Embedding", "EmbeddingBag")
-        and any(it.arg == keyword for it in node.keywords)
-    ]

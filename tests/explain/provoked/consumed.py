@@ -45,7 +45,7 @@ def checkpoint_that_recomputes_something_else():
     count = [0]
 
     def block(x):
-        count[0] += 1
+        count[0] += 1  # changes between the runs
         return torch.sin(x) if count[0] == 1 else x * 2
 
     x = torch.ones(3, requires_grad=True)
@@ -81,7 +81,7 @@ def checkpoint_of_inputs_without_grad():
 def checkpoint_and_autograd_grad():
     layer = nn.Linear(3, 3)
     x = torch.ones(2, 3, requires_grad=True)
-    y = checkpoint(layer, x, use_reentrant=True).sum()
+    y = checkpoint(layer, x, use_reentrant=True).sum()  # checkpointed here
     torch.autograd.grad(y, x)  # raised here
 
 
@@ -199,7 +199,7 @@ def view_made_by_a_function_written():
 @case("view-from-no-grad-in-place", "v", "no_grad")
 def view_made_in_no_grad_written():
     x = torch.ones(3, requires_grad=True) * 1
-    with torch.no_grad():
+    with torch.no_grad():  # switches recording off
         v = x[:2]
     v.mul_(torch.ones(2, requires_grad=True))  # raised here
 
@@ -207,7 +207,7 @@ def view_made_in_no_grad_written():
 @case("hooked-module-in-place", "out = out + 1")
 def module_with_a_full_backward_hook_written():
     layer = nn.Linear(3, 3)
-    layer.register_full_backward_hook(lambda module, gin, gout: None)
+    layer.register_full_backward_hook(lambda module, gin, gout: None)  # hook put on here
     out = layer(torch.ones(2, 3))
     out += 1  # raised here
 

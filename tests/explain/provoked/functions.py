@@ -42,9 +42,9 @@ class TooFew(Function):
         return x * w
 
     @staticmethod
-    def backward(ctx, g):  # defined here
+    def backward(ctx, g):
         _, w = ctx.saved_tensors
-        return g * w
+        return g * w  # returned here
 
 
 @case("gradient-count", "TooFew", "2")
@@ -59,8 +59,8 @@ class WrongShape(Function):
         return x.sum()
 
     @staticmethod
-    def backward(ctx, g):  # defined here
-        return g * torch.ones(3)
+    def backward(ctx, g):
+        return g * torch.ones(3)  # returned here
 
 
 @case("gradient-shape", "WrongShape", "(4,)", "(3,)")
@@ -75,8 +75,8 @@ class NumberAsGradient(Function):
         return x * 2
 
     @staticmethod
-    def backward(ctx, g):  # defined here
-        return 2.0
+    def backward(ctx, g):
+        return 2.0  # returned here
 
 
 @case("gradient-type", "NumberAsGradient", "float")
@@ -293,7 +293,7 @@ class WrongFormula(Function):
     @staticmethod
     def backward(ctx, g):
         (x,) = ctx.saved_tensors
-        return 3 * x * g
+        return 3 * x * g  # backward of it
 
 
 @case("gradcheck-mismatch", "WrongFormula", certain=False)

@@ -221,9 +221,9 @@ def a_gradient_that_is_transposed():
             return x @ w
 
         @staticmethod
-        def backward(ctx, grad):  # defined here
+        def backward(ctx, grad):
             x, w = ctx.saved_tensors
-            return grad @ w.t(), grad.t() @ x
+            return grad @ w.t(), grad.t() @ x  # returned here
 
     x, w = torch.ones(4, 3, requires_grad=True), torch.ones(3, 2, requires_grad=True)
     Multiply.apply(x, w).sum().backward()  # raised here

@@ -84,7 +84,7 @@ def inside_no_grad():
 def everything_frozen():
     model, x, y = model_and_data()
     for parameter in model.parameters():
-        parameter.requires_grad = False
+        parameter.requires_grad = False  # freezes here
     loss = F.mse_loss(model(x), y)
     loss.backward()  # raised here
 
@@ -207,21 +207,21 @@ def grad_of_a_non_leaf():
 @case("inference-tensor", "x", "inference_mode")
 def inference_tensor_saved():
     w = torch.ones(3, requires_grad=True)
-    with torch.inference_mode():
+    with torch.inference_mode():  # made here
         x = torch.ones(3) * 2
     return (w * x).sum()  # raised here
 
 
 @case("inference-tensor", "inference_mode")
 def inference_tensor_written():
-    with torch.inference_mode():
+    with torch.inference_mode():  # made here
         x = torch.ones(3)
     x.add_(1)  # raised here
 
 
 @case("inference-tensor", "inference_mode")
 def inference_tensor_requires_grad():
-    with torch.inference_mode():
+    with torch.inference_mode():  # made here
         x = torch.ones(3)
     x.requires_grad_()  # raised here
 

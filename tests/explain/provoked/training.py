@@ -13,7 +13,7 @@ def optimizer_of_an_empty_list():
     class Net(nn.Module):
         def __init__(self):
             super().__init__()
-            self.layers = [nn.Linear(2, 2)]
+            self.layers = [nn.Linear(2, 2)]  # kept here
 
     model = Net()
     return SGD(model.parameters(), lr=0.1)  # raised here
@@ -98,7 +98,7 @@ def plateau_without_metric():
 @case("scheduler-too-long", "10")
 def one_cycle_too_long():
     optimizer = SGD(nn.Linear(2, 2).parameters(), lr=0.1)
-    scheduler = OneCycleLR(optimizer, max_lr=0.1, total_steps=10)
+    scheduler = OneCycleLR(optimizer, max_lr=0.1, total_steps=10)  # made for 10 steps
     for _ in range(12):
         optimizer.step()
         scheduler.step()  # raised here

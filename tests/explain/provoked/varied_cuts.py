@@ -39,7 +39,7 @@ class Frozen(nn.Module):
         super().__init__()
         self.encoder = nn.Linear(3, 4)
         self.head = nn.Linear(4, 1)
-        self.requires_grad_(False)
+        self.requires_grad_(False)  # freezes here
 
     def forward(self, x):
         return self.head(torch.relu(self.encoder(x)))
@@ -224,7 +224,7 @@ def layers_in_a_dict():
     class Net(nn.Module):
         def __init__(self):
             super().__init__()
-            self.layers = {"a": nn.Linear(2, 2)}
+            self.layers = {"a": nn.Linear(2, 2)}  # kept here
 
     net = Net()
     return torch.optim.AdamW(net.parameters(), lr=1e-3)  # raised here
@@ -282,7 +282,8 @@ case("in-place-by-step", "opt.step()")(
 case("no-graph-no-grad", "switched off")(
     cells(
         "gradients_left_switched_off",
-        "import torch\nmodel = torch.nn.Linear(2, 1)\n_before = torch.set_grad_enabled(False)\n",
+        "import torch\nmodel = torch.nn.Linear(2, 1)\n"
+        "_before = torch.set_grad_enabled(False)  # switches gradients off\n",
         "loss = model(torch.ones(1, 2)).sum()\nloss.backward()  # raised here\n",
     )
 )

@@ -190,9 +190,9 @@ class Square(torch.autograd.Function):
         return scale * x**2
 
     @staticmethod
-    def backward(ctx, grad_output):  # defined here
+    def backward(ctx, grad_output):
         (x,) = ctx.saved_tensors
-        return 2 * x * grad_output
+        return 2 * x * grad_output  # returned here
 
 
 @case("gradient-count", "Square", "2")
@@ -208,8 +208,8 @@ class RowSum(torch.autograd.Function):
         return m.sum(1)
 
     @staticmethod
-    def backward(ctx, g):  # defined here
-        return g
+    def backward(ctx, g):
+        return g  # returned here
 
 
 @case("gradient-shape", "RowSum", "(2,)", "(2, 3)")
@@ -267,7 +267,7 @@ def model_that_caches_its_output():
             self.fc = nn.Linear(2, 2)
 
         def forward(self, x):
-            self.cache = self.fc(x)
+            self.cache = self.fc(x)  # kept here
             return self.cache
 
     model = Caching()

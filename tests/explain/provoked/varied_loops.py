@@ -307,8 +307,8 @@ def rows_of_an_iteration():
 
 @case("hooked-module-in-place", "inplace")
 def inplace_relu_after_a_hooked_layer():
-    net = nn.Sequential(nn.Linear(2, 2), nn.ReLU(inplace=True))
-    net[0].register_full_backward_hook(lambda m, gi, go: None)
+    net = nn.Sequential(nn.Linear(2, 2), nn.ReLU(inplace=True))  # writes in place
+    net[0].register_full_backward_hook(lambda m, gi, go: None)  # hook put on here
     net(torch.randn(3, 2)).sum()  # raised here
 
 

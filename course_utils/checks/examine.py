@@ -14,6 +14,7 @@ from course_utils.checks.data import Case, Observation, Raised, TimedOut, decode
 from course_utils.checks.exercise import Exercise, Finding, Misconception, Outcome, Seen, Verdict, unusable
 from course_utils.checks.guard import guarded
 from course_utils.checks.observers.lookup import Observer
+from course_utils.checks.settings import LEFT, changed_since, left_changed, settings
 from course_utils.checks.timelimit import TimeUp, time_limit
 from course_utils.explain.crossing import heard
 
@@ -54,7 +55,10 @@ def observe(observer: Observer, answer: object, case: Case, seed: int, seconds: 
     # Given and seen cross as bytes here too, so that nothing but plain data can ever reach a judge.
     inside = Case(case.name, decode(encode(case.given)))
     with guarded(seed) as warnings:
+        before = settings()
         seen = tried(lambda: observer(answer, inside), seconds)
+        if isinstance(seen, dict) and (left := changed_since(before)):
+            seen[LEFT] = left
     return seen, warnings
 
 
@@ -87,6 +91,7 @@ def judge(exercise: Exercise, pairs: Iterable[tuple[Case, Seen]], warnings: tupl
     raised: Raised | None = None
     pairs = list(pairs)
     for case, seen in pairs:
+        aside: list[Finding] = []  # what no misconception is about
         if isinstance(seen, TimedOut):
             message = f"Your code was still running after {seen.seconds:g} seconds and was stopped."
             here = [Finding("ends", False, message)]
@@ -95,16 +100,17 @@ def judge(exercise: Exercise, pairs: Iterable[tuple[Case, Seen]], warnings: tupl
             raised = raised or seen
         else:
             here = _judged(exercise, case, seen)
+            if all(finding.ok for finding in here):
+                aside = list(left_changed(seen))
         if not all(finding.ok for finding in here):
             failed.append((case, seen))
-            here = [f if f.ok else replace(f, message=_in_case(f.message, case)) for f in here]
-        findings += here
-    if not failed:
+        findings += [f if f.ok else replace(f, message=_in_case(f.message, case)) for f in (*here, *aside)]
+    if all(finding.ok for finding in findings):
         told = _debrief(exercise, pairs)
         return Verdict(exercise.id, "correct", exercise.points, (), tuple(findings), (), warnings, (), told)
     unjudged = any(finding.prop == "judged" for finding in findings)
     known = () if unjudged else exercise.misconceptions
-    held = [wrong for wrong in known if all(_explains(wrong, case, seen) for case, seen in failed)]
+    held = [wrong for wrong in known if failed and all(_explains(wrong, case, seen) for case, seen in failed)]
     first: dict[str, str] = {}
     for finding in findings:
         if not finding.ok:

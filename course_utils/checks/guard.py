@@ -17,6 +17,7 @@ import torch
 
 from course_utils.checks.data import printable
 from course_utils.checks.frames import importing
+from course_utils.checks.settings import MODULE_HOOKS, OPTIMIZER_HOOKS, copies_of, put_back
 
 # What the learner's code may print while it is checked, and how many different warnings are told.
 MAX_PRINTED = 100_000
@@ -30,7 +31,8 @@ def guarded(seed: int) -> Iterator[list[str]]:
     Normal means: gradients on, no inference mode, no autocast, float32 on the CPU, no anomaly detection, generators
     seeded, and one thread: with small tensors several are no faster, and on a busy machine they wait for one another,
     which makes 2 s of a verdict of 50 ms. These are put back, and the states of the generators of torch, random and
-    NumPy, the handler of Ctrl-C, the recursion limit, trace and profile functions, stdout and stderr.
+    NumPy, deterministic mode, hooks for all modules and optimizers, the handler of Ctrl-C, the recursion limit, trace
+    and profile functions, stdout and stderr.
 
     Warnings go to the list that is yielded, and stderr to stdout, because nbgrader gives zero points to a cell that
     writes to stderr. What a library warns of while it is imported is nobody's, and told to nobody.
@@ -72,11 +74,23 @@ def _session() -> Iterator[tuple[Any, tuple[Any, ...]]]:
     yield random.setstate, (random.getstate(),)
     if (numpy := sys.modules.get("numpy")) is not None:
         yield numpy.random.set_state, (numpy.random.get_state(),)
+    for hooks in (MODULE_HOOKS, OPTIMIZER_HOOKS):
+        yield put_back, (hooks, copies_of(hooks))
+    deterministic = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    yield _put_back_deterministic, deterministic
     yield torch.set_rng_state, (torch.get_rng_state(),)
     yield torch.set_num_threads, (torch.get_num_threads(),)
     yield torch.autograd.set_detect_anomaly, (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled())
     yield torch.set_default_dtype, (torch.get_default_dtype(),)
     yield _put_back_device, (torch.get_default_device(),)
+
+
+def _put_back_deterministic(on: bool, warns: bool) -> None:
+    if (on, warns) != (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    ):
+        torch.use_deterministic_algorithms(on, warn_only=warns)  # it imports much
 
 
 def _put_back_device(device: torch.device) -> None:

@@ -1,11 +1,16 @@
 """What a task leaves as it was stays so: a right answer that puts models into training, or takes hooks off, fails."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import torch
 from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from course_utils.checks.registry import exercises
 from tests.answers import RIGHT
 from tests.checks.verdicts import verdict_on
 
@@ -59,3 +64,46 @@ def test_modes_stay(name: str, first: bool) -> None:
 def test_hooks_stay(name: str) -> None:
     answer = next(it for it in RIGHT[name] if callable(it))
     assert verdict_on(name, slipping(answer, hookless, first=False)).outcome == "incorrect"
+
+
+FUNCTIONS = [name for name, exercise in exercises().items() if exercise.call not in (None, exercise.name)]
+# What is left changed, and what is said of it.
+SETTINGS: dict[str, Callable[[], object]] = {
+    "the gradient mode is off; before, it was on": lambda: torch.set_grad_enabled(False),
+    "anomaly mode is on; before, it was off": lambda: torch.autograd.set_detect_anomaly(True),
+    "autocast on the CPU is on; before, it was off": lambda: torch.set_autocast_enabled("cpu", True),
+    "deterministic mode is on; before, it was off": lambda: torch.use_deterministic_algorithms(True),
+    "the default dtype is torch.float64; before, it was torch.float32": lambda: torch.set_default_dtype(torch.float64),
+    "the default device is meta; before, it was cpu": lambda: torch.set_default_device("meta"),
+    "the number of threads is 2; before, it was 1": lambda: torch.set_num_threads(2),
+    "the number of hooks for all modules is": lambda: register_module_forward_hook(lambda *run: None),
+    "the number of hooks for all optimizers is": lambda: register_optimizer_step_post_hook(lambda *step: None),
+    "the filter that ignores all warnings is on; before, it was off": lambda: warnings.simplefilter("ignore"),
+}
+
+
+def changing(answer: Callable[..., Any], change: Callable[[], object]) -> Callable[..., Any]:
+    """Return an answer that leaves a setting changed when it is done."""
+
+    def changed(*given: Any) -> Any:
+        returned = answer(*given)
+        change()
+        return returned
+
+    return changed
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_number_of_threads_stays(name: str) -> None:
+    verdict = verdict_on(name, changing(RIGHT[name][0], SETTINGS["the number of threads is 2; before, it was 1"]))
+    assert {it.prop for it in verdict.findings if not it.ok} == {"session"}
+    assert verdict.misconceptions == ()
+
+
+@pytest.mark.parametrize("said", SETTINGS)
+@pytest.mark.parametrize("name", ["walk", "vjp_matmul", "fit_masked"])
+def test_settings_stay(name: str, said: str) -> None:
+    verdict = verdict_on(name, changing(RIGHT[name][0], SETTINGS[said]))
+    assert verdict.outcome == "incorrect"
+    assert [message for message in verdict.messages if said in message] or "grad" in said, verdict.messages
+    assert verdict_on(name, RIGHT[name][0]).outcome == "correct", "the next answer meets what this one changed"

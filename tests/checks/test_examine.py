@@ -403,7 +403,7 @@ HARMFUL = {
     "replaces stdout": (replaces_stdout, "correct", ""),
     "closes stdout": (closes_stdout, "correct", ""),
     "recursion limit": (lowers_the_recursion_limit, "correct", ""),
-    "default device": (moves_the_default_device, "correct", ""),
+    "default device": (moves_the_default_device, "incorrect", "the default device is meta; before, it was cpu."),
     "broken warning": (warns_with_a_broken_warning, "error", "RuntimeError"),
 }
 

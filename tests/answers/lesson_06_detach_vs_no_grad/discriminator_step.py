@@ -116,6 +116,7 @@ MISCONCEIVED = {
     "nothing learned": discriminator_with(steps=0),
 }
 
+
 def discriminator_by_sigmoid(generator, discriminator, optimizer, real, noise):
     with torch.no_grad():
         fake = generator(noise)

@@ -8,7 +8,6 @@ from course_utils.checks.compare import describe, listed
 from course_utils.checks.data import Case, Observation, Value, plain
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_09_practical_checklist import LESSON
-from course_utils.checks.judges.lesson_09_practical_checklist.session import session
 from course_utils.checks.scenes.lesson_09_practical_checklist.checkup import patient
 
 _KINDS = ("no_gradient", "not_in_optimizer", "frozen_but_changed", "not_finite")
@@ -84,7 +83,6 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("hooks", more == 0, f"Your function {what}.")
     yield Finding("flags", seen["flags"] is True, "Your function changed which parameters require a gradient.")
     yield Finding("modes", seen["modes"], "After your function a part of the model is in another mode than before.")
-    yield session(seen)
 
 
 def _report(received: Value, right: dict[str, list[str]]) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from course_utils.checks.compare import close, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_09_practical_checklist import LESSON
-from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, part, parts, session
+from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, part, parts
 from course_utils.checks.scenes.numbers import numbers
 
 
@@ -66,7 +66,6 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("new", not seen["shares"], text)
     text = "The moved points require a gradient. Nobody is to differentiate them any further."
     yield Finding("requires a gradient", not seen["requires a gradient"], text)
-    yield session(seen)
 
 
 def _nan(seen: Observation) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from course_utils.checks.compare import describe, listed, right_floats, right_value
+from course_utils.checks.compare import describe, right_floats, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Finding
 
@@ -41,7 +41,6 @@ def quiet(seen: Observation, *, modes: bool = True, free: bool = False) -> Itera
     yield Finding("flags", all(flags), "After your loop other parameters require a gradient than before.")
     text = "After your loop the optimizer holds other tensors, or has other settings, than when you got it."
     yield Finding("settings", seen["settings"], text)
-    yield session(seen)
 
 
 def one_step_each(seen: Observation, count: int) -> Finding:
@@ -60,11 +59,6 @@ def work_done(seen: Sequence[tuple[Case, Observation]], more: str) -> Iterator[s
     ran = f"ran the model {runs} times and made" if runs else "made"
     yield f"With {given}, your loop {ran} {passes} backward passes."
     yield more
-
-
-def session(seen: Observation) -> Finding:
-    """Find whether PyTorch's own settings are as before."""
-    return Finding("session", not seen["session"], f"After your code {listed(seen['session'])}.")
 
 
 def part(received: Value, number: int) -> Any:

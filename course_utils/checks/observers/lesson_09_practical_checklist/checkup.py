@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from course_utils.checks.data import Answer, Case, Observation, plain, type_name
-from course_utils.checks.observers.lesson_09_practical_checklist.watched import flags_of, modes_of, session_changes
+from course_utils.checks.observers.lesson_09_practical_checklist.watched import flags_of, modes_of
 from course_utils.checks.observers.traces import hooks_on, parts_of
 from course_utils.checks.scenes.lesson_09_practical_checklist.checkup import patient
 from course_utils.checks.scenes.zoo import OwnError
@@ -45,7 +45,6 @@ def observe(answer: Answer, case: Case) -> Observation:
         "gradients": {name: plain(it.grad) for name, it in model.named_parameters()},
         "flags": flags_of([model]) == before,
         "modes": modes_of([model]) == modes,
-        "session": session_changes(),
     }
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import torch
 
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
-from course_utils.checks.observers.lesson_09_practical_checklist.watched import session_changes
 
 
 def observe(answer: Answer, case: Case) -> Observation:
     points, wanted = case.given["points"].tensor(), case.given["wanted"].tensor()
     returned = answer(points, wanted, case.given["steps"])
-    session = session_changes()
     moved = returned[0] if isinstance(returned, tuple | list) and returned else None
     same = Array.of(points) == case.given["points"] and Array.of(wanted) == case.given["wanted"]
     return {
@@ -20,5 +18,4 @@ def observe(answer: Answer, case: Case) -> Observation:
         "shares": isinstance(moved, torch.Tensor)
         and moved.untyped_storage().data_ptr() == points.untyped_storage().data_ptr(),
         "requires a gradient": isinstance(moved, torch.Tensor) and moved.requires_grad,
-        "session": session,
     }

@@ -70,7 +70,6 @@ def watched(
     try:
         with every_pass() as passes:
             returned = run()
-            session = session_changes()
     finally:
         handle.remove()
         latest.clear()
@@ -87,7 +86,6 @@ def watched(
         "training": [part.training for module in modules for part in module.modules()],
         "modes": modes_of(modules) == modes,
         "hooks": hooks_on(*parts_of(*modules)),
-        "session": session,
         "flags": [mine == it for mine, it in zip(flags_of(modules), flags, strict=True)],
         "settings": settings_of(optimizer) == settings,
         "rate": plain(optimizer.param_groups[0]["lr"]) if optimizer is not None else None,
@@ -97,16 +95,6 @@ def watched(
 def _own(result: Any) -> bool:
     """Return whether a module gave a tensor that lives outside torch.func, which keeps its own graphs."""
     return type(result) is torch.Tensor and not torch._C._functorch.is_functorch_wrapped_tensor(result)
-
-
-def session_changes() -> list[str]:
-    """Name the settings of PyTorch that are not as a check begins with them."""
-    odd = {
-        "the gradient mode is off": not torch.is_grad_enabled(),
-        "anomaly mode is on": torch.is_anomaly_enabled(),
-        "the default dtype is another": torch.get_default_dtype() is not torch.float32,
-    }
-    return [text for text, is_odd in odd.items() if is_odd]
 
 
 def flags_of(modules: Iterable[nn.Module]) -> list[dict[str, bool]]:

@@ -146,7 +146,7 @@ def _equal_numbers() -> tuple[nn.Module, Forward]:
 def _one_memory() -> tuple[nn.Module, Forward]:
     """Two parameters in one memory, which are two: what reaches one does not reach the other."""
     model = nn.ModuleDict({"main": nn.Linear(3, 4), "part": nn.Linear(3, 2)})
-    model["part"].weight = nn.Parameter(model["main"].weight.data[:2])
+    model["part"].register_parameter("weight", nn.Parameter(model["main"].get_parameter("weight").data[:2]))
     return model, lambda x: model["main"](x).square().mean()
 
 

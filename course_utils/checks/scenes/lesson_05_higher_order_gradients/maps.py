@@ -19,7 +19,7 @@ def doubles(seed: int, *shape: int) -> torch.Tensor:
 
 
 class Weighted(nn.Module):
-    """A function with a parameter of its own, as a layer has, and a gradient from before in it; another one is frozen."""
+    """A function with a parameter of its own, as a layer has, with a gradient from before, and a frozen one."""
 
     def __init__(self, function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> None:
         super().__init__()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import nn
 
 from course_utils.checks.data import Case
@@ -25,6 +24,5 @@ def players(case: Case) -> tuple[nn.Sequential, nn.Sequential]:
         discriminator[0].bias.requires_grad_(False)
         discriminator.eval()
     if case.given["sure"]:  # so sure of all points that the sigmoid of its logits is rounded to 1
-        with torch.no_grad():
-            discriminator[3].bias.fill_(60.0)
+        discriminator[3].get_parameter("bias").data.fill_(60.0)
     return generator, discriminator

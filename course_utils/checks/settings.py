@@ -1,0 +1,77 @@
+"""Settings that all code of a session shares: what an answer left changed of them, and putting hooks back."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.nn.modules import module as modules
+from torch.optim import optimizer as optimizers
+
+from course_utils.checks.data import Observation
+from course_utils.checks.exercise import Finding
+
+# The entry of an observation that names them, each with what it was before and is now.
+LEFT = "settings left changed"
+
+# Where PyTorch keeps hooks that are called for every module, and for every optimizer.
+MODULE_HOOKS: tuple[dict[int, Any], ...] = (
+    *(modules._global_forward_hooks, modules._global_forward_pre_hooks),
+    *(modules._global_backward_hooks, modules._global_backward_pre_hooks),
+    *(modules._global_module_registration_hooks, modules._global_parameter_registration_hooks),
+    modules._global_buffer_registration_hooks,
+)
+OPTIMIZER_HOOKS: tuple[dict[int, Any], ...] = (
+    *(optimizers._global_optimizer_pre_hooks, optimizers._global_optimizer_post_hooks),
+)
+
+
+def settings() -> dict[str, str]:
+    """Return what each setting is now, in words. The states of random generators are none: answers may draw."""
+    everything = ("ignore", None, Warning, None, 0)
+    return {
+        "the gradient mode": _switch(torch.is_grad_enabled()),
+        "inference mode": _switch(torch.is_inference_mode_enabled()),
+        "anomaly mode": _switch(torch.is_anomaly_enabled()),
+        "autocast on the CPU": _switch(torch.is_autocast_enabled("cpu")),
+        "deterministic mode": _switch(torch.are_deterministic_algorithms_enabled()),
+        "the default dtype": str(torch.get_default_dtype()),
+        "the default device": str(torch.get_default_device()),
+        "the number of threads": str(torch.get_num_threads()),
+        "the number of hooks for all modules": str(sum(map(len, MODULE_HOOKS))),
+        "the number of hooks for all optimizers": str(sum(map(len, OPTIMIZER_HOOKS))),
+        "the filter that ignores all warnings": _switch(everything in warnings.filters),
+    }
+
+
+def changed_since(before: Mapping[str, str]) -> list[list[str]]:
+    """Return each setting that is another than before, with what it was and what it is."""
+    return [[what, before[what], now] for what, now in settings().items() if now != before[what]]
+
+
+def left_changed(seen: Observation) -> Iterator[Finding]:
+    """Find what an answer left changed of the settings. No finding says that all are as before."""
+    entries = seen.get(LEFT)
+    for entry in entries if isinstance(entries, list) else ():
+        what, was, now = map(str, entry) if isinstance(entry, list) and len(entry) == 3 else ("a setting", "?", "?")
+        text = f"After your code {what} is {now}; before, it was {was}. All later code goes by that: put it back."
+        yield Finding("session", False, text)
+
+
+def copies_of(hooks: tuple[dict[int, Any], ...]) -> tuple[dict[int, Any], ...]:
+    """Return what `put_back` needs later."""
+    return tuple(map(dict, hooks))
+
+
+def put_back(hooks: tuple[dict[int, Any], ...], before: tuple[dict[int, Any], ...]) -> None:
+    """Make hooks for all modules or optimizers those that they were."""
+    for now, then in zip(hooks, before, strict=True):
+        if now != then:
+            now.clear()
+            now.update(then)
+
+
+def _switch(on: bool) -> str:
+    return "on" if on else "off"

@@ -84,6 +84,7 @@ EXERCISE = Exercise(
     minutes=20,
     points=4,
     call="fewest_bytes(model, images, labels)",
+    counted=True,
     cases=_cases,
     judge=_judge,
     hints=(

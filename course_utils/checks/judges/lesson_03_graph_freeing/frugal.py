@@ -110,6 +110,7 @@ EXERCISE = Exercise(
     minutes=25,
     points=4,
     call="frugal(blocks, x)",
+    counted=True,
     cases=_cases,
     judge=_judge,
     hints=(

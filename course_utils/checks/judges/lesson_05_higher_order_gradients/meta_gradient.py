@@ -165,6 +165,7 @@ EXERCISE = Exercise(
     minutes=40,
     points=5,
     call="meta_gradient(model, support, query, lr, steps)",
+    counted=True,
     cases=_cases,
     judge=_judge,
     debrief=_debrief,

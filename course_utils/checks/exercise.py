@@ -67,7 +67,8 @@ class Exercise:
     in one; both are trusted and pure. The function that runs the learner's code stands
     in `observers`, because in a grader it runs in another process. `debrief` gives the sentences for a right answer:
     what the check saw it do in the cases, and what another way would have cost. `reaches` names what the lesson teaches
-    of PyTorch's own parts, so that a grader does not point at answers for it (grading/controller/reaching.py).
+    of PyTorch's own parts, so that a grader does not point at answers for it (grading/controller/reaching.py). Where
+    operations or their bytes are `counted`, it points at what takes numbers out of PyTorch, too.
     """
 
     id: str
@@ -84,6 +85,7 @@ class Exercise:
     debrief: Callable[[Sequence[tuple[Case, Observation]]], Iterable[str]] = lambda seen: ()
     answer: str = ""
     reaches: tuple[str, ...] = ()
+    counted: bool = False
 
     @property
     def name(self) -> str:

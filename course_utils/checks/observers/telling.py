@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 Listener = Callable[[str], None]
 
 DECOY = "a decoy"
+GAGGED = "another listener"
 
 
 @dataclass
@@ -25,15 +26,30 @@ class _State:
 _states = [_State()]  # a list: what watches over modules takes a new value for a change
 
 
-def tell(what: str) -> None:
-    """Tell the listener that one more of `what` was seen."""
-    listener = _states[0].listener
-    if listener is not None:
-        listener(what)
+def _teller() -> tuple[Listener, Callable[[Listener], None]]:
+    """Return what tells, and what sets whom it tells for good: no name leads to him."""
+    listeners: list[Listener] = []
+
+    def tell(what: str) -> None:
+        """Tell the listener that one more of `what` was seen."""
+        listener = listeners[0] if listeners else _states[0].listener
+        if listener is not None:
+            listener(what)
+
+    def listen_for_good(listener: Listener) -> None:
+        """Have the listener told from now on, and nobody else: who listens afterwards is told of, and not told."""
+        listeners.append(listener)
+
+    return tell, listen_for_good
+
+
+tell, listen_for_good = _teller()
 
 
 def listen(listener: Listener | None) -> None:
-    """Have the listener told from now on, in place of the one before."""
+    """Have the listener told from now on, in place of the one before, where nobody listens for good."""
+    if _states[0].listener is None:
+        tell(GAGGED)
     _states[0].listener = listener
 
 

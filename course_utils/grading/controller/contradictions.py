@@ -7,9 +7,11 @@ from typing import Any
 
 from course_utils.checks.data import Case
 from course_utils.checks.exercise import Seen
+from course_utils.checks.observers.aside import REACH
 from course_utils.checks.observers.by_hand import HAND
+from course_utils.checks.observers.passes import UNCOUNTED
 from course_utils.checks.observers.runs import BEGUN, COPIES, PART
-from course_utils.checks.observers.telling import DECOY
+from course_utils.checks.observers.telling import DECOY, GAGGED
 from course_utils.grading.controller.events import FORGED
 
 MAX_SENTENCES = 5  # of one exercise; what is told may be forged, too
@@ -21,6 +23,9 @@ _PARTS = "In the case {!r} a module's first layer ran {} times, and the module i
 _HAND = "In the case {!r} something computed with a module's weights, and the module did not run. Read the answer."
 _FORGED = "In the case {!r} something was told in the observers' name. Read the answer."
 _TOUCHED = "In the case {!r} something that only looks like an observer was changed or passed by. Read the answer."
+_GAGGED = "In the case {!r} somebody else wanted to be told in place of the grader. Read the answer."
+_UNCOUNTED = "In the case {!r} a backward pass ran that was not started by PyTorch's own functions. Read the answer."
+_REACHED = "In the case {!r} the answer itself brought about {!r}, by which it can change its observers. Read it."
 
 
 def contradictions(pairs: Iterable[tuple[Case, Seen]], told: Iterable[Mapping[str, int]]) -> tuple[str, ...]:
@@ -43,6 +48,13 @@ def _of_case(case: str, seen: Seen, counts: Mapping[str, int]) -> Iterator[tuple
         yield DECOY, _TOUCHED.format(case)
     if HAND in counts:
         yield HAND, _HAND.format(case)
+    if GAGGED in counts:
+        yield GAGGED, _GAGGED.format(case)
+    if UNCOUNTED in counts:
+        yield UNCOUNTED, _UNCOUNTED.format(case)
+    for kind in counts:
+        if kind.startswith(REACH):
+            yield REACH, _REACHED.format(case, kind.removeprefix(REACH))
     if not isinstance(seen, dict):
         return
     for kind in counts:

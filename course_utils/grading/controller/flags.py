@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from course_utils.grading.controller.orders import UNSEEN
 from course_utils.grading.controller.posing import Question
-from course_utils.grading.controller.reaching import TOO_LONG, look
+from course_utils.grading.controller.reaching import TOO_LONG, Looked, look
 
 MAX_NAMED = 6  # of what a cell reaches for
 MAX_NAME = 60  # characters of each
@@ -19,7 +19,8 @@ def flags_of(cells: Sequence[tuple[int, str]], exercises: Sequence[Question]) ->
     """Return for each exercise a flag for each cell that reaches for machinery which no answer needs. Raises nothing.
 
     A cell that defines answers is flagged at these, and a name is none that all of them list as `reaches`. Any other
-    cell is flagged at every exercise, by the names that no exercise of the lesson lists.
+    cell is flagged at every exercise, by the names that no exercise of the lesson lists. What takes numbers out of
+    PyTorch is named where an exercise has operations counted, in the cells that its answer uses.
     """
     try:
         flags = _flags(cells, exercises)
@@ -38,11 +39,24 @@ def _flags(cells: Sequence[tuple[int, str]], exercises: Sequence[Question]) -> d
         else:
             free = frozenset(name for exercise in exercises for name in exercise.reaches)
         reaches = found.reaches - free
-        if reaches:
-            sentence = _UNREAD.format(number) if TOO_LONG in reaches else _said(number, sorted(reaches))
-            for exercise in answered or exercises:
-                flags[exercise.id].append(sentence)
+        for exercise in exercises:
+            beside = (
+                found.beside - free if exercise.counted and found in _needed(exercise.name, looked) else frozenset()
+            )
+            named = beside | (reaches if exercise in (answered or exercises) else frozenset())
+            if named:
+                unread = TOO_LONG in named
+                flags[exercise.id].append(_UNREAD.format(number) if unread else _said(number, sorted(named)))
     return flags
+
+
+def _needed(name: str, looked: Sequence[Looked]) -> list[Looked]:
+    """Return the cells that bind a name, or what these use, and so on."""
+    names, needed = {name}, list[Looked]()
+    while more := [found for found in looked if found.binds & names and found not in needed]:
+        needed += more
+        names = {name for found in more for name in found.uses}
+    return needed
 
 
 def _said(number: int, names: Iterable[str]) -> str:

@@ -37,6 +37,8 @@ def _posed(exercise: Exercise, seed: Callable[[int], int]) -> Posed:
     torch.manual_seed(seed(2**31))
     cases = tuple((case.name, encode(case.given)) for case in exercise.cases(seed(2**31)))
     question = Question(
-        exercise.id, exercise.name, exercise.lesson, exercise.call, exercise.points, tuple(exercise.reaches)
+        *(exercise.id, exercise.name, exercise.lesson, exercise.call, exercise.points),
+        reaches=tuple(exercise.reaches),
+        counted=exercise.counted,
     )
     return Posed(question, cases)

@@ -11,7 +11,7 @@ import msgspec
 class Question(msgspec.Struct, frozen=True):
     """What the controller knows of an exercise: how a child is asked for it, and what it is worth.
 
-    `reaches` are the names of machinery that its answers may use.
+    `reaches` are the names of machinery that its answers may use; `counted` says whether operations or bytes are.
     """
 
     id: str
@@ -20,6 +20,7 @@ class Question(msgspec.Struct, frozen=True):
     call: str | None
     points: int
     reaches: tuple[str, ...] = ()
+    counted: bool = False
 
 
 class Posed(msgspec.Struct, frozen=True):

@@ -8,16 +8,28 @@ from __future__ import annotations
 import ast
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from course_utils.grading.controller import machinery
+from course_utils.grading.controller.standing import (
+    Names,
+    bound,
+    is_call_of,
+    is_self,
+    names_of,
+    passed_on,
+    path_of,
+    used,
+)
 
 MAX_LOOKED = 100_000  # characters of all cells together, looked at in half a second; right ones have a tenth of it
 TOO_LONG = "more code than is looked at"
 COMPUTED = "a computed name"
 
 _WORD = re.compile(r"[^\W\d]\w*")
+_FIELD = re.compile(r"\{[^{}]*[.\[][^{}]*\}")  # of a text that is formatted
+_PART = re.compile(r"(?<=\w\.)\w+")  # of something that a text names
 # `%%time`, `%timeit f(x)`: the code stays. `%matplotlib inline`, `!pip list`, `?f`: the line goes.
 _MAGIC = re.compile(r"^([ \t]*)(?:%%?(time|timeit|capture)\b|(%%?)(\w+)|[!?])[^\S\n]?([^\n]*)$", re.MULTILINE)
 _MAGICS = frozenset(
@@ -25,25 +37,18 @@ _MAGICS = frozenset(
 )
 
 
-@dataclass
-class Names:
-    """What the cells of one notebook call things: they share a namespace.
-
-    `modules` are the names under which imports stand ("F": "torch.nn.functional"), `classes` those of the notebook's
-    own classes, `own` the names with a leading underscore that these classes give to their parts.
-    """
-
-    modules: dict[str, str] = field(default_factory=dict)
-    classes: set[str] = field(default_factory=set)
-    own: set[str] = field(default_factory=set)
-
-
 @dataclass(frozen=True)
 class Looked:
-    """What a cell reaches for, by the names that stand there, none for most; and the names that it binds at its top."""
+    """What a cell reaches for, by the names that stand there, none for most.
+
+    `beside` is by what it takes numbers out of PyTorch's operations, `binds` are the names that it binds at its top,
+    `uses` those that it reads and binds nowhere.
+    """
 
     reaches: frozenset[str]
+    beside: frozenset[str] = frozenset()
     binds: frozenset[str] = frozenset()
+    uses: frozenset[str] = frozenset()
 
 
 def look(sources: Sequence[str]) -> list[Looked]:
@@ -53,13 +58,14 @@ def look(sources: Sequence[str]) -> list[Looked]:
     for source in sources:
         left -= len(source)
         trees.append(_tree(source) if left >= 0 else frozenset({TOO_LONG}))
-    names = _names(tree for tree in trees if isinstance(tree, ast.Module))
-    return [
-        Looked(frozenset(_looked(tree, names)), frozenset(name for part in tree.body for name in _bound(part)))
-        if isinstance(tree, ast.Module)
-        else Looked(tree)
-        for tree in trees
-    ]
+    names = names_of([tree for tree in trees if isinstance(tree, ast.Module)])
+    return [_found(tree, names) if isinstance(tree, ast.Module) else Looked(tree) for tree in trees]
+
+
+def _found(tree: ast.Module, names: Names) -> Looked:
+    reaches = frozenset(_looked(tree, names))
+    binds = frozenset(name for part in tree.body for name in bound(part))
+    return Looked(reaches - machinery.BESIDE, reaches & machinery.BESIDE, binds, used(tree))
 
 
 def _tree(source: str) -> ast.Module | frozenset[str]:
@@ -87,37 +93,6 @@ def _tree(source: str) -> ast.Module | frozenset[str]:
     return frozenset(word for word in words if word in strong or machinery.telling(word)) | magics
 
 
-def _names(trees: Iterable[ast.Module]) -> Names:
-    names = Names()
-    for tree in trees:
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    top = alias.name.partition(".")[0]
-                    names.modules[alias.asname or top] = alias.name if alias.asname else top
-            elif isinstance(node, ast.ImportFrom):
-                names.modules |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-            elif isinstance(node, ast.ClassDef):
-                names.classes.add(node.name)
-                names.own |= {part for statement in node.body for part in _bound(statement)}
-            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _is_self(node.value):
-                names.own.add(node.attr)
-    names.own -= machinery.torchs_own()
-    return names
-
-
-def _bound(statement: ast.stmt) -> Iterator[str]:
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield statement.name
-    targets: list[ast.expr] = []
-    if isinstance(statement, ast.Assign):
-        targets = statement.targets
-    elif isinstance(statement, ast.AnnAssign | ast.AugAssign):
-        targets = [statement.target]
-    for target in targets:
-        yield from (node.id for node in ast.walk(target) if isinstance(node, ast.Name))
-
-
 def _looked(tree: ast.Module, names: Names) -> Iterator[str]:
     """Yield what a tree reaches for."""
     waiting: list[tuple[ast.AST, ast.AST]] = [(tree, tree)]
@@ -137,10 +112,14 @@ def _looked(tree: ast.Module, names: Names) -> Iterator[str]:
         elif isinstance(node, ast.Call):
             yield from _call(node, names)
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            for base in node.bases if isinstance(node, ast.ClassDef) else ():
+                yield from (f"a subclass of {path}" for path in _tensors(base, names))
             if node.name in machinery.OVERRIDES or (isinstance(parent, ast.ClassDef) and _replaces(node.name)):
                 yield node.name
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not isinstance(parent, ast.Expr):
             parts = node.value.split(".") if len(node.value) < 200 else []
+            parts += [part for field in _FIELD.findall(node.value) for part in _WORD.findall(field)]
+            parts += _PART.findall(node.value)
             yield from (part for part in parts if machinery.telling(part))
         elif isinstance(node, ast.MatchClass):
             yield from (name for name in node.kwd_attrs if machinery.telling(name) or machinery.private(name))
@@ -148,15 +127,25 @@ def _looked(tree: ast.Module, names: Names) -> Iterator[str]:
 
 def _attribute(node: ast.AST, of: ast.expr, name: str, read: bool, parent: ast.AST, names: Names) -> Iterator[str]:
     """Yield what is told by a part of something that is read, or else written: `of`.`name`."""
-    own = _is_self(of) or (isinstance(of, ast.Name) and of.id in names.classes) or _is_call_of(of, "super")
-    path = _path(of, names)
+    own = (
+        (is_self(of) and not names.odd)
+        or (isinstance(of, ast.Name) and of.id in names.classes)
+        or is_call_of(of, "super")
+    )
+    path = path_of(of, names)
+    if path and isinstance(node, ast.Attribute):
+        yield from _value(node, f"{path}.{name}", parent, names)
+    if (name in machinery.BESIDE and not own) or path.partition(".")[0] == "numpy":
+        yield name if name in machinery.BESIDE else "numpy"
     if machinery.special(name):
         shown = (
             name == "__class__" and isinstance(parent, ast.Attribute) and parent.attr in ("__name__", "__qualname__")
         )
-        if not shown and not _is_call_of(of, "super") and machinery.telling(name):
+        if not shown and not is_call_of(of, "super") and machinery.telling(name):
             yield name
-    elif name in machinery.FRAMES or name in machinery.MODULES or _private(name, own, names):
+    elif (
+        name in machinery.FRAMES or (name in machinery.MODULES and name not in names.own) or _private(name, own, names)
+    ):
         yield f"{path}.{name}" if path else name
     if path:
         top = path.partition(".")[0]
@@ -170,7 +159,7 @@ def _attribute(node: ast.AST, of: ast.expr, name: str, read: bool, parent: ast.A
         yield f".{name} ="
     elif (
         isinstance(of, ast.Call)
-        and _is_call_of(of, "type")
+        and is_call_of(of, "type")
         and len(of.args) == 1
         and name not in ("__name__", "__qualname__", "__module__")
     ):
@@ -186,45 +175,65 @@ def _name(node: ast.Name, parent: ast.AST, names: Names) -> Iterator[str]:
     passed_on = node.id in machinery.BY_NAME and not (isinstance(parent, ast.Call) and parent.func is node)
     if passed_on or node.id in machinery.CALLS or (machinery.special(node.id) and machinery.telling(node.id)):
         yield node.id
-    elif names.modules.get(node.id) in machinery.PARTLY and not isinstance(parent, ast.Attribute):
-        yield names.modules[node.id]
+    elif node.id in names.modules and node.id not in names.classes and isinstance(node.ctx, ast.Load):
+        yield from _value(node, names.modules[node.id], parent, names)
+
+
+def _value(node: ast.expr, path: str, parent: ast.AST, names: Names) -> Iterator[str]:
+    """Yield what is told by a module, or a function that finds parts by names, where it is passed on as a value."""
+    if isinstance(parent, ast.Attribute) or (isinstance(parent, ast.Call) and parent.func is node):
+        return
+    named = isinstance(parent, ast.Assign | ast.AnnAssign | ast.NamedExpr) and parent.value is node
+    if (
+        machinery.is_module(path)
+        and path not in machinery.PARTLY
+        and isinstance(node, ast.Name)
+        and node.id in names.others
+    ):
+        return
+    if path in machinery.PARTLY or (passed_on(path) and not (named and machinery.is_module(path))):
+        known = machinery.importable(path) and path not in machinery.PARTLY and machinery.is_module(path)
+        yield f"{path} passed on" if known else path
 
 
 def _call(node: ast.Call, names: Names) -> Iterator[str]:
     """Yield what is told by a call that names a part by a text."""
     function = node.func
     called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    if called not in machinery.BY_NAME:
+    called = path_of(function, names).rpartition(".")[2] or called
+    if called == "type" and len(node.args) == 3:
+        yield from (f"a subclass of {path}" for path in _tensors(node.args[1], names))
+    if called == "super" and node.args and not _own_super(node, names):
+        yield "super of another's"
+    if called not in machinery.BY_NAME or (isinstance(function, ast.Attribute) and is_call_of(function.value, "super")):
         return
-    given = node.args if called in ("attrgetter", "methodcaller") else node.args[1:2]
+    bound = isinstance(function, ast.Attribute) and not path_of(function.value, names)
+    unbound = called.startswith("__") and not (bound and len(node.args) < 2 + (called == "__setattr__"))
+    given = node.args[unbound : unbound + 1] if called.startswith("__") else node.args
+    given = given if called in machinery.FIRST else node.args[1:2]
     for argument in given or [node]:
         if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-            read = called in ("getattr", "attrgetter", "methodcaller")
-            of = node.args[0] if called in ("getattr", "setattr", "delattr") else argument
+            read = called in ("getattr", "attrgetter", "methodcaller", "__getattr__")
+            of = argument if called in machinery.FIRST else node.args[0]
             for part in argument.value.split("."):
                 yield from _attribute(node, of, part, read, node, names)
         elif called != "methodcaller" or argument is node.args[0]:
             yield f"{called} with {COMPUTED}"
 
 
+def _own_super(node: ast.Call, names: Names) -> bool:
+    first = node.args[0]
+    return isinstance(first, ast.Name) and first.id in names.classes and all(map(is_self, node.args[1:]))
+
+
+def _tensors(bases: ast.AST, names: Names) -> Iterator[str]:
+    """Yield the classes of tensors among these bases."""
+    parts = bases.elts if isinstance(bases, ast.Tuple | ast.List) else [bases]
+    for part in parts:
+        path = path_of(part, names) if isinstance(part, ast.expr) else ""
+        if path and machinery.is_tensor(path):
+            yield path
+
+
 def _replaces(name: str) -> bool:
     return machinery.special(name) and machinery.telling(name)
-
-
-def _path(node: ast.expr, names: Names) -> str:
-    """Return what an expression names of a module ("torch.Tensor"), empty where it names none."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if isinstance(node, ast.Name) and node.id in names.modules and node.id not in names.classes:
-        return ".".join([names.modules[node.id], *reversed(parts)])
-    return ""
-
-
-def _is_self(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id in ("self", "cls")
-
-
-def _is_call_of(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name

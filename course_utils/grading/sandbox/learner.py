@@ -16,7 +16,8 @@ from traitlets.config import Config
 
 from course_utils.checks import data, examine, exercise, timelimit
 from course_utils.checks.blame import named, raised_by_learner
-from course_utils.checks.observers import by_hand, lookup, telling
+from course_utils.checks.frames import is_learners
+from course_utils.checks.observers import aside, by_hand, lookup, telling
 from course_utils.grading import wire
 from course_utils.grading.sandbox import events
 from course_utils.grading.sandbox.integrity import Original
@@ -82,7 +83,8 @@ def serve(
     function, vars_of = FunctionType, vars
     threads = ThreadLimit()
     teller, gather, noticed = events.Teller(line), telling.gather, by_hand.noticed
-    telling.listen(teller.tell)
+    telling.listen_for_good(teller.tell)
+    auditing = aside.Auditing(is_learners)
     answer: object = ...
     observer: Any = value
     cut = False
@@ -110,10 +112,12 @@ def serve(
         else:
             case = Case(request.case, decode(request.given))
             teller.begin(request.token)
+            auditing.begin()
             try:
                 seen, warnings = noticed(partial(observe, observer, answer, case, request.seed, request.seconds))
             except BaseException as error:
                 seen, warnings = raised(error), []
+            auditing.end()
             gather()
             cut = not request.last
             changed = [] if cut else original.restore()

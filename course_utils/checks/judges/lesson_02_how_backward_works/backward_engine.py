@@ -172,6 +172,7 @@ EXERCISE = Exercise(
     minutes=90,
     points=8,
     call="backward_engine(loss)",
+    counted=True,
     cases=_cases,
     judge=_judge,
     hints=(

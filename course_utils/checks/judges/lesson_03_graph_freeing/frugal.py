@@ -61,10 +61,10 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     peak = seen["peak"] / unit
     text = f"At the worst moment {math.ceil(peak * 10) / 10} tensors of x's size were alive; {_LIMIT} are allowed."
     yield Finding("peak", peak <= _LIMIT, text)
-    once = seen["runs"].count(1)
+    once = seen["recomputed"].count(False)
     text = (
-        f"{once} blocks ran only once. What each saves takes two tensors of x's size, so much of it was kept outside "
-        "of tensors. Recompute it."
+        f"{once} blocks did not run again in the backward pass. What each saves takes two tensors of x's size, so "
+        "much of it was kept outside of tensors. Recompute it."
     )
     right = returned.ok and bool(found) and all(finding.ok for finding in found)
     yield Finding("elsewhere", peak > _LIMIT or not right or 2 * once <= _LIMIT, text)
@@ -110,6 +110,7 @@ EXERCISE = Exercise(
     minutes=25,
     points=4,
     call="frugal(blocks, x)",
+    counted=True,
     cases=_cases,
     judge=_judge,
     hints=(

@@ -93,6 +93,7 @@ EXERCISE = Exercise(
     minutes=8,
     points=2,
     call="one_pass(losses, weights)",
+    counted=True,
     cases=_cases,
     judge=_judge,
     hints=(

@@ -100,6 +100,7 @@ EXERCISE = Exercise(
     minutes=20,
     points=4,
     call="split_at_trunk(trunk, heads, inputs)",
+    counted=True,
     cases=_cases,
     judge=_judge,
     hints=(

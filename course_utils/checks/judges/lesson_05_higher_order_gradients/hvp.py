@@ -100,6 +100,7 @@ EXERCISE = Exercise(
     minutes=12,
     points=3,
     call="hvp(f, x, v)",
+    counted=True,
     cases=_cases,
     judge=_judge,
     debrief=_debrief,

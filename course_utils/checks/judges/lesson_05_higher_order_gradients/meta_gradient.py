@@ -122,7 +122,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     most = 3 * (steps + 1)
     inner = "1 inner step" if steps == 1 else f"{steps} inner steps"
     text = f"The model ran {times(runs)}. For {inner} at most {most} runs are allowed."
-    yield Finding("runs", runs <= most, text)
+    if runs < steps + 1:
+        text = f"The model ran {times(runs)}. {inner} and the loss after training need {steps + 1} runs."
+    yield Finding("runs", steps + 1 <= runs <= most, text)
     text = (
         "Your function ran the model for several sets of parameters at once, through vmap. One set at a time is enough."
     )
@@ -165,6 +167,7 @@ EXERCISE = Exercise(
     minutes=40,
     points=5,
     call="meta_gradient(model, support, query, lr, steps)",
+    counted=True,
     cases=_cases,
     judge=_judge,
     debrief=_debrief,

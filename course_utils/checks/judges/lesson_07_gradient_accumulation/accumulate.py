@@ -84,6 +84,7 @@ EXERCISE = Exercise(
     minutes=15,
     points=3,
     call="accumulate(model, micro_batches)",
+    counted=True,
     cases=_cases,
     judge=_judge,
     hints=(

@@ -158,6 +158,7 @@ EXERCISE = Exercise(
     minutes=20,
     points=4,
     call="clip_each_sample(model, images, targets, max_norm)",
+    counted=True,
     cases=_cases,
     judge=_judge,
     hints=(

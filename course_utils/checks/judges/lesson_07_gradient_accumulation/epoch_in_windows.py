@@ -66,6 +66,7 @@ EXERCISE = Exercise(
     minutes=20,
     points=4,
     call="epoch_in_windows(model, optimizer, batches, every)",
+    counted=True,
     cases=_cases,
     judge=_judge,
     hints=(

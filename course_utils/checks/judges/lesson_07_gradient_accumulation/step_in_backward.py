@@ -109,6 +109,7 @@ EXERCISE = Exercise(
     minutes=15,
     points=3,
     call="step_in_backward(model, lr)",
+    counted=True,
     cases=_cases,
     judge=_judge,
     hints=(

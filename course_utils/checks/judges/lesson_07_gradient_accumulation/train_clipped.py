@@ -168,6 +168,7 @@ EXERCISE = Exercise(
     minutes=10,
     points=3,
     call="train_clipped(model, optimizer, scheduler, windows, max_norm)",
+    counted=True,
     cases=_cases,
     judge=_judge,
     hints=(

@@ -83,6 +83,7 @@ EXERCISE = Exercise(
     minutes=8,
     points=2,
     call="train_in_windows(model, optimizer, micro_batches, every)",
+    counted=True,
     cases=_cases,
     judge=_judge,
     hints=(

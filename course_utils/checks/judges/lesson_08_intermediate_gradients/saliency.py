@@ -102,6 +102,7 @@ EXERCISE = Exercise(
     minutes=20,
     points=3,
     call="saliency(model, images, labels)",
+    counted=True,
     cases=_cases,
     judge=_judge,
     hints=(

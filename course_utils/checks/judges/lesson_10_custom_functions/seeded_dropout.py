@@ -125,6 +125,7 @@ EXERCISE = Exercise(
     minutes=25,
     points=4,
     call="seeded_dropout(x, p, seed)",
+    counted=True,
     cases=_cases,
     judge=_judge,
     debrief=_debrief,

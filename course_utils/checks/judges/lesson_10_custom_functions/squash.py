@@ -85,6 +85,7 @@ EXERCISE = Exercise(
     minutes=10,
     points=2,
     call="squash(x)",
+    counted=True,
     cases=_cases,
     judge=_judge,
     debrief=_debrief,

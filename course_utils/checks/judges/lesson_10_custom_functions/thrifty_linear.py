@@ -113,6 +113,7 @@ EXERCISE = Exercise(
     minutes=30,
     points=4,
     call="thrifty_linear(x, weight, bias)",
+    counted=True,
     cases=_cases,
     judge=_judge,
     debrief=_debrief,

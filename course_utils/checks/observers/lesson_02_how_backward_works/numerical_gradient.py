@@ -39,7 +39,9 @@ def _differentiated(point: torch.Tensor) -> bool:
     """Tell whether autograd follows this tensor, in any of its modes."""
     if torch._C._functorch.is_functorch_wrapped_tensor(point):
         return not torch._C._functorch.is_batchedtensor(point)
-    return point.requires_grad or unpack_dual(point).tangent is not None
+    # By the base's own descriptor: a class of the answer's may say otherwise.
+    requires_grad: bool = torch.Tensor.requires_grad.__get__(point)  # type: ignore[attr-defined]
+    return requires_grad or unpack_dual(point).tangent is not None
 
 
 def _copied(tensor: torch.Tensor) -> Value:

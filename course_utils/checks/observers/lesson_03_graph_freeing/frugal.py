@@ -16,10 +16,12 @@ from course_utils.graph.alive import PeakMemory
 def observe(answer: Answer, case: Case) -> Observation:
     blocks, x = stack(case)
     runs: list[int] = [0] * len(blocks)
+    recomputed = [False] * len(blocks)
 
     def count(number: int) -> Callable[[], None]:
         def begins() -> None:
             runs[number] += 1
+            recomputed[number] |= torch._C._current_graph_task_id() != -1
 
         return begins
 
@@ -37,4 +39,11 @@ def observe(answer: Answer, case: Case) -> Observation:
             seen["attached"] = True
             y.backward(direction)
             seen["gradients"] = [plain(tensor.grad) for tensor in tensors]
-    return {**seen, "peak": memory.peak, "runs": runs, "x": Array.of(x) == before, "left": around.changed()}
+    return {
+        **seen,
+        "peak": memory.peak,
+        "runs": runs,
+        "recomputed": recomputed,
+        "x": Array.of(x) == before,
+        "left": around.changed(),
+    }

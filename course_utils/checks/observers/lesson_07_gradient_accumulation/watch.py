@@ -38,7 +38,7 @@ def gradients(model: nn.Module) -> dict[str, Any]:
 
 
 def _ordinary(value: object) -> bool:
-    return type(value) is torch.Tensor and not torch._C._functorch.is_functorch_wrapped_tensor(value)
+    return isinstance(value, torch.Tensor) and not torch._C._functorch.is_functorch_wrapped_tensor(value)
 
 
 class Watch:

@@ -10,16 +10,16 @@ import torch
 
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_10_custom_functions.surroundings import Surroundings
-from course_utils.checks.scenes.lesson_10_custom_functions.agrees import FUNCTIONS
+from course_utils.checks.scenes.lesson_10_custom_functions.agrees import function
 
 
 def observe(answer: Answer, case: Case) -> Observation:
-    function, x = FUNCTIONS[case.given["function"]], case.given["x"].tensor()
+    given, x = function(case.given["function"]), case.given["x"].tensor()
     if case.given["transposed"]:
         x = x.t().contiguous().t()
     around = Surroundings({"x": x}, may_draw=True)
     with _library_calls() as calls:
-        returned = answer(function, x)
+        returned = answer(given, x)
     return {"returned": plain(returned), "changed": around.changed(), "calls": len(calls)}
 
 

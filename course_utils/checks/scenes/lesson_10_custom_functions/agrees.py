@@ -12,7 +12,7 @@ Forward = Callable[[torch.Tensor], torch.Tensor]
 Backward = Callable[[torch.Tensor, torch.Tensor], "torch.Tensor | None"]
 
 
-def _function(forward: Forward, backward: Backward) -> Forward:
+def _made(forward: Forward, backward: Backward) -> Forward:
     """Return a function of one tensor whose gradient is backward(x, incoming gradient)."""
 
     class Given(torch.autograd.Function):
@@ -51,21 +51,26 @@ def _all_but_last(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
     return gradient
 
 
-FUNCTIONS: dict[str, Forward] = {
-    "cube": _function(lambda x: x**3, lambda x, g: 3 * g * x**2),
-    "steep": _function(lambda x: (4 * x).exp(), lambda x, g: 4 * g * (4 * x).exp()),
-    "mix": _function(lambda x: x @ _MIX, lambda x, g: g @ _MIX.T),
-    "softmax": _function(_softmax, _through_softmax),
-    "flip": _function(lambda x: x.flip(1) * 2, lambda x, g: 2 * g.flip(1)),
-    "total": _function(lambda x: x.pow(2).sum(), lambda x, g: 2 * g * x),
-    "sine, slightly off": _function(lambda x: x.sin(), lambda x, g: 1.01 * g * x.cos()),
-    "small sine, off": _function(lambda x: 0.02 * x.sin(), lambda x, g: 0.0202 * g * x.cos()),
-    "sine without the last": _function(lambda x: x.sin(), _all_but_last),
-    "sine without incoming": _function(lambda x: x.sin(), lambda x, g: x.cos()),
-    "softmax, only its diagonal": _function(_softmax, lambda x, g: g * _softmax(x) * (1 - _softmax(x))),
-    "softmax without a gradient": _function(_softmax, lambda x, g: torch.zeros_like(x)),
-    "flip not flipped back": _function(lambda x: x.flip(1) * 2, lambda x, g: 2 * g),
-    "cumulated forwards": _function(lambda x: x.cumsum(1), lambda x, g: g.cumsum(1)),
-    "mix, rows exchanged": _function(lambda x: x @ _MIX, lambda x, g: g @ _MIX.flip(0).T),
-    "nothing returned": _function(lambda x: 3 * x, lambda x, g: None),
+_FUNCTIONS: dict[str, tuple[Forward, Backward]] = {
+    "cube": (lambda x: x**3, lambda x, g: 3 * g * x**2),
+    "steep": (lambda x: (4 * x).exp(), lambda x, g: 4 * g * (4 * x).exp()),
+    "mix": (lambda x: x @ _MIX, lambda x, g: g @ _MIX.T),
+    "softmax": (_softmax, _through_softmax),
+    "flip": (lambda x: x.flip(1) * 2, lambda x, g: 2 * g.flip(1)),
+    "total": (lambda x: x.pow(2).sum(), lambda x, g: 2 * g * x),
+    "sine, slightly off": (lambda x: x.sin(), lambda x, g: 1.01 * g * x.cos()),
+    "small sine, off": (lambda x: 0.02 * x.sin(), lambda x, g: 0.0202 * g * x.cos()),
+    "sine without the last": (lambda x: x.sin(), _all_but_last),
+    "sine without incoming": (lambda x: x.sin(), lambda x, g: x.cos()),
+    "softmax, only its diagonal": (_softmax, lambda x, g: g * _softmax(x) * (1 - _softmax(x))),
+    "softmax without a gradient": (_softmax, lambda x, g: torch.zeros_like(x)),
+    "flip not flipped back": (lambda x: x.flip(1) * 2, lambda x, g: 2 * g),
+    "cumulated forwards": (lambda x: x.cumsum(1), lambda x, g: g.cumsum(1)),
+    "mix, rows exchanged": (lambda x: x @ _MIX, lambda x, g: g @ _MIX.flip(0).T),
+    "nothing returned": (lambda x: 3 * x, lambda x, g: None),
 }
+
+
+def function(name: str) -> Forward:
+    """Return the function of a name, made anew: nothing that is kept tells which one it is."""
+    return _made(*_FUNCTIONS[name])

@@ -1,9 +1,14 @@
-"""The engines of lesson 11 against PyTorch: seconds for the same function, and bytes kept for backward."""
+"""The engines of lesson 11: verdicts on them; and against PyTorch, seconds for the same function, and bytes kept.
+
+All times are the processor's, on one core, so that what else the machine runs does not decide.
+"""
 
 from __future__ import annotations
 
+import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +18,11 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks.timing import Row, medians
 from course_utils import saved
+from course_utils.checks.examine import examine
+from course_utils.checks.judges.lesson_11_build_your_own import ORDER
+from course_utils.checks.registry import exercises, observer_for
 from course_utils.checks.scenes.lesson_11_build_your_own.digits import digits, start
+from tests.answers import RIGHT
 from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.taping import taping
 
@@ -27,6 +36,7 @@ def rows() -> Iterator[Row]:
     torch.set_num_threads(1)
     try:
         with threadpool_limits(1):  # NumPy's products on one core, too
+            yield from _verdicts()
             for count in COUNTS:
                 yield from _times(count)
             yield from _bytes(COUNTS[-1])
@@ -34,12 +44,22 @@ def rows() -> Iterator[Row]:
         torch.set_num_threads(threads)
 
 
+def _verdicts() -> Iterator[Row]:
+    """Give each stage's verdict on the right engine that takes longest."""
+    for stage in ORDER:
+        examined = partial(examine, exercises()[stage], observer_for(exercises()[stage]))
+        calls = {str(number): partial(examined, engine) for number, engine in enumerate(RIGHT[stage])}
+        longest = max(medians(calls, rounds=7, clock=time.process_time).values())
+        what = f"lesson 11, a verdict on `{stage}`, the longest of {len(calls)} right engines, processor time"
+        yield Row(what, f"{longest * 1e3:.0f} ms", "under 500 ms", longest < 0.5)
+
+
 def _times(count: int) -> Iterator[Row]:
     images, labels = digits(count, 3)
     makers = {name: make().tensor for name, make in ENGINES.items()} | {"PyTorch": torch.tensor}
     calls = {name: _step(tensor, images, labels, _loss) for name, tensor in makers.items()}
     calls["as one writes it"] = _step(torch.tensor, images, labels, _usual)
-    times = medians(calls, rounds=31)
+    times = medians(calls, rounds=31, clock=time.process_time)
     theirs, usual = times.pop("PyTorch"), times.pop("as one writes it")
     for name, seconds in times.items():
         what = f"lesson 11, engine that {name}: forward and backward of two layers, {count} images"

@@ -20,14 +20,14 @@ ENGINES = ((("counted", "handed_out", "counting"), "Counting()"), (("taping",), 
 _ABOUT = {
     "custom_function": "CountedContext CountedFunction Context Function",
     "train_digits": "loss train",
-    "grad_and_sgd": "CountedSGD SGD accumulate fresh add_to",
+    "grad_and_sgd": "CountedSGD SGD accumulate fresh",
     "retain_grad_and_hooks": "CountedHandle register_hook retain_grad hooked call retain",
     "no_grad_and_detach": "CountedNoGrad no_grad detach",
     "create_graph": "grad unpacked inverse turned scatter one_over flipped put",
     "save_and_free": "both applied free",
     "backward": (
         "add subtract multiply matmul exp log relu sum spread reshape pick reduced backward run first passed counted "
-        "joined fitted plus times dot total shaped picked pull_back"
+        "joined fitted scaled same plus times dot total shaped picked pull_back started unfreed"
     ),
 }
 

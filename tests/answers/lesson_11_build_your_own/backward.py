@@ -297,3 +297,11 @@ WRONG = [
     WithoutShape(),
     FromTheFront(),
 ]
+
+EQUIVALENT = {
+    "Counting.multiply.rule: None if b is None else self.reduced(g * b, a_shape) -> None if False else self.reduced(g * b, a_shape)": "It computes with NaN for a constant, and what it gives there goes nowhere.",
+    "Counting.multiply.rule: None if a is None else self.reduced(g * a, b_shape) -> None if False else self.reduced(g * a, b_shape)": "It computes with NaN for a constant, and what it gives there goes nowhere.",
+    "Counting.reduced: if g.shape == shape: ... -> (dropped)": "It saves work where nothing was broadcast: a sum over no axis is the same.",
+    "Counting.reduced: if g.shape == shape: ... | extra = len(g.shape) - len(shape) -> (swapped)": "It saves work where nothing was broadcast: a sum over no axis is the same.",
+    "Counting.passed: if part is not None: ... | waiting[to] -= 1 -> (swapped)": "The two lines do not depend on one another.",
+}

@@ -4,8 +4,6 @@
 class CountedNode:
     """One operation: what it kept, its rule, and where its gradients go (a node, a leaf, or None)."""
 
-    retained = None
-
     def __init__(self, name, inputs, kept, rule):
         self.name, self.inputs, self.kept, self.rule, self.hooks = name, inputs, kept, rule, {}
 
@@ -13,7 +11,7 @@ class CountedNode:
 class CountedTensor:
     """An array, and the node that made it."""
 
-    __array_ufunc__ = None  # so that NumPy leaves `array * tensor` to us
+    __array_ufunc__ = __bool__ = None  # NumPy leaves `array * tensor` to us, and no tensor is true or false
     grad = None
 
     def __init__(self, engine, array, requires_grad=False, grad_fn=None):
@@ -26,9 +24,6 @@ class CountedTensor:
         )
 
     shape = property(lambda self: self.array.shape)
-
-    def __bool__(self):
-        return bool(self.array)
 
     def numpy(self):
         return self.array

@@ -192,19 +192,3 @@ WRONG = [
     RetainedIfCreated(),
     BackwardRecorded(),
 ]
-
-EQUIVALENT = {
-    "Counting.grad: if not all((tensor.requires_grad for tensor in inputs)): ... -> (dropped)": "The task says nothing of an input that needs no gradient; PyTorch raises.",
-    "Counting.grad: all((tensor.requires_grad for tensor in inputs)) -> any((tensor.requires_grad for tensor in inputs))": "The task says nothing of an input that needs no gradient; PyTorch raises.",
-    "Counting.grad: retain_graph is None -> not retain_graph": "It retains where create_graph is given with retain_graph=False; freeing is stage 3, which this stage does not need.",
-    "Counting.grad: if not all((tensor.requires_grad for tensor in inputs)): ... | keep = create_graph if retain_graph is None else retain_g... -> (swapped)": "The task says nothing of an input that needs no gradient; PyTorch raises.",
-    "Counting.grad: keep = create_graph if retain_graph is None else retain_graph | places = [self.place(tensor) for tensor in inputs] -> (swapped)": "The two lines do not depend on one another.",
-    "Counting.grad: places = [self.place(tensor) for tensor in inputs] | found = self.run(output, gradient, keep, create_graph) -> (swapped)": "The two lines do not depend on one another.",
-    "taping.grad: if any((not one.requires_grad for one in inputs)): ... -> (dropped)": "The task says nothing of an input that needs no gradient; PyTorch raises.",
-    "taping.grad: any((not one.requires_grad for one in inputs)) -> all((not one.requires_grad for one in inputs))": "The task says nothing of an input that needs no gradient; PyTorch raises.",
-    "taping.grad: not one.requires_grad -> False": "The task says nothing of an input that needs no gradient; PyTorch raises.",
-    "taping.grad: retain_graph is None -> not retain_graph": "It retains where create_graph is given with retain_graph=False; freeing is stage 3, which this stage does not need.",
-    "taping.grad: [one.grad_fn for one in inputs if one.grad_fn] -> [one.grad_fn for one in inputs if True]": "None in the list of entries asked for is never met.",
-    "taping.grad: leaves.get(id(one), (one, None))[1] -> leaves.get(id(one), (one, None))[-1]": "The pair has two entries.",
-    "taping.grad: if any((not one.requires_grad for one in inputs)): ... | retain = create_graph if retain_graph is None else retain_graph -> (swapped)": "The task says nothing of an input that needs no gradient; PyTorch raises.",
-}

@@ -252,12 +252,5 @@ WRONG = [
 ]
 
 EQUIVALENT = {
-    "CountedSGD.step: parameter.grad is not None -> parameter.grad": "No tensor of these engines is false, so `is None` and `not` say the same.",
-    "Counting.accumulate: tensor.grad is None -> not tensor.grad": "No tensor of these engines is false, so `is None` and `not` say the same.",
     "Counting.fresh: return g + 0.0 -> return g - 0.0": "Adding and taking away zero both give a new array.",
-    "taping.add_to: leaf.grad is None -> False": "It is reached only by backward(create_graph=True), which the interface does not have.",
-    "taping.add_to: leaf.grad is None -> not leaf.grad": "No tensor of these engines is false, so `is None` and `not` say the same.",
-    "taping.add_to: found + 0.0 if leaf.grad is None else leaf.grad + found -> found - 0.0 if leaf.grad is None else leaf.grad + found": "Adding and taking away zero both give a new array.",
-    "taping.add_to: found + 0.0 if leaf.grad is None else leaf.grad + found -> found + 1.0 if leaf.grad is None else leaf.grad + found": "It is reached only by backward(create_graph=True), which the interface does not have.",
-    "taping.SGD.step: one.grad is not None -> one.grad": "No tensor of these engines is false, so `is None` and `not` say the same.",
 }

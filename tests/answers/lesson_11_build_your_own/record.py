@@ -229,3 +229,10 @@ WRONG = [
     LeafUnlessTold(),
     NeverKept(),
 ]
+
+EQUIVALENT = {
+    "Counting.lift: np.asarray(value, dtype=np.float64) -> np.asarray(value)": "The other operand of an operation that is recorded has float64, and so has the result.",
+    "taping.of: np.asarray(value, dtype=float) -> np.asarray(value)": "The other operand of an operation that is recorded has float64, and so has the result.",
+    "Counting.record: if not self.needs(*operands): ... | node = CountedNode(name, tuple((self.place(operand) for operand in operands)), kept,... -> (swapped)": "A node that nobody refers to goes at once.",
+    "taping.made: if not (state['on'] and any((operand.requires_grad for operand, _ in pulls))): ... | entry = types.SimpleNamespace(name=... -> (swapped)": "A node that nobody refers to goes at once.",
+}

@@ -15,19 +15,16 @@ def taping():
     state = {"on": True}
 
     class Var:
-        __array_ufunc__ = None
+        __array_ufunc__ = __bool__ = None  # no tensor is true or false
         grad = None
 
         def __init__(self, array, requires_grad=False, grad_fn=None):
-            self._array, self.requires_grad, self.grad_fn = array, requires_grad, grad_fn
-            self._hooks = grad_fn.hooks if grad_fn else []
+            hooks = grad_fn.hooks if grad_fn else []
+            self._array, self.requires_grad, self.grad_fn, self._hooks = array, requires_grad, grad_fn, hooks
 
         @property
         def shape(self):
             return np.shape(self._array)
-
-        def __bool__(self):
-            return bool(self._array)
 
         def numpy(self):
             return self._array
@@ -167,10 +164,7 @@ def taping():
         try:
             while queue:
                 _, entry = heapq.heappop(queue)
-                g = sums[id(entry)] = hooked(entry.hooks, sums[id(entry)])
-                watching = entry.watcher and entry.watcher()
-                if watching is not None:
-                    watching.grad = g
+                g = sums[id(entry)] = hooked(entry.hooks, sums[id(entry)], entry.watcher)
                 for to, pull in zip(entry.inputs, unfreed(entry), strict=True):
                     if to is None or (part := pull(g)) is None:
                         continue
@@ -191,7 +185,7 @@ def taping():
 
     def started(output, gradient):
         entry = output.grad_fn
-        if entry is None or (gradient is None and np.size(output._array) != 1):
+        if not entry or (gradient is None and np.size(output._array) != 1):
             raise RuntimeError("a pass begins at a result with a graph: at one number, or with a gradient")
         return [(entry.place, entry)], {}, {id(entry): Var(np.ones(output.shape)) if gradient is None else of(gradient)}
 
@@ -200,10 +194,12 @@ def taping():
             raise RuntimeError("backward a second time: what this graph saved is freed. Retain the graph.")
         return entry.pulls
 
-    def hooked(hooks, g):
+    def hooked(hooks, g, watcher=None):
         for (hook,) in list(hooks):
             returned = hook(g)
             g = g if returned is None else returned
+        if watcher and watcher() is not None:
+            watcher().grad = g
         return g
 
     def grad(output, inputs, gradient=None, retain_graph=None, create_graph=False):

@@ -233,3 +233,9 @@ WRONG = [
     said(LastLeftIfOne(), "the last batch left out"),
     OneMore(),
 ]
+
+EQUIVALENT = {
+    "Counting.loss: scores.exp().sum(axis=1) -> scores.exp().sum(axis=-1)": "Scores have two dimensions, of which 1 and -1 name the same.",
+    "Counting.train: ...arameters).backward() -> ...arameters).backward(retain_graph=True)": "The graph dies with its loss, which nobody holds.",
+    "taping.loss: scores.exp().sum(1) -> scores.exp().sum(-1)": "Scores have two dimensions, of which 1 and -1 name the same.",
+}

@@ -55,8 +55,9 @@ def _wrong(name: str, seen: Any) -> str | None:
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     handle = seen["handle"]
-    text = f"`t.register_hook(f)` returned something of type {handle}; expected a handle with `remove()`."
-    yield Finding("handle", raised(handle) or handle is True, text.replace("something of type NoneType", "None"))
+    kind = "None" if handle == "NoneType" else f"something of type {handle}"
+    said = f"`t.register_hook(f)` returned {kind}; expected a handle with `remove()`."
+    yield Finding("handle", raised(handle) or handle is True, said)
     for name in WATCHED:
         text = _wrong(name, seen[name])
         yield Finding(name, text is None, f"With {name}: {text.rstrip('.')}." if text else "")

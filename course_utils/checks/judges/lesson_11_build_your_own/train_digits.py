@@ -28,7 +28,7 @@ def _given(seed: int, count: int) -> dict[str, Any]:
         "labels": Array.of(torch.from_numpy(labels)),
         "start": [Array.of(torch.from_numpy(array)) for array in start(seed)],
         "epochs": _EPOCHS,
-        "rate": 0.1,
+        "rate": 0.2,
         "batch": _BATCH,
         "even": _EVEN,
     }

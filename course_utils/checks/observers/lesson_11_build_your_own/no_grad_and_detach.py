@@ -81,7 +81,7 @@ def _detached(engine: Engine) -> Observation:
 def _alive(engine: Engine) -> float:
     x, _ = large(engine)
     with counting() as alive:
-        cut = ((x + 1.0) * (x - 1.5)).detach()  # type: ignore[operator]
+        cut = ((x + 1.0) * (x - 1.5)).detach()  # type: ignore[attr-defined, operator]
         count = alive()
     del cut
     return count

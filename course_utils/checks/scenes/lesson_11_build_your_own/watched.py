@@ -107,6 +107,7 @@ def _root(x: Any, note: Any) -> dict[str, Any]:
 def _dropped(x: Any, note: Any) -> dict[str, Any]:
     def hooked() -> Any:
         h = x * 2.0
+        h.retain_grad()
         h.register_hook(lambda g: note("h", g))
         return (h * 3.0).sum()
 

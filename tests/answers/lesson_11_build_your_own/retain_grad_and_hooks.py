@@ -232,7 +232,7 @@ WRONG = [
 
 EQUIVALENT = {
     "Counting.retain_grad: tensor.grad_fn is not None -> True": "The task speaks of retain_grad() of intermediate results alone.",
-    "Counting.retain_grad: tensor.grad_fn is not None -> tensor.grad_fn": "No tensor of these engines is false, so `is None` and `not` say the same.",
-    "Counting.retain: getattr(place, 'retained', None) is None -> not getattr(place, 'retained', None)": "No tensor of these engines is false, so `is None` and `not` say the same.",
+    "Counting.retain_grad: tensor.grad_fn is not None -> tensor.grad_fn": "A node is never false.",
+    "Counting.retain: getattr(place, 'retained', None) is None -> not getattr(place, 'retained', None)": "A weak reference is never false.",
     "taping.Var.retain_grad: if self.grad_fn: ... -> if True: ...": "The task speaks of retain_grad() of intermediate results alone.",
 }

@@ -82,7 +82,8 @@ def _trained(seen: Any, epochs: list[list[torch.Tensor]], after: str) -> Iterato
         return
     count = len(seen["after"])
     lists = "1 list" if count == 1 else f"{count} lists"
-    text = f"engine.train returned {lists} for {len(epochs)} epochs; expected one after each epoch."
+    asked = "1 epoch" if len(epochs) == 1 else f"{len(epochs)} epochs"
+    text = f"engine.train returned {lists} for {asked}; expected one after each epoch."
     yield Finding("epochs", count == len(epochs), text)
     if count == len(epochs):
         for number, (mine, right) in enumerate(zip(seen["after"], epochs, strict=True), 1):

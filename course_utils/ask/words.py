@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-Names = dict[str, list[str]]
+Names = dict[str, list[str]]  # a name in lower case and in one, and its words
 
 # Words that say nothing about what is asked, what contractions leave behind, and the parts of PyTorch's own name.
 _COMMON_WORDS = """

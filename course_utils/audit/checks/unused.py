@@ -53,7 +53,7 @@ class Unused(Check):
             self._waiting[event.ended - 1] = spot, self.recorder.cuts.behind([event.out])
 
     def pass_begins(self, event: Pass) -> None:
-        if not self._waiting or not event.accumulate:
+        if not self._waiting:
             return
         for number in self._waiting.keys() & event.graph.numbers:
             del self._waiting[number]

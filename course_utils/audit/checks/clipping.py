@@ -65,7 +65,9 @@ class Clipping(Check):
                     + (f" (line {spot.line})" if empty and spot is not None else ""),
                     "Clipping changes what stands in .grad at that moment: before backward(), or with an iterator of "
                     "parameters that was used up before, that is nothing.",
-                    "loss.backward()\ntorch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\noptimizer.step()",
+                    "list(model.parameters())  # an iterator gives them once"
+                    if empty and spot is not None and used_up(spot) is not None
+                    else "loss.backward()\ntorch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\noptimizer.step()",
                     times=times,
                 )
         for spot, times in self._late.items():

@@ -182,7 +182,9 @@ class Targets:
             f"{name} carries a gradient: the policy's loss moves what estimates the value, too",
             "An advantage weighs how likely an action becomes. With a graph behind it, the loss also falls when the "
             "estimate is moved away from the returns, and the same optimizer makes that step.",
-            _detached(name, "for the policy's loss"),
+            _detached(name, "for the policy's loss")
+            if made is not None and not is_used_elsewhere(side.spot, name)
+            else f"({name}).detach()  # in the policy's loss alone",
             level="likely",
             certain=False,
             times=side.times,

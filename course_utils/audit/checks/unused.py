@@ -12,7 +12,7 @@ from course_utils.audit.book import listed
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass
 from course_utils.audit.lines import Spot, here
-from course_utils.audit.source import bound_at
+from course_utils.audit.source import bound_at, text_at
 
 _TIMES = 3
 _WAITING = 50
@@ -53,7 +53,7 @@ class Unused(Check):
             self._waiting[event.ended - 1] = spot, self.recorder.cuts.behind([event.out])
 
     def pass_begins(self, event: Pass) -> None:
-        if not self._waiting or not event.accumulate:
+        if not self._waiting:
             return
         for number in self._waiting.keys() & event.graph.numbers:
             del self._waiting[number]
@@ -77,6 +77,8 @@ class Unused(Check):
             slots = [slot for key, slot in waiting.items() if key in computed.unused]
             if computed.times < _TIMES or not slots or not any(slot.received for slot in self.book.live()):
                 continue
+            if ".item()" in text_at(spot):
+                continue  # it is a number, and may be added as one: the cut is what is said then
             name = bound_at(spot) or "the loss"
             yield self.say(
                 "loss-unused",

@@ -248,11 +248,11 @@ def a_backward_of_zeros():
 def frozen_by_zeros_under_decay():
     x, y = blobs()
     model = mlp()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)  # <- here
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     for _ in range(6):
         optimizer.zero_grad()
         F.cross_entropy(model(x), y).backward()
-        model[0].weight.grad.zero_()
+        model[0].weight.grad.zero_()  # <- here
         optimizer.step()
 
 
@@ -378,8 +378,8 @@ def only_the_head_was_loaded():
 @fault("update-lost")
 def bfloat16_at_a_small_rate():
     x, y = blobs(32)
-    model = mlp(hidden=64).to(torch.bfloat16)
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-5)  # <- here
+    model = mlp(hidden=64).to(torch.bfloat16)  # <- here
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-5)
     for _ in range(8):
         optimizer.zero_grad()
         F.cross_entropy(model(x.bfloat16()).float(), y).backward()

@@ -48,6 +48,17 @@ def card(
     return Explanation(code, plain(headline), tuple(places.values()), plain(why), plain(fix), certain, section(code))
 
 
+def told(code: str, headline: str, why: str, fix: str) -> Callable[[Situation, re.Match[str]], Explanation]:
+    """Return what explains a message whose text names the cause: its groups stand for {0}, {1} in all sentences."""
+
+    def explain(s: Situation, m: re.Match[str]) -> Explanation:
+        groups = [it or "" for it in m.groups()]
+        where = s.at_start() or s.needed()
+        return card(code, headline.format(*groups), why.format(*groups), fix.format(*groups), where)
+
+    return explain
+
+
 def plain(text: str) -> str:
     """Return text without control characters other than line ends, and not too long."""
     text = "".join(char if char.isprintable() or char == "\n" else " " for char in text)

@@ -53,6 +53,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "seed-missing",
             "complex-loss",
             "seed-type",
+            "seed-count",
             "not-one-number",
             "seed-shape",
         ),
@@ -61,7 +62,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "deeper/02_how_backward_works": {
         '"not used in the graph"': ("not-in-graph", "input-without-grad"),
-        "Brought to shape: broadcasting, expand, dtype": ("complex-cast",),
+        "Brought to shape: broadcasting, expand, dtype": ("complex-cast", "integers-updated"),
     },
     "deeper/02_jacobians_and_checks": {
         "Is the gradient right? Ask with numbers": ("gradcheck-precision",),
@@ -147,6 +148,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "scheduler-of-no-optimizer",
             "scheduler-groups",
             "scheduler-too-long",
+            "scheduler-setting",
             "optimizer-setting",
             "clip-after-step",
             "clip-of-nothing",
@@ -168,7 +170,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "scaler-stage",
             "clip-before-unscale",
         ),
-        "Per-sample gradients with torch.func": ("vmap-random", "vmap-sizes"),
+        "Per-sample gradients with torch.func": ("vmap-random", "vmap-sizes", "transform-inputs", "transform-outputs"),
     },
     "08_intermediate_gradients": {
         '"The .grad attribute of a Tensor that is not a leaf Tensor is being accessed"': ("grad-of-non-leaf",),
@@ -202,6 +204,9 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "dtype-mismatch",
             "index-dtype",
             "index-range",
+            "half-and-double",
+            "layer-setting",
+            "loss-setting",
             "kl-div-mean",
             "dropout-without-effect",
             "input-not-a-tensor",

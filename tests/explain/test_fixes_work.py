@@ -15,7 +15,8 @@ import torch.nn.functional as F
 torch.manual_seed(0)
 """
 
-# Each with the line that is replaced marked `#!`; a line that is to stand before it, `#<`.
+# Each with the line that is replaced marked `#!`; a line that is to stand before it, `#<`, or behind it, `#>`.
+# `#!!` and `#<<` are for a fix whose statements belong together.
 SCRIPTS = {
     "a leaf written into": "w = torch.ones(3, requires_grad=True)\nw.sum().backward()\nw -= 0.1 * w.grad  #!",
     "a part of a leaf": "w = torch.ones(3, requires_grad=True)\nw[0] = 0.0  #!",
@@ -72,6 +73,23 @@ SCRIPTS = {
     "a scheduler of parameters": "a = nn.Linear(2, 1)\nopt = torch.optim.SGD(a.parameters(), lr=0.1)\n"
     "torch.optim.lr_scheduler.StepLR(a.parameters(), 2)  #!",
     "a result by out=": "w = torch.ones(2, 2, requires_grad=True)\no = torch.ones(2, 2)\ntorch.matmul(w, w, out=o)  #!",
+    "an update that makes a new tensor": "w = torch.ones(3, requires_grad=True)\nw.sum().backward()\n"
+    "with torch.no_grad():\n    w = w - 0.1 * w.grad  #!\nw.grad.zero_()",
+    "an update that is recorded": "w = torch.ones(3, requires_grad=True)\nw.sum().backward()\n"
+    "w = w - 0.1 * w.grad  #!\nw.grad.zero_()",
+    "a parameter that was converted": "w = torch.ones(3, requires_grad=True).double()  #>\nw.sum().backward()\n"
+    "with torch.no_grad():\n    w -= 0.1 * w.grad",
+    "states in one tensor": "a, p = torch.tensor(2.0, requires_grad=True), torch.ones(4)\nfor t in range(3):\n"
+    "    p[t + 1] = p[t] * a  #!!\np.sum().backward()",
+    "keys of a dict": "g = {'a': torch.ones(1, requires_grad=True)}\ntorch.optim.SGD(list(g), lr=0.1)  #=list(g)",
+    "max of an item in vmap": "f = lambda w: max(w.item(), 0.1)  #=max(w.item(), 0.1)\ntorch.vmap(f)(torch.ones(3))",
+    "a complex loss": "d = torch.fft.rfft(torch.ones(8, requires_grad=True))\nloss = (d ** 2).mean()  #=d ** 2\n"
+    "loss.backward()",
+    "a gradient taken before": "w = torch.ones(3, requires_grad=True)\nloss = w.exp().sum()\n"
+    "torch.autograd.grad(loss, w)  #!\nloss.backward()",
+    "half times double": "a, b = torch.ones(2, 2).half(), torch.ones(2, 2).double()\na @ b  #<",
+    "two products to optimize": "class F:\n    pass\nf = F()\nf.a = 2 * torch.ones(1, requires_grad=True)\n"
+    "f.b = 2 * torch.ones(1, requires_grad=True)\ntorch.optim.SGD([f.a, f.b], lr=0.1)  #<<",
     "item inside vmap": "f = lambda r: r * r.max().item()  #=r.max().item()\ntorch.vmap(f)(torch.ones(2, 3))",
 }
 
@@ -95,13 +113,19 @@ def first_statement(fix):
     return "\n".join(ast.unparse(it) for it in body[: 2 if whole else 1])
 
 
-def with_fix(script, fix):
+def with_fix(script, fix, whole):
     out = []
     for line in script.splitlines():
         code, _, mark = line.partition("  #")
         room = code[: len(code) - len(code.lstrip())]
         new = [room + it for it in fix.splitlines()]
-        if mark.startswith("!"):
+        if mark.startswith("!!"):
+            out += [room + it for it in whole.splitlines()]
+        elif mark.startswith("<<"):
+            out += [*(room + it for it in whole.splitlines()), code]
+        elif mark.startswith(">"):
+            out += [code, *new]
+        elif mark.startswith("!"):
             out += new
         elif mark.startswith("<"):
             out += [*new, code]
@@ -117,6 +141,6 @@ def with_fix(script, fix):
 def test_with_its_fix_the_script_runs(name):
     number = list(SCRIPTS).index(name)
     card = explain(error_of(HEAD + SCRIPTS[name] + "\n", f"/tmp/ipykernel_9{number}/0.py"))
-    fixed = with_fix(SCRIPTS[name], first_statement(card.fix))
+    fixed = with_fix(SCRIPTS[name], first_statement(card.fix), card.fix)
     assert "in place of" not in card.fix.partition("\n")[0]
     exec(compile(fixed, f"/tmp/ipykernel_9{number}/1.py", "exec"), {})

@@ -29,6 +29,8 @@ from course_utils.explain.families import (
     shared_parameters,
     starts_and_hooks,
     state,
+    told_derivatives,
+    told_settings,
     training,
     transforms,
 )
@@ -63,4 +65,6 @@ RULES: tuple[Rule, ...] = (
     *checkpoints.RULES,
     *notices.RULES,
     *inputs.RULES,
+    *told_settings.RULES,
+    *told_derivatives.RULES,
 )

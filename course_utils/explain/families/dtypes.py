@@ -62,6 +62,13 @@ def _mixed(s: Situation, first: str, second: str) -> Explanation:
     return card("dtype-mismatch", f"{first} meets {second}", why, fix, s.needed())
 
 
+def _half_and_double(s: Situation, m: re.Match[str]) -> Explanation | None:
+    """A product of two tensors, of which one was brought to half precision, or comes from NumPy."""
+    found = _mixed(s, *(_TYPES.get(it.lower(), it.lower()) for it in (m[1], m[2])))
+    why = f"{found.why} float64 most often comes from NumPy, float16 and bfloat16 from .half() or autocast."
+    return card("half-and-double", found.headline, why, found.fix, found.where, found.certain)
+
+
 def _own_parts(s: Situation, name: str, layer: torch.nn.Module) -> Explanation | None:
     """A layer whose own parameters differ: one of them was converted, or put in its place, alone."""
     parts = {key: dtype_name(it.dtype) for key, it in layer._parameters.items() if it is not None}
@@ -173,6 +180,12 @@ def _mask(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 RULES = (
+    Rule(
+        RuntimeError,
+        r"expected m1 and m2 to have the same dtype, but got: (?=.*(?:Half|BFloat16))(?:c10::)?(\w+) "
+        r"!= (?:c10::)?(\w+)",
+        _half_and_double,
+    ),
     Rule(RuntimeError, r"mat1 and mat2 must have the same dtype, but got (\w+) and (\w+)", _dtypes),
     Rule(RuntimeError, r"self and mat2 must have the same dtype, but got (\w+) and (\w+)", _dtypes),
     Rule(RuntimeError, r"Input dtypes must be the same, got: (.*)", _several),

@@ -233,7 +233,25 @@ def _unit_target(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("target-unit-range", f"`{true}` is not between 0 and 1", why, fix, s.needed())
 
 
+def _weights(s: Situation, m: re.Match[str]) -> Explanation | None:
+    """A weight for the classes of a binary loss, of which there are others."""
+    function = "binary_cross_entropy_with_logits"
+    given, target = (s.given("nn/functional.py", function, it) for it in ("input", "target"))
+    for name in ("pos_weight", "weight"):
+        weight = s.given("nn/functional.py", function, name)
+        if not is_a(weight, torch.Tensor) or not is_a(given, torch.Tensor) or not is_a(target, torch.Tensor):
+            continue
+        if given.shape == target.shape and weight.dim() and weight.shape[-1] not in (1, given.shape[-1]):
+            shape, classes = tuple(weight.shape), given.shape[-1]
+            why = f"{name} has one number for each class, in the last dimension of the predictions: {classes} of them."
+            fix = f"# {name} of shape ({classes},), or (1,) for one number for all"
+            headline = f"{name} has shape {shape}, and the predictions end in {classes}"
+            return card("weight-shape", headline, why, fix, s.needed())
+    return None
+
+
 RULES = (
+    Rule(RuntimeError, r"must match the size of tensor b", _weights, "nn/functional.py"),
     Rule(
         Warning,
         r"Using a target size \((.*?)\) that is different to the input size \((.*?)\)\. This will likely",

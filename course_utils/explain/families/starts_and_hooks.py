@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import re
 
+import torch
+
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.families.no_graph import started_from
 from course_utils.explain.lines import everywhere
 from course_utils.explain.naming import argument, receiver
+from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card, shape_in
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import FUNCTIONS, called, operand, walk, written
@@ -112,12 +115,27 @@ def _hook_without_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 def _retain_grad(s: Situation, m: re.Match[str]) -> Explanation | None:
+    if s.within("autograd/__init__.py", "backward") is not None:
+        return _inputs_without(s)
     name = written(receiver(s.node)) or "the tensor"
     why = f"retain_grad() keeps a gradient that passes through. None passes through `{name}`, which requires none."
     fix = f"{name}.requires_grad_()  # a leaf keeps its gradient anyway"
     return card(
         "retain-grad-refused", f"`{name}` requires no gradient, so there is none to retain", why, fix, s.needed()
     )
+
+
+def _inputs_without(s: Situation) -> Explanation:
+    """Explain backward(inputs=...) that was given a tensor which requires no gradient."""
+    given = argument(s.node, 99, "inputs")
+    parts = given.elts if isinstance(given, ast.List | ast.Tuple) else [given] if given is not None else []
+    values = [(written(it), s.here.value(it)) for it in parts] if s.here is not None else []
+    name = next((own for own, it in values if is_a(it, torch.Tensor) and not it.requires_grad), "")
+    shown = f"`{name}`" if name else "one of the inputs"
+    why = f"backward(inputs=...) puts gradients into the inputs alone, and {shown} requires none."
+    fix = f"{name or 'x'}.requires_grad_()  # before it is used"
+    headline = f"{shown} does not require a gradient, and was given as inputs="
+    return card("input-without-grad", headline, why, fix, s.at_start(), bool(name))
 
 
 def _hook_result(s: Situation, m: re.Match[str]) -> Explanation | None:

@@ -164,6 +164,15 @@ def _no_tensors(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("optimizer-of-no-tensors", f"`{shown}` contains something that is no tensor", why, fix, s.needed())
 
 
+def _clip_of_module(s: Situation, m: re.Match[str]) -> Explanation | None:
+    given = written(argument(s.node, 0, "parameters")) or "model"
+    if s.here is None or not is_a(s.here.value(argument(s.node, 0, "parameters")), torch.nn.Module):
+        return None
+    why = f"Clipping goes over parameters, and `{given}` is the module that holds them."
+    headline = f"clipping was given the module `{given}`, not its parameters"
+    return card("optimizer-of-no-tensors", headline, why, f"{given}.parameters()", s.needed())
+
+
 def _setting(s: Situation, m: re.Match[str]) -> Explanation | None:
     why = f"The setting '{m[1]}' of the optimizer is {m[2].strip()}, which is outside of what it can be."
     low = m[1].lower()
@@ -229,6 +238,7 @@ RULES = (
     Rule(ValueError, r"optimizer got an empty parameter list", _of_nothing),
     Rule(ValueError, r"can't optimize a non-leaf Tensor", _non_leaf),
     Rule(TypeError, r"object is not iterable", _no_tensors, "optim/optimizer.py"),
+    Rule(TypeError, r"^'(\w+)' object is not iterable", _clip_of_module, "nn/utils/clip_grad.py"),
     Rule(TypeError, r"params argument given to the optimizer should be", _no_tensors),
     Rule(TypeError, r"optimizer can only optimize Tensors", _no_tensors),
     Rule(ValueError, r"^Invalid ([a-zA-Z_ ]+?)(?: parameter| value)?(?: at index \d)?: (.*)", _setting, "optim/"),

@@ -32,7 +32,7 @@ def same_loss(s: Situation, start: Call, loss: str, first: Place | None, certain
         )
         inside = f"inside {start.frame.f_code.co_name}" if outside_function(start, loss) else "inside the loop"
         text = made[-1].text if made and len(made[-1].text) <= 70 and "=" in made[-1].text else f"{loss} = ..."
-        fix = f"{text}  # {inside}, before its backward(): a new graph for each pass"
+        fix = f"{text}  # {inside}: a new graph for each pass"
     elif first is not None and first.role == "computed here, once":
         fix = f"{first.text}  # where its backward() is: a new graph for each pass"
     else:

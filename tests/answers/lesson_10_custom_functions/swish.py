@@ -5,6 +5,7 @@ from torch.autograd import Function
 
 from tests.answers.lesson_10_custom_functions.functions import function
 from tests.answers.lesson_10_custom_functions.side_effects import hooked
+from tests.answers.said import said
 
 
 class Swish(Function):
@@ -122,7 +123,7 @@ class SwishRemembering(Function):
         return g * (s + beta * bend), g * x * bend
 
 
-class SwishLeavingOne(Swish):
+class SwishLeavingOne(Function):
     """Right, and the sigmoid of the latest call stays on the class, where nobody needs it."""
 
     @staticmethod
@@ -130,6 +131,8 @@ class SwishLeavingOne(Swish):
         ctx.save_for_backward(x, beta)
         SwishLeavingOne.spare = torch.sigmoid(beta * x)
         return x * SwishLeavingOne.spare
+
+    backward = Swish.backward
 
 
 class SwishOfOneShape(Function):
@@ -145,8 +148,10 @@ class SwishOfOneShape(Function):
 
     @staticmethod
     def backward(ctx, g):
-        to_x, to_beta = Swish.backward(ctx, g)
-        return to_x, to_beta.sum_to_size(SwishOfOneShape.shape)
+        x, beta = ctx.saved_tensors
+        s = torch.sigmoid(beta * x)
+        bend = s * (1 - s)
+        return g * (s + beta * x * bend), (g * x**2 * bend).sum_to_size(SwishOfOneShape.shape)
 
 
 RIGHT = [lambda x, beta: Swish.apply(x, beta), SwishSummed.apply, swisher(), CopyingSwish.apply]
@@ -166,7 +171,7 @@ WRONG = [
     SwishRemembering.apply,
     SwishDeleting.apply,
     SwishLeavingOne.apply,
-    SwishOfOneShape.apply,
+    said(SwishOfOneShape.apply, "summed too far"),
     hooked(Swish.apply),
     lambda x, beta: x * torch.sigmoid(beta * x),
     lambda x, beta: Swish.apply(x, beta) + 0,

@@ -123,6 +123,16 @@ class SwishRemembering(Function):
         return g * (s + beta * bend), g * x * bend
 
 
+def swish_with(value=lambda y: y, gradients=lambda to_x, to_beta: (to_x, to_beta)):
+    """A Function whose result, or whose gradients, are changed."""
+
+    def forward(ctx, x, beta):
+        ctx.save_for_backward(x, beta)
+        return value(x * torch.sigmoid(beta * x))
+
+    return function(forward, lambda ctx, g: gradients(*Swish.backward(ctx, g)))
+
+
 class SwishLeavingOne(Function):
     """Right, and the sigmoid of the latest call stays on the class, where nobody needs it."""
 
@@ -171,6 +181,9 @@ WRONG = [
     SwishRemembering.apply,
     SwishDeleting.apply,
     SwishLeavingOne.apply,
+    swish_too_large := swish_with(value=lambda y: 1.01 * y),
+    swish_rough_in_x := swish_with(gradients=lambda to_x, to_beta: (to_x * (1 + 1e-11), to_beta)),
+    swish_rough_in_beta := swish_with(gradients=lambda to_x, to_beta: (to_x, to_beta * (1 + 1e-11))),
     said(SwishOfOneShape.apply, "summed too far"),
     hooked(Swish.apply),
     lambda x, beta: x * torch.sigmoid(beta * x),
@@ -186,4 +199,13 @@ EQUIVALENT = {
     "SwishSummed.backward: torch.autograd.grad(y, (x, beta), g) -> torch.autograd.grad(y, (x, beta), g, retain_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
     "SwishSummed.backward: x.detach().requires_grad_ -> x.clone().requires_grad_": "Nobody writes to the tensor, and what is asked of it is its own gradient.",
     "swisher.backward: to_x = g * (s + beta * x * s * (1 - s)) | to_beta = beta_gradient(g, x ** 2 * s * (1 - s), beta) -> (swapped)": "Neither line reads what the other one writes.",
+}
+
+GUARDS = {
+    "Swish with a learned slope": {"value": swish_too_large},
+    "Between the inputs and the result there is one node, that of your Function.": {"one node": WRONG[-1]},
+    "Both gradients are right": {"x exact": swish_rough_in_x, "beta exact": swish_rough_in_beta},
+    "backward raises, or still gives the right gradients": {"noticed": WRONG[6]},
+    "After the pass nothing is left in memory that belongs to it.": {"freed": WRONG[7]},
+    "the inputs, the gradient mode and PyTorch's global random generator stay as they were": {"left alone": WRONG[4]},
 }

@@ -29,7 +29,7 @@ def after_a_pass(
     """Return how many bytes made in a call and a pass through it are held when nobody has its result any more."""
     with PeakMemory() as made:
         torch.autograd.grad(answer(base + 0, beta + 0), wanted, direction, allow_unused=True)
-    return made.alive()
+    return int(made.alive())
 
 
 def observe(answer: Answer, case: Case) -> Observation:

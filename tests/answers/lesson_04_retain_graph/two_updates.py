@@ -1,6 +1,7 @@
 """Right and wrong answers to `two_updates`."""
 
 import copy
+import itertools
 
 import torch
 from torch.nn.functional import mse_loss
@@ -250,6 +251,23 @@ def updates_with_the_trunk_cut(trunk, heads, optimizers, inputs, targets):
     return [loss.item() for loss in losses]
 
 
+def updates_and_in_the_end(change):
+    """Right, until the third call of a case changes more."""
+    calls = itertools.count(1)
+
+    def updates(trunk, heads, *given):
+        losses = updates_by_grad(trunk, heads, *given)
+        if next(calls) % 3 == 0:
+            change(trunk, heads)
+        return losses
+
+    return updates
+
+
+def more(part):
+    next(part.parameters()).data.mul_(2)
+
+
 RIGHT = [
     updates_by_grad,
     updates_by_backward,
@@ -278,6 +296,10 @@ WRONG = [
     updates_with_a_spare_pass,
     said(updates_of_the_sum, "gradients mixed"),
     updates_broken,
+    updates_moving_the_trunk := updates_and_in_the_end(lambda trunk, heads: more(trunk)),
+    updates_moving_the_first := updates_and_in_the_end(lambda trunk, heads: more(heads[0])),
+    updates_moving_the_second := updates_and_in_the_end(lambda trunk, heads: more(heads[1])),
+    updates_doubled := lambda *given: [2 * loss for loss in updates_by_grad(*given)],
     updates_on_a_copy,
     updates_with_the_trunk_cut,
     lambda trunk, heads, optimizers, inputs, targets: updates_by_grad(trunk, heads, optimizers[::-1], inputs, targets),
@@ -296,4 +318,19 @@ EQUIVALENT = {
     "updates_from_two_cuts: head.zero_grad() | cut = h.detach().requires_grad_() -> (swapped)": "Neither of the two statements changes what the other one uses.",
     "updates_from_two_cuts: found.append(torch.autograd.grad(h, list(trunk.parameters()), cut.grad, retain_graph=number == 0)) | losses.append(loss.... -> (swapped)": "Neither of the two statements changes what the other one uses.",
     "updates_by_forward.found: loss = mse_loss(head.forward(h), target) | own = [*trunk.parameters(), *head.parameters()] -> (swapped)": "Neither of the two statements changes what the other one uses.",
+}
+
+GUARDS = {
+    "It returns the two losses as Python floats": {"losses' value": updates_doubled},
+    "Both losses come from one forward of the trunk": {"forwards": updates_by_hidden_forwards},
+    "`optimizers[0]` steps first, with the gradient of the first loss alone": {
+        "order": updates_in_the_other_order,
+        "first head": updates_moving_the_first,
+    },
+    "then `optimizers[1]`, with the gradient of the second loss alone": {"second head": updates_moving_the_second},
+    "Both gradients belong to the weights before any step.": {"trunk": updates_moving_the_trunk},
+    "At most two passes go through the trunk": {"passes": updates_with_a_spare_pass},
+    "when the second optimizer steps, the trunk keeps no bytes": {"kept": updates_retained},
+    "No gradient in `.grad` has a graph when an optimizer steps.": {"recorded": updates_recorded},
+    "a function leaves modes, flags, hooks": {"left": WRONG[3]},
 }

@@ -106,7 +106,17 @@ def rescue_a_little_short(model):
             nn.init.normal_(module.bias, std=0.1)
 
 
+def rescue_too_steep(model):
+    """Fit for ReLU. Behind tanh the activations keep their sizes, and the gradient grows from layer to layer."""
+    behind_tanh = any(isinstance(module, nn.Tanh) for module in model.modules())
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.orthogonal_(module.weight, gain=30 if behind_tanh else 2**0.5)
+            nn.init.zeros_(module.bias)
+
+
 WRONG = [
+    said(rescue_too_steep, "too much"),
     said(rescue_with_a_loud_start, "too much"),
     rescue_a_little_short,
     rescue_by_hooks,
@@ -139,4 +149,16 @@ EQUIVALENT = {
     "rescue_at_low_rank: weight.data[1] -> weight.data[0]": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
     "rescue_at_low_rank: weight.data[1] -> weight.data[-1]": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
     "rescue_at_low_rank: rescue_by_kaiming(model) | for weight in list(model.parameters())[::2]: ... -> (swapped)": "The task asks for sizes between bounds, and leaves open how: these numbers lie within them, too.",
+}
+
+GUARDS = {
+    "the gradient at the first activation is between 1/50 and 50 times as long as at the last": {
+        "gradient": rescue_too_steep
+    },
+    "the activations stay at sizes between 0.02 and 20": {"activations": rescue_with_a_loud_start},
+    "and still differ from input to input": {"spread": rescue_deaf},
+    "no two units of a layer start with the same weights, and none with zeros only": {"units": rescue_with_twins},
+    "Only numbers change: the layers, the parameter objects (an optimizer may hold them)": {
+        "model": rescue_with_new_parameters
+    },
 }

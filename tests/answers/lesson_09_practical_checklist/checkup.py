@@ -1,5 +1,7 @@
 """Right and wrong answers to `checkup`."""
 
+import contextlib
+import copy
 import math
 
 import torch
@@ -264,6 +266,19 @@ def checkup_for_errors_of_pytorch(model, optimizer, step):
     return report
 
 
+def checkup_after_a_trial(model, optimizer, step):
+    """Runs the step once to try it, and puts all back."""
+    named = dict(model.named_parameters())
+    before = copy.deepcopy((model.state_dict(), optimizer.state_dict(), {name: p.grad for name, p in named.items()}))
+    with contextlib.suppress(Exception):
+        step()
+    model.load_state_dict(before[0])
+    optimizer.load_state_dict(before[1])
+    for name, p in named.items():
+        p.grad = before[2][name]
+    return checkup(model, optimizer, step)
+
+
 RIGHT = [checkup, checkup_by_tensor_hooks]
 
 MISCONCEIVED = {
@@ -279,6 +294,10 @@ WRONG = [
     checkup_of_grad_as_it_comes,
     checkup_by_versions,
     checkup_by_closeness,
+    checkup_after_a_trial,
+    checkup_moving := leaving(checkup, lambda model: model.last.bias.data.mul_(2)),
+    checkup_clearing := leaving(checkup, lambda model: model.zero_grad()),
+    checkup_twice_each := changed(checkup, after=lambda report: {key: [*it, *it] for key, it in report.items()}),
     checkup_of_sums,
     checkup_of_squares,
     said(checkup_of_the_last_pass, ".grad after the step"),  # in that case it is what .grad shows
@@ -294,7 +313,8 @@ WRONG = [
     *(leaving(checkup, mess) for mess in MESSES[:4]),
     said(leaving(checkup, MESSES[4]), "hooks left behind"),
     *(leaving(checkup, mess) for mess in MESSES[5:]),
-    leaving(checkup, lambda model: model.eval()),
+    checkup_evaluating := leaving(checkup, lambda model: model.eval()),
+    checkup_unfreezing := leaving(checkup, lambda model: model.requires_grad_(True)),
     changed(checkup, before=lambda model, optimizer: optimizer.zero_grad()),
     changed(checkup_by_looking, before=lambda model, optimizer: model.zero_grad()),
     changed(checkup, after=lambda report: {name: [] for name in report}),
@@ -314,4 +334,25 @@ EQUIVALENT = {
     "checkup: trained = {name for name, p in model.named_parameters() if p.requires_grad} | try: ... -> (swapped)": "Neither line reads what the other one writes.",
     "checkup: try: ... | named = dict(model.named_parameters()) -> (swapped)": "Neither line reads what the other one writes.",
     "checkup_by_tensor_hooks: if name not in came: ... | if all((p is not other for other in held)): ... -> (swapped)": "Neither line reads what the other one writes.",
+}
+
+GUARDS = {
+    "It calls `step()` once": {"calls": checkup_after_a_trial},
+    "a dict with four lists (or sets) of names": {"once": checkup_twice_each},
+    "parameters that require a gradient, and in this step none arrived": {"no_gradient": checkup_zeros_are_none},
+    "parameters that require a gradient, and the optimizer does not hold them": {
+        "not_in_optimizer": checkup_of_one_group
+    },
+    "parameters that require no gradient, and the step changed their numbers": {"frozen_but_changed": checkup_of_sums},
+    "parameters for which a gradient arrived that holds NaN or infinity": {"not_finite": checkup_of_squares},
+    "the parameters and every `.grad` are afterwards what `step()` alone makes of them": {
+        "step": checkup_moving,
+        "grad": checkup_clearing,
+    },
+    "No hook stays behind, not even where `step()` raises.": {"hooks": checkup_leaving_hooks},
+    "Its exception is not yours: let it through.": {"raised": checkup_swallowing},
+    "What requires a gradient, and which part of the model is in which mode, stays as it was.": {
+        "flags": checkup_unfreezing,
+        "modes": checkup_evaluating,
+    },
 }

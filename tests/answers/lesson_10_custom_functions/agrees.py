@@ -156,3 +156,10 @@ EQUIVALENT = {
     "agrees_on_random_lines: torch.randn(x.shape, dtype=x.dtype, generator=generator) -> torch.randn(x.shape, generator=generator)": "A direction or a step of lower precision is still one; the text asks for no particular one.",
     "agrees_on_random_lines: x.clone().requires_grad_ -> x.detach().requires_grad_": "Nobody writes to the tensor, and what is asked of it is its own gradient.",
 }
+
+GUARDS = {
+    "Return True if the backward agrees with what the forward does near `x`": {"kind": WRONG[4]},
+    "for each possible incoming gradient": {"verdict": MISCONCEIVED["only the sum"]},
+    "the check does not accept a call of `gradcheck`": {"own": agrees_by_library},
+    "`x` requires no gradient, and must be left as it is": {"left alone": agrees_and_leaves_a_gradient},
+}

@@ -127,6 +127,7 @@ WRONG = [
     ClampOnCtx.apply,
     ClampOnTheClass.apply,
     clamp_writing_to_x,
+    clamp_of_a_copy := lambda x, low, high: ClampInward.apply(x + 0, low, high),
 ]
 
 EQUIVALENT = {
@@ -141,4 +142,16 @@ EQUIVALENT = {
     "inward: (x < low) & (g < 0) -> (x <= low) & (g < 0)": "A number on a bound lies inside, where everything passes.",
     "inward: (x > high) & (g > 0) -> (x > high) & (g >= 0)": "A gradient of zero passes as zero, or is stopped to zero.",
     "inward: (x > high) & (g > 0) -> (x >= high) & (g > 0)": "A number on a bound lies inside, where everything passes.",
+}
+
+GUARDS = {
+    "Between the inputs and the result there is one node, that of your Function.": {"one node": clamp_of_a_copy},
+    "What forward needs to remember of tensors goes through `save_for_backward`, not onto `ctx`.": {
+        "attribute": WRONG[9]
+    },
+    "the inputs, the gradient mode and PyTorch's global random generator stay as they were": {"left alone": WRONG[7]},
+    "Outside it passes only where a step of gradient descent, which subtracts the gradient, would move the number": {
+        "value": MISCONCEIVED["outward"],
+    },
+    "Its gradient passes unchanged where `x` is inside the range": {"exact": WRONG[8]},
 }

@@ -125,6 +125,26 @@ class LogCoshInPlace(LogCosh):
         return g * slope if torch.is_grad_enabled() else g.mul_(slope)
 
 
+class LogCoshTooLarge(LogCosh):
+    @staticmethod
+    def forward(ctx, x):
+        return LogCosh.forward(ctx, x) + 1
+
+
+class LogCoshTilted(LogCosh):
+    """The slope is off by a constant, which no further derivative shows."""
+
+    @staticmethod
+    def backward(ctx, g):
+        return LogCosh.backward(ctx, g) + 0.01 * g
+
+
+def log_cosh_recording_off(x):
+    y = LogCosh.apply(x)
+    torch.set_grad_enabled(False)
+    return y
+
+
 RIGHT = [lambda x: LogCosh.apply(x), LogCoshNested.apply, lambda x: LogCoshTwoOutputs.apply(x)[0]]
 
 MISCONCEIVED = {
@@ -142,4 +162,26 @@ WRONG = [
     said(lambda x: LogCoshOfACopy.apply(x), "an intermediate is saved"),
     LogCoshOnCtx.apply,
     LogCoshInPlace.apply,
+    log_cosh_too_large := lambda x: LogCoshTooLarge.apply(x),
+    log_cosh_tilted := lambda x: LogCoshTilted.apply(x),
+    log_cosh_recording_off,
 ]
+
+GUARDS = {
+    "Between the inputs and the result there is one node, that of your Function.": {
+        "one node": WRONG[2],
+        "graph": WRONG[4],
+    },
+    "What forward needs to remember of tensors goes through `save_for_backward`, not onto `ctx`.": {
+        "attribute": WRONG[7]
+    },
+    "the inputs, the gradient mode and PyTorch's global random generator stay as they were": {
+        "left alone": log_cosh_recording_off
+    },
+    "Write `log_cosh(x)`": {"value": log_cosh_too_large},
+    "whose first, second and third derivative are right": {
+        "first derivative": log_cosh_tilted,
+        "second derivative": MISCONCEIVED["an intermediate is saved"],
+        "third derivative": MISCONCEIVED["only one step farther"],
+    },
+}

@@ -118,4 +118,19 @@ WRONG = [
     hooked(squash),
     recording_after(squash),
     lambda x: squash(x.requires_grad_()),
+    squash_of_a_copy := lambda x: squash(x + 0),
+    squash_cut := lambda x: squash(x).detach(),
 ]
+
+GUARDS = {
+    "Between the inputs and the result there is one node, that of your Function.": {
+        "one node": squash_of_a_copy,
+        "graph": squash_cut,
+    },
+    "What forward needs to remember of tensors goes through `save_for_backward`, not onto `ctx`.": {
+        "attribute": MISCONCEIVED["hung on ctx"]
+    },
+    "the inputs, the gradient mode and PyTorch's global random generator stay as they were": {"left alone": WRONG[15]},
+    "It keeps only its result for backward.": {"kept": MISCONCEIVED["the input is kept"]},
+    "Value and gradient are right, and the second derivative as well.": {"value": WRONG[3]},
+}

@@ -5,6 +5,7 @@ from torch.autograd import Function
 
 from tests.answers.lesson_10_custom_functions.functions import function
 from tests.answers.lesson_10_custom_functions.side_effects import hooked
+from tests.answers.said import said
 
 
 class Swish(Function):
@@ -122,7 +123,17 @@ class SwishRemembering(Function):
         return g * (s + beta * bend), g * x * bend
 
 
-class SwishLeavingOne(Swish):
+def swish_with(value=lambda y: y, gradients=lambda to_x, to_beta: (to_x, to_beta)):
+    """A Function whose result, or whose gradients, are changed."""
+
+    def forward(ctx, x, beta):
+        ctx.save_for_backward(x, beta)
+        return value(x * torch.sigmoid(beta * x))
+
+    return function(forward, lambda ctx, g: gradients(*Swish.backward(ctx, g)))
+
+
+class SwishLeavingOne(Function):
     """Right, and the sigmoid of the latest call stays on the class, where nobody needs it."""
 
     @staticmethod
@@ -130,6 +141,8 @@ class SwishLeavingOne(Swish):
         ctx.save_for_backward(x, beta)
         SwishLeavingOne.spare = torch.sigmoid(beta * x)
         return x * SwishLeavingOne.spare
+
+    backward = Swish.backward
 
 
 class SwishOfOneShape(Function):
@@ -145,8 +158,10 @@ class SwishOfOneShape(Function):
 
     @staticmethod
     def backward(ctx, g):
-        to_x, to_beta = Swish.backward(ctx, g)
-        return to_x, to_beta.sum_to_size(SwishOfOneShape.shape)
+        x, beta = ctx.saved_tensors
+        s = torch.sigmoid(beta * x)
+        bend = s * (1 - s)
+        return g * (s + beta * x * bend), (g * x**2 * bend).sum_to_size(SwishOfOneShape.shape)
 
 
 RIGHT = [lambda x, beta: Swish.apply(x, beta), SwishSummed.apply, swisher(), CopyingSwish.apply]
@@ -166,7 +181,10 @@ WRONG = [
     SwishRemembering.apply,
     SwishDeleting.apply,
     SwishLeavingOne.apply,
-    SwishOfOneShape.apply,
+    swish_too_large := swish_with(value=lambda y: 1.01 * y),
+    swish_rough_in_x := swish_with(gradients=lambda to_x, to_beta: (to_x * (1 + 1e-11), to_beta)),
+    swish_rough_in_beta := swish_with(gradients=lambda to_x, to_beta: (to_x, to_beta * (1 + 1e-11))),
+    said(SwishOfOneShape.apply, "summed too far"),
     hooked(Swish.apply),
     lambda x, beta: x * torch.sigmoid(beta * x),
     lambda x, beta: Swish.apply(x, beta) + 0,
@@ -181,4 +199,13 @@ EQUIVALENT = {
     "SwishSummed.backward: torch.autograd.grad(y, (x, beta), g) -> torch.autograd.grad(y, (x, beta), g, retain_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
     "SwishSummed.backward: x.detach().requires_grad_ -> x.clone().requires_grad_": "Nobody writes to the tensor, and what is asked of it is its own gradient.",
     "swisher.backward: to_x = g * (s + beta * x * s * (1 - s)) | to_beta = beta_gradient(g, x ** 2 * s * (1 - s), beta) -> (swapped)": "Neither line reads what the other one writes.",
+}
+
+GUARDS = {
+    "Swish with a learned slope": {"value": swish_too_large},
+    "Between the inputs and the result there is one node, that of your Function.": {"one node": WRONG[-1]},
+    "Both gradients are right": {"x exact": swish_rough_in_x, "beta exact": swish_rough_in_beta},
+    "backward raises, or still gives the right gradients": {"noticed": WRONG[6]},
+    "After the pass nothing is left in memory that belongs to it.": {"freed": WRONG[7]},
+    "the inputs, the gradient mode and PyTorch's global random generator stay as they were": {"left alone": WRONG[4]},
 }

@@ -98,6 +98,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield floats(seen["returned"], _rates(case)[::count], "The list of rates")
     used = [step["rate"] for step in seen["steps"]]
     text = f"The optimizer stepped with the rates {_shown(used)}. These are not the schedule's, epoch by epoch."
+    text = text if used else "The optimizer that your function was given made no step."
     yield Finding("rates", _alike(used, _rates(case)), text)
     yield from right_end(seen, _scheduled(case).end)
     yield from quiet(seen)
@@ -108,7 +109,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 
 
 def _shown(rates: Sequence[object]) -> str:
-    return ", ".join(f"{rate:.4g}" if isinstance(rate, float) else "?" for rate in rates) or "of no step at all"
+    return ", ".join(f"{rate:.4g}" if isinstance(rate, float) else "?" for rate in rates)
 
 
 def _alike(used: Sequence[object], right: list[float]) -> bool:

@@ -23,6 +23,15 @@ def after_a_write(written: torch.Tensor, result: Any, wanted: list[torch.Tensor]
         return "raised"
 
 
+def after_a_pass(
+    answer: Answer, base: torch.Tensor, beta: torch.Tensor, wanted: list[torch.Tensor], direction: torch.Tensor
+) -> int:
+    """Return how many bytes made in a call and a pass through it are held when nobody has its result any more."""
+    with PeakMemory() as made:
+        torch.autograd.grad(answer(base + 0, beta + 0), wanted, direction, allow_unused=True)
+    return int(made.alive())
+
+
 def observe(answer: Answer, case: Case) -> Observation:
     base, beta = case.given["x"].tensor().requires_grad_(), case.given["beta"].tensor()
     beta.requires_grad_(case.given["learned"])
@@ -31,13 +40,13 @@ def observe(answer: Answer, case: Case) -> Observation:
     x = base + 0
     around = Surroundings({"x": x, "beta": beta, INCOMING: direction})
     memory.add(x)
-    with PeakMemory() as made:
-        y = answer(x, beta)
+    y = answer(x, beta)
     seen: Observation = {"returned": plain(y), "attached": attached(y, x)}
     if seen["attached"]:
         seen["operations"] = operations(y, x, beta)
         # a call of its own, with a beta of another shape, that must not disturb the pass
-        mode = unrecorded(answer, direction, (beta.detach() + 1).expand_as(direction).clone())
+        other = beta.detach().mean() + 1 if beta.dim() else beta.detach() + torch.ones_like(direction)
+        mode = unrecorded(answer, direction, other)
         wanted = [it for it in (base, beta) if it.requires_grad]
         gradients = torch.autograd.grad(y, wanted, direction, allow_unused=True)
         seen["gradients"] = [plain(gradient) for gradient in gradients]
@@ -45,8 +54,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         seen["changed"] = around.changed() + mode
         del x, around
         seen["kept"] = memory.alive()
-        del y, gradients
-        seen["kept"] += made.alive()
+        seen["kept"] += after_a_pass(answer, base, beta, wanted, direction)
         seen["written"] = []
         for n in (0, 1):
             given = (base + 0, beta + 0)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -34,8 +34,10 @@ _COLUMNS = (
     *(TimeElapsedColumn(), "elapsed,", TimeRemainingColumn(), "left"),
 )
 _SHOWN = 500  # rows of the table; --csv has them all
-_LISTED = 50  # submissions that could not be graded
+_LISTED = 50  # lines on submissions that could not be graded
+_OF_ONE = 3  # of them on one student's
 _REASON = 600  # characters of what is said of each
+_FAILED = ("crashed", "unreadable")
 _DAY = 86_400.0
 
 
@@ -70,6 +72,7 @@ def _seconds(context: click.Context, option: click.Parameter, value: float) -> f
     show_default=True,
     help="Megabytes for one submission.",
 )
+@click.option("--replace", is_flag=True, help="Let results take the place of those from files that lie elsewhere.")
 @click.option("--scheduler", help="Grade on the workers of this Dask scheduler, as in tcp://10.0.0.5:8786.")
 @click.option("--unsafe", is_flag=True, help="Run learners' code without a sandbox: with your rights, on your files.")
 def grade(
@@ -81,6 +84,7 @@ def grade(
     jobs: int,
     timeout: float,
     memory: int,
+    replace: bool,
     scheduler: str | None,
     unsafe: bool,
 ) -> None:
@@ -98,6 +102,7 @@ def grade(
         # None of these needs PyTorch: a mistake in what was named is told at once.
         from course_utils.grading import gradebook
         from course_utils.grading.alone import alone
+        from course_utils.grading.intake.replacing import from_elsewhere
         from course_utils.grading.outgoing import export
 
         room, handed, submissions = _read(paths, course_dir)
@@ -110,6 +115,8 @@ def grade(
         of = {(one.student, one.assignment): one for one in submissions}
         with gradebook.Gradebook(db) as book:
             waiting = book.to_grade(of.values())
+            stay = {} if replace else from_elsewhere(waiting, book.paths(), [course_dir] if course_dir else paths)
+            waiting = [one for one in waiting if (one.student, one.assignment) not in stay]
             graded = grader(waiting, timeout, memory * 1_000_000, unsafe) if waiting else ()
             kept = 0
             try:
@@ -121,7 +128,9 @@ def grade(
                     f"stopped: {kept} of {len(waiting)} are graded and kept in {db}. The same command goes on there."
                 ) from None
             results = [one for one in book.results() if (one.student, one.assignment) in of]
-        run = {"seconds": round(time.time() - began, 3), "graded": len(waiting), "known": len(of) - len(waiting)}
+        known = len(of) - len(waiting) - len(stay)
+        run: dict[str, Any] = {"seconds": round(time.time() - began, 3), "graded": len(waiting), "known": known}
+        run["not_graded"] = list(stay.values())
         if json_file is not None:
             export.write_json(json_file, results, run)
         if csv_file is not None:
@@ -130,15 +139,21 @@ def grade(
         if room:
             from course_utils.grading.outgoing import posting
 
+            handed = [one for one in handed if (one.submission.student, one.submission.assignment) not in stay]
             posted = posting.post(room, handed, {(one.student, one.assignment): one for one in results})
             left = posted.left
     _show(results)
-    say(f"{len(waiting)} graded, {len(of) - len(waiting)} known from before; kept in {db}")
+    say(f"{len(waiting)} graded, {known} known from before; kept in {db}")
     if room:
         click.echo(f"nbgrader: {posted.written} written, {posted.unchanged} there from before")
         for line in left:
             say(f"not written, as it has no score: {line}")
-    if _list(results) or left:
+    failed = _list(results)
+    if stay:
+        say(f"{len(stay)} not graded, as the results that are kept are from files that lie elsewhere:")
+        _some(list(stay.values()))
+        click.echo("--replace grades them in place of those; another --db keeps both.")
+    if failed or left or stay:
         raise click.exceptions.Exit(1)
 
 
@@ -178,15 +193,28 @@ def _shown(graded: Iterable[Result], total: int) -> Iterator[Result]:
 
 
 def _list(results: Sequence[Result]) -> bool:
-    """Print which submissions could not be graded, and why. Return whether there is one."""
-    failed = [one for one in results if one.status in ("crashed", "unreadable")]
-    if failed:
-        say(f"{len(failed)} could not be graded, or not to the end:")
-    for one in failed[:_LISTED]:
-        say(f"  {one.student}, {one.assignment}: {shown(one.reason)[:_REASON]}")
-    if len(failed) > _LISTED:
-        say(f"  and {len(failed) - _LISTED:,} more; --json writes them all")
-    return bool(failed)
+    """Print which submissions could not be graded, and why, of each student a few. Return whether there is one."""
+    by_student: dict[str, list[Result]] = {}
+    for one in results:
+        if one.status in _FAILED:
+            by_student.setdefault(one.student, []).append(one)
+    if by_student:
+        say(f"{sum(map(len, by_student.values()))} could not be graded, or not to the end:")
+    lines = []
+    for student, theirs in by_student.items():
+        lines += [f"{student}, {one.assignment}: {shown(one.reason)[:_REASON]}" for one in theirs[:_OF_ONE]]
+        if len(theirs) > _OF_ONE:
+            lines.append(f"{student}, and {len(theirs) - _OF_ONE:,} more")
+    _some(lines)
+    return bool(by_student)
+
+
+def _some(lines: Sequence[str]) -> None:
+    """Print the first of many lines."""
+    for line in lines[:_LISTED]:
+        say(f"  {line}")
+    if len(lines) > _LISTED:
+        say(f"  and {len(lines) - _LISTED:,} more; --json writes them all")
 
 
 _Grade = Callable[[Sequence["Submission"], float, int, bool], Iterable["Result"]]
@@ -228,9 +256,9 @@ def _on_a_cluster(address: str) -> _Grade:
 
 
 def _show(results: Sequence[Result]) -> None:
-    """Print a table of scores, the students in order."""
+    """Print a table of scores, the students in order, and what could not be graded last."""
     table = Table("student", "assignment", "status", "score")
-    ordered = sorted(results, key=lambda one: (one.assignment, one.student))
+    ordered = sorted(results, key=lambda one: (one.status in _FAILED, one.assignment, one.student))
     for one in ordered[:_SHOWN]:
         table.add_row(
             escape(shown(one.student)), escape(shown(one.assignment)), one.status, f"{one.score:g} of {one.points:g}"

@@ -121,6 +121,14 @@ class Gradebook:
             raise self._trouble(error) from error
         return [one for one in submissions if (one.student, one.assignment, one.digest) not in done]
 
+    def paths(self) -> dict[tuple[str, str], str]:
+        """Return where the file lay whose result is kept, by student and assignment."""
+        try:
+            rows = self._database.execute("select student, assignment, path from results").fetchall()
+        except sqlite3.Error as error:
+            raise self._trouble(error) from error
+        return {(student, assignment): path for student, assignment, path in rows}
+
     def results(self) -> list[Result]:
         """Return all results, by student and assignment. A row that is damaged is a result that says so."""
         query = (

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -57,8 +58,8 @@ def test_a_class_is_graded_reported_and_not_graded_twice(tmp_path, monkeypatch):
 def test_progress_is_shown_before_pytorch_is_there(make, tmp_path):
     shutil.copy(ROOT / "exercises" / "00_start_here.ipynb", tmp_path)
     ours, theirs = make()
-    # A torch that says when it is imported, and fails. The row quotes the process that imports it.
-    (tmp_path / "torch.py").write_text("import sys\nprint('IMPORTED', file=sys.stderr, flush=True)\n1 / 0\n")
+    # A torch that says when it is imported, and fails. The row quotes the last line of the process that imports it.
+    (tmp_path / "torch.py").write_text("raise ImportError('IMPORTED')\n")
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}", "TERM": "xterm", "COLUMNS": "200"}
     command = [sys.executable, "-m", "course_utils", "grade", str(tmp_path / "00_start_here.ipynb")]
     with subprocess.Popen(command, stdout=theirs, stderr=theirs, cwd=tmp_path, env=environment):
@@ -219,6 +220,78 @@ def test_what_could_not_be_graded_is_listed_at_the_end(a_grader, tmp_path, monke
     )
     assert not {"\x1b", "\u202e"} & set(bad.output)
     assert "b\\x1b[2J\\u202eob" in bad.output
+
+
+def rows_of(shown: str) -> list[str]:
+    """Return the students of the table, as they are printed."""
+    return [line.split()[1] for line in shown.splitlines() if line.startswith("\u2502")]
+
+
+def put(path: Path, data: bytes | None = None) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data or (ROOT / "exercises" / "00_start_here.ipynb").read_bytes())
+
+
+def test_who_hands_in_thousands_of_files_hides_nobody(a_grader, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(grade, "_SHOWN", 10)
+    monkeypatch.setattr(grade, "_LISTED", 10)
+    a_grader["one"] = done
+    for name in ("zoe/nb", "yan/nb"):
+        put(tmp_path / "class" / f"{name}.ipynb")
+    put(tmp_path / "class" / "zed" / "nb.ipynb", b"{")
+    with zipfile.ZipFile(tmp_path / "class" / "mallory.zip", "w") as archive:
+        for number in range(2000):
+            archive.writestr(f"{number:05}.ipynb", "{}")
+    shown = run("grade", "class", "--json", "r.json")
+    assert shown.exit_code == 1
+    assert len(json.loads(Path("r.json").read_text())["submissions"]) == 103
+    assert rows_of(shown.output)[:3] == ["yan", "zoe", "mallory"]
+    start = shown.output.index("101 could not be graded, or not to the end:\n")
+    lines = [line[:40] for line in shown.output[start:].splitlines()[1:]]
+    assert lines == [
+        "  mallory, 00000: The file is in no note",
+        "  mallory, 00001: The file is in no note",
+        "  mallory, 00002: The file is in no note",
+        "  mallory, and 97 more",
+        "  zed, nb: The file is no notebook, or w",
+    ]
+    told = [one["reason"] for one in json.loads(Path("r.json").read_text())["submissions"]]
+    assert any(reason.startswith("This student handed in 2,001 notebooks and zips.") for reason in told)
+
+
+def test_a_zip_that_is_named_alone_takes_no_other_files_place(a_grader, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    a_grader["one"] = done
+    for name in ("ada", "zoe"):
+        put(tmp_path / "sub" / name / "nb.ipynb")
+    (tmp_path / "sub" / "mallory").mkdir()
+    with zipfile.ZipFile(tmp_path / "sub" / "mallory" / "m.zip", "w") as archive:
+        for name in ("ada", "zoe", "mallory"):
+            archive.writestr(f"{name}/nb.ipynb", (ROOT / "solutions" / "00_start_here.ipynb").read_bytes())
+    assert run("grade", "sub").exit_code == 1, "three notebooks of mallory's"
+    with Gradebook(Path("grades.sqlite")) as book:
+        before = [one for one in book.results() if one.student != "mallory"]
+    late = run("grade", "sub/mallory/m.zip", "--json", "r.json")
+    assert late.exit_code == 1
+    lines = [
+        f"sub/mallory/m.zip/{name}/nb.ipynb: {name}, 00_start_here is from sub/{name}/nb.ipynb"
+        for name in ("ada", "zoe")
+    ]
+    assert late.output.endswith(
+        "2 not graded, as the results that are kept are from files that lie elsewhere:\n"
+        + "".join(f"  {line}\n" for line in lines)
+        + "--replace grades them in place of those; another --db keeps both.\n"
+    )
+    assert "1 graded, 0 known from before" in late.output
+    assert json.loads(Path("r.json").read_text())["run"]["not_graded"] == lines
+    with Gradebook(Path("grades.sqlite")) as book:
+        assert [one for one in book.results() if one.student != "mallory"] == before
+    assert "2 graded, 1 known" in run("grade", "sub/mallory/m.zip", "--replace").output
+    with Gradebook(Path("grades.sqlite")) as book:
+        assert {one.path for one in book.results()} == {
+            f"sub/mallory/m.zip/{name}/nb.ipynb" for name in ("ada", "mallory", "zoe")
+        }
 
 
 def test_ctrl_c_says_how_many_are_kept(a_grader, tmp_path, monkeypatch):

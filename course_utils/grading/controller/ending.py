@@ -11,11 +11,15 @@ from course_utils.grading.submission import Status, Submission
 
 @dataclass(frozen=True)
 class Child:
-    """What a child said, how it ended, and whether it died: before it was done, and for no limit's sake."""
+    """What a child said, how it ended, and whether it died: before it was done, and for no limit's sake.
+
+    `seconds` is the wall time from its fork on.
+    """
 
     said: Said
     ended: wire.Ended
     died: bool
+    seconds: float = 0.0
 
 
 def ending(child: Child, submission: Submission, limits: wire.Limits) -> tuple[Status, str]:

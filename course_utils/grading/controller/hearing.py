@@ -28,17 +28,20 @@ _REASONS: dict[Status, str] = {"timeout": _TIMEOUT, "memory": _MEMORY, "crashed"
 class Hearing:
     """Judges what is heard of one submission, in a thread and a judging process of its own. It is a context.
 
-    What is hostile in it costs this submission its budget, and nobody else's time. Where a verdict could not be had,
-    `status` and `reason` say so, and `again` whether that says nothing of the submission.
+    `left` are the seconds of computing that it may still take. What is hostile in it costs this submission its budget,
+    and nobody else's time. Where a verdict could not be had, `status` and `reason` say so, and `again` whether that
+    says nothing of the submission.
     """
 
-    def __init__(self, judges: Judges, told: Callable[[ExerciseResult], None] | None = None) -> None:
+    def __init__(
+        self, judges: Judges, told: Callable[[ExerciseResult], None] | None = None, left: float | None = None
+    ) -> None:
+        self.left = SECONDS if left is None else left
         self.status: Status = "graded"
         self.reason = ""
         self.again = False
         self._judges = judges
         self._told = told
-        self._left = SECONDS
         self._judge: Judge | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="judging")
         self._rows: dict[str, Future[ExerciseResult]] = {}
@@ -57,7 +60,10 @@ class Hearing:
         return row
 
     def flags(self, submission: Submission, exercises: tuple[Question, ...]) -> Mapping[str, tuple[str, ...]]:
-        """Return for each exercise the sentences about cells that a person should read."""
+        """Return for each exercise the sentences about cells that a person should read.
+
+        Raises JudgesFailed where no process can be had that looks.
+        """
         return self._thread.submit(self._looked, submission, exercises).result()
 
     def rows(self) -> dict[str, ExerciseResult]:
@@ -88,26 +94,26 @@ class Hearing:
     def _found(self, item: Posed, answer: Answered) -> orders.Verdict | orders.Failed:
         late = orders.Failed("timeout", "what was observed could not be judged in time.")
         for _ in range(TRIES):  # ended from outside, which is not the learner's fault
-            if self._left <= 0:
+            if self.left <= 0:
                 return late
             if self._judge is None:
                 self._judge = self._judges.lend(item.exercise.lesson)
-            order = orders.Judge(item, answer.seen, answer.warnings, self._left, answer.told)
+            order = orders.Judge(item, answer.seen, answer.warnings, self.left, answer.told)
             try:
                 judged = self._judge.ask(order, orders.Judged, CLOCK_SECONDS)
             except wire.Closed:
                 code = self._end()
             except wire.WireError:
                 self._end()
-                self._left = 0.0
+                self.left = 0.0
                 return late
             else:
-                self._left -= judged.cpu
+                self.left -= judged.cpu
                 if judged.spent:
                     self._end()
                 return judged.found
             if code == -signal.SIGXCPU:
-                self._left = 0.0
+                self.left = 0.0
                 return late
             if code != -signal.SIGKILL:
                 return orders.Failed("crashed", f"the process that judges ended {_how(code)}.")
@@ -116,11 +122,11 @@ class Hearing:
 
     def _looked(self, submission: Submission, exercises: tuple[Question, ...]) -> Mapping[str, tuple[str, ...]]:
         order = orders.Reach(tuple((cell.number, cell.source) for cell in submission.cells), exercises)
+        if self._judge is None:
+            self._judge = self._judges.lend(submission.assignment)
         try:
-            if self._judge is None:
-                self._judge = self._judges.lend(submission.assignment)
             return self._judge.ask(order, orders.Flags, CLOCK_SECONDS).flags
-        except (wire.WireError, JudgesFailed) as error:
+        except wire.WireError as error:
             self._end()
             return {exercise.id: (orders.UNSEEN.format(type(error).__name__),) for exercise in exercises}
 

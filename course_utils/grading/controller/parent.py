@@ -53,11 +53,11 @@ def let_go(control: socket.socket, process: subprocess.Popen[bytes]) -> None:
 
 
 def last_words(process: subprocess.Popen[bytes]) -> str:
-    """Wait for the end of a process that was `started`, and say how it ended and what it wrote last."""
+    """Wait for the end of a process that was `started`, and say how it ended and the last line that it wrote."""
     process.wait()
     stderr = process.stderr
-    said = stderr.read()[-2000:].decode(errors="replace") if stderr and not stderr.closed else ""
-    return f"ended with code {process.returncode}: {said}"
+    said = stderr.read()[-2000:].decode(errors="replace").strip() if stderr and not stderr.closed else ""
+    return f"ended with code {process.returncode}" + (f": {said.splitlines()[-1]}" if said else "")
 
 
 class ParentFailed(GradingError):
@@ -118,17 +118,24 @@ class WarmParent:
         self._control.settimeout(GRACE_SECONDS)
         try:
             socket.send_fds(self._control, [packet], descriptors)
+        except TimeoutError as error:
+            raise ParentFailed(f"the warm parent took no orders for {GRACE_SECONDS:g} seconds") from error
         except OSError as error:
-            raise ParentFailed(f"the warm parent takes no orders: {error}") from error
+            raise self._gone() from error
+
+    def _gone(self) -> ParentFailed:
+        return ParentFailed(f"the warm parent {last_words(self._process)}")
 
     def _said(self, kind: type[Kind], seconds: float) -> Kind:
         self._control.settimeout(seconds)
         try:
             packet = self._control.recv(65536)
-        except OSError as error:
+        except TimeoutError as error:
             raise ParentFailed(f"the warm parent said nothing for {seconds:g} seconds") from error
+        except OSError:  # what it was told last was never read
+            packet = b""
         if not packet:
-            raise ParentFailed(f"the warm parent {last_words(self._process)}")
+            raise self._gone()
         try:
             return msgspec.msgpack.decode(packet, type=kind)
         except msgspec.ValidationError as error:  # a watcher that was killed while it told its child's end

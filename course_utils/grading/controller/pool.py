@@ -9,13 +9,14 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
 
+from course_utils.checks.registry import LESSONS
 from course_utils.grading.controller.hearing import Hearing
-from course_utils.grading.controller.judges import Judges
+from course_utils.grading.controller.judges import Judges, JudgesFailed
 from course_utils.grading.controller.machine import choose
 from course_utils.grading.controller.parent import Parents, WarmParent
 from course_utils.grading.controller.posing import Posed
 from course_utils.grading.controller.running import Attempt, run
-from course_utils.grading.controller.scoring import flagged, result_of
+from course_utils.grading.controller.scoring import flagged, result_of, unfinished
 from course_utils.grading.controller.second import looked_twice
 from course_utils.grading.errors import GradingError
 from course_utils.grading.submission import ExerciseResult, Result, Submission
@@ -57,6 +58,9 @@ def grade_all(
             try:
                 while True:
                     while len(running) < 2 * jobs and (submission := next(waiting, None)) is not None:
+                        if submission.unreadable:
+                            yield grader.grade(submission, limits)
+                            continue
                         running.add(threads.submit(grader.grade, submission, limits, told))
                     if not running:
                         return
@@ -106,6 +110,8 @@ class Grader:
 
         Those of the second look are others. Raises JudgesFailed where the processes that make cases cannot be had.
         """
+        if lesson not in LESSONS:
+            return ()
         with self._posing:
             if (lesson, again) not in self._posed:
                 self._posed[lesson, again] = self._judges.pose(lesson, self._keys[again])
@@ -117,8 +123,10 @@ class Grader:
         """Run a submission, and judge each exercise while the next is observed. Raises nothing.
 
         Where the grader itself fails on it, in whatever part, that is the result: "crashed", with the reason. What
-        was judged before keeps its points.
+        was judged before keeps its points. Of what cannot be read nothing is run, judged or looked at.
         """
+        if submission.unreadable:
+            return self._unread(submission)
         posed: tuple[Posed, ...] = ()
         with Hearing(self._judges, told) as hearing:
             try:
@@ -132,10 +140,20 @@ class Grader:
             attempt = replace(attempt, status=hearing.status, reason=hearing.reason, again=hearing.again)
         answers = {name: answer for name, answer in attempt.answers.items() if not answer.complete}
         result = result_of(submission, posed, replace(attempt, answers=answers), rows)
-        with Hearing(self._judges) as later:
+        with Hearing(self._judges, left=hearing.left) as later:
             if attempt.status != "crashed":
                 others = partial(self.posed, submission.assignment, again=True)
                 result = looked_twice(result, submission, others, limits, self._parents, later.hear)
             if not (posed and submission.cells):  # there is nothing to look at
                 return result
-            return flagged(result, later.flags(submission, tuple(item.exercise for item in posed)))
+            try:
+                return flagged(result, later.flags(submission, tuple(item.exercise for item in posed)))
+            except JudgesFailed as error:
+                return unfinished(result, error)
+
+    def _unread(self, submission: Submission) -> Result:
+        try:
+            posed = self.posed(submission.assignment)
+        except Exception:  # then nobody knows of how many points it has none
+            posed = ()
+        return result_of(submission, posed, Attempt("unreadable", submission.unreadable), {})

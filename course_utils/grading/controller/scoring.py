@@ -10,10 +10,15 @@ from course_utils.grading.controller import orders
 from course_utils.grading.controller.conversation import Answered
 from course_utils.grading.controller.posing import Posed
 from course_utils.grading.controller.running import Attempt
+from course_utils.grading.errors import GradingError
 from course_utils.grading.submission import ExerciseResult, Result, Submission
+from course_utils.grading.wire import MAX_TEXT
 
 _CHANGED = "Your code changed {} while it was being checked. Answers are observed with PyTorch as it is."
 _UNREACHED = "This exercise could not be checked: {}"
+_UNFINISHED = (
+    "The grader failed on a part of this submission, through no fault of its author: {}. What was found before stands."
+)
 
 
 def settled(item: Posed, answer: Answered) -> ExerciseResult | None:
@@ -72,6 +77,19 @@ def result_of(
         detail=submission.detail,
         again=attempt.again,
     )
+
+
+def unfinished(result: Result, error: Exception) -> Result:
+    """Return the result as one that the grader did not come to the end of. It says nothing of the answers.
+
+    It is tried again where a process or the machine failed; another error would come again.
+    """
+    again = result.again or isinstance(error, GradingError | OSError | MemoryError)
+    if result.status != "graded":
+        return replace(result, again=again)
+    why = str(error) if isinstance(error, GradingError) else f"{type(error).__name__}: {error}"
+    reason = _UNFINISHED.format(why[:MAX_TEXT].rstrip("."))
+    return replace(result, status="crashed", reason=reason, again=again)
 
 
 def flagged(result: Result, flags: Mapping[str, tuple[str, ...]]) -> Result:

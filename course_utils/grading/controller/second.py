@@ -13,9 +13,11 @@ from course_utils.grading.controller.conversation import Answered
 from course_utils.grading.controller.parent import Parents
 from course_utils.grading.controller.posing import Posed
 from course_utils.grading.controller.running import run
+from course_utils.grading.controller.scoring import unfinished
+from course_utils.grading.errors import GradingError
 from course_utils.grading.submission import ExerciseResult, Result, Submission
 
-# A second run takes as long as the first. What holds it up does so on purpose, or by a busy machine.
+# What a second run may take longer than the first, on a busy machine: it has a third of the cases.
 MORE_SECONDS = 10.0
 MAX_SAID = 300  # characters of what the second verdict says
 
@@ -45,7 +47,8 @@ def looked_twice(
     """Return the result with a flag at each exercise that is right once and not twice. Its scores stay.
 
     `others` makes the exercises with other cases than the first time. A third of them is tried, which nobody can guess.
-    Where no points rest on what was observed, nothing is run. Raises nothing.
+    Where no points rest on what was observed, nothing is run. Where the grader itself fails, that is no flag, and the
+    result is `unfinished`. Raises nothing.
     """
     names = {row.id for row in result.exercises if rests(row)}
     if not names:
@@ -55,22 +58,27 @@ def looked_twice(
     def heard(item: Posed, answer: Answered) -> None:
         found[item.exercise.id] = judged(item, answer)
 
-    limits = replace(limits, seconds=min(limits.seconds, 3 * result.seconds + MORE_SECONDS))
+    limits = replace(limits, seconds=min(limits.seconds, result.seconds + MORE_SECONDS))
+    reason = ""
+    failed: Exception | None = None
     try:
         again = [_third(item) for item in others() if item.exercise.id in names]
-        reason = run(submission, again, limits, parents, heard, second=True).reason
+        attempt = run(submission, again, limits, parents, heard, second=True)
+        reason, failed = attempt.reason, GradingError(attempt.reason) if attempt.failed else None
     except Exception as error:
-        reason = f"the grader failed: {type(error).__name__}"
+        failed = error
     flags: dict[str, tuple[str, ...]] = {}
     for name in names:
         try:
             flags[name] = _compared(found[name].result())
         except KeyError:
-            flags[name] = (_NOT_AGAIN.format(reason[:MAX_SAID].rstrip(".") or "its process ended"),)
+            if failed is None:
+                flags[name] = (_NOT_AGAIN.format(reason[:MAX_SAID].rstrip(".") or "its process ended"),)
         except Exception as error:
-            flags[name] = (_NOT_AGAIN.format(f"the grader failed: {type(error).__name__}"),)
+            failed = failed or error
     rows = (replace(row, flags=(*row.flags, *flags.get(row.id, ()))) for row in result.exercises)
-    return replace(result, exercises=tuple(rows))
+    result = replace(result, exercises=tuple(rows))
+    return result if failed is None else unfinished(result, failed)
 
 
 def _third(item: Posed) -> Posed:

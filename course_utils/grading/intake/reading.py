@@ -24,6 +24,10 @@ MAX_REPAIRED = 4_000_000  # bytes, of a student; Python's own JSON reader takes 
 FAILED = (
     "The file could not be read, for a reason that the course does not know. Open it in JupyterLab and save it again."
 )
+_NO_STRICT = (
+    "The file is no strict JSON: it was cut off on its way, or holds NaN, as an output may. Of such files {} MB of one "
+    "student are read, which this one exceeds, alone or with others. Clear the outputs, save and hand it in again."
+)
 
 # Possessive, so that no source makes them slow.
 _CHECK = re.compile(r"\bcheck\(\s*+[\"'](\w++)[\"']")
@@ -188,14 +192,14 @@ def _notebook(data: bytes, slow: _Slow) -> _Notebook:
 
 
 def _decoded(data: bytes, slow: _Slow) -> _Notebook:
-    """Decode the fields that are used. Raises msgspec.ValidationError, ValueError and RecursionError."""
+    """Decode the fields that are used. Raises Unreadable, msgspec.ValidationError, ValueError and RecursionError."""
     try:
         return msgspec.json.decode(data, type=_Notebook)
     except msgspec.ValidationError:
         raise
-    except msgspec.DecodeError:
+    except msgspec.DecodeError as error:
         if len(data) > slow.left:
-            raise
+            raise Unreadable(_NO_STRICT.format(MAX_REPAIRED // 1_000_000), error) from None
         slow.read = len(data)
     # Python writes NaN, and half of a surrogate pair, into the JSON of a notebook. Both are read as something near.
     loose = json.loads(data.decode("utf-8", "replace"), parse_constant=lambda name: None)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 
+from course_utils.checks.registry import LESSONS
 from course_utils.grading.outgoing import flagged
 from course_utils.grading.outgoing.page import (
     CLASSES,
@@ -51,7 +52,7 @@ def class_page(results: Sequence[Result]) -> str:
     for result in results:
         by_student[result.student][result.assignment] = result
     rows = {student: index for index, student in enumerate(sorted(by_student))}
-    summaries = summarise(results)
+    summaries = [it for it in summarise(results) if it.scores is not None or it.assignment in LESSONS]
     links = [f'<li><a href="#{_anchor(it)}">{breaking(it.assignment)}</a></li>' for it in summaries]
     left = _not_in_full(results, rows)
     if left:
@@ -63,7 +64,8 @@ def class_page(results: Sequence[Result]) -> str:
     body = [f"<h1>Class report</h1><p>{count(len(rows), 'student')}, {count(len(results), 'submission')}.</p>"]
     body.append(f'<nav aria-label="On this page"><ul>{"".join(links)}</ul></nav>')
     body += [_assignment(summary, rows) for summary in summaries]
-    body += [left, to_read, _students({student: by_student[student] for student in rows})]
+    columns = [it.assignment for it in summaries]
+    body += [left, to_read, _students({student: by_student[student] for student in rows}, columns)]
     return page("Class report", "".join(body))
 
 
@@ -149,8 +151,8 @@ def _not_in_full(results: Iterable[Result], rows: Mapping[str, int]) -> str:
     return f'<h2 id="not-in-full">Not graded in full</h2><ul class="found">{"".join(items)}</ul>'
 
 
-def _students(by_student: Mapping[str, Mine]) -> str:
-    columns = sorted({assignment for mine in by_student.values() for assignment in mine})
+def _students(by_student: Mapping[str, Mine], columns: Sequence[str]) -> str:
+    """List students and scores. Files of no lesson, which students named, could not be read and have no columns."""
     rows, marks = [], []
     held: dict[str, int] = defaultdict(int)
     for index, (student, mine) in enumerate(by_student.items()):

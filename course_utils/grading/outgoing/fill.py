@@ -195,7 +195,8 @@ def _fill(sheet: Sheet, people: list[_Person], columns: list[_Column], results: 
             elif rows:
                 notes.append(f"{result.student}: several rows may be theirs, so none was filled.")
             else:
-                notes.append(f"{result.student}: no row is theirs.")
+                why = "" if result.status == "graded" else f" {result.reason}"
+                notes.append(f"{result.student}: no row is theirs.{why}")
         for row, found in wanted.items():
             name = shown(known[row].name)
             if len(found) > 1:

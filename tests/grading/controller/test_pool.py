@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,66 @@ def test_where_nothing_can_be_posed_each_submission_says_so(monkeypatch: pytest.
     results = graded([submission(name, RIGHT) for name in "ab"])
     assert {one.status for one in results.values()} == {"crashed"}
     assert "ZeroDivisionError: division by zero" in results["a"].reason
+
+
+def test_what_cannot_be_read_is_neither_run_nor_judged_nor_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    posed: list[str] = []
+    real = judges.Judges.pose
+    monkeypatch.setattr(
+        judges.Judges, "pose", lambda self, lesson, key: posed.append(lesson) or real(self, lesson, key)
+    )
+    monkeypatch.setattr(pool, "Hearing", lambda *given, **more: 1 / 0)
+    monkeypatch.setattr(pool, "ThreadPoolExecutor", Idle)
+    names = [f"{number:05}" for number in range(300)] + [LESSONS[0]] * 3
+    tried = [Submission(f"{n}", name, "a.ipynb", "d", unreadable="No.") for n, name in enumerate(names)]
+    results = graded(tried)
+    assert posed == [LESSONS[0]], "cases are made for lessons alone, and once"
+    assert {(one.status, one.reason, one.again, one.flags) for one in results.values()} == {
+        ("unreadable", "No.", False, ())
+    }
+    assert (results["0"].points, results["302"].points, len(results["302"].exercises)) == (0, 2, 2)
+
+
+class Idle(ThreadPoolExecutor):
+    """Threads that are never given anything to do."""
+
+    def submit(self, *given: Any, **more: Any) -> Any:
+        raise AssertionError("nothing is to be done in a thread")
+
+
+def test_where_no_cases_can_be_made_what_cannot_be_read_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judges.Judges, "pose", lambda self, lesson, key: 1 / 0)
+    (result,) = grade_all([Submission("a", LESSONS[0], "a.ipynb", "d", unreadable="No.")])
+    assert (result.status, result.reason, result.points) == ("unreadable", "No.", 0)
+
+
+def test_where_nobody_can_look_at_the_cells_that_is_no_flag(monkeypatch: pytest.MonkeyPatch) -> None:
+    def flags(self: hearing.Hearing, *given: object) -> Any:
+        raise judges.JudgesFailed("there is no room")
+
+    monkeypatch.setattr(hearing.Hearing, "flags", flags)
+    (result,) = graded([submission("a", RIGHT)]).values()
+    assert (result.status, result.score, result.again, result.flags) == ("crashed", 2, True, ())
+    assert result.reason == (
+        "The grader failed on a part of this submission, through no fault of its author: there is no room. What was "
+        "found before stands."
+    )
+
+
+def test_both_looks_at_a_submission_are_judged_in_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[float | None] = []
+
+    class Noting(hearing.Hearing):
+        def __init__(self, *given: Any, left: float | None = None) -> None:
+            super().__init__(*given, left=left)
+            begun.append(left)
+
+    monkeypatch.setattr(pool, "Hearing", Noting)
+    graded([submission("a", RIGHT)])
+    first, second = begun
+    assert first is None
+    assert second is not None
+    assert 0 < second < hearing.SECONDS
 
 
 def test_a_warm_parent_that_is_killed_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -402,4 +402,8 @@ def test_what_takes_the_slow_reader_of_json_counts_for_each_student(tmp_path, mo
     monkeypatch.setattr(finding, "_one_each", lambda found: found)
     read = {one.path.removeprefix(f"{tmp_path}/"): one.unreadable for one in find([tmp_path])}
     assert [name for name, trouble in read.items() if trouble] == ["ada/03/b.ipynb"]
-    assert read["ada/03/b.ipynb"] == "The file is no notebook, or was cut off on its way. Ask for it once more."
+    assert read["ada/03/b.ipynb"] == (
+        "The file is no strict JSON: it was cut off on its way, or holds NaN, as an output may. Of such files 4 MB of "
+        "one student are read, which this one exceeds, alone or with others. Clear the outputs, save and hand it in "
+        "again."
+    )

@@ -148,7 +148,7 @@ def test_what_python_writes_is_read():
 
 def test_repair_is_kept_to_small_files(monkeypatch):
     monkeypatch.setattr(reading, "MAX_REPAIRED", 10)
-    assert "no notebook" in content_of(notebook(code("x = 1"), other=float("nan"))).unreadable
+    assert "no strict JSON" in content_of(notebook(code("x = 1"), other=float("nan"))).unreadable
 
 
 def test_a_thousand_corrupted_notebooks():

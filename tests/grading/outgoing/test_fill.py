@@ -209,3 +209,12 @@ def test_scores_are_rounded_and_never_above_the_maximum():
 def test_a_path_that_a_student_chose_tells_no_number():
     eve = result("bob_124", "t/bob_124/bob_124_9_nb.ipynb")
     assert "bob_124: no row is theirs." in fill_canvas(CANVAS, [ADA, eve]).notes
+
+
+def test_of_results_without_a_row_it_is_said_why_they_have_no_score():
+    name = "mallory_103_9003_x_123_assignsubmission_file_nb"
+    doubt = Result(name, FIRST, "c.zip/x", "unreadable", 0.0, 20.0, 0.0, (), "Its name does not tell whose it is.")
+    filled = fill_canvas(CANVAS, [MARIE, doubt])
+    assert f"{name}: no row is theirs. Its name does not tell whose it is." in filled.notes
+    assert "Lovelace, Ada: nothing was handed in." in filled.notes
+    assert filled.cells == 1

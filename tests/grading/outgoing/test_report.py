@@ -218,6 +218,17 @@ def test_the_page_of_a_large_class_with_strange_names_stays_small():
     assert 500_000 < size < 1_000_000
 
 
+def test_names_that_students_give_their_files_are_no_columns_and_no_sections():
+    results = [result(f"s{number}", assignment=lesson) for number in range(3) for lesson in ("a", "b")]
+    junk = [result("eve", "unreadable", assignment=f"junk {number}", reason="No notebook.") for number in range(100)]
+    page = Page(class_page([*results, *junk, result("ann", "unreadable", assignment="00_start_here", reason="No.")]))
+    heads = [head.get("scope") for head in page.all("th")]
+    assert 0 < heads.count("col") < 20
+    assert len(page.all("h2")) == 5, "three assignments, one that nobody could be read of; the list of those; students"
+    assert page.text.count("junk 99") == 1, "where it says why"
+    assert "eve" in page.text.split("Scores")[-1]
+
+
 @pytest.mark.parametrize("width", [39, 40, 41, 265])
 def test_long_names_are_cut_on_the_page_of_the_class_alone(width):
     student = "n" * (width - 1) + "z"

@@ -91,7 +91,7 @@ def test_at_most_one_in_ten_has_points_and_no_flag() -> None:
 
 def test_most_of_these_ways_do_win_the_points(rows: dict[str, ExerciseResult]) -> None:
     """So the attacks are not merely written wrongly: what stands against them are the flags."""
-    assert sum(bool(rows[name].score) for name in FORGED) >= 50
+    assert sum(bool(rows[name].score) for name in FORGED) >= 48
 
 
 def test_what_reaches_for_nothing_by_a_name_is_flagged_too(rows: dict[str, ExerciseResult]) -> None:

@@ -30,7 +30,7 @@ PROGRAM = (
 # What runs an answer and observes it. Judges and cases stand in `course_utils.checks.judges`.
 OBSERVING = tuple(
     f"course_utils.checks.{part}"
-    for part in ("blame", "data", "examine", "exercise", "observers", "scenes", "timelimit")
+    for part in ("blame", "data", "examine", "exercise", "frames", "observers", "scenes", "timelimit")
 )
 
 # Each part may import itself and what stands here. What is not listed is forbidden.

@@ -231,7 +231,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "deeper/10_custom_functions": {
         '"Legacy autograd function with non-static forward method is deprecated"': ("legacy-function",),
-        "In place: mark_dirty": ("function-view-in-place",),
+        "In place: mark_dirty": ("function-view-in-place", "mark-dirty"),
     },
     "deeper/10_double_backward_and_torch_func": {
         '"trying to differentiate twice a function that was marked with @once_differentiable"': (

@@ -15,15 +15,17 @@ from course_utils.checks.observers import telling
 
 REACH = "reached: "  # before the name of an event
 
-_THREAD = "_thread.start_new_thread"
+THREAD, EARLIER = "a thread", "a thread, before the case"
 _EVENTS = frozenset(
     (
         *("sys._getframe", "sys._current_frames", "sys.setprofile", "sys.settrace", "sys.addaudithook"),
         *("gc.get_objects", "gc.get_referrers", "gc.get_referents", "code.__new__", "function.__new__"),
-        *("object.__getattr__", "object.__setattr__", "object.__delattr__", "compile", "exec", _THREAD),
+        *("object.__getattr__", "object.__setattr__", "object.__delattr__", "compile", "exec"),
         *("pickle.find_class", "marshal.loads", "ctypes.dlopen", "ctypes.cdata", "ctypes.string_at", "ctypes.dlsym"),
     )
 )
+# A process of its own is an answer's, whoever starts it.
+_PROCESSES = frozenset(("os.fork", "os.forkpty", "os.posix_spawn", "subprocess.Popen", "os.exec", "os.system"))
 # Modules that look at frames, or start threads, for whoever calls them.
 _LOOKING = ("inspect", "threading", "concurrent.futures.thread", "multiprocessing.pool")
 _LIMITING = ".sandbox.threads"  # stands between an answer and a thread
@@ -44,28 +46,36 @@ class Auditing:
         """Begin a case. A thread of the answer's that was started before may work for it."""
         self._under_way = True
         if self._threads:
-            telling.tell(REACH + _THREAD)
+            telling.tell(REACH + EARLIER)
 
     def end(self) -> None:
         """End a case."""
         self._under_way = False
 
+    def thread(self) -> None:
+        """Note that somebody starts a thread, which Python 3.11 does not audit."""
+        if self._learners(sys._getframe(1)):
+            if self._under_way:
+                telling.tell(REACH + THREAD)
+            else:
+                self._threads = True
+
     def _heard(self, event: str, given: tuple[Any, ...]) -> None:
-        if event not in _EVENTS or not (self._under_way or event == _THREAD):
-            return
-        if getattr(self._busy, "now", False):
+        if event in _PROCESSES:
+            if self._under_way:
+                telling.tell(REACH + event)
+            else:
+                self._threads = True
+        if not self._under_way or event not in _EVENTS or getattr(self._busy, "now", False):
             return
         self._busy.now = True
         try:
-            if self._learners(sys._getframe(1), event):
-                if self._under_way:
-                    telling.tell(REACH + event)
-                elif event == _THREAD:
-                    self._threads = True
+            if self._learners(sys._getframe(1)):
+                telling.tell(REACH + event)
         finally:
             self._busy.now = False
 
-    def _learners(self, frame: FrameType | None, event: str) -> bool:
+    def _learners(self, frame: FrameType | None) -> bool:
         """Say whether the learner's code did it, itself or by a function that is made for it."""
         while frame is not None:
             if self._is_learners(frame.f_code.co_filename):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from types import FrameType
 from typing import Any
 
 import torch
@@ -23,10 +25,13 @@ _LAYERS = frozenset(
     )
 )
 
+# Who began an operation is told by the frames, past PyTorch's own and the course's: its modules and other modes.
+_ENGINE, _OBSERVERS = "torch.autograd.graph", "course_utils.checks.observers."
+_PASSING = ("torch.", "course_utils.", "contextlib", "functools")
+
 _stacks: list[ExitStack] = []  # what is left when the case that is noticed ends
 # Where the numbers of noticed modules lie, and what was made of these outside of runs: clones, casts, sums.
 _weights: dict[int, StorageWeakRef] = {}
-_running = [0]  # runs of noticed modules that are under way
 
 
 def watch(module: nn.Module) -> None:
@@ -41,40 +46,45 @@ def watch(module: nn.Module) -> None:
             _add(parameter)
 
 
-@contextmanager
-def running() -> Iterator[None]:
-    """Say that a noticed module runs while the body does."""
-    _running[0] += 1
-    try:
-        yield
-    finally:
-        _running[0] -= 1
-
-
 class Noticing(TorchDispatchMode):
-    """Tells of each operation of a layer on weights that are watched, outside of all runs and of backward passes."""
+    """Tells of each operation of a layer on weights that are watched, where neither a run nor the engine began it."""
 
     def __torch_dispatch__(
         self, function: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        apart = _weights and not _running[0] and torch._C._current_graph_task_id() == -1
-        tensors = list(tensors_in((args, list((kwargs or {}).values())))) if apart else []
-        watched = [tensor for tensor in tensors if _watched(tensor)]
         result = function(*args, **(kwargs or {}))
-        if watched:
-            most = max(tensor.numel() for tensor in watched)
-            made = list(tensors_in([result]))
-            if _is_layer(function.overloadpacket.__name__, most, made) and len(watched) < len(tensors):
-                telling.tell(HAND)
-            else:
-                for tensor in made:
-                    if most <= tensor.numel():
-                        _add(tensor)
+        tensors = list(tensors_in((args, list((kwargs or {}).values())))) if _weights else []
+        watched = [tensor for tensor in tensors if _watched(tensor)]
+        if not watched:
+            return result
+        apart = _by_an_answer()
+        alone = len(watched) == len(tensors)
+        made = [tensor for tensor in tensors_in([result]) if tensor.numel() > 1]
+        if apart and not alone and _is_layer(function.overloadpacket.__name__, watched, made):
+            telling.tell(HAND)
+        elif apart or alone:
+            for tensor in made:
+                _add(tensor)
         return result
 
 
-def _is_layer(name: str, most: int, made: Sequence[torch.Tensor]) -> bool:
-    """Say whether an operation on weights, of at most so many numbers, is a layer's: it may be a product of each."""
+def _by_an_answer() -> bool:
+    """Say whether an operation was begun by an answer's own code, be it in a hook, and not by a run or the engine."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__"))
+        mode = frame.f_code.co_name == "__torch_dispatch__"  # another observer's, which stands in between
+        if name == _ENGINE or (name.startswith(_OBSERVERS) and not mode):
+            return False
+        if not name.startswith(_PASSING):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_layer(name: str, weights: Sequence[torch.Tensor], made: Sequence[torch.Tensor]) -> bool:
+    """Say whether an operation on weights is a layer's: it may be a product of each with many numbers."""
+    most = max(tensor.numel() for tensor in weights)
     return name in _LAYERS or (name == "mul" and any(tensor.numel() > most for tensor in made))
 
 

@@ -20,7 +20,7 @@ _OTHER = (
     "In the case {!r} the observer told of {} {} while the answer ran, and its observation says {}. Read the answer."
 )
 _PARTS = "In the case {!r} a module's first layer ran {} times, and the module itself {} times. Read the answer."
-_HAND = "In the case {!r} something computed with a module's weights, and the module did not run. Read the answer."
+_HAND = "In the case {!r} code of the answer's own computed with a module's weights. Read the answer."
 _FORGED = "In the case {!r} something was told in the observers' name. Read the answer."
 _TOUCHED = "In the case {!r} something that only looks like an observer was changed or passed by. Read the answer."
 _GAGGED = "In the case {!r} somebody else wanted to be told in place of the grader. Read the answer."

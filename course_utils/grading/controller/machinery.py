@@ -73,7 +73,10 @@ BY_NAME = _set("getattr setattr delattr attrgetter methodcaller __setattr__ __de
 # Of these the name is the first argument; else the second, but for a bound method's.
 FIRST = _set("attrgetter methodcaller __setattr__ __delattr__ __getattr__")
 # What looks at tensors past PyTorch's operations, which observers count.
-BESIDE = _set("numpy data_ptr untyped_storage storage __array__ __dlpack__ as_subclass from_numpy from_dlpack")
+BESIDE = _set(
+    "numpy data_ptr untyped_storage storage __array__ __dlpack__ as_subclass from_numpy from_dlpack tolist "
+    "saved_tensors_hooks save_on_cpu"
+)
 # Parts of frames, generators, code and closures, and what finds objects by themselves.
 FRAMES = _set(
     "_getframe f_locals f_back f_globals f_builtins f_code f_trace tb_frame tb_next gi_frame gi_code cr_frame cr_code "
@@ -82,7 +85,7 @@ FRAMES = _set(
     "run_backward ImperativeEngine getouterframes getinnerframes f_lasti f_lineno f_trace_opcodes tb_lineno tb_lasti "
     "gi_yieldfrom cr_await cr_origin ag_await get_field vformat get_value resolve_name import_module exec_module "
     "load_module find_spec CompilationUnit ExcludeDispatchKeyGuard DisableTorchFunction DisableTorchFunctionSubclass "
-    "DisableTorchFunctionMode memmap open_memmap LowLevelCallable read_pickle stop_tracing"
+    "DisableTorchFunctionMode open write_bytes memmap open_memmap LowLevelCallable read_pickle stop_tracing"
 )
 # Parts of tensors and nodes that lessons read. No observer hangs on them.
 HARMLESS = _set("_version _sequence_nr _input_metadata _base _replace _asdict _fields")

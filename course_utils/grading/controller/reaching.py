@@ -103,7 +103,8 @@ def _looked(tree: ast.Module, names: Names) -> Iterator[str]:
             yield from (alias.name for alias in node.names if not machinery.importable(alias.name))
         elif isinstance(node, ast.ImportFrom):
             module = node.module or "."
-            wanted = ((f"{module}.{alias.name}", alias.name) for alias in node.names)
+            wanted = [(f"{module}.{alias.name}", alias.name) for alias in node.names]
+            yield from (name for _, name in wanted if name in machinery.BESIDE)
             yield from (path for path, name in wanted if node.level or not machinery.importable(module, name))
         elif isinstance(node, ast.Attribute):
             yield from _attribute(node, node.value, node.attr, isinstance(node.ctx, ast.Load), parent, names)
@@ -149,7 +150,8 @@ def _attribute(node: ast.AST, of: ast.expr, name: str, read: bool, parent: ast.A
         yield f"{path}.{name}" if path else name
     if path:
         top = path.partition(".")[0]
-        if (path in machinery.PARTLY or top in ("torch", "course_utils")) and not machinery.importable(path, name):
+        held = machinery.is_module(path) or top in ("torch", "course_utils")
+        if held and not machinery.importable(path, name):
             yield f"{path}.{name}"
         elif not read and not path.startswith("torch.backends"):
             yield f"{path}.{name} ="
@@ -177,6 +179,8 @@ def _name(node: ast.Name, parent: ast.AST, names: Names) -> Iterator[str]:
         yield node.id
     elif node.id in names.modules and node.id not in names.classes and isinstance(node.ctx, ast.Load):
         yield from _value(node, names.modules[node.id], parent, names)
+        if names.modules[node.id].startswith("numpy."):
+            yield "numpy"
 
 
 def _value(node: ast.expr, path: str, parent: ast.AST, names: Names) -> Iterator[str]:

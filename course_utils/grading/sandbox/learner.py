@@ -81,10 +81,10 @@ def serve(
     Tried, Seen, tried = wire.Tried, wire.Seen, examine.tried
     sys.stdout = sys.stderr = _Nowhere()
     function, vars_of = FunctionType, vars
-    threads = ThreadLimit()
     teller, gather, noticed = events.Teller(line), telling.gather, by_hand.noticed
     telling.listen_for_good(teller.tell)
     auditing = aside.Auditing(is_learners)
+    threads = ThreadLimit(auditing.thread)
     answer: object = ...
     observer: Any = value
     cut = False

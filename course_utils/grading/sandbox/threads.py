@@ -23,7 +23,9 @@ class TooManyThreads(RuntimeError):
 class ThreadLimit:
     """Counts the threads that a cell starts. One is made before learner code runs, and stays for the process's life."""
 
-    def __init__(self) -> None:
+    def __init__(self, starts: Callable[[], None] = lambda: None) -> None:
+        """Count from now on. `starts` is called before each thread is started."""
+        self._starts = starts
         self._start, self._count = _thread.start_new_thread, _thread._count
         self._frames = sys._current_frames
         self._raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
@@ -55,6 +57,7 @@ class ThreadLimit:
         if self._count() - self._before >= MAX_THREADS:
             self._reached = True
             raise TooManyThreads(f"a cell may start {MAX_THREADS} threads, and this one has")
+        self._starts()
         try:
             thread = self._start(function, *arguments)
         except RuntimeError:

@@ -36,6 +36,9 @@ def told_by(run) -> None:
         lambda model, x: nn.functional.conv2d(x, model[0].weight),
         lambda model, x: nn.functional.linear(torch.ones(1, 8), model[2].weight.detach()),
         lambda model, x: torch.ones(1, 8) @ model[2].weight.t(),
+        lambda model, x: torch.ones(1, 8) @ (model[2].weight.double().clone() + 0).float().t(),
+        lambda model, x: (torch.ones(5, 1, 8) * (model[2].weight * 1)).sum(2),
+        lambda model, x: nn.functional.linear(torch.ones(8), copy.deepcopy(model[2].weight)),
         lambda model, x: torch.func.functional_call(nn.Linear(8, 2), dict(model[2].named_parameters()), torch.ones(8)),
     ],
 )

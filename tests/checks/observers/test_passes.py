@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from course_utils.checks.observers.passes import Pass, every_pass
+from course_utils.checks.observers import telling
+from course_utils.checks.observers.passes import UNCOUNTED, Pass, every_pass
 
 
 def cube(x):
@@ -59,3 +60,20 @@ def test_no_frame_of_ours_stands_in_the_traceback_of_a_pass_that_raises():
     with every_pass(), pytest.raises(RuntimeError) as caught:
         loss.backward()
     assert not any("course_utils" in str(entry.path) for entry in caught.traceback)
+
+
+def test_a_pass_that_starts_below_pytorchs_functions_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telling, "_states", [telling._State()])
+    engine = torch.autograd.Variable._execution_engine
+    telling.observe_otherwise()
+    found: list[str] = []
+    telling.listen(found.append)
+    x = torch.ones(3, requires_grad=True)
+    with every_pass():
+        cube(x).backward()
+    assert UNCOUNTED not in found
+    with every_pass():
+        loss = cube(x)
+        arguments = (torch.ones(()),), False, False, (x,)
+        engine.run_backward((loss,), *arguments, allow_unreachable=True, accumulate_grad=False)
+    assert found.count(UNCOUNTED) == 1

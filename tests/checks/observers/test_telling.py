@@ -135,3 +135,13 @@ def test_runs_of_copies_are_told_apart(told) -> None:
     notice(model, lambda *given: None, name="runs")
     copy.deepcopy(model)(torch.ones(1))
     assert told == {"runs of copies": 1, "runs begun": 1}
+
+
+def test_who_listens_for_good_is_told_whoever_else_listens() -> None:
+    found, others = [], []
+    tell, listen_for_good = telling._teller()
+    tell("lost")
+    listen_for_good(found.append)
+    listen_for_good(others.append)
+    tell("runs")
+    assert (found, others) == (["runs"], [])

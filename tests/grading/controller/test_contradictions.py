@@ -3,8 +3,10 @@
 import pytest
 
 from course_utils.checks.data import Case, Raised
+from course_utils.checks.observers.aside import REACH
 from course_utils.checks.observers.by_hand import HAND
-from course_utils.checks.observers.telling import DECOY
+from course_utils.checks.observers.passes import UNCOUNTED
+from course_utils.checks.observers.telling import DECOY, GAGGED
 from course_utils.grading.controller.contradictions import MAX_SENTENCES, contradictions
 from course_utils.grading.controller.events import FORGED
 
@@ -38,6 +40,9 @@ def test_what_agrees_or_counts_nothing_is_no_contradiction(seen, told) -> None:
         ({}, {"runs of its first part": 2, "runs begun": 1}, "first layer ran 2 times, and the module itself 1 times"),
         ({}, {HAND: 1}, "computed with a module's weights"),
         ({"passes": 1}, {"passes": 1, FORGED: 1}, "something was told in the observers' name"),
+        ({"passes": 1}, {"passes": 1, UNCOUNTED: 2}, "was not started by PyTorch's own functions"),
+        ({}, {GAGGED: 1}, "wanted to be told in place of the grader"),
+        ({}, {f"{REACH}gc.get_objects": 3}, "itself brought about 'gc.get_objects'"),
         (Raised("E", ""), {DECOY: 1}, "something that only looks like an observer"),
     ],
 )

@@ -47,6 +47,14 @@ def test_what_an_exercise_lists_is_no_reason_there() -> None:
     assert flagged("def both(a, b):\n    return getattr(a, b)") == {}, "a helper may be that exercise's"
 
 
+def test_numbers_taken_out_of_pytorch_are_a_reason_where_operations_are_counted() -> None:
+    out = "def out(x):\n    return x.numpy()"
+    assert flagged("def fewest_bytes(a, b, c):\n    return a.numpy()").keys() == {"fewest_bytes"}
+    assert flagged(out, "def fewest_bytes(a, b, c):\n    return out(a)").keys() == {"fewest_bytes"}
+    assert flagged(out, "def train(a, b, c):\n    return out(a)") == {}
+    assert flagged("import numpy as np\nnp.ones(2)", "def fewest_bytes(a, b, c):\n    return a") == {}
+
+
 def test_what_was_not_attempted_is_not_flagged() -> None:
     assert flagged("import ctypes", outcome="not attempted") == {}
 

@@ -57,6 +57,34 @@ FORGING = {
     "/exec 'model'": {"exec"},
     "x = !ls\nsys._getframe()": {"_getframe", "sys"},
     "self._hooks = []\nmodel._told": {"_told"},
+    "from operator import attrgetter as part\npart('a' + 'b')(x)": {"attrgetter with a computed name"},
+    "from operator import attrgetter as part\nfrom math import floor as part\npart(x)": {
+        "attrgetter with a computed name"
+    },
+    "import operator\nparts = [operator.methodcaller]": {"operator.methodcaller"},
+    "from torch import threading": {"torch.threading"},
+    "from contextlib import sys": {"contextlib.sys"},
+    "import enum, dataclasses\nenum.sys, dataclasses.sys": {"enum.sys", "dataclasses.sys"},
+    "import torch\nlibrary = torch\nlibrary.os": {"torch.os"},
+    "import torch\ndef f(library=torch): pass": {"torch passed on"},
+    "import torch\n(lambda: torch)().os": {"torch passed on", "os"},
+    "import string\nstring.Formatter().get_field": {"string.Formatter", "get_field"},
+    "from torch import CompilationUnit": {"torch.CompilationUnit"},
+    "import torch\ntorch.ops.aten.add": {"torch.ops", "torch.ops.aten", "torch.ops.aten.add"},
+    "from torch.utils import _python_dispatch": {"torch.utils._python_dispatch"},
+    "from course_utils.graph.saved import kept": {"course_utils.graph.saved.kept"},
+    "from tqdm.contrib.concurrent import thread_map": {"tqdm.contrib.concurrent.thread_map"},
+    "import io\nio.FileIO(path)": {"io.FileIO"},
+    "open(path)": {"open"},
+    "from functools import singledispatch": {"functools.singledispatch"},
+    "from builtins import *\ng = getattr": {"builtins.*", "getattr"},
+    "import torch\nclass Quiet(torch.Tensor): pass": {"a subclass of torch.Tensor"},
+    "from torch import Tensor as T\nQuiet = type('Quiet', (T,), {})": {"a subclass of torch.Tensor"},
+    "super(type(model), model).forward(x)": {"super of another's"},
+    "object.__setattr__(model, 'forward', f)": {".forward ="},
+    "class torch: pass\nimport torch\ntorch.os": {"torch.os"},
+    "def f(self): self.forward = g": {".forward ="},
+    "'{0.__class__}'.format(x)": {"__class__"},
 }
 INNOCENT = (
     "import gc, sys\ngc.collect()\nsys.version",
@@ -72,6 +100,16 @@ INNOCENT = (
     "if __name__ == '__main__': print('sys.exit is text, as is `_getframe`')",
     "'f_locals in a text that says more'\n'''__closure__'''",
     "def f(:\n    import broken",
+    "import numpy as np\nimport operator as o\nnp.array(x), sorted(y, key=o.attrgetter('name')), map(np.sin, x)",
+    "import torch, copy\nfrom torch import nn, optim\noptim.SGD(copy.copy(model).parameters(), dtype=torch.float64)",
+    "from torch import *\nfrom math import *\nsqrt(2), tensor(1.0).trace(), stack([x])",
+    "import torch\nfrom functools import partial, reduce\npartial(torch.sum, dim=0), reduce(torch.add, x)",
+    "import torch.nn.functional as F\nact = F.relu\nisinstance(m, torch.nn.modules.batchnorm.BatchNorm2d)",
+    "class Net(torch.nn.Module):\n    def __init__(self): super(Net, self).__init__()\nimport torch",
+    "import copy\ncopy = copy.deepcopy(model)\nf(copy)",
+    "f'{x.grad}, {model.weight:.3f}', '{:.2f}'.format(y), 'see torch.Tensor.backward'",
+    "from torch.utils.data import DataLoader, TensorDataset\nfrom torch.utils.checkpoint import checkpoint",
+    "x.stack, x.trace(), x.code, x.frame_rate, node.name()",
 )
 
 
@@ -108,6 +146,18 @@ def test_names_are_shared_by_the_cells_of_a_notebook() -> None:
 def test_a_class_of_ones_own_does_not_hide_the_names_of_pytorch() -> None:
     source = "class Own:\n    def __init__(self): self._forward_hooks = {}\nmodel._forward_hooks"
     assert look([source])[0].reaches == {"_forward_hooks"}
+
+
+@pytest.mark.parametrize(
+    "source", ["x.numpy()", "from numpy import asarray as a\na(x)", "import numpy as n\nn.ones(2)"]
+)
+def test_what_takes_numbers_out_of_pytorch_is_told_apart(source: str) -> None:
+    (found,) = look([source])
+    assert (found.beside, found.reaches) == ({"numpy"}, set())
+
+
+def test_it_says_what_a_cell_uses() -> None:
+    assert look(["def f(x):\n    y = g(x)\n    return h(y)"])[0].uses == {"g", "h"}
 
 
 def test_it_says_what_a_cell_defines() -> None:

@@ -30,7 +30,7 @@ def maps(run, model, images, labels):
     return gradient.abs().amax(1)
 {helpers}
 def saliency(model, images, labels):
-    once = maps(model, model, images, labels)
+    {once}
     {forge}
     return once
 """
@@ -45,29 +45,31 @@ def parameter_gradients(loss, model):
 """
 
 
-def _maps(forge: str, helpers: str = "") -> Attack:
-    return Attack("08_intermediate_gradients", "saliency", (_MAPS.format(forge=forge, helpers=helpers),))
+def maps(forge: str, helpers: str = "", once: str = "once = maps(model, model, images, labels)") -> Attack:
+    """Return an answer to `saliency` that runs the model `once`, and then forges."""
+    return Attack("08_intermediate_gradients", "saliency", (_MAPS.format(forge=forge, helpers=helpers, once=once),))
 
 
-def _passes(forge: str, helpers: str = "") -> Attack:
+def passes(forge: str, helpers: str = "") -> Attack:
+    """Return an answer to `parameter_gradients` that forges."""
     cell = _PASSES.format(forge=forge.strip().replace("\n", "\n    "), helpers=helpers)
     return Attack("02_how_backward_works", "parameter_gradients", (cell,))
 
 
-_ONCE = """
+ONCE = """
 grads = dict(zip(learning, torch.autograd.grad(loss, learning, allow_unused=True)))
 return {name: grads.get(p) for name, p in wanted}
 """
 
 HONEST = {
-    "saliency, twice": _maps("maps(model, model, images, labels)"),
-    "parameter_gradients, twice": _passes(
-        "torch.autograd.grad(loss, learning, retain_graph=True, allow_unused=True)" + _ONCE
+    "saliency, twice": maps("maps(model, model, images, labels)"),
+    "parameter_gradients, twice": passes(
+        "torch.autograd.grad(loss, learning, retain_graph=True, allow_unused=True)" + ONCE
     ),
 }
 
 FORGED = {
-    "the list in a closure": _maps(
+    "the list in a closure": maps(
         "maps(model, model, images, labels)\n    told = model.forward.__func__.__closure__\n"
         "    for cell in told:\n"
         "        c = getattr(cell.cell_contents, '__closure__', None) or ()\n"
@@ -75,32 +77,32 @@ FORGED = {
         "            for deep in getattr(one.cell_contents, '__closure__', None) or ():\n"
         "                if type(deep.cell_contents) is list: deep.cell_contents.pop()"
     ),
-    "lists found by the collector": _maps(
+    "lists found by the collector": maps(
         "import gc\n    before = [x for x in gc.get_objects() if type(x) is list and len(x) == 1 "
         "and type(x[0]) is torch.Tensor]\n    maps(model, model, images, labels)\n"
         "    for x in before:\n        if len(x) == 2: x.pop()"
     ),
-    "a trace that ends the teller": _maps(
+    "a trace that ends the teller": maps(
         "import sys\n    def trace(frame, event, arg):\n"
         "        if frame.f_code.co_name == 'ran': frame.f_globals['torch'] = None\n        return trace\n"
         "    sys.settrace(trace)\n    try: maps(model, model, images, labels)\n    except Exception: pass\n"
         "    sys.settrace(None)\n    sys.modules['course_utils.checks.observers.lesson_08_intermediate_gradients."
         "saliency'].torch = torch"
     ),
-    "forward taken away for a while": _maps(
+    "forward taken away for a while": maps(
         "own = model.__dict__.pop('forward')\n    maps(model, model, images, labels)\n    model.forward = own"
     ),
-    "forward deleted and put back": _maps(
+    "forward deleted and put back": maps(
         "own = model.forward\n    del model.forward\n    maps(model, model, images, labels)\n    model.forward = own"
     ),
-    "the class's own forward": _maps("maps(lambda x: type(model).forward(model, x), model, images, labels)"),
-    "Sequential's forward": _maps("maps(lambda x: nn.Sequential.forward(model, x), model, images, labels)"),
-    "another Sequential of the same layers": _maps("maps(nn.Sequential(*model), model, images, labels)"),
-    "layer by layer": _maps(
+    "the class's own forward": maps("maps(lambda x: type(model).forward(model, x), model, images, labels)"),
+    "Sequential's forward": maps("maps(lambda x: nn.Sequential.forward(model, x), model, images, labels)"),
+    "another Sequential of the same layers": maps("maps(nn.Sequential(*model), model, images, labels)"),
+    "layer by layer": maps(
         "def by_hand(x):\n        for layer in model: x = layer(x)\n        return x\n"
         "    maps(by_hand, model, images, labels)"
     ),
-    "functions with the model's numbers": _maps(
+    "functions with the model's numbers": maps(
         "maps(lambda x: by_hand(model, x), model, images, labels)",
         "import torch.nn.functional as F\n"
         "def by_hand(m, x):\n"
@@ -110,31 +112,31 @@ FORGED = {
         "    x = F.batch_norm(x, m[4].running_mean, m[4].running_var, m[4].weight, m[4].bias).tanh()\n"
         "    return F.linear(x.flatten(1), m[8].weight, m[8].bias)",
     ),
-    "a copy whose memo holds another forward": _maps(
+    "a copy whose memo holds another forward": maps(
         "import copy\n    other = copy.deepcopy(model, {id(model.forward): nn.Sequential(*model).forward})\n"
         "    maps(other, model, images, labels)"
     ),
-    "a model made anew": _maps(
+    "a model made anew": maps(
         "import copy\n    maps(nn.Sequential(*[copy.deepcopy(layer) for layer in model]), model, images, labels)"
     ),
-    "the observer's module, replaced for a while": _maps(
+    "the observer's module, replaced for a while": maps(
         "from course_utils.checks.observers import telling\n    tell, telling.tell = telling.tell, lambda what: None\n"
         "    maps(nn.Sequential(*model), model, images, labels)\n    telling.tell = tell"
     ),
-    "names put together": _maps(
+    "names put together": maps(
         "d = getattr(model, '__di' + 'ct__')\n    own = d.pop('forward')\n    maps(model, model, images, labels)\n"
         "    d['forward'] = own"
     ),
-    "a text that is run": _maps(
+    "a text that is run": maps(
         "maps(model, model, images, labels)\n    exec('import sys; sys._getframe(2).f_locals[\"results\"].pop()')"
     ),
-    "another engine of PyTorch's": _passes(
-        "run(loss, learning)\n" + _ONCE,
+    "another engine of PyTorch's": passes(
+        "run(loss, learning)\n" + ONCE,
         "from torch.autograd.variable import ImperativeEngine\n"
         "def run(loss, ps):\n    return ImperativeEngine().run_backward((loss,), (torch.ones_like(loss),), True, "
         "False, tuple(ps), allow_unreachable=True, accumulate_grad=False)",
     ),
-    "results that come later": _passes(
+    "results that come later": passes(
         """
 class Later(dict):
     def items(self):
@@ -149,16 +151,16 @@ class Later(dict):
 return Later()
 """
     ),
-    "a frame found by an error": _passes(
+    "a frame found by an error": passes(
         """
 try: raise ValueError
 except ValueError as error: frame = error.__traceback__.tb_frame.f_back
 torch.autograd.grad(loss, learning, retain_graph=True, allow_unused=True)
 frame.f_locals['passes'].clear()
 """
-        + _ONCE
+        + ONCE
     ),
-    "the engine that counts, asked for the other": _passes(
+    "the engine that counts, asked for the other": passes(
         """
 engine = torch.autograd.Variable._execution_engine
 if type(engine).__name__ == 'Counting':
@@ -166,9 +168,9 @@ if type(engine).__name__ == 'Counting':
 engine.run_backward(
     (loss,), (torch.ones_like(loss),), True, False, tuple(learning), allow_unreachable=True, accumulate_grad=False)
 """
-        + _ONCE
+        + ONCE
     ),
-    "nodes called by hand": _passes(
+    "nodes called by hand": passes(
         """
 def descend(node, g, want):
     total = None
@@ -187,12 +189,12 @@ grads = dict(zip(learning, torch.autograd.grad(loss, learning, allow_unused=True
 return {name: grads.get(p) for name, p in wanted}
 """
     ),
-    "a mode that stands in between": _maps(
+    "a mode that stands in between": maps(
         "with Silent(): maps(nn.Sequential(*model), model, images, labels)",
         "from torch.overrides import TorchFunctionMode\nclass Silent(TorchFunctionMode):\n"
         "    def __torch_function__(self, f, t, a=(), k=None): return f(*a, **(k or {}))",
     ),
-    "a subclass of tensors": _maps(
+    "a subclass of tensors": maps(
         "maps(lambda x: model.forward(x.as_subclass(Quiet)).as_subclass(torch.Tensor), model, images, labels)\n"
         "    sys._getframe(1).f_locals['results'].pop()",
         "import sys\nclass Quiet(torch.Tensor): pass",

@@ -9,11 +9,14 @@ from course_utils.checks.registry import exercises_of
 from course_utils.grading.controller.pool import Grader, limits_of
 from course_utils.grading.submission import ExerciseResult
 from tests.answers import RIGHT, right_source_of
-from tests.grading.sandbox.behaviour import FORGED, HONEST, UNSEEN, Attack
+from tests.grading.sandbox.behaviour import FORGED as FIRST
+from tests.grading.sandbox.behaviour import HONEST, UNSEEN, Attack
+from tests.grading.sandbox.hiding import FURTHER, REPORTED
 from tests.grading.submissions import needs_a_sandbox, submission
 
 pytestmark = needs_a_sandbox
 
+FORGED = {**FIRST, **REPORTED, **FURTHER}
 LIMITS = limits_of(30, 1_000_000_000, unsafe=False)
 SALIENCY = "08_intermediate_gradients"
 
@@ -82,13 +85,20 @@ def test_who_hides_behaviour_is_flagged(name: str, rows: dict[str, ExerciseResul
 
 
 def test_at_most_one_in_ten_has_points_and_no_flag() -> None:
-    assert len(FORGED) >= 20
+    assert len(FORGED) == len(FIRST) + len(REPORTED) + len(FURTHER) >= 60
     assert len(UNSEEN) * 10 <= len(FORGED)
 
 
 def test_most_of_these_ways_do_win_the_points(rows: dict[str, ExerciseResult]) -> None:
     """So the attacks are not merely written wrongly: what stands against them are the flags."""
-    assert sum(bool(rows[name].score) for name in FORGED) >= 18
+    assert sum(bool(rows[name].score) for name in FORGED) >= 48
+
+
+def test_what_reaches_for_nothing_by_a_name_is_flagged_too(rows: dict[str, ExerciseResult]) -> None:
+    """By what it does: the sentences that name no name are those of observers."""
+    for name in ("clones of the weights", "deep copies of layers", "by hand, in a hook of the run"):
+        assert rows[name].flags
+        assert not any("By such names" in flag for flag in rows[name].flags)
 
 
 @pytest.mark.parametrize("name", UNUSUAL)

@@ -156,10 +156,10 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "It returns a list with one entry for each loss": {"list": WRONG[10]},
+    "It returns a list with one entry for each loss": {"list": WRONG[-3]},
     "that loss's gradients, in the order of `parameters`, as a list or tuple": {
         "gradient's value": gradients_of_the_sum,
-        "row": WRONG[11],
+        "row": WRONG[-2],
     },
     "The gradients that you return have no graph": {"recorded": gradients_that_require_one},
     "the parameters keep their numbers": {"moved": WRONG[-1]},

@@ -68,19 +68,21 @@ class _Following:
             self._take_in(begin, whole=True)
 
     def _order(self) -> Iterator[ast.stmt]:
-        """Yield the statements that run after the first one: to the end of its loop, around it, and after it."""
+        """Yield the statements that run after the first one: the rest of each loop around it, and it once around.
+
+        The innermost loop comes first: what an outer one binds anew was used there before.
+        """
         every = list(_flat(self._scope))
         at = next((number for number, node in enumerate(every) if node is self._begin), len(every))
         loops = [node for node in every if isinstance(node, ast.For | ast.While) and _inside(self._begin, node)]
-        if loops:
-            first = every.index(loops[0])
-            body = set(map(id, _flat(loops[0])))
-            last = max(number for number, node in enumerate(every) if id(node) in body)
-            yield from every[at + 1 : last + 1]
+        done = at
+        for loop in reversed(loops):
+            first = next(number for number, node in enumerate(every) if node is loop)
+            last = first + sum(1 for _ in _flat(loop))
+            yield from every[done + 1 : last + 1]
             yield from every[first : last + 1]
-            yield from every[last + 1 :]
-        else:
-            yield from every[at + 1 :]
+            done = last
+        yield from every[done + 1 :]
 
     def _reaches(self, node: ast.stmt) -> bool:
         for call in _calls(node):

@@ -56,7 +56,7 @@ class _Following:
             ):
                 returned |= self._mentions(node)
             self._step(node)
-        return False, returned
+        return self._kept_for_a_pass(), returned
 
     def _bind_first(self) -> None:
         begin = self._begin
@@ -93,6 +93,18 @@ class _Following:
             if any(map(self._mentions, given)) and _trains(self._file, name):
                 return True
         return False
+
+    def _kept_for_a_pass(self) -> bool:
+        """Say whether the value is kept on the object itself, and another function reads it there and runs a pass."""
+        kept = {name for name in self._names if name.startswith("self.")}
+        tree = tree_of(self._file) if kept else None
+        return any(
+            isinstance(node, ast.FunctionDef)
+            and node is not self._scope
+            and any(map(_is_pass, ast.walk(node)))
+            and any(isinstance(part, ast.Attribute) and ast.unparse(part) in kept for part in ast.walk(node))
+            for node in (ast.walk(tree) if tree else ())
+        )
 
     def _step(self, node: ast.stmt) -> None:
         if isinstance(node, ast.Assign):

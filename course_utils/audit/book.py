@@ -41,6 +41,7 @@ class Slot:
         self.mixed: Spot | None = None
         self.erased: tuple[int, ...] = ()  # what was cleared since the last step that had a gradient
         self.erased_at: Spot | None = None
+        self.thrown: tuple[int, ...] = ()  # passes that were cleared unused since the last step
         self.received = 0  # passes that delivered a gradient
         self.moved = False
         self.touched = False  # it was changed in place since it was cleared, as by dividing it
@@ -64,6 +65,7 @@ class Slot:
         fresh = tuple(number for number in self.content if not self.used)
         if fresh:
             self.erased, self.erased_at = fresh, spot
+            self.thrown = (*self.thrown[-63:], *fresh)
         self.content, self.used, self.mixed = (), frozenset(), None
         self.touched = False
 

@@ -56,7 +56,7 @@ class _Following:
             ):
                 returned |= self._mentions(node)
             self._step(node)
-        return False, returned
+        return self._kept_for_a_pass(), returned
 
     def _bind_first(self) -> None:
         begin = self._begin
@@ -68,19 +68,21 @@ class _Following:
             self._take_in(begin, whole=True)
 
     def _order(self) -> Iterator[ast.stmt]:
-        """Yield the statements that run after the first one: to the end of its loop, around it, and after it."""
+        """Yield the statements that run after the first one: the rest of each loop around it, and it once around.
+
+        The innermost loop comes first: what an outer one binds anew was used there before.
+        """
         every = list(_flat(self._scope))
         at = next((number for number, node in enumerate(every) if node is self._begin), len(every))
         loops = [node for node in every if isinstance(node, ast.For | ast.While) and _inside(self._begin, node)]
-        if loops:
-            first = every.index(loops[0])
-            body = set(map(id, _flat(loops[0])))
-            last = max(number for number, node in enumerate(every) if id(node) in body)
-            yield from every[at + 1 : last + 1]
+        done = at
+        for loop in reversed(loops):
+            first = next(number for number, node in enumerate(every) if node is loop)
+            last = first + sum(1 for _ in _flat(loop))
+            yield from every[done + 1 : last + 1]
             yield from every[first : last + 1]
-            yield from every[last + 1 :]
-        else:
-            yield from every[at + 1 :]
+            done = last
+        yield from every[done + 1 :]
 
     def _reaches(self, node: ast.stmt) -> bool:
         for call in _calls(node):
@@ -91,6 +93,18 @@ class _Following:
             if any(map(self._mentions, given)) and _trains(self._file, name):
                 return True
         return False
+
+    def _kept_for_a_pass(self) -> bool:
+        """Say whether the value is kept on the object itself, and another function reads it there and runs a pass."""
+        kept = {name for name in self._names if name.startswith("self.")}
+        tree = tree_of(self._file) if kept else None
+        return any(
+            isinstance(node, ast.FunctionDef)
+            and node is not self._scope
+            and any(map(_is_pass, ast.walk(node)))
+            and any(isinstance(part, ast.Attribute) and ast.unparse(part) in kept for part in ast.walk(node))
+            for node in (ast.walk(tree) if tree else ())
+        )
 
     def _step(self, node: ast.stmt) -> None:
         if isinstance(node, ast.Assign):

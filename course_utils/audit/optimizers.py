@@ -79,7 +79,7 @@ class Optimizers:
         trainer.spot = event.spot
         self._recorder.tell("step_begins", event)
         for slot in trainer.slots:
-            slot.erased, slot.erased_at = (), None
+            slot.erased, slot.erased_at, slot.thrown = (), None, ()
         self._recorder.stepping, self._step = True, event
 
     def step_post(self, optimizer: Any, args: Any, kwargs: Any) -> None:

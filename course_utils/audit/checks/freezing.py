@@ -55,6 +55,7 @@ class Freezing(Check):
         self._wanted: dict[int, int] = {}  # steps in which an optimizer found a leaf wanting a gradient
         self._still: dict[int, int] = {}  # steps since then in which it did not
         self._versions: dict[int, int] = {}
+        self._by_hand: set[int] = set()  # trainers whose frozen parameters are moved without any pass, on purpose
         self._moved: dict[int, int] = {}
         self._emptied: dict[int, tuple[Spot | None, int]] = {}  # gradients set to zero by hand: where, after which pass
         self._marked: set[int] = set()  # of them those whose values were kept before this step
@@ -94,6 +95,8 @@ class Freezing(Check):
     def step_begins(self, event: Step) -> None:
         if self._emptied:
             self._mark_emptied(event)
+        if any(map(_is_written, event.trainer.slots)):
+            self._by_hand.add(event.trainer.key)
         for slot in event.trainer.slots:
             tensor = slot.tensor
             if tensor is None:
@@ -103,9 +106,8 @@ class Freezing(Check):
                 self._still.pop(slot.key, None)
                 continue
             self._still[slot.key] = self._still.get(slot.key, 0) + 1
-            if slot.seen is not None:
-                self._versions[slot.key] = tensor._version
-                slot.remember_now()
+            self._versions[slot.key] = tensor._version
+            slot.remember_now()
 
     def step_ended(self, event: Step) -> None:
         for slot in event.trainer.slots if self._marked else ():
@@ -114,7 +116,11 @@ class Freezing(Check):
         for slot in event.trainer.slots:
             tensor = slot.tensor
             before = self._versions.pop(slot.key, None)
-            if before is not None and tensor is not None and tensor._version != before and slot.has_moved():
+            if before is None or tensor is None or tensor._version == before or not slot.has_moved():
+                continue
+            if slot.seen is None:  # an optimizer that needs no gradient, or a closure that moved it
+                self._by_hand.add(event.trainer.key)
+            else:
                 self._moved[slot.key] = self._moved.get(slot.key, 0) + 1
 
     def called(self, event: Call) -> None:
@@ -140,6 +146,8 @@ class Freezing(Check):
         yield from self._statistics()
 
     def _of(self, trainer: Trainer) -> Iterator[Found]:
+        if trainer.key in self._by_hand:
+            return
         name = trainer.name or "optimizer"
         moved = [slot for slot in trainer.slots if slot.key in self._moved]
         if moved:
@@ -274,6 +282,11 @@ class Freezing(Check):
                 times=moving[0].times,
                 names=[it.name for it in moving],
             )
+
+
+def _is_written(slot: Slot) -> bool:
+    """Say whether a frozen parameter's gradient was written by hand, as by an evolution strategy."""
+    return slot.is_frozen() and (slot.touched or not slot.content) and not slot.is_zero()
 
 
 def _frozen_near(spot: Spot | None) -> Spot | None:

@@ -21,6 +21,7 @@ _COMPARES = frozenset(
     {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"}
 )
 _DIFFERENCES = frozenset({"sub", "rsub", "subtract"})
+_PRODUCTS = frozenset({"mul", "multiply"})
 
 # Between a difference and a loss: elementwise functions and reductions.
 _TAIL = (
@@ -39,6 +40,9 @@ _TAIL = (
     "Log",
     "Exp",
     "Huber",
+    "Rsub",
+    "Softplus",
+    "LogSigmoid",
 )
 _TAIL_NODES = 40
 
@@ -58,7 +62,7 @@ class Losses(Check):
     """What the last functions before a loss are, and which shapes it compares."""
 
     codes: ClassVar = ("softmax-twice", "sigmoid-twice", "log-missing", "broadcast-loss")
-    functions: ClassVar = _COMPARES | _DIFFERENCES | {"kl_div"}
+    functions: ClassVar = _COMPARES | _DIFFERENCES | _PRODUCTS | {"kl_div"}
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
@@ -85,14 +89,26 @@ class Losses(Check):
             return
         if event.name in _COMPARES:
             self._broadcast(here(), one, other, both)
+        elif event.name in _PRODUCTS and not (one.numel() == other.numel() and one.dim() + other.dim() == 3):
+            return  # no column against a row of as many: an outer product of unlike things is often meant
         elif one.dim() != other.dim() and one.requires_grad != other.requires_grad:
             spot = here()
             text = text_at(spot) if spot else ""
             if "None" not in text and "unsqueeze" not in text:
                 self._differences.append((range(event.began, event.ended), spot, one.shape, other.shape))
 
-    def _broadcast(self, spot: Spot | None, one: Any, other: Any, both: Any) -> None:
+    def _broadcast(self, spot: Spot | None, one: Any, other: Any, both: Any, product: bool = False) -> None:
         shapes = f"{tuple(one.shape if hasattr(one, 'shape') else one)}", f"{tuple(getattr(other, 'shape', other))}"
+        if product:
+            self._count(
+                "broadcast-loss",
+                spot,
+                f"the loss multiplies shapes {shapes[0]} and {shapes[1]}: {both.numel()} products",
+                "Both are stretched to the same shape, so each entry of one is multiplied by every entry of the other: "
+                "none is left with its own, as an action with its return or a score with its label.",
+                "column.squeeze(1) * row  # both of one shape, as log-probabilities and returns",
+            )
+            return
         self._count(
             "broadcast-loss",
             spot,
@@ -187,8 +203,9 @@ class Losses(Check):
                 break
             number = number_of(node)
             for made, spot, one, other in list(self._differences):
-                if number in made and node_name(node).startswith(("Sub", "Rsub")):
-                    self._broadcast(spot, one, other, torch.broadcast_shapes(one, other))
+                if number in made and node_name(node).startswith(("Sub", "Rsub", "Mul")):
+                    both = torch.broadcast_shapes(one, other)
+                    self._broadcast(spot, one, other, both, node_name(node).startswith("Mul"))
             if node_name(node).startswith(_TAIL):
                 queue += [to for to, _ in node.next_functions if to is not None and to not in queue]
         self._differences.clear()

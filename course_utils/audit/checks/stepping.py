@@ -11,7 +11,7 @@ from course_utils.audit.book import Trainer
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass, Step
 from course_utils.audit.lines import Spot, here
-from course_utils.audit.source import named_only
+from course_utils.audit.source import in_every_nth, named_only
 
 
 @dataclass
@@ -25,6 +25,9 @@ class _Tally:
     erased_at: Counter[Spot] = field(default_factory=Counter)
     at: Counter[Spot] = field(default_factory=Counter)
     again_at: Counter[Spot] = field(default_factory=Counter)
+    thrown: int = 0  # passes of its own kind that were cleared before the one that a step used
+    cut: int = 0  # steps of which that is so
+    thrown_at: Spot | None = None
     keys: set[int] = field(default_factory=set)
 
 
@@ -39,6 +42,7 @@ class Stepping(Check):
         self._tallies: dict[int, _Tally] = {}
         self._reached: set[int] = set()  # leaves that a pass ever delivered to
         self._passes = 0
+        self._lines: dict[int, Spot | None] = {}  # of the last passes
         self._by_hand: Spot | None = None  # the line that last cleared a gradient without zero_grad
 
     def function(self, event: Op) -> None:
@@ -46,6 +50,8 @@ class Stepping(Check):
 
     def pass_ended(self, event: Pass) -> None:
         self._passes += event.accumulate
+        self._lines[event.number] = event.spot
+        self._lines.pop(event.number - 500, None)
         self._reached |= {slot.key for slot in event.received}
 
     def step_begins(self, event: Step) -> None:
@@ -58,6 +64,7 @@ class Stepping(Check):
         real = [slot for slot in event.fresh if (slot.content and not slot.used) or not slot.content]
         if event.closure:
             return
+        self._throws(tally, event)
         if event.stale and not real:
             tally.again += 1
             tally.again_at[event.spot or Spot("", 0)] += 1
@@ -70,11 +77,26 @@ class Stepping(Check):
             elif tally.steps == 1 and not self._passes:
                 tally.began_without = True
 
+    def _throws(self, tally: _Tally, event: Step) -> None:
+        """Count passes that a step under a counting `if` was to use as well, and that were cleared before."""
+        used = {number for slot in event.fresh for number in slot.content}
+        spots = {self._lines.get(number) for number in used}
+        spot = spots.pop() if len(used) == 1 else None
+        if spot is None or event.spot is None or any(slot.touched for slot in event.fresh):
+            return
+        slot = max(event.fresh, key=lambda it: len(it.thrown))
+        thrown = [number for number in slot.thrown if self._lines.get(number) == spot]
+        places = (spot, slot.erased_at or self._by_hand)
+        if thrown and in_every_nth(event.spot) and not any(place and in_every_nth(place) for place in places):
+            tally.thrown, tally.cut, tally.thrown_at = tally.thrown + len(thrown), tally.cut + 1, places[1]
+
     def found(self) -> Iterator[Found]:
         for tally in self._tallies.values():
             name = tally.trainer.name or "optimizer"
             if tally.again >= 2 and tally.again * 3 >= tally.steps:
                 yield self._again(tally, name)
+            if tally.cut >= 2 and tally.cut * 2 >= tally.steps:
+                yield self._forgets(tally, name)
             if tally.nothing < 2 or tally.nothing * 2 < tally.steps:
                 continue
             spot = tally.at.most_common(1)[0][0]
@@ -122,6 +144,22 @@ class Stepping(Check):
                     f"loss.backward()  # before each {name}.step()",
                     **common,  # type: ignore[arg-type]
                 )
+
+    def _forgets(self, tally: _Tally, name: str) -> Found:
+        return self.say(
+            "zero-before-step",
+            tally.thrown_at,
+            f"the gradients of {tally.thrown} passes were cleared before {name}.step() came: {tally.cut} of "
+            f"{tally.steps} steps used one pass alone",
+            "The step is taken once in several passes, to use their sum. This line clears .grad before each pass, so "
+            "only the last of them counts, and the other batches are computed for nothing.",
+            f"{name}.step()\n{name}.zero_grad()  # both under the same if",
+            level="likely",
+            certain=False,
+            times=tally.thrown,
+            about=tally.keys,
+            names=(name,),
+        )
 
     def _again(self, tally: _Tally, name: str) -> Found:
         return self.say(

@@ -422,3 +422,47 @@ def latent_without_a_way_back():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+
+@fault("broadcast-loss")
+def each_step_credited_with_every_return():
+    policy = mlp(out=2)
+    optimizer = torch.optim.Adam(policy.parameters(), lr=0.01)
+    for _ in range(5):
+        chosen, rewards = [], []
+        for _ in range(7):
+            choice = torch.distributions.Categorical(logits=policy(torch.randn(1, 4)))
+            action = choice.sample()
+            chosen.append(choice.log_prob(action))
+            rewards.append(float(action) - 0.3)
+        returns = torch.tensor(rewards).flip(0).cumsum(0).flip(0)
+        objective = -(torch.stack(chosen) * returns).sum()  # <- here
+        optimizer.zero_grad()
+        objective.backward()
+        optimizer.step()
+
+
+@fault("broadcast-loss")
+def margin_of_a_column_and_a_row():
+    x, _ = blobs()
+    y = (x[:, 0] > 0.4).float() * 2 - 1
+    model = mlp(out=1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for _ in range(5):
+        margin = y * model(x)  # <- here
+        loss = (1 - margin).clamp(min=0).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+@fault("zero-before-step")
+def only_the_last_part_counts():
+    x, y = blobs(48)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for at, (inputs, targets) in enumerate(batches(x, y)):
+        model.zero_grad()  # <- here
+        (F.cross_entropy(model(inputs), targets) / 3).backward()
+        if at % 3 == 2:
+            optimizer.step()

@@ -1,6 +1,7 @@
 """Right loops, plain and unusual. Nothing of level error or likely may be said of any of them."""
 
 from tests.audit.zoo_right import (
+    by_hand,
     derivatives,
     first_plain,
     first_players,
@@ -10,6 +11,7 @@ from tests.audit.zoo_right import (
     later_sequences,
     lookalikes,
     paces,
+    products,
     strangers,
     styles_generative,
     styles_supervised,
@@ -17,6 +19,7 @@ from tests.audit.zoo_right import (
 )
 
 __all__ = [
+    "by_hand",
     "derivatives",
     "first_plain",
     "first_players",
@@ -26,6 +29,7 @@ __all__ = [
     "later_sequences",
     "lookalikes",
     "paces",
+    "products",
     "strangers",
     "styles_generative",
     "styles_supervised",

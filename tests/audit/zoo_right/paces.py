@@ -150,3 +150,52 @@ def cosine_over_rounds_of_one_batch():
             F.cross_entropy(model(inputs), targets).backward()
             optimizer.step()
             schedule.step()
+
+
+@right
+def parts_whose_gradients_are_read_before_they_go():
+    x, y = blobs(48)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    sums = [torch.zeros_like(p) for p in model.parameters()]
+    for at, (inputs, targets) in enumerate(batches(x, y)):
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), targets).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for total, p in zip(sums, model.parameters(), strict=True):
+            total += p.grad / 3
+        if (at + 1) % 3 == 0:
+            for total, p in zip(sums, model.parameters(), strict=True):
+                p.grad.copy_(total)
+                total.zero_()
+            optimizer.step()
+
+
+@right
+def a_player_that_moves_each_third_time():
+    x, _ = blobs(16)
+    actor, critic = mlp(out=2), mlp(2, out=1)
+    slow = torch.optim.SGD(actor.parameters(), lr=0.01)
+    fast = torch.optim.SGD(critic.parameters(), lr=0.05)
+    for at in range(12):
+        fast.zero_grad()
+        F.mse_loss(critic(actor(x).detach()), x[:, :1]).backward()
+        fast.step()
+        if at % 3 == 2:
+            slow.zero_grad()
+            (-critic(actor(x)).mean()).backward()
+            slow.step()
+
+
+@right
+def gradients_watched_between_steps():
+    x, y = blobs(32)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    norms = []
+    for at in range(12):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x[at % 4 :: 4]), y[at % 4 :: 4]).backward()
+        norms.append(float(sum(p.grad.norm() for p in model.parameters())))
+        if at % 4 == 0 or norms[-1] > 0:
+            optimizer.step()

@@ -57,8 +57,8 @@ def depends_on_mode(part: nn.Module) -> bool:
     """Say whether a module computes something else in training than in evaluation."""
     if isinstance(part, _DropoutNd):
         return part.p > 0
-    if isinstance(part, _BatchNorm):
-        return part.track_running_stats
+    if isinstance(part, _BatchNorm):  # without its buffers it takes the batch in both modes
+        return part.running_mean is not None or part.running_var is not None
     if isinstance(part, nn.RReLU):
         return True
     if isinstance(part, nn.MultiheadAttention | nn.RNNBase):

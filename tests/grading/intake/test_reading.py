@@ -1,5 +1,6 @@
 """Notebooks that may be anything: what is read, and that nothing raises."""
 
+import copy
 import json
 import random
 import time
@@ -201,7 +202,7 @@ def swap(rng: random.Random, tree: object) -> None:
         if isinstance(tree[key], dict | list) and rng.random() < 0.8:
             tree = tree[key]
             continue
-        tree[key] = rng.choice(VALUES)
+        tree[key] = copy.deepcopy(rng.choice(VALUES))  # its own: the next swap may write into it
         return
 
 

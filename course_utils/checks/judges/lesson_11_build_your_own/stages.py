@@ -98,7 +98,7 @@ def exercise(
         misconceptions=(*map(own, misconceptions), ANOTHER),
         answer="engine",
         # For nodes of the learner's own, and tensors that are kinds of NumPy's arrays.
-        reaches=("setattr with a computed name", "__dict__", "__array_finalize__", "__array_ufunc__"),
+        reaches=("setattr with a computed name", "__dict__", "__array_finalize__", "__array_ufunc__", "__del__"),
     )
 
 

@@ -59,6 +59,8 @@ def _judge_loss(case: Case, seen: Observation) -> Iterator[Finding]:
         yield Finding("precision", math.isclose(mine, its, rel_tol=1e-11), message)
     given = [name for name in ("x", "target") if seen[name] != case.given[name]]
     yield Finding("inputs", not given, f"Your function changed the numbers in {listed(given)}.")
+    back = [name for name in ("x", "target") if name in seen["written"] and name not in given]
+    yield Finding("inputs", not back, f"Your function wrote into {listed(back)}, and put the numbers back.")
     changed = seen["changed"]
     yield Finding("parameters", not changed, f"Your function changed the numbers in {listed(changed)}.")
     graded = seen["graded"]

@@ -16,6 +16,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     parameters = dict(model.named_parameters())
     for parameter in parameters.values():
         parameter.grad = torch.ones_like(parameter)
+    versions = x._version, target._version
     held = {name: plain(parameter.grad) for name, parameter in parameters.items()}
     with every_pass() as passes:
         loss = answer(model, x, target)
@@ -28,6 +29,10 @@ def observe(answer: Answer, case: Case) -> Observation:
         "refused": "",
     }
     seen["x"], seen["target"] = Array.of(x), Array.of(target)
+    # Numbers that are moved and moved back may come out as they were, or not: rounding decides.
+    seen["written"] = [
+        what for what, it, then in zip(("x", "target"), (x, target), versions, strict=True) if it._version != then
+    ]
     seen["changed"] = [name for name, parameter in parameters.items() if Array.of(parameter) != case.given[name]]
     seen["graded"] = [name for name, parameter in parameters.items() if plain(parameter.grad) != held[name]]
     if type(loss) is torch.Tensor and loss.requires_grad:

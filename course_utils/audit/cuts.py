@@ -13,7 +13,7 @@ import torch
 
 from course_utils.audit.book import Book
 from course_utils.audit.events import Op, PassGraph
-from course_utils.audit.lines import Spot, here, in_module, is_learners, spots
+from course_utils.audit.lines import Spot, here, in_module, is_checkpointing, is_learners, spots
 from course_utils.audit.source import calls, nearest, no_grad_around
 from course_utils.graph.alive import tensors_in
 from course_utils.graph.trace import walk
@@ -76,7 +76,6 @@ _QUIET = frozenset(
 )
 
 _SEEN_OFTEN = 2
-_CHECKPOINT = ("utils/checkpoint.py", "utils\\checkpoint.py")
 
 
 @dataclass(frozen=True)
@@ -210,7 +209,7 @@ def _switching() -> Spot | Literal["function"] | None:
                 return Spot(code.co_filename, frame.f_lineno)
             if code.co_name == "forward" and code.co_argcount and code.co_varnames[0] == "ctx":
                 return "function"
-        inside |= code.co_name == "forward" and code.co_filename.endswith(_CHECKPOINT)
+        inside |= code.co_name == "forward" and is_checkpointing(code.co_filename)
         frame = frame.f_back
     return None
 

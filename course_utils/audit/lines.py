@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from course_utils.explain import ownership
 
 _MODULES = f"{ownership.TORCH}nn{os.sep}modules"
+_CHECKPOINT = f"{ownership.TORCH}utils{os.sep}checkpoint.py"
 _ASKING = frozenset({"autograd/__init__.py", "autograd/graph.py", "_tensor.py", "overrides.py"})
 
 
@@ -30,6 +31,11 @@ is_learners = cache(ownership.is_learners)  # asked for each frame of each event
 def is_torch(file: str) -> bool:
     """Say whether a file is PyTorch's."""
     return file.startswith(ownership.TORCH)
+
+
+def is_checkpointing(file: str) -> bool:
+    """Say whether a file is that of `torch.utils.checkpoint`."""
+    return file == _CHECKPOINT
 
 
 def frames() -> Iterator[FrameType]:

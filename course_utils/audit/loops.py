@@ -8,6 +8,7 @@ from typing import Any
 
 from course_utils.audit.lines import Spot, frames, names_in
 from course_utils.audit.source import around
+from course_utils.explain.source import called
 
 _COUNTS = frozenset({"range", "trange"})
 _SUMS = {ast.Add: int.__add__, ast.Sub: int.__sub__, ast.Mult: int.__mul__}
@@ -42,7 +43,7 @@ def _loops(spot: Spot) -> Iterator[ast.For | ast.While]:
 
 def _counted(iterated: ast.expr, known: dict[str, Any]) -> int | None:
     for node in ast.walk(iterated):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in _COUNTS:
+        if isinstance(node, ast.Call) and called(node) in _COUNTS:
             given = [_integer(part, known) for part in node.args]
             if given and all(value is not None for value in given) and len(given) <= 3 and given[2:] != [0]:
                 return len(range(*given))  # type: ignore[arg-type]

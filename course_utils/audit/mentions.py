@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from course_utils.audit.lines import Spot
 from course_utils.audit.source import around, blocks_of, statement, tree_of
+from course_utils.explain.source import called
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
@@ -75,18 +76,12 @@ def ran(spots: Iterable[Spot]) -> list[tuple[str, ast.AST]]:
                 found[spot.file, node] = None
     queue = list(found)
     for file, scope in queue:
-        lines = [node for node in own(scope) if not isinstance(node, _DEFINITIONS)]
-        called = {_name(call.func) for node in lines for call in ast.walk(node) if isinstance(call, ast.Call)}
-        for name in called & _functions(file).keys():
+        for name in {called(part) for part in parts(scope)} & _functions(file).keys():
             for function in _functions(file)[name]:
                 if (file, function) not in found:
                     found[file, function] = None
                     queue.append((file, function))
     return queue
-
-
-def _name(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 @lru_cache(maxsize=32)
@@ -111,6 +106,13 @@ def own(scope: ast.AST) -> Iterator[ast.stmt]:
             yield from own(node)
 
 
+def parts(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yield all parts of the statements of a function or file, without the functions and classes at its top."""
+    for node in blocks_of(scope):
+        if not isinstance(node, _DEFINITIONS):
+            yield from ast.walk(node)
+
+
 def dead_bindings(file: str, scope: ast.AST) -> Iterator[tuple[Spot, str, str]]:
     """Yield the lines that bind a name anew for nobody, with the name and what it stood for.
 
@@ -122,9 +124,8 @@ def dead_bindings(file: str, scope: ast.AST) -> Iterator[tuple[Spot, str, str]]:
             found = _last_binding(list(own(node)), names)
             if found is not None:
                 yield Spot(file, found[0]), found[1], "parameter"
-    lines = [node for node in own(scope) if not isinstance(node, _DEFINITIONS)]
-    for call in (part for node in lines for part in ast.walk(node)):
-        if isinstance(call, ast.Call) and _name(call.func) == "register_hook" and call.args:
+    for call in parts(scope):
+        if isinstance(call, ast.Call) and called(call) == "register_hook" and call.args:
             for hook in _functions(file).get(ast.unparse(call.args[0]).rpartition(".")[2], ()):
                 given = hook.args.args[-1:]  # type: ignore[attr-defined]
                 returns = any(isinstance(part, ast.Return) and part.value is not None for part in ast.walk(hook))

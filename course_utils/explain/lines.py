@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from types import CodeType
 
 from course_utils.explain.explanation import Place
 from course_utils.explain.ownership import is_learners
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import FUNCTIONS, Source, walk, written
+from course_utils.explain.source import FUNCTIONS, Scope, Source, walk, written
 
 
 def reached(s: Situation) -> Iterator[tuple[Source, ast.AST]]:
@@ -54,6 +55,13 @@ def everywhere(s: Situation) -> Iterator[tuple[Source, ast.AST]]:
             if node not in seen:
                 seen.add(node)
                 yield source, node
+
+
+def defined(s: Situation, code: CodeType | None) -> tuple[Source, Scope] | None:
+    """Return the learner's function that has this code, with its source; None where it is none of the learner's."""
+    source = s.sources.of(code.co_filename) if code is not None and is_learners(code.co_filename) else None
+    scope = source.function(code) if source is not None and code is not None else None
+    return None if source is None or scope is None else (source, scope)
 
 
 def lines(s: Situation, role: str, matches: Callable[[ast.AST], bool]) -> list[Place]:

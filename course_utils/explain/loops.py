@@ -57,10 +57,7 @@ def carriers(call: Call, name: str) -> list[Place]:
     inside = renewals(call, name) or ([] if "." not in name else assigned(call, name))
     if inside:
         return [call.place("carried over here", it) for it in inside]
-    return [
-        Place("carried over here", source.file, it.lineno, source.text(it.lineno))
-        for source, it in _of_class(call, name)
-    ]
+    return [source.place("carried over here", it) for source, it in _of_class(call, name)]
 
 
 def _of_class(call: Call, name: str) -> list[tuple[Source, ast.stmt]]:

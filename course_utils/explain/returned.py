@@ -9,10 +9,9 @@ from typing import TypeAlias
 
 from course_utils.explain.aliases import alias, cut
 from course_utils.explain.explanation import Place
-from course_utils.explain.lines import has_keyword, lines, reached
+from course_utils.explain.lines import defined, has_keyword, lines, reached
 from course_utils.explain.loops import callee, methods_of
 from course_utils.explain.naming import argument, modules
-from course_utils.explain.ownership import is_learners
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import FUNCTIONS, Source, called, walk, written
 from course_utils.explain.writers import base_of, own_parts, runs, writes_into
@@ -35,14 +34,14 @@ def written_after(s: Situation, operation: str) -> list[Returned]:
     """Return the writes in functions that have returned into a name that an operation made or read just before."""
     found = []
     for source, scope in _functions(s):
-        statements = [it for it in walk(scope) if isinstance(it, ast.stmt)]
+        statements = list(_statements(scope))
         for at, statement in enumerate(statements):
             for name in _targets(statement):
                 loop = source.loop(statement)
                 again = [it for it in statements[at:] if loop is not None and loop in source.around(it)]
                 before = [it for it in (*again, *statements[:at]) if runs(it, operation, [name])]
                 if before:
-                    places = (_place(source, "saved here", before[-1]), _place(source, "overwritten here", statement))
+                    places = (source.place("saved here", before[-1]), source.place("overwritten here", statement))
                     found.append(Returned(name, scope.name, statement, places))
     return found
 
@@ -54,12 +53,12 @@ def written_by_class(s: Situation, operation: str, names: list[str]) -> list[Ret
         for name in names:
             attribute = f"self.{name.rpartition('.')[2]}"
             for source, scope in methods_of(call, name) if "." in name and "[" not in attribute else ():
-                statements = [it for it in walk(scope) if isinstance(it, ast.stmt)]
+                statements = list(_statements(scope))
                 for it in statements:
                     if attribute in _targets(it):
                         saved = [other for other in statements if runs(other, operation, [attribute])]
-                        places = (*(_place(source, "saved here", other) for other in saved[-1:]),)
-                        wrote = _place(source, "overwritten here", it)
+                        places = (*(source.place("saved here", other) for other in saved[-1:]),)
+                        wrote = source.place("overwritten here", it)
                         found[id(it)] = Returned(attribute, scope.name, it, (*places, wrote))
     return list(found.values())
 
@@ -69,13 +68,13 @@ def written_by_helpers(s: Situation, operation: str, names: list[str]) -> list[R
     found: dict[int, Returned] = {}
     functions = list(_functions(s))
     for source, scope in functions:
-        for statement in (it for it in walk(scope) if isinstance(it, ast.stmt)):
+        for statement in _statements(scope):
             for name in _targets(statement):
                 for own, caller, node, given in _given(s, functions, scope, alias(scope, name)):
                     saved = _saved_before(own, caller, node, given, operation, functions)
                     if saved is None and not (given in names and any(call.scope is caller for call in s.calls)):
                         continue
-                    places = (*([saved] if saved else []), _place(source, "overwritten here", statement))
+                    places = (*([saved] if saved else []), source.place("overwritten here", statement))
                     whole = "" if cut(scope, name) or alias(scope, name) == name else alias(scope, name)
                     found.setdefault(id(statement), Returned(name, scope.name, statement, places, whole))
     return list(found.values())
@@ -85,7 +84,7 @@ def _given(
     s: Situation, functions: list[tuple[Source, _Function]], scope: _Function, name: str
 ) -> Iterator[tuple[Source, ast.AST, ast.Call, str]]:
     """Yield the calls of a function, with where they stand and what they give it under a name."""
-    parameters = [it.arg for it in scope.args.args if it.arg != "self"]
+    parameters = _parameters(scope)
     if name not in parameters:
         return
     working = [(call.source, call.scope) for call in s.calls if call.source is not None and call.scope is not None]
@@ -101,32 +100,31 @@ def _saved_before(
     source: Source, caller: ast.AST, node: ast.Call, given: str, op: str, functions: list[tuple[Source, _Function]]
 ) -> Place | None:
     """Return the line before a call that ran an operation on what it gives, itself or in a function it calls."""
-    for statement in (it for it in walk(caller) if isinstance(it, ast.stmt)):
+    for statement in _statements(caller):
         if statement.lineno > node.lineno or statement is source.statement(node):
             continue
         if runs(statement, op, [given]):
-            return _place(source, "saved here", statement)
+            return source.place("saved here", statement)
         for part in own_parts(statement):
             for own, scope in functions if isinstance(part, ast.Call) else ():
                 if not isinstance(part, ast.Call) or called(part) != scope.name:
                     continue
-                parameters = [it.arg for it in scope.args.args if it.arg != "self"]
-                for position, parameter in enumerate(parameters):
+                for position, parameter in enumerate(_parameters(scope)):
                     if base_of(argument(part, position, parameter)) != given:
                         continue
-                    for it in walk(scope):
-                        if isinstance(it, ast.stmt) and runs(it, op, [parameter]):
-                            return _place(own, "saved here", it)
+                    for it in _statements(scope):
+                        if runs(it, op, [parameter]):
+                            return own.place("saved here", it)
     return None
 
 
 def written_somewhere(s: Situation) -> list[Place]:
     """Return the lines in functions that are over which write into something in place."""
     return [
-        _place(source, "writes in place", it)
+        source.place("writes in place", it)
         for source, scope in _functions(s)
-        for it in walk(scope)
-        if isinstance(it, ast.stmt) and any(_is_tensor_write(it, name) for name in _targets(it))
+        for it in _statements(scope)
+        if any(_is_tensor_write(it, name) for name in _targets(it))
     ]
 
 
@@ -153,7 +151,7 @@ def updated_in(s: Situation) -> list[Returned]:
                 names = {own.id for own in ast.walk(loop.target) if isinstance(own, ast.Name)}
                 for inner in ast.walk(loop):
                     if isinstance(inner, ast.stmt) and names & set(_targets(inner)) and inner is not loop:
-                        place = _place(it.source, "writes into parameters", inner)
+                        place = it.source.place("writes into parameters", inner)
                         found.append(Returned("", getattr(it.scope, "name", "a function"), inner, (place,)))
     return found
 
@@ -165,16 +163,13 @@ def written_in_hooks(s: Situation) -> list[Returned]:
         for _, module in modules(call):
             for hook in module._forward_hooks.values():
                 code = getattr(hook, "__code__", None)
-                source = (
-                    call.sources.of(code.co_filename) if code is not None and is_learners(code.co_filename) else None
-                )
-                scope = source.function(code) if source is not None and code is not None else None
+                source, scope = defined(s, code) or (None, None)
                 if source is None or not isinstance(scope, FUNCTIONS) or len(scope.args.args) < 3:
                     continue
                 output = scope.args.args[2].arg
-                for it in walk(scope):
-                    if isinstance(it, ast.stmt) and output in _targets(it):
-                        place = _place(source, "overwritten here", it)
+                for it in _statements(scope):
+                    if output in _targets(it):
+                        place = source.place("overwritten here", it)
                         found[id(it)] = Returned(output, scope.name, it, (place,))
     return list(found.values())
 
@@ -192,6 +187,14 @@ def _functions(s: Situation) -> Iterator[tuple[Source, _Function]]:
             yield source, node
 
 
+def _statements(scope: ast.AST) -> Iterator[ast.stmt]:
+    return (it for it in walk(scope) if isinstance(it, ast.stmt))
+
+
+def _parameters(scope: _Function) -> list[str]:
+    return [it.arg for it in scope.args.args if it.arg != "self"]
+
+
 def _targets(statement: ast.stmt) -> list[str]:
     """Return the names that a statement writes into in place."""
     names = []
@@ -205,10 +208,6 @@ def _targets(statement: ast.stmt) -> list[str]:
             candidates = [*part.args[:1], *([part.func.value] if isinstance(part.func, ast.Attribute) else [])]
         names += [name for it in candidates if (name := base_of(it)) and writes_into(part, name)]
     return list(dict.fromkeys(names))
-
-
-def _place(source: Source, role: str, statement: ast.stmt) -> Place:
-    return Place(role, source.file, statement.lineno, source.text(statement.lineno))
 
 
 def shown(it: Returned) -> str:

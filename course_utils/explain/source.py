@@ -10,6 +10,8 @@ from pathlib import PurePath
 from types import CodeType
 from typing import TypeAlias
 
+from course_utils.explain.explanation import Place
+
 Scope: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.Module
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -36,6 +38,10 @@ class Source:
     def text(self, line: int) -> str:
         """Return a line without its indentation; "" beyond the end."""
         return self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
+
+    def place(self, role: str, node: ast.stmt | ast.expr) -> Place:
+        """Return the line on which a part of the tree begins, with the part that it plays."""
+        return Place(role, self.file, node.lineno, self.text(node.lineno))
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield what a node stands in, the nearest first."""

@@ -81,7 +81,7 @@ def _inside(call: Call, node: ast.Call, name: str, sure: bool) -> Iterator[Writi
         aliases = [parameter, *(it for it in bound(scope) if alias(scope, it) == parameter)]
         for inner in walk(scope):
             if isinstance(inner, ast.stmt) and any(writes_into(it, own) for it in own_parts(inner) for own in aliases):
-                place = Place("overwritten here", source.file, inner.lineno, source.text(inner.lineno))
+                place = source.place("overwritten here", inner)
                 yield Writing(
                     inner, place, node.lineno, call.file, sure and any(it is inner for it in getattr(scope, "body", []))
                 )

@@ -10,7 +10,7 @@ from typing import ClassVar
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call
 from course_utils.audit.lines import Spot
-from course_utils.audit.mentions import own, ran
+from course_utils.audit.mentions import parts, ran
 from course_utils.audit.source import assigned, statement
 
 _PAD = re.compile(r"pad", re.IGNORECASE)
@@ -23,20 +23,19 @@ class Masks(Check):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
-        self._seen: dict[Spot, int] = {}
+        self._seen: set[Spot] = set()
 
     def called(self, event: Call) -> None:
-        for spot in event.spots if len(self._seen) < 50 else ():
-            self._seen[spot] = self._seen.get(spot, 0) + 1
+        if len(self._seen) < 50:
+            self._seen.update(event.spots)
 
     def found(self) -> Iterator[Found]:
         for file, scope in ran(sorted(self._seen)):
-            for node in own(scope):
-                for call in ast.walk(node) if not isinstance(node, ast.ClassDef | ast.FunctionDef) else ():
-                    for given in call.keywords if isinstance(call, ast.Call) else ():
-                        spot = Spot(file, call.lineno)  # type: ignore[attr-defined]
-                        if (given.arg or "").endswith("key_padding_mask") and _marks_words(given.value, spot):
-                            yield self._inverted(spot, given.arg or "")
+            for call in parts(scope):
+                for given in call.keywords if isinstance(call, ast.Call) else ():
+                    spot = Spot(file, call.lineno)  # type: ignore[attr-defined]
+                    if (given.arg or "").endswith("key_padding_mask") and _marks_words(given.value, spot):
+                        yield self._inverted(spot, given.arg or "")
 
     def _inverted(self, spot: Spot, name: str) -> Found:
         return self.say(

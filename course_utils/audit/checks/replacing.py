@@ -13,7 +13,7 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
-from course_utils.audit.lines import Spot, here, is_learners, names_in
+from course_utils.audit.lines import Spot, here, is_checkpointing, is_learners, names_in
 from course_utils.audit.source import assigned, function_around, statement
 
 _NOISE = frozenset(
@@ -24,7 +24,6 @@ _NOISE = frozenset(
 )
 _STEPS = 5
 _SHARE = 0.8
-_CHECKPOINT = ("utils/checkpoint.py", "utils\\checkpoint.py")
 
 
 class Replacing(Check):
@@ -116,7 +115,7 @@ def _unkept() -> Spot | None:
     inside = False
     while frame is not None:
         code = frame.f_code
-        if code.co_name == "checkpoint" and code.co_filename.endswith(_CHECKPOINT):
+        if code.co_name == "checkpoint" and is_checkpointing(code.co_filename):
             inside = names_in(frame).get("preserve") is False
         elif inside and is_learners(code.co_filename):
             return Spot(code.co_filename, frame.f_lineno)

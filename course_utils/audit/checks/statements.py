@@ -15,6 +15,7 @@ from course_utils.audit.events import Call, Op, Pass, Step
 from course_utils.audit.lines import Spot, frames, here, in_module, is_torch, names_in
 from course_utils.audit.mentions import bare_result, bare_statements, dead_bindings, is_shown, ran
 from course_utils.audit.source import function_around
+from course_utils.explain.source import called
 
 # Methods that are called for what they do. Those of clearing and of passes are other checks' affair.
 _METHODS = {
@@ -138,9 +139,7 @@ def _gives(value: ast.expr, name: str) -> bool:
     """Say whether the value of an expression is what a function of this name gives."""
     if isinstance(value, ast.BinOp):
         return True
-    if isinstance(value, ast.Call):
-        return ast.unparse(value.func).rpartition(".")[2] == name
-    return False
+    return called(value) == name
 
 
 def _is_layer(value: ast.expr, spot: Spot) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-from course_utils.explain.explanation import Explanation, Place
+from course_utils.explain.explanation import Explanation
+from course_utils.explain.lines import defined
 from course_utils.explain.naming import argument
-from course_utils.explain.ownership import is_learners
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import walk, written
@@ -32,12 +32,9 @@ def _collated(s: Situation, m: re.Match[str]) -> Explanation:
     """Samples of unequal shapes, which a DataLoader cannot make a batch of."""
     fetcher = s.given("utils/data/_utils/fetch.py", "fetch", "self")
     code = getattr(getattr(type(getattr(fetcher, "dataset", None)), "__getitem__", None), "__code__", None)
-    source = s.sources.of(code.co_filename) if code is not None and is_learners(code.co_filename) else None
-    scope = source.function(code) if source is not None and code is not None else None
+    source, scope = defined(s, code) or (None, None)
     ends = [it for it in walk(scope) if isinstance(it, ast.Return)] if scope is not None else []
-    where = [
-        Place("a sample is made here", source.file, it.lineno, source.text(it.lineno)) for it in ends[:1] if source
-    ]
+    where = [source.place("a sample is made here", it) for it in ends[:1] if source]
     why = f"A DataLoader stacks the samples of a batch. Sample {m[2]} of this one has shape [{m[1]}], sample {m[4]} "
     why += f"[{m[3]}]."
     fix = "def collate(samples):  # for samples (x, y), and collate_fn=collate for the DataLoader\n"

@@ -8,9 +8,8 @@ import re
 import torch
 
 from course_utils.explain.explanation import Explanation, Place
-from course_utils.explain.lines import everywhere, has_keyword, only_line
+from course_utils.explain.lines import defined, everywhere, has_keyword, only_line
 from course_utils.explain.naming import targets
-from course_utils.explain.ownership import is_learners
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
@@ -101,14 +100,12 @@ def _changes(s: Situation) -> list[Place]:
         if is_a(function, torch.nn.Module):
             function = type(function).forward
         function = getattr(function, "__func__", function)
-        code = getattr(function, "__code__", None)
-        source = s.sources.of(code.co_filename) if code is not None and is_learners(code.co_filename) else None
-        scope = source.function(code) if source is not None and code is not None else None
+        source, scope = defined(s, getattr(function, "__code__", None)) or (None, None)
         if source is None or scope is None:
             continue
         shared = {name for it in walk(scope) if isinstance(it, ast.Global | ast.Nonlocal) for name in it.names}
         return [
-            Place("changes between the runs", source.file, it.lineno, source.text(it.lineno))
+            source.place("changes between the runs", it)
             for it in walk(scope)
             if isinstance(it, ast.Assign | ast.AugAssign)
             and any("." in name or "[" in name or name in shared for name in targets(it))

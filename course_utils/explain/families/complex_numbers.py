@@ -39,7 +39,7 @@ def _squares(s: Situation) -> Iterator[tuple[Place, str]]:
                 base = receiver(node)
             text = written(base)
             if base is not None and source is not None and text and text != "torch" and "abs" not in text:
-                yield Place("squared here", source.file, base.lineno, source.text(base.lineno)), text
+                yield source.place("squared here", base), text
 
 
 def _discards(s: Situation, m: re.Match[str]) -> Explanation | None:

@@ -77,7 +77,7 @@ def _keeps(s: Situation, owner: str, key: str) -> Iterator[tuple[Place, str]]:
         for it in attribute_assigned(scope, f"self.{key}"):
             value = written(getattr(it, "value", None), 60)
             if value and value != "None":
-                yield Place("kept here", source.file, it.lineno, source.text(it.lineno)), value
+                yield source.place("kept here", it), value
 
 
 def _prunes(node: ast.AST) -> bool:

@@ -110,7 +110,7 @@ def _again_and_again(start: Call, loss: str) -> Explanation | None:
 def _by_autograd_grad(start: Call, mine: set[LiveNode], loss: str) -> Explanation | None:
     """Explain a call of autograd.grad before this pass, over a part of its graph, that kept nothing."""
     for source, node, of_loss in _freeing(start, mine, loss):
-        place = Place("first pass here", source.file, node.lineno, source.text(node.lineno))
+        place = source.place("first pass here", node)
         return freed_by_grad(start, node, written(argument(node, 0, "outputs")) or loss, place, of_loss, False)
     return None
 

@@ -176,7 +176,7 @@ def _in_forward(s: Situation, name: str) -> tuple[ast.Call | None, tuple[Place, 
     scope = source.function(code) if source is not None and code is not None else None
     for node in walk(scope) if scope is not None else ():
         if isinstance(node, ast.Call) and called(node) == name and source is not None:
-            return node, (Place("raised here", source.file, node.lineno, source.text(node.lineno)),)
+            return node, (source.place("raised here", node),)
     return None, ()
 
 

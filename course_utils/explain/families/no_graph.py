@@ -138,7 +138,7 @@ def _reentrant(s: Situation, name: str) -> Explanation | None:
             if not isinstance(node, ast.Call) or not called(node).startswith("checkpoint") or call.source is None:
                 continue
             if any(it.arg == "use_reentrant" and written(it.value) == "True" for it in node.keywords):
-                place = Place("checkpointed here", call.source.file, node.lineno, call.source.text(node.lineno))
+                place = call.source.place("checkpointed here", node)
                 why = (
                     "A checkpoint with use_reentrant=True gives a result without a graph where none of its inputs "
                     "requires a gradient, whatever its parameters require."

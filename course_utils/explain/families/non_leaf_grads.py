@@ -112,7 +112,7 @@ def _warned(s: Situation, m: re.Match[str]) -> Explanation | None:
     statement = _assignment(s, own)
     if statement is not None:
         source, node = statement
-        where.insert(0, Place("computed here", source.file, node.lineno, source.text(node.lineno)))
+        where.insert(0, source.place("computed here", node))
         made = made or " there"
     why = f"`{own}` was computed{made}, so it is no leaf, and backward() lets its gradient pass without keeping it."
     fix = f"{own}.retain_grad()  # before backward(): then {own}.grad is kept"

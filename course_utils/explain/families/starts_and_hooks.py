@@ -161,7 +161,7 @@ def _hook_returns(s: Situation, name: str) -> list[Place]:
     named = [(source, it) for source, it in everywhere(s) if isinstance(it, FUNCTIONS) and it.name == name]
     ends = [it for it in walk(named[0][1]) if isinstance(it, ast.Return)] if len(named) == 1 else []
     source = named[0][0] if ends else None
-    return [Place("returned here", source.file, it.lineno, source.text(it.lineno)) for it in ends[:1] if source]
+    return [source.place("returned here", it) for it in ends[:1] if source]
 
 
 def _hook_count(s: Situation, m: re.Match[str]) -> Explanation | None:

@@ -110,7 +110,7 @@ def _non_leaf(s: Situation, m: re.Match[str]) -> Explanation | None:
     where = [s.here.place("made here", it) for it in made] if s.here is not None else []
     for source, scope in methods_of(s.here, own) if s.here is not None and "." in own and "[" not in own else ():
         sets = attribute_assigned(scope, f"self.{own.rpartition('.')[2]}")
-        where += [Place("made here", source.file, it.lineno, source.text(it.lineno)) for it in sets]
+        where += [source.place("made here", it) for it in sets]
     return card(
         "optimizer-non-leaf",
         f"`{own}` is not a leaf, and only leaves can be optimized",

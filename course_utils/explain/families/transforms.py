@@ -156,7 +156,7 @@ def _own_backward(s: Situation, what: str) -> tuple[list[Place], str]:
         return [], ""
     ends = [it for it in walk(backward) if isinstance(it, ast.Return)]
     source = found[0][0]
-    places = [Place("backward of it", source.file, it.lineno, source.text(it.lineno)) for it in ends[:1]]
+    places = [source.place("backward of it", it) for it in ends[:1]]
     kept = [
         target
         for method in ("forward", "setup_context")

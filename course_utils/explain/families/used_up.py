@@ -140,7 +140,7 @@ def _shared_fix(start: Call, first: Place | None, loss: str, own: str) -> str:
 def kept_once(start: Call, name: str, kept: tuple[Source, ast.stmt], certain: bool) -> Explanation:
     """Return the card of an attribute that its class computes once and keeps."""
     source, it = kept
-    place = Place("computed here, once", source.file, it.lineno, source.text(it.lineno))
+    place = source.place("computed here, once", it)
     tested = any(isinstance(outer, ast.If) for outer in source.around(it))
     again = "each time, without the `if` before it" if tested else "where it is used"
     return computed_once(start, name, certain, _of_self(source, it), [place], again)

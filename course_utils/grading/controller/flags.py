@@ -32,6 +32,7 @@ def flags_of(cells: Sequence[tuple[int, str]], exercises: Sequence[Question]) ->
 def _flags(cells: Sequence[tuple[int, str]], exercises: Sequence[Question]) -> dict[str, list[str]]:
     flags: dict[str, list[str]] = {exercise.id: [] for exercise in exercises}
     looked = look([source for _, source in cells])
+    needed = {exercise.id: _needed(exercise.name, looked) for exercise in exercises if exercise.counted}
     for (number, _), found in zip(cells, looked, strict=True):
         answered = [exercise for exercise in exercises if exercise.name in found.binds]
         if answered:
@@ -40,9 +41,7 @@ def _flags(cells: Sequence[tuple[int, str]], exercises: Sequence[Question]) -> d
             free = frozenset(name for exercise in exercises for name in exercise.reaches)
         reaches = found.reaches - free
         for exercise in exercises:
-            beside = (
-                found.beside - free if exercise.counted and found in _needed(exercise.name, looked) else frozenset()
-            )
+            beside = found.beside - free if found in needed.get(exercise.id, ()) else frozenset()
             named = beside | (reaches if exercise in (answered or exercises) else frozenset())
             if named:
                 unread = TOO_LONG in named

@@ -174,8 +174,8 @@ def _private(name: str, own: bool, names: Names) -> bool:
 
 
 def _name(node: ast.Name, parent: ast.AST, names: Names) -> Iterator[str]:
-    passed_on = node.id in machinery.BY_NAME and not (isinstance(parent, ast.Call) and parent.func is node)
-    if passed_on or node.id in machinery.CALLS or (machinery.special(node.id) and machinery.telling(node.id)):
+    given_on = node.id in machinery.BY_NAME and not (isinstance(parent, ast.Call) and parent.func is node)
+    if given_on or node.id in machinery.CALLS or (machinery.special(node.id) and machinery.telling(node.id)):
         yield node.id
     elif node.id in names.modules and node.id not in names.classes and isinstance(node.ctx, ast.Load):
         yield from _value(node, names.modules[node.id], parent, names)
@@ -211,8 +211,8 @@ def _call(node: ast.Call, names: Names) -> Iterator[str]:
         yield "super of another's"
     if called not in machinery.BY_NAME or (isinstance(function, ast.Attribute) and is_call_of(function.value, "super")):
         return
-    bound = isinstance(function, ast.Attribute) and not path_of(function.value, names)
-    unbound = called.startswith("__") and not (bound and len(node.args) < 2 + (called == "__setattr__"))
+    of_object = isinstance(function, ast.Attribute) and not path_of(function.value, names)
+    unbound = called.startswith("__") and not (of_object and len(node.args) < 2 + (called == "__setattr__"))
     given = node.args[unbound : unbound + 1] if called.startswith("__") else node.args
     given = given if called in machinery.FIRST else node.args[1:2]
     for argument in given or [node]:

@@ -98,9 +98,9 @@ def agrees_by_library(function, x):
 
 
 def agrees_and_leaves_a_gradient(function, x):
-    said = agrees(function, x)
+    answer = agrees_on_random_lines(function, x)
     x.requires_grad_()
-    return said
+    return answer
 
 
 RIGHT = [agrees, agrees_on_random_lines]

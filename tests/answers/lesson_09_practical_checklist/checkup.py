@@ -38,6 +38,9 @@ def checkup(model, optimizer, step):
     }
 
 
+usual = checkup  # the grader's cell binds the exercise's name to the answer that it tries
+
+
 def checkup_by_tensor_hooks(model, optimizer, step):
     held = [p for group in optimizer.param_groups for p in group["params"]]
     came, handles, before = {}, [], {}
@@ -96,12 +99,12 @@ def checkup_leaving_hooks(model, optimizer, step):
     for p in model.parameters():
         if p.requires_grad:
             p.register_hook(lambda grad: None)
-    return checkup(model, optimizer, step)
+    return usual(model, optimizer, step)
 
 
 def checkup_leaving_hooks_after_an_error(model, optimizer, step):
     handles = [p.register_hook(lambda grad: None) for p in model.parameters() if p.requires_grad]
-    report = checkup(model, optimizer, step)
+    report = usual(model, optimizer, step)
     for handle in handles:
         handle.remove()
     return report
@@ -113,20 +116,20 @@ def checkup_of_values(model, optimizer, step):
     equal = {
         name for name, p in model.named_parameters() if any(p.shape == q.shape and torch.equal(p, q) for q in held)
     }
-    report = checkup(model, optimizer, step)
+    report = usual(model, optimizer, step)
     report["not_in_optimizer"] = [name for name, p in model.named_parameters() if p.requires_grad and name not in equal]
     return report
 
 
 def checkup_of_one_group(model, optimizer, step):
-    report = checkup(model, optimizer, step)
+    report = usual(model, optimizer, step)
     held = {id(p) for p in optimizer.param_groups[0]["params"]}
     report["not_in_optimizer"] = [name for name, p in model.named_parameters() if p.requires_grad and id(p) not in held]
     return report
 
 
 def checkup_of_frozen_too(model, optimizer, step):
-    report = checkup(model, optimizer, step)
+    report = usual(model, optimizer, step)
     held = {id(p) for group in optimizer.param_groups for p in group["params"]}
     report["not_in_optimizer"] = [name for name, p in model.named_parameters() if id(p) not in held]
     return report
@@ -140,7 +143,7 @@ def checkup_zeros_are_none(model, optimizer, step):
             note = lambda grad, name=name: came.add(name) if grad.any() else None  # noqa: E731
             handles.append(p.register_hook(note))
     try:
-        report = checkup(model, optimizer, step)
+        report = usual(model, optimizer, step)
     finally:
         for handle in handles:
             handle.remove()
@@ -149,7 +152,7 @@ def checkup_zeros_are_none(model, optimizer, step):
 
 
 def checkup_with_frozen(model, optimizer, step):
-    report = checkup(model, optimizer, step)
+    report = usual(model, optimizer, step)
     report["no_gradient"] |= {name for name, p in model.named_parameters() if not p.requires_grad}
     return report
 
@@ -161,12 +164,12 @@ def checkup_swallowing(model, optimizer, step, kind=Exception):
         except kind:
             print("the step failed")
 
-    return checkup(model, optimizer, quietly)
+    return usual(model, optimizer, quietly)
 
 
 def checkup_by_numbers(model, optimizer, step):
     """Asks whether some tensor with the same numbers is held, and compares after the step."""
-    report = checkup(model, optimizer, step)
+    report = usual(model, optimizer, step)
     held = [p for group in optimizer.param_groups for p in group["params"]]
     report["not_in_optimizer"] = [
         name for name, p in model.named_parameters() if not any(p.shape == q.shape for q in held)
@@ -182,7 +185,7 @@ def checkup_of_grad_as_it_comes(model, optimizer, step):
             note = lambda p, name=name: odd if p.grad.isfinite().all() else odd.add(name)  # noqa: E731
             handles.append(p.register_post_accumulate_grad_hook(note))
     try:
-        report = checkup(model, optimizer, step)
+        report = usual(model, optimizer, step)
     finally:
         for handle in handles:
             handle.remove()
@@ -191,7 +194,7 @@ def checkup_of_grad_as_it_comes(model, optimizer, step):
 
 def checkup_by_versions(model, optimizer, step):
     frozen = {name: p._version for name, p in model.named_parameters() if not p.requires_grad}
-    report, named = checkup(model, optimizer, step), dict(model.named_parameters())
+    report, named = usual(model, optimizer, step), dict(model.named_parameters())
     return {
         **report,
         "frozen_but_changed": [name for name, version in frozen.items() if named[name]._version > version],
@@ -200,13 +203,13 @@ def checkup_by_versions(model, optimizer, step):
 
 def checkup_by_closeness(model, optimizer, step):
     frozen = {name: p.detach().clone() for name, p in model.named_parameters() if not p.requires_grad}
-    report, named = checkup(model, optimizer, step), dict(model.named_parameters())
+    report, named = usual(model, optimizer, step), dict(model.named_parameters())
     return {**report, "frozen_but_changed": [name for name, p in frozen.items() if not torch.allclose(named[name], p)]}
 
 
 def checkup_of_sums(model, optimizer, step):
     frozen = {name: p.sum().item() for name, p in model.named_parameters() if not p.requires_grad}
-    report = checkup(model, optimizer, step)
+    report = usual(model, optimizer, step)
     named = dict(model.named_parameters())
     moved = [name for name, total in frozen.items() if not math.isclose(named[name].sum().item(), total, rel_tol=1e-14)]
     return {**report, "frozen_but_changed": moved}
@@ -220,7 +223,7 @@ def checkup_of_squares(model, optimizer, step):
             note = lambda grad, name=name: None if grad.square().sum().isfinite() else odd.add(name)  # noqa: E731
             handles.append(p.register_hook(note))
     try:
-        report = checkup(model, optimizer, step)
+        report = usual(model, optimizer, step)
     finally:
         for handle in handles:
             handle.remove()
@@ -234,7 +237,7 @@ def checkup_of_the_last_pass(model, optimizer, step):
             note = lambda grad, name=name: odd.update({name: not grad.isfinite().all()})  # noqa: E731
             handles.append(p.register_hook(note))
     try:
-        report = checkup(model, optimizer, step)
+        report = usual(model, optimizer, step)
     finally:
         for handle in handles:
             handle.remove()
@@ -243,12 +246,12 @@ def checkup_of_the_last_pass(model, optimizer, step):
 
 def checkup_of_all_names(model, optimizer, step):
     held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    report, named = checkup(model, optimizer, step), model.named_parameters(remove_duplicate=False)
+    report, named = usual(model, optimizer, step), model.named_parameters(remove_duplicate=False)
     return {**report, "not_in_optimizer": [name for name, p in named if p.requires_grad and id(p) not in held]}
 
 
 def checkup_clearing_all_hooks(model, optimizer, step):
-    report = checkup(model, optimizer, step)
+    report = usual(model, optimizer, step)
     for p in model.parameters():
         p._backward_hooks = None
     return report
@@ -258,7 +261,7 @@ def checkup_for_errors_of_pytorch(model, optimizer, step):
     """Removes its hooks where a RuntimeError comes, and not where another error does."""
     handles = [p.register_hook(lambda grad: None) for p in model.parameters() if p.requires_grad]
     try:
-        report = checkup(model, optimizer, step)
+        report = usual(model, optimizer, step)
     except RuntimeError:
         [handle.remove() for handle in handles]
         raise
@@ -276,7 +279,7 @@ def checkup_after_a_trial(model, optimizer, step):
     optimizer.load_state_dict(before[1])
     for name, p in named.items():
         p.grad = before[2][name]
-    return checkup(model, optimizer, step)
+    return usual(model, optimizer, step)
 
 
 RIGHT = [checkup, checkup_by_tensor_hooks]
@@ -310,9 +313,9 @@ WRONG = [
     checkup_of_one_group,
     said(checkup_of_frozen_too, "frozen is not missing"),
     checkup_zeros_are_none,
-    *(leaving(checkup, mess) for mess in MESSES[:4]),
+    *(leaving(usual, mess) for mess in MESSES[:4]),
     said(leaving(checkup, MESSES[4]), "hooks left behind"),
-    *(leaving(checkup, mess) for mess in MESSES[5:]),
+    *(leaving(usual, mess) for mess in MESSES[5:]),
     checkup_evaluating := leaving(checkup, lambda model: model.eval()),
     checkup_unfreezing := leaving(checkup, lambda model: model.requires_grad_(True)),
     changed(checkup, before=lambda model, optimizer: optimizer.zero_grad()),
@@ -320,7 +323,7 @@ WRONG = [
     changed(checkup, after=lambda report: {name: [] for name in report}),
     changed(checkup, after=lambda report: {name: len(names) for name, names in report.items()}),
     changed(checkup, after=lambda report: {name: [3] for name in report}),
-    lambda model, optimizer, step: [step() for _ in range(2)] and checkup(model, optimizer, lambda: None),
+    lambda model, optimizer, step: [step() for _ in range(2)] and usual(model, optimizer, lambda: None),
 ]
 
 STILL_RIGHT = {"keeps every graph", "reversed list"}

@@ -25,6 +25,9 @@ def clamp_inward(x, low, high):
     return ClampInward.apply(x, low, high)
 
 
+usual = clamp_inward  # the grader's cell binds the exercise's name to the answer that it tries
+
+
 class ClampBySide(Function):
     @staticmethod
     def forward(x, low, high):
@@ -101,7 +104,7 @@ class ClampOnTheClass(Function):
 
 def clamp_writing_to_x(x, low, high):
     x.data.clamp_(low, high)
-    return clamp_inward(x, low, high)
+    return usual(x, low, high)
 
 
 RIGHT = [clamp_inward, ClampBySide.apply, clamper(inward)]

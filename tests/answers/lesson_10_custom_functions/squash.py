@@ -27,6 +27,9 @@ def squash(x):
     return Squash.apply(x)
 
 
+usual = squash  # the grader's cell binds the exercise's name to the answer that it tries
+
+
 class SquashInTwo(Function):
     @staticmethod
     def forward(x):
@@ -109,17 +112,17 @@ WRONG = [
     squasher(save_y, once_differentiable(from_y)),
     lambda x: checkpoint(lambda t: t / (1 + t**2).sqrt(), x, use_reentrant=True),
     lambda x: checkpoint(lambda t: t / (1 + t**2).sqrt(), x, use_reentrant=False),
-    lambda x: squash(x) * 1,
-    lambda x: squash(x.detach().requires_grad_()),
-    lambda x: (squash(x),),
+    lambda x: usual(x) * 1,
+    lambda x: usual(x.detach().requires_grad_()),
+    lambda x: (usual(x),),
     squasher(save_y, from_y_in_place),
     squasher(save_y, from_y_in_place_at_first),
     gradients_off_after(squash),
     hooked(squash),
     recording_after(squash),
-    lambda x: squash(x.requires_grad_()),
-    squash_of_a_copy := lambda x: squash(x + 0),
-    squash_cut := lambda x: squash(x).detach(),
+    lambda x: usual(x.requires_grad_()),
+    squash_of_a_copy := lambda x: usual(x + 0),
+    squash_cut := lambda x: usual(x).detach(),
 ]
 
 GUARDS = {

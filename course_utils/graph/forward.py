@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 import torch
@@ -17,17 +18,24 @@ from course_utils.graph.values import Value, in_line, values_of
 RESULT = "result"
 
 
-class Forward(msgspec.Struct, frozen=True):
-    """The operations of a graph, by node's number, in the order in which they ran; and what is known of their numbers.
+class Forward(msgspec.Struct, frozen=True, dict=True):
+    """What is known of the forward pass behind `graph`: when each node was recorded, and some of the numbers.
 
+    `recorded` has for each node the number that PyTorch gave it when it recorded it; empty where nothing is known.
     `values` has for leaves and for nodes with named results what those hold, in the order of the names. They are read
     when the recording starts: what was written to since the forward pass shows its new numbers. `exponents` has
     those of powers.
     """
 
-    order: tuple[int, ...]
+    graph: Graph
+    recorded: tuple[int, ...]
     values: Mapping[int, Sequence[Value]]
     exponents: Mapping[int, float]
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """The operations, by node's number, in the order in which they ran. Made when first read."""
+        return _order(self.graph, self.recorded) if self.recorded else ()
 
 
 def forward_of(graph: Graph, nodes: Sequence[LiveNode], named: Mapping[int, Mapping[str, torch.Tensor]]) -> Forward:
@@ -37,10 +45,10 @@ def forward_of(graph: Graph, nodes: Sequence[LiveNode], named: Mapping[int, Mapp
         exponent = getattr(node, "_saved_exponent", None)
         if isinstance(exponent, int | float):
             exponents[index] = float(exponent)
-    return Forward(_order(graph, nodes), values_of(nodes, named), exponents)
+    return Forward(graph, tuple([node._sequence_nr() for node in nodes]), values_of(nodes, named), exponents)
 
 
-def _order(graph: Graph, nodes: Sequence[LiveNode]) -> tuple[int, ...]:
+def _order(graph: Graph, recorded: Sequence[int]) -> tuple[int, ...]:
     """Return the operations in the order of the numbers that PyTorch gave them, each after those that it depends on.
 
     Each thread numbers its own nodes, so the numbers alone could put a node before its inputs.
@@ -49,7 +57,7 @@ def _order(graph: Graph, nodes: Sequence[LiveNode]) -> tuple[int, ...]:
     users: dict[int, list[int]] = {}
     for index, edge in graph.edges:
         users.setdefault(edge.node, []).append(index)
-    number = {index: -1 if graph.nodes[index].is_leaf else node._sequence_nr() for index, node in enumerate(nodes)}
+    number = [-1 if node.is_leaf else recorded[node.index] for node in graph.nodes]
     ready = [(number[node.index], node.index) for node in graph.nodes if not waits[node.index]]
     heapq.heapify(ready)
     order = []

@@ -72,8 +72,12 @@ class Gradients:
     def __init__(self) -> None:
         self._kept: list[tuple[tuple[int, ...], torch.dtype, Any, Any]] = []
 
-    def add(self, tensor: torch.Tensor | None) -> int:
-        """Keep shape, dtype, norm and a few values of a tensor, and return its number."""
+    def add(self, tensor: torch.Tensor | None, seen: torch.Tensor | None = None, number: int = NOTHING) -> int:
+        """Keep shape, dtype, norm and a few values of a tensor, and return its number.
+
+        Where it holds the numbers of `seen`, which is kept as `number`, in the same memory, it has that one's norm:
+        half of a network's operations pass on what they received, in another shape.
+        """
         if tensor is None:
             return NOTHING
         values = norm = None
@@ -81,13 +85,17 @@ class Gradients:
             if tensor.requires_grad:
                 tensor = tensor.detach()
             if tensor.layout is torch.strided:
-                norm = torch.linalg.vector_norm(tensor)
-                if tensor.numel() <= WHOLE:
+                few = tensor.numel() <= WHOLE
+                if seen is not None and not few and _same_numbers(tensor, seen):
+                    norm = self._kept[number][2]
+                else:
+                    norm = torch.linalg.vector_norm(tensor)
+                if few:
                     values = tensor.tolist()
             elif tensor.layout is torch.sparse_coo:
                 norm = torch.linalg.vector_norm(tensor.coalesce().values())
             # A norm that stays a tensor parts the memory that the pass frees. But on a GPU, reading it would wait.
-            if norm is not None and norm.is_cpu:
+            if isinstance(norm, torch.Tensor) and norm.is_cpu:
                 norm = norm.item()
         except (RuntimeError, NotImplementedError):  # a kind of tensor that has no numbers to read
             pass
@@ -98,6 +106,21 @@ class Gradients:
     def read(self) -> list[tuple[tuple[int, ...], torch.dtype, float | None, Any]]:
         """Return them all, in the order of their numbers. To be called after the pass."""
         return [(shape, dtype, _number(norm), values) for shape, dtype, norm, values in self._kept]
+
+
+def _same_numbers(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Say whether two tensors are views of all of the same memory, each element once, in whatever order."""
+    if one is other:
+        return True
+    address = one.data_ptr()
+    return (
+        address != 0
+        and address == other.data_ptr()
+        and one.numel() == other.numel()
+        and one.dtype is other.dtype
+        and not torch._debug_has_internal_overlap(one)
+        and not torch._debug_has_internal_overlap(other)
+    )
 
 
 def _number(norm: Any) -> float | None:

@@ -56,7 +56,7 @@ def record_own(
     bare = next((tensor for tensor in watched.values() if not hasattr(tensor, "register_hook")), None)
     if bare is not None:
         raise TypeError(_HOOKS.format(type(bare).__name__))
-    forward = Forward((), own_values(names, made), {})
+    forward = Forward(graph, (), own_values(names, made), {})
     notes = _Notes(watched)
     failure = None
     given = {} if retain_graph is None else {"retain_graph": retain_graph}

@@ -101,7 +101,7 @@ class _Recorder:
     def seed(self, seeds: Iterable[Any]) -> None:
         for edge, tensor in zip(self._graph.outputs, seeds, strict=True):
             if isinstance(tensor, torch.Tensor):
-                self._send(tensor, edge, None, None)
+                self._send(tensor, edge, None, None, None, NOTHING)
 
     def watch(self, handles: list[Any]) -> None:
         """Put two hooks on each node, and add their handles to `handles`."""
@@ -133,16 +133,18 @@ class _Recorder:
         turn.before = self._gradients.add(leaf.grad)
         self._started[index] = turn
 
-    def _leaf_ends(self, index: int, leaf: torch.Tensor, sent: Tensors, _: Tensors) -> None:
+    def _leaf_ends(self, index: int, leaf: torch.Tensor, sent: Tensors, gradients: Tensors) -> None:
         turn = self._started.pop(index)
-        turn.after = self._gradients.add(leaf.grad)
+        turn.after = self._gradients.add(leaf.grad, gradients[0], _number(turn.came, turn.received))
         self._turns.append(turn)
 
     def _ends(self, index: int, edges: Sequence[Edge | None], sent: Tensors, gradients: Tensors) -> None:
         del self._started[index]
         came, received, hooked = self._receive(index, gradients)
+        seen, number = gradients[0], _number(came, received)
         numbers = [
-            self._send(tensor, edge, index, at) for at, (tensor, edge) in enumerate(zip(sent, edges, strict=False))
+            self._send(tensor, edge, index, at, seen, number)
+            for at, (tensor, edge) in enumerate(zip(sent, edges, strict=False))
         ]
         self._turns.append(Turn(index, came, received, hooked, numbers))
 
@@ -166,13 +168,26 @@ class _Recorder:
             numbers += known or [self._gradients.add(gradient)]
         return came, numbers, hooked
 
-    def _send(self, tensor: torch.Tensor | None, edge: Edge | None, node: int | None, position: int | None) -> int:
+    def _send(
+        self,
+        tensor: torch.Tensor | None,
+        edge: Edge | None,
+        node: int | None,
+        position: int | None,
+        received: torch.Tensor | None,
+        known: int,
+    ) -> int:
         if tensor is None or edge is None:
             return NOTHING
-        number = self._gradients.add(tensor)
+        number = self._gradients.add(tensor, received, known)
         self._on_the_way[number] = tensor
         self._came[edge.node].append((edge.output, node, position, number))
         return number
+
+
+def _number(came: Sequence[Arrival], received: Sequence[int] | None) -> int:
+    """Return the number of the first gradient that a node received."""
+    return came[0][3] if received is None else received[0]
 
 
 def _is_sum(received: torch.Tensor | None, parts: Sequence[torch.Tensor]) -> bool:

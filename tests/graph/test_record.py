@@ -215,6 +215,37 @@ def test_several_outputs_and_one_that_nobody_used():
     )
 
 
+class Repeating(torch.autograd.Function):
+    """Passes on the first number that it receives in every place: the same memory, read once and again."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient[:1].expand(len(gradient))
+
+
+@pytest.mark.parametrize(
+    ("pass_on", "sent"),
+    [
+        (lambda x: x.view(5, 4).t(), 2470.0),
+        (lambda x: x.flip(0), 2470.0),
+        (Repeating.apply, 0.0),  # the first number is 0
+        (lambda x: x * 2, 4 * 2470.0),
+    ],
+)
+def test_the_norm_of_what_is_passed_on_is_that_of_its_own_numbers(pass_on, sent):
+    x = torch.zeros(20, requires_grad=True)
+    out = pass_on(x)
+    recording = record_backward(out, torch.arange(20.0).view(out.shape))
+    leaf = recording.events[-1]
+    told = [*recording.events[-2].sent, *leaf.received, leaf.after]
+    assert [gradient.norm for gradient in told] == pytest.approx([sent**0.5] * 3)
+    assert leaf.after.norm == pytest.approx(x.grad.norm().item())
+
+
 def test_large_gradients_come_as_shape_and_norm():
     x = torch.full((4, 5), 2.0, requires_grad=True)
     event = called(record_backward((x * x).sum(), x=x), "MulBackward0")

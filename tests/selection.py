@@ -13,13 +13,15 @@ ROOT = Path(__file__).parents[1]
 
 # What is large, and the share of it that guards a commit (`make test`). `make nightly` runs the whole.
 SHARES = {
-    "tests/checks/test_exercises.py": 0.2,
-    "tests/mutation/test_mutation.py": 0.04,
+    "tests/checks/test_exercises.py": 0.12,
+    "tests/mutation/test_guards.py": 0.35,
+    "tests/mutation/test_mutation.py": 0.02,
     "tests/browser/test_lessons.py": 0.15,
     "tests/browser/test_site.py": 0.35,
     "tests/browser/test_stepper.py": 0.35,
     "tests/browser/test_theme.py": 0.35,
     "tests/explain/test_provoked.py": 0.25,
+    "tests/audit/test_zoo.py": 0.15,
     "tests/audit/": 0.25,
     "tests/grading/test_nbgrader.py": 0.35,
     "tests/grading/test_teaching.py": 0.35,
@@ -30,15 +32,18 @@ SHARES = {
     "tests/grading/test_killed.py": 0.25,
     "tests/grading/test_agreement.py": 0.02,
     "tests/grading/controller/test_cluster.py": 0.25,
-    "tests/grading/controller/test_pool.py::test_the_masters": 0.25,
+    "tests/grading/controller/test_pool.py::test_the_masters": 0.15,
+    "tests/grading/controller/test_pool.py": 0.5,
     "tests/grading/outgoing/test_autograded.py": 0.35,
     "tests/grading/outgoing/test_posting.py::test_ended_at_any_step": 0.25,
     "tests/grading/outgoing/test_posting.py::test_killed_at_random": 0.25,
-    "tests/grading/sandbox/test_attacks.py": 0.35,
-    "tests/grading/sandbox/test_behaviour.py": 0.25,
+    "tests/grading/sandbox/test_attacks.py": 0.2,
+    "tests/grading/sandbox/test_threads.py": 0.35,
+    "tests/grading/sandbox/test_behaviour.py": 0.15,
     "tests/grading/sandbox/test_naive.py": 0.25,
     "tests/checks/observers/test_telling.py": 0.2,
     "tests/attached/": 0.35,
+    "tests/test_colab.py": 0.35,
     "tests/browser/test_copy.py": 0.35,
     "tests/browser/test_report.py": 0.35,
     "notebooks/deeper/": 0.15,
@@ -70,6 +75,8 @@ READS = {
     ),
     "tests/grading/controller/test_pool.py": ("course_utils/grading/controller/", "course_utils/grading/sandbox/"),
     "tests/grading/sandbox/test_attacks.py": ("course_utils/grading/sandbox/", "course_utils/grading/wire.py"),
+    "tests/grading/sandbox/test_threads.py": ("course_utils/grading/sandbox/",),
+    "tests/test_colab.py": ("docs/colab.py",),
     "tests/grading/sandbox/test_behaviour.py": (
         "course_utils/grading/controller/",
         "course_utils/checks/observers/telling.py",
@@ -83,6 +90,7 @@ READS = {
     "tests/grading/outgoing/test_github.py": ("classroom/",),
     "tests/test_skeleton.py": ("tests/answers/__init__.py", "tests/checks/test_exercises.py"),
 }
+_BY_EXERCISE = ("tests/mutation/test_mutation.py", "tests/mutation/test_guards.py")
 _EXERCISE = re.compile(r"(?:course_utils/checks/(?:observers|scenes|judges)|tests/answers)/lesson_\w+/(\w+)\.py")
 
 
@@ -121,7 +129,7 @@ def concerns(test: str, files: frozenset[str]) -> bool:
         if exercise:
             if unit(test) == f"tests/checks/test_exercises.py[{exercise[1]}]":
                 return True
-            if file == "tests/mutation/test_mutation.py" and test.endswith(f"[{exercise[1]}]"):
+            if file in _BY_EXERCISE and test.endswith(f"[{exercise[1]}]"):
                 return True
         elif file == mirror(changed_file):
             return True
@@ -144,7 +152,7 @@ def homes(files: Iterable[str]) -> list[str]:
     found = set()
     for file in files:
         if _EXERCISE.fullmatch(file):
-            found |= {"tests/checks/test_exercises.py", "tests/mutation/test_mutation.py"}
+            found |= {"tests/checks/test_exercises.py", *_BY_EXERCISE}
         else:
             found.add(mirror(file))
         if re.fullmatch(r"tests/.*test_\w+\.py|(notebooks|solutions)/.*\.ipynb", file):

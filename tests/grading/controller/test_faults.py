@@ -49,6 +49,26 @@ def test_nbgraders_mark_tells_a_cell_whatever_stands_in_it() -> None:
     assert fault(STAGE, True, cells, ran((0, "NameError: make"))) == ""  # `engine` is there: the stage is not
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        "FileNotFoundError: [Errno 2] No such file or directory",
+        "PermissionError: [Errno 1] Operation not permitted",
+        "BlockingIOError: [Errno 11] Resource temporarily unavailable",
+        "ConnectionRefusedError: [Errno 111] Connection refused",
+        "URLError: <urlopen error [Errno 1] Operation not permitted>",
+        "OSError: [Errno 38] Function not implemented",
+        "gaierror: [Errno -3] Temporary failure in name resolution",
+    ],
+)
+def test_where_the_sandbox_refuses_something_the_message_says_what_there_is_not(error: str) -> None:
+    told = fault(SLOPE, False, (Cell(2, "slope = 1"),), ran((0, error)))
+    assert told == (
+        f"Cell 2, where the answer stands, raised an error: {error}. The grader runs a notebook as one process, "
+        "without your disk, other programs or a network: an answer needs none of them. A DataLoader gets num_workers=0."
+    )
+
+
 def test_what_was_stopped_is_a_fault_too() -> None:
     cells = (Cell(4, "slope = 1"),)
     assert fault(SLOPE, False, cells, ran(stopped=(0,))) == (

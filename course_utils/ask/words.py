@@ -22,6 +22,9 @@ _COMMON = frozenset(_COMMON_WORDS.split())
 # One of these after a dot or before a bracket is code: `torch.where`, `x.to(device)`.
 _CALLED = re.compile(r"(?<=\.)[a-z]+\b|\b[a-z]+(?=\()")
 
+# Short forms with points, whose letters would count as words.
+_POINTED = re.compile(r"\b(?:w\.r\.t|i\.e|e\.g)\b", re.IGNORECASE)
+
 # Short forms and other spellings, and what entries call the same.
 _SAME = {
     short: words.split()
@@ -39,6 +42,9 @@ _SAME = {
         "ce": "cross entropy",
         "ddp": "distributed data parallel",
         "derivatives": "derivative",
+        "evaluate": "eval",
+        "evaluating": "eval",
+        "evaluation": "eval",
         "gp": "gradient penalty",
         "gpu": "cuda",
         "grads": "gradients",
@@ -77,7 +83,7 @@ def names_in(text: str) -> Names:
 
 def split(text: str, names: Names) -> list[str]:
     """Return the words of a text in lower case, `names` and short forms in theirs, without signs."""
-    pieces = re.findall(r"[^\W_]+", _CALLED.sub(_kept, text))
+    pieces = re.findall(r"[^\W_]+", _CALLED.sub(_kept, _POINTED.sub(" ", text)))
     return [word for piece in pieces for part in _parts(piece) for word in names.get(part, [part])]
 
 

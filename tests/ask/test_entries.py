@@ -10,6 +10,7 @@ import pytest
 from course_utils.ask.entries import Entry, EntryError, entries, entries_of, first_sentence
 from course_utils.audit.rules import RULES
 from course_utils.explain.sections import codes
+from course_utils.inline import anchor
 from tests.test_index import headings
 
 ROOT = Path(__file__).parents[2]
@@ -96,3 +97,14 @@ def test_links_of_entries_lead_somewhere(notebook):
             for target, place in re.findall(r"\]\(([^)#]+\.ipynb)(?:#([^)]+))?\)", entry.why):
                 assert (folder / target).exists(), f"{entry.question}: {target}"
                 assert not place or unquote(place) in headings(folder / target), f"{entry.question}: #{place}"
+
+
+@pytest.mark.parametrize("notebook", sorted({entry.notebook for entry in KNOWN}))
+def test_the_section_that_an_entry_names_stands_in_the_lesson(notebook):
+    """`**Lesson:** [deeper 07, Heading](address)`: that page has a heading with these words, in any case."""
+    folder = ROOT / "notebooks" / "questions"
+    for entry in KNOWN:
+        if entry.notebook == notebook:
+            for named, target in re.findall(r"\*\*Lesson:\*\* \[(?:deeper )?\d+, ([^\]]+)\]\(([^)#]+)", entry.why):
+                wanted = anchor(named.removeprefix("deeper, ")).lower()
+                assert any(wanted in heading.lower() for heading in headings(folder / target)), f"{target}: {named}"

@@ -13,6 +13,8 @@ from course_utils.ask.words import names_in, split, telling
         ("x.to(device) or to the device", ["x", "tocall", "device"]),
         ("OOM on 2nd GPU w/ BN", ["out", "memory", "second", "cuda", "w", "batch", "norm"]),
         ("lr vs learning rate", ["learning", "rate"]),
+        ("gradient w.r.t. the input, i.e. of x", ["gradient", "input", "x"]),
+        ("dropout in evaluation mode", ["dropout", "eval", "mode"]),
     ],
 )
 def test_words_that_tell(asked, words):

@@ -7,19 +7,19 @@ ORDER = (
     "predict_leaves",
     "which_program",
     "walk",
+    "without_gradient",
     "connected_loss",
     "predict_graph",
     "leaves_of",
-    "without_gradient",
     "used_outputs",
     "build_graph",
 )
 
 # Further practice, and what belongs to the deeper pages: no turn of the lesson names them.
 FURTHER = (
+    "connected_loss",
     "predict_graph",
     "leaves_of",
-    "without_gradient",
     "used_outputs",
     "build_graph",
 )

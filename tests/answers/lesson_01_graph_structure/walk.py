@@ -1,5 +1,7 @@
 """Right and wrong answers to `walk`."""
 
+import functools
+
 from torch.autograd.graph import get_gradient_edge
 
 from course_utils import trace
@@ -136,6 +138,12 @@ def walk_returning_what_it_remembers(tensor, seen=set()):  # noqa: B006
     return list(seen)
 
 
+@functools.cache
+def walk_cached(tensor):
+    """Keeps the list of a tensor, which has other nodes once it was written in place."""
+    return walk_a_growing_list(tensor)
+
+
 RIGHT = [walk_a_growing_list, walk_depth_first, walk_as_a_set]
 
 MISCONCEIVED = {
@@ -163,6 +171,7 @@ WRONG = [
     lambda tensor: {node: True for node in walk_a_growing_list(tensor)},
     lambda tensor: [tensor.grad_fn],
     lambda tensor: (node for node in walk_a_growing_list(tensor)),
+    walk_cached,
 ]
 
 GUARDS = {
@@ -171,14 +180,15 @@ GUARDS = {
     "The nodes are PyTorch's own objects, those that `grad_fn` and `next_functions` give.": {
         "nodes only": walk_with_none
     },
-    "For a leaf that requires a gradient, the list holds one node": {"all": walk_from_grad_fn},
+    "For a leaf that requires a gradient, the list holds this one node": {"all": walk_from_grad_fn},
     "For a tensor that requires no gradient, the list is empty.": {"runs": walk_refused_without_a_graph},
     "a chain of 3,500 operations": {"runs": walk_recursive},
-    "40 doublings": {"ends": walk_every_path_in_calls},
+    "40 times `y = y + y`": {"ends": walk_every_path_in_calls},
     "Your function runs no backward pass.": {"passes": walk_after_backward},
     "nothing may be left over from an earlier call": {
         "own nodes": walk_returning_what_it_remembers,
         "all": walk_remembering,
+        "renewed": walk_cached,
     },
 }
 

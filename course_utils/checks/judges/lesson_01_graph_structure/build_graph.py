@@ -44,7 +44,10 @@ def _build_cases(seed: int) -> list[Case]:
     generator = torch.Generator().manual_seed(seed)
     sizes = {"a is 4 x 3, b has 3 numbers": ((4, 3), (3,)), "both are 2 x 5": ((2, 5), (2, 5))}
     return [
-        Case(name, {x: Array.of(torch.rand(size, generator=generator)) for x, size in zip("ab", pair, strict=True)})
+        Case(
+            name,
+            {x: Array.of(4 * torch.rand(size, generator=generator) - 1) for x, size in zip("ab", pair, strict=True)},
+        )
         for name, pair in sizes.items()
     ]
 

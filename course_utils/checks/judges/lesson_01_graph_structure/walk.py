@@ -46,7 +46,11 @@ def _only_operations(case: Case, seen: Observation) -> bool:
 def _only_later_calls_wrong(case: Case, seen: Observation) -> bool:
     once = Case(case.name, {**case.given, "calls": 1})
     first = {**seen, "returned": seen["returned"][:1]}
-    return len(seen["returned"]) > 1 and all(finding.ok for finding in _judge_walk(once, first))
+    return (
+        len(seen["returned"]) > 1
+        and not _complete(case, seen)
+        and all(finding.ok for finding in _judge_walk(once, first))
+    )
 
 
 def _nothing_for_a_leaf(case: Case, seen: Observation) -> bool:
@@ -74,7 +78,20 @@ def _judge_walk(case: Case, seen: Observation) -> Iterator[Finding]:
         missing = [node.name for node in graph.nodes if node.index not in found]
         message = f"{which} lacks {len(missing)} of the {len(graph.nodes)} nodes: {abridged(missing)}."
         yield Finding("all", not missing, message)
+    if len(seen["returned"]) > 1:
+        mine, real = seen["after a write"], seen["nodes after a write"]
+        text = (
+            f"After the tensor was written in place there are {real} nodes behind it; your next list has {mine}. Does "
+            "your function keep a result between calls?"
+        )
+        yield Finding("renewed", mine == real or not _complete(case, seen), text)
     yield no_passes(seen)
+
+
+def _complete(case: Case, seen: Observation) -> bool:
+    """Tell whether each call on the same graph gave as many nodes as it has."""
+    count = len(_graph_for(case).nodes)
+    return all(isinstance(items, list) and len(items) == count for items in seen["returned"])
 
 
 def _walk_cases(seed: int) -> list[Case]:

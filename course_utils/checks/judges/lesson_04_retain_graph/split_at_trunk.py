@@ -33,7 +33,7 @@ def _right(case: Case) -> tuple[list[float], dict[str, Any]]:
     trunk, heads, inputs = many_headed(case)
     h = trunk(inputs)
     losses = [head(h) for head in heads]
-    torch.stack(losses).sum().backward()
+    torch.stack([loss.sum() for loss in losses]).sum().backward()
     named = {f"trunk.{name}": leaf.grad for name, leaf in trunk.named_parameters()}
     for number, head in enumerate(heads):
         for name, leaf in head.named_parameters():

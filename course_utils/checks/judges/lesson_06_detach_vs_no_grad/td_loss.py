@@ -29,7 +29,7 @@ def _cases(seed: int) -> list[Case]:
             "next_states": Array.of(numbers(own + 2, rows, 4)),
             "done": Array.of((torch.arange(rows) % 3 == 1).float()),
         }
-        given |= {"seed": own, "discount": discount, "frozen": rows == 3}
+        given |= {"seed": own, "discount": discount, "frozen": rows == 3, "low": number == 2}
         cases.append(Case(name, given))
     return cases
 

@@ -17,7 +17,7 @@ _SCENES: dict[str, tuple[str, tuple[str, ...], bool]] = {
     "a plain model": ("plain", ("0", "3", "4"), False),
     "ReLUs that write in place": ("in place", ("0.0", "1", "3"), False),
     "a layer that is used twice": ("tied", ("shared", "leave"), False),
-    "two frozen layers and an unused one": ("branches", ("frozen", "trunk", "spare", "head"), False),
+    "two frozen layers and an unused one": ("branches", ("frozen", "trunk", "spare", "idle", "head"), False),
     "a loss function that raises": ("plain", ("0", "3"), True),
     "a model that raises": ("failing", ("0", "3"), False),
 }

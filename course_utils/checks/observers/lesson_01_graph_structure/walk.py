@@ -26,6 +26,11 @@ def observe(answer: Answer, case: Case) -> Observation:
         return ["node", type_name(item)] if isinstance(item, Node) else type_name(item)
 
     seen: Observation = {"returned": [items(result, place_of) for result in results], "passes": len(passes)}
+    if len(results) > 1:
+        tensor.exp_()  # the same tensor, behind one node more
+        seen["nodes after a write"] = len(graphs.nodes_behind(tensor))
+        found = items(answer(tensor), type_name)
+        seen["after a write"] = len(found) if isinstance(found, list) else 0
     if tensor.is_leaf and tensor.requires_grad:
         seen["behind a result"] = items(answer(tensor.exp()), type_name)
     return seen

@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch.autograd.graph import get_gradient_edge
-from torch.utils.hooks import RemovableHandle
 
 from course_utils.checks.data import Answer, Array, Case, Observation, Value, plain, type_name
 from course_utils.checks.observers.lesson_07_gradient_accumulation.watch import gradients
@@ -67,12 +66,12 @@ def _note(memory: Memory, gradient: torch.Tensor | None) -> None:
         memory.add(gradient)
 
 
-def _handles(handles: object) -> tuple[Value, list[RemovableHandle]]:
+def _handles(handles: object) -> tuple[Value, list[Any]]:
     if type(handles) not in (list, tuple):
         return plain(handles), []
     items: list[Any] = list(handles)  # type: ignore[call-overload]
-    removable = [item for item in items if isinstance(item, RemovableHandle)]
-    return ["handle" if isinstance(item, RemovableHandle) else type_name(item) for item in items], removable
+    removable = [item for item in items if callable(getattr(item, "remove", None))]
+    return ["handle" if item in removable else type_name(item) for item in items], removable
 
 
 def _parameters(model: torch.nn.Module) -> dict[str, Array]:

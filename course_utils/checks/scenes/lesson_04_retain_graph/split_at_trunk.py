@@ -14,14 +14,15 @@ from course_utils.checks.scenes.zoo import lived_in
 class Head(nn.Module):
     """A hidden layer of its own, a vector that may be another head's, too, and a loss."""
 
-    def __init__(self, width: int, weights: nn.Parameter) -> None:
+    def __init__(self, width: int, weights: nn.Parameter, keepdim: bool = False) -> None:
         super().__init__()
+        self.keepdim = keepdim
         self.hidden = nn.Sequential(nn.Linear(6, width), nn.Tanh())
         self.weights = weights
 
     def forward(self, h: torch.Tensor) -> torch.Tensor:
         means: torch.Tensor = self.hidden(h).mean(1)
-        return ((means * self.weights).exp() - 1).square().mean()
+        return ((means * self.weights).exp() - 1).square().mean(0, keepdim=self.keepdim)
 
 
 def many_headed(case: Case) -> tuple[nn.Module, list[nn.Module], torch.Tensor]:
@@ -29,7 +30,7 @@ def many_headed(case: Case) -> tuple[nn.Module, list[nn.Module], torch.Tensor]:
     seed, widths = case.given["seed"], case.given["widths"]
     trunk: nn.Module = seeded(Trunk(), seed)
     shared, own = nn.Parameter(numbers(seed + 2, 5)), nn.Parameter(numbers(seed + 3, 5))
-    heads: list[nn.Module] = [Head(width, own if n == 1 else shared) for n, width in enumerate(widths)]
+    heads: list[nn.Module] = [Head(width, own if n == 1 else shared, n == 1) for n, width in enumerate(widths)]
     lived_in(trunk, trunk.get_submodule("second"))
     for number, head in enumerate(heads):
         seeded(head, seed + 20 + number)

@@ -26,13 +26,14 @@ class Tied(nn.Module):
 
 
 class Branches(nn.Module):
-    """The first layer and the last one are frozen, and one head's result is not used. One part evaluates."""
+    """First and last layer are frozen, one head's result is not used, one layer never runs, one part evaluates."""
 
     def __init__(self) -> None:
         super().__init__()
         self.frozen = nn.Linear(3, 4).requires_grad_(False)
         self.trunk, self.spare = nn.Linear(4, 5), nn.Linear(5, 3)
         self.head = nn.Linear(5, 2).requires_grad_(False)
+        self.idle = nn.Linear(5, 3)
         self.louder, self.evaluating = Louder(), Louder().eval()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -33,6 +36,7 @@ def listening(recorder: Recorder) -> Iterator[None]:
             (clip, "_clip_grads_with_norm_", recorder.scaling.clip_scale),
             (clip, "_group_tensors_by_device_and_dtype", recorder.scaling.clip_value),
             (RemovableHandle, "__init__", recorder.modules.hook),
+            *((owner, name, partial(recorder.seed, kind)) for owner, name, kind in _seeds()),
             *((kind, "step", recorder.optimizers.schedule) for kind in _schedulers()),
         ):
             stack.enter_context(_replaced(owner, name, hear))
@@ -42,6 +46,15 @@ def listening(recorder: Recorder) -> Iterator[None]:
         ):
             stack.callback(handle.remove)
         yield
+
+
+def _seeds() -> Iterator[tuple[Any, str, str]]:
+    """Yield the functions that set a seed: where they stand, and what they are called by."""
+    yield torch, "manual_seed", "torch.manual_seed"
+    yield torch.random, "manual_seed", "torch.manual_seed"
+    yield random, "seed", "random.seed"
+    if "numpy" in sys.modules:
+        yield sys.modules["numpy"].random, "seed", "np.random.seed"
 
 
 def _schedulers() -> list[type]:

@@ -22,6 +22,7 @@ _WITHOUT_PASSES = (
     "schedule-of-other",
     "hooks-pile-up",
     "nothing-loaded",
+    "never-drawn",
 )
 _OF_STEPS = (
     "no-zero-grad",
@@ -46,6 +47,8 @@ _OF_STEPS = (
     "clip-after-step",
     "state-is-alias",
     "update-lost",
+    "clip-in-window",
+    "seed-repeats",
 )
 
 

@@ -8,6 +8,7 @@ from course_utils.audit.checks.averages import Averages
 from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.clipping import Clipping
 from course_utils.audit.checks.derivatives import Derivatives
+from course_utils.audit.checks.drawing import Drawing
 from course_utils.audit.checks.filters import Filters
 from course_utils.audit.checks.freezing import Freezing
 from course_utils.audit.checks.functions import Functions
@@ -20,6 +21,7 @@ from course_utils.audit.checks.membership import Membership
 from course_utils.audit.checks.modes import Modes
 from course_utils.audit.checks.numbers import Numbers
 from course_utils.audit.checks.pacing import Pacing
+from course_utils.audit.checks.partial import Partial
 from course_utils.audit.checks.passes import Passes
 from course_utils.audit.checks.players import Players
 from course_utils.audit.checks.reaching import Reaching
@@ -28,6 +30,7 @@ from course_utils.audit.checks.replacing import Replacing
 from course_utils.audit.checks.rounding import Rounding
 from course_utils.audit.checks.samples import Samples
 from course_utils.audit.checks.schedules import Schedules
+from course_utils.audit.checks.seeding import Seeding
 from course_utils.audit.checks.settings import Settings
 from course_utils.audit.checks.statements import Statements
 from course_utils.audit.checks.stepping import Stepping
@@ -58,6 +61,9 @@ CHECKS: tuple[type[Check], ...] = (
     Growth,
     Losses,
     Clipping,
+    Partial,
+    Drawing,
+    Seeding,
     Schedules,
     Pacing,
     Windows,

@@ -1,6 +1,7 @@
 """Faulty loops. Those in `first` were written before the checks, from the list of codes alone."""
 
 from tests.audit.zoo_faults import (
+    calls,
     derivatives,
     first_graphs,
     first_losses,
@@ -17,6 +18,7 @@ from tests.audit.zoo_faults import (
 )
 
 __all__ = [
+    "calls",
     "derivatives",
     "first_graphs",
     "first_losses",

@@ -2,6 +2,7 @@
 
 from tests.audit.zoo_right import (
     by_hand,
+    calls,
     derivatives,
     first_plain,
     first_players,
@@ -20,6 +21,7 @@ from tests.audit.zoo_right import (
 
 __all__ = [
     "by_hand",
+    "calls",
     "derivatives",
     "first_plain",
     "first_players",

@@ -1,0 +1,168 @@
+"""Faults in how PyTorch is called: clipping too early, samplers, seeds, schedules, names."""
+
+import random
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, Subset, SubsetRandomSampler, TensorDataset, WeightedRandomSampler
+
+from tests.audit.parts import Dropping, batches, blobs, lines, mlp
+from tests.audit.registry import fault
+
+
+@fault("clip-in-window")
+def clipped_with_each_micro_batch():
+    x, y = blobs(48)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for at, (inputs, targets) in enumerate(batches(x, y)):
+        (F.cross_entropy(model(inputs), targets) / 4).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.1)  # <- here
+        if at % 4 == 3:
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+@fault("clip-in-window")
+def values_clipped_in_a_loop_over_parts():
+    x, y = lines(32)
+    model = mlp(out=1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+
+    def one_update(parts):
+        optimizer.zero_grad()
+        for inputs, targets in parts:
+            (F.mse_loss(model(inputs), targets) / len(parts)).backward()
+            torch.nn.utils.clip_grad_value_(model.parameters(), 0.05)  # <- here
+        optimizer.step()
+
+    for _ in range(4):
+        one_update(batches(x, y, 8))
+
+
+@fault("clip-in-window")
+def scaled_to_a_norm_by_hand_in_the_window():
+    x, y = blobs(48)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(4):
+        optimizer.zero_grad()
+        for inputs, targets in batches(x, y, 16):
+            (F.cross_entropy(model(inputs), targets) / 3).backward()
+            norm = torch.stack([p.grad.norm() for p in model.parameters()]).norm()
+            for p in model.parameters():
+                p.grad.mul_((0.1 / norm).clamp(max=1.0))  # <- here
+        optimizer.step()
+
+
+@fault("never-drawn")
+def weights_of_classes_in_a_sampler():
+    x, y = blobs(40)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    weights = 1.0 / torch.bincount(y, minlength=3).clamp(min=1)
+    picks = WeightedRandomSampler(weights.tolist(), 40)  # <- here
+    for _ in range(3):
+        for inputs, targets in DataLoader(TensorDataset(x, y), batch_size=8, sampler=picks):
+            optimizer.zero_grad()
+            F.cross_entropy(model(inputs), targets).backward()
+            optimizer.step()
+
+
+@fault("never-drawn")
+def a_mask_taken_for_rows():
+    x, y = blobs(40)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    wanted = (x[:, 0] > -1).int().tolist()
+    chosen = Subset(TensorDataset(x, y), wanted)  # <- here
+    for _ in range(3):
+        for inputs, targets in DataLoader(chosen, batch_size=8, shuffle=True):
+            optimizer.zero_grad()
+            F.cross_entropy(model(inputs), targets).backward()
+            optimizer.step()
+
+
+@fault("never-drawn")
+def labels_given_to_a_sampler_of_rows():
+    x, y = blobs(64)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(
+        TensorDataset(x, y),
+        batch_size=16,
+        sampler=SubsetRandomSampler(y),  # <- here
+    )
+    for _ in range(3):
+        for inputs, targets in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(inputs), targets).backward()
+            optimizer.step()
+
+
+@fault("never-drawn")
+def rows_drawn_by_the_weights_of_classes():
+    x, y = blobs(60)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    rarity = 1.0 / torch.bincount(y, minlength=3)
+    for _ in range(8):
+        rows = torch.multinomial(rarity, 12, replacement=True)  # <- here
+        optimizer.zero_grad()
+        F.cross_entropy(model(x[rows]), y[rows]).backward()
+        optimizer.step()
+
+
+@fault("seed-repeats")
+def seeded_at_the_beginning_of_each_epoch():
+    x, y = blobs(32)
+    model = Dropping()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(5):
+        torch.manual_seed(7)  # <- here
+        for inputs, targets in batches(x, y, 8):
+            optimizer.zero_grad()
+            F.cross_entropy(model(inputs + 0.1 * torch.randn(8, 4)), targets).backward()
+            optimizer.step()
+
+
+@fault("seed-repeats")
+def everything_seeded_by_a_function_of_each_epoch():
+    x, y = blobs(32)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def seed_everything(seed):
+        random.seed(seed)
+        torch.manual_seed(seed)
+
+    def one_epoch(loader):
+        for inputs, targets in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(inputs), targets).backward()
+            optimizer.step()
+
+    loader = DataLoader(TensorDataset(x, y), batch_size=8, shuffle=True)
+    epoch = 0
+    while epoch < 5:
+        seed_everything(3)  # <- here
+        one_epoch(loader)
+        epoch += 1
+
+
+@fault("seed-repeats")
+def the_same_order_from_python_in_each_epoch():
+    x, y = lines(24)
+    model = mlp(out=1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    rows = list(range(24))
+    for _ in range(5):
+        random.seed(0)  # <- here
+        order = random.sample(rows, 24)
+        for at in range(0, 24, 6):
+            batch = torch.tensor(order[at : at + 6])
+            optimizer.zero_grad()
+            F.mse_loss(model(x[batch]), y[batch]).backward()
+            random.random()
+            optimizer.step()

@@ -37,6 +37,8 @@ def listening(recorder: Recorder) -> Iterator[None]:
             (clip, "_group_tensors_by_device_and_dtype", recorder.scaling.clip_value),
             (RemovableHandle, "__init__", recorder.modules.hook),
             *((owner, name, partial(recorder.seed, kind)) for owner, name, kind in _seeds()),
+            (lr_scheduler.LRScheduler, "__init__", recorder.optimizers.made_optimizer),
+            (lr_scheduler.ReduceLROnPlateau, "__init__", recorder.optimizers.made_optimizer),
             *((kind, "step", recorder.optimizers.schedule) for kind in _schedulers()),
         ):
             stack.enter_context(_replaced(owner, name, hear))

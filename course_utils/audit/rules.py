@@ -111,6 +111,8 @@ RULES: dict[str, Rule] = {
     "schedule-too-fast": Rule("likely", "default", _ORDER, ("update-lost",)),
     "schedule-too-slow": Rule("likely", "default", _ORDER),
     "schedule-of-other": Rule("error", "default", _ORDER),
+    "schedule-doubled": Rule("likely", "default", _ORDER),
+    "rate-zero": Rule("likely", "default", _ORDER, ("schedule-too-fast", "schedule-too-slow", "update-lost")),
     "clip-in-window": Rule("likely", "default", _ORDER),
     "never-drawn": Rule("error", "full", _LIST),
     "seed-repeats": Rule("likely", "default", _LIST),

@@ -23,6 +23,8 @@ _WITHOUT_PASSES = (
     "hooks-pile-up",
     "nothing-loaded",
     "never-drawn",
+    "schedule-doubled",
+    "rate-zero",
 )
 _OF_STEPS = (
     "no-zero-grad",
@@ -48,6 +50,8 @@ _OF_STEPS = (
     "state-is-alias",
     "update-lost",
     "clip-in-window",
+    "schedule-doubled",
+    "rate-zero",
     "seed-repeats",
 )
 

@@ -8,6 +8,7 @@ from course_utils.audit.checks.averages import Averages
 from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.clipping import Clipping
 from course_utils.audit.checks.derivatives import Derivatives
+from course_utils.audit.checks.doubled import Doubled
 from course_utils.audit.checks.drawing import Drawing
 from course_utils.audit.checks.filters import Filters
 from course_utils.audit.checks.freezing import Freezing
@@ -24,6 +25,7 @@ from course_utils.audit.checks.pacing import Pacing
 from course_utils.audit.checks.partial import Partial
 from course_utils.audit.checks.passes import Passes
 from course_utils.audit.checks.players import Players
+from course_utils.audit.checks.rates import Rates
 from course_utils.audit.checks.reaching import Reaching
 from course_utils.audit.checks.recurrence import Recurrence
 from course_utils.audit.checks.replacing import Replacing
@@ -62,6 +64,8 @@ CHECKS: tuple[type[Check], ...] = (
     Losses,
     Clipping,
     Partial,
+    Rates,
+    Doubled,
     Drawing,
     Seeding,
     Schedules,

@@ -5,6 +5,7 @@ import random
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.optim import lr_scheduler
 from torch.utils.data import DataLoader, Subset, SubsetRandomSampler, TensorDataset, WeightedRandomSampler
 
 from tests.audit.parts import Dropping, batches, blobs, lines, mlp
@@ -166,3 +167,151 @@ def the_same_order_from_python_in_each_epoch():
             F.mse_loss(model(x[batch]), y[batch]).backward()
             random.random()
             optimizer.step()
+
+
+@fault("rate-zero")
+def warm_up_in_whole_numbers():
+    x, y = blobs(80)
+    model = mlp()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    schedule = lr_scheduler.LambdaLR(
+        optimizer,
+        lambda step: min(1, step // 8),  # <- here
+    )
+    for inputs, targets in batches(x, y):
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+        schedule.step()
+
+
+@fault("rate-zero")
+def warm_up_written_by_hand_and_rounded():
+    x, y = blobs(80)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def set_rate(step, warm=10):
+        share = int(min(step, warm) / warm)  # <- here
+        for group in optimizer.param_groups:
+            group["lr"] = 0.1 * share
+
+    for step, (inputs, targets) in enumerate(batches(x, y)):
+        set_rate(step)
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+
+
+@fault("rate-zero")
+def a_whole_epoch_at_nothing():
+    x, y = blobs(40)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    schedule = lr_scheduler.LambdaLR(optimizer, lambda epoch: min(1.0, epoch / 3))  # <- here
+    for _ in range(6):
+        for inputs, targets in batches(x, y):
+            optimizer.zero_grad()
+            F.cross_entropy(model(inputs), targets).backward()
+            optimizer.step()
+        schedule.step()
+
+
+@fault("schedule-doubled")
+def both_schedules_on_the_first_optimizer():
+    x, y = blobs(32)
+    body, head = nn.Linear(4, 8), nn.Linear(8, 3)
+    first = torch.optim.SGD(body.parameters(), lr=0.1)
+    second = torch.optim.Adam(head.parameters(), lr=0.01)
+    schedules = [
+        lr_scheduler.StepLR(first, 2, 0.5),
+        lr_scheduler.StepLR(first, 2, 0.5),  # <- here
+    ]
+    for _ in range(5):
+        for inputs, targets in batches(x, y, 8):
+            first.zero_grad()
+            second.zero_grad()
+            F.cross_entropy(head(body(inputs).tanh()), targets).backward()
+            first.step()
+            second.step()
+        for schedule in schedules:
+            schedule.step()
+
+
+@fault("schedule-doubled")
+def the_schedule_of_the_head_made_with_the_body():
+    x, y = blobs(32)
+    body, head = nn.Linear(4, 8), nn.Linear(8, 3)
+    opt_body = torch.optim.SGD(body.parameters(), lr=0.1)
+    opt_head = torch.optim.SGD(head.parameters(), lr=0.1)
+    sched_head = lr_scheduler.CosineAnnealingLR(opt_body, 10)  # <- here
+    for _ in range(8):
+        for inputs, targets in batches(x, y, 8):
+            opt_body.zero_grad()
+            opt_head.zero_grad()
+            F.cross_entropy(head(body(inputs).tanh()), targets).backward()
+            opt_body.step()
+            opt_head.step()
+        sched_head.step()
+
+
+@fault("schedule-doubled")
+def warm_up_undoes_the_stairs():
+    x, y = blobs(64)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    warm = lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / 4))
+    stairs = lr_scheduler.ExponentialLR(optimizer, 0.9)  # <- here
+    for inputs, targets in batches(x, y):
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+        warm.step()
+        stairs.step()
+
+
+@fault("schedule-doubled")
+def a_cycle_over_a_schedule_of_epochs():
+    x, y = blobs(32)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    by_epoch = lr_scheduler.MultiStepLR(optimizer, [2, 4])
+    by_batch = lr_scheduler.OneCycleLR(optimizer, 0.3, total_steps=48)  # <- here
+    for _ in range(6):
+        for inputs, targets in batches(x, y):
+            optimizer.zero_grad()
+            F.cross_entropy(model(inputs), targets).backward()
+            optimizer.step()
+            by_batch.step() if by_batch.last_epoch < 47 else None
+        by_epoch.step()
+
+
+@fault("other-tensors")
+def an_ensemble_trained_on_stacked_copies():
+    x, y = lines(32)
+    members = [mlp(out=1) for _ in range(3)]
+    optimizer = torch.optim.Adam([p for it in members for p in it.parameters()], lr=0.01)  # <- here
+    stacked, buffers = torch.func.stack_module_state(members)
+    base = mlp(out=1).to("meta")
+
+    def one(params, state, inputs):
+        return torch.func.functional_call(base, (params, state), (inputs,))
+
+    for inputs, targets in batches(x, y):
+        optimizer.zero_grad()
+        out = torch.func.vmap(one, in_dims=(0, 0, None))(stacked, buffers, inputs)
+        F.mse_loss(out, targets.expand(3, -1, -1)).backward()
+        optimizer.step()
+
+
+@fault("other-tensors")
+def a_model_called_with_copies_of_its_parameters():
+    x, y = lines(32)
+    model = mlp(out=1)
+    state = {name: p.detach().clone().requires_grad_() for name, p in model.named_parameters()}
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)  # <- here
+    for inputs, targets in batches(x, y):
+        for value in state.values():
+            value.grad = None
+        F.mse_loss(torch.func.functional_call(model, state, (inputs,)), targets).backward()
+        optimizer.step()

@@ -5,6 +5,7 @@ import random
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.optim import lr_scheduler
 from torch.utils.data import DataLoader, Subset, SubsetRandomSampler, TensorDataset, WeightedRandomSampler
 
 from tests.audit.parts import Dropping, batches, blobs, lines, mlp
@@ -173,3 +174,137 @@ def a_generator_of_its_own_set_back_for_each_preview():
             model(preview)
         generator = torch.Generator().manual_seed(2)
         torch.randn(3, generator=generator)
+
+
+@right
+def an_ensemble_whose_stacked_copies_are_trained():
+    x, y = lines(32)
+    members = [mlp(out=1) for _ in range(3)]
+    stacked, buffers = torch.func.stack_module_state(members)
+    optimizer = torch.optim.Adam(stacked.values(), lr=0.01)
+    base = mlp(out=1).to("meta")
+
+    def one(params, state, inputs):
+        return torch.func.functional_call(base, (params, state), (inputs,))
+
+    for inputs, targets in batches(x, y):
+        optimizer.zero_grad()
+        out = torch.func.vmap(one, in_dims=(0, 0, None))(stacked, buffers, inputs)
+        F.mse_loss(out, targets.expand(3, -1, -1)).backward()
+        optimizer.step()
+
+
+@right
+def exact_copies_that_the_optimizer_gets_gradients_for():
+    x, y = lines(32)
+    model = mlp(out=1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for inputs, targets in batches(x, y):
+        state = {name: p.detach().clone().requires_grad_() for name, p in model.named_parameters()}
+        F.mse_loss(torch.func.functional_call(model, state, (inputs,)), targets).backward()
+        for name, p in model.named_parameters():
+            p.grad = state[name].grad
+        optimizer.step()
+
+
+@right
+def warm_up_from_nothing_in_fractions():
+    x, y = blobs(80)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    schedule = lr_scheduler.LambdaLR(optimizer, lambda step: 0.5 ** (step // 10) * min(1.0, step / 8))
+    for inputs, targets in batches(x, y):
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+        schedule.step()
+
+
+@right
+def one_optimizer_waits_at_nothing():
+    x, y = blobs(64)
+    body, head = nn.Linear(4, 8), nn.Linear(8, 3)
+    slow = torch.optim.SGD(body.parameters(), lr=0.1)
+    fast = torch.optim.SGD(head.parameters(), lr=0.1)
+    wait = lr_scheduler.LambdaLR(slow, lambda step: float(step >= 8))
+    for inputs, targets in batches(x, y):
+        slow.zero_grad()
+        fast.zero_grad()
+        F.cross_entropy(head(body(inputs).tanh()), targets).backward()
+        slow.step()
+        fast.step()
+        wait.step()
+
+
+@right
+def a_schedule_that_ends_at_nothing():
+    x, y = blobs(64)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    schedule = lr_scheduler.PolynomialLR(optimizer, total_iters=14)
+    for inputs, targets in batches(x, y):
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+        schedule.step()
+
+
+@right
+def two_schedules_that_go_on_from_each_other():
+    x, y = blobs(32)
+    body, head = nn.Linear(4, 8), nn.Linear(8, 3)
+    falling = torch.optim.SGD(body.parameters(), lr=0.1)
+    constant = torch.optim.Adam(head.parameters(), lr=0.01)
+    smooth = lr_scheduler.ExponentialLR(falling, 0.95)
+    stairs = lr_scheduler.MultiStepLR(falling, [3, 6], 0.5)
+    for _ in range(8):
+        for inputs, targets in batches(x, y, 8):
+            falling.zero_grad()
+            constant.zero_grad()
+            F.cross_entropy(head(body(inputs).tanh()), targets).backward()
+            falling.step()
+            constant.step()
+        smooth.step()
+        stairs.step()
+
+
+@right
+def warm_up_first_and_then_the_plateau():
+    x, y = blobs(40)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    warm = lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / 4))
+    plateau = lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
+    for epoch in range(9):
+        total = 0.0
+        for inputs, targets in batches(x, y, 8):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(inputs), targets)
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+        if epoch < 3:
+            warm.step()
+        else:
+            plateau.step(total)
+
+
+@right
+def a_schedule_for_each_player():
+    x, y = blobs(32)
+    body, head = nn.Linear(4, 8), nn.Linear(8, 3)
+    optimizer_body = torch.optim.SGD(body.parameters(), lr=0.1)
+    optimizer_head = torch.optim.SGD(head.parameters(), lr=0.1)
+    schedules = {
+        "body": lr_scheduler.StepLR(optimizer_body, 2, 0.5),
+        "head": lr_scheduler.StepLR(optimizer_head, 2, 0.5),
+    }
+    for _ in range(5):
+        for inputs, targets in batches(x, y, 8):
+            optimizer_body.zero_grad()
+            optimizer_head.zero_grad()
+            F.cross_entropy(head(body(inputs).tanh()), targets).backward()
+            optimizer_body.step()
+            optimizer_head.step()
+        for schedule in schedules.values():
+            schedule.step()

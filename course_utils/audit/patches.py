@@ -22,7 +22,7 @@ def listening(recorder: Recorder) -> Iterator[None]:
     """Let a recorder hear of all that passes PyTorch's entry points while the body runs."""
     clip = torch.nn.utils.clip_grad
     with ExitStack() as stack:
-        for owner, name, hear in (
+        entries: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
             (torch.autograd, "_engine_run_backward", recorder.run_engine),
             (torch.nn.Module, "__call__", recorder.modules.call),
             (torch.nn.Module, "zero_grad", recorder.optimizers.zero),
@@ -40,7 +40,8 @@ def listening(recorder: Recorder) -> Iterator[None]:
             (lr_scheduler.LRScheduler, "__init__", recorder.optimizers.made_optimizer),
             (lr_scheduler.ReduceLROnPlateau, "__init__", recorder.optimizers.made_optimizer),
             *((kind, "step", recorder.optimizers.schedule) for kind in _schedulers()),
-        ):
+        )
+        for owner, name, hear in entries:
             stack.enter_context(_replaced(owner, name, hear))
         for handle in (
             register_optimizer_step_pre_hook(recorder.optimizers.step_pre),

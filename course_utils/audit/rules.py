@@ -113,6 +113,8 @@ RULES: dict[str, Rule] = {
     "schedule-of-other": Rule("error", "default", _ORDER),
     "schedule-doubled": Rule("likely", "default", _ORDER),
     "rate-zero": Rule("likely", "default", _ORDER, ("schedule-too-fast", "schedule-too-slow", "update-lost")),
+    "average-follows": Rule("likely", "full", _FROZEN),
+    "straight-through-reversed": Rule("error", "full", _CUTS, ("never-reached", "zero-gradient", "constant-term")),
     "clip-in-window": Rule("likely", "default", _ORDER),
     "never-drawn": Rule("error", "full", _LIST),
     "seed-repeats": Rule("likely", "default", _LIST),

@@ -11,6 +11,7 @@ from course_utils.audit.checks.derivatives import Derivatives
 from course_utils.audit.checks.doubled import Doubled
 from course_utils.audit.checks.drawing import Drawing
 from course_utils.audit.checks.filters import Filters
+from course_utils.audit.checks.following import Following
 from course_utils.audit.checks.freezing import Freezing
 from course_utils.audit.checks.functions import Functions
 from course_utils.audit.checks.growth import Growth
@@ -36,6 +37,7 @@ from course_utils.audit.checks.seeding import Seeding
 from course_utils.audit.checks.settings import Settings
 from course_utils.audit.checks.statements import Statements
 from course_utils.audit.checks.stepping import Stepping
+from course_utils.audit.checks.straight import Straight
 from course_utils.audit.checks.terms import Terms
 from course_utils.audit.checks.units import Units
 from course_utils.audit.checks.unused import Unused
@@ -64,6 +66,8 @@ CHECKS: tuple[type[Check], ...] = (
     Losses,
     Clipping,
     Partial,
+    Following,
+    Straight,
     Rates,
     Doubled,
     Drawing,

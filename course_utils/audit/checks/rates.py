@@ -112,8 +112,9 @@ def _whole_lines(scheduler: Any) -> Iterator[Spot]:
     if isinstance(scheduler, lr_scheduler.LambdaLR | lr_scheduler.MultiplicativeLR):
         for function in scheduler.lr_lambdas:
             function = getattr(function, "func", function)
-            code = getattr(inspect.unwrap(function), "__code__", None) or getattr(
-                getattr(type(function), "__call__", None), "__code__", None
+            plain = inspect.unwrap(function)
+            code = getattr(
+                plain if hasattr(plain, "__code__") else vars(type(function)).get("__call__"), "__code__", None
             )
             if isinstance(code, CodeType) and is_learners(code.co_filename):
                 line = _division(code.co_filename, _body(code))
@@ -146,10 +147,12 @@ def _division(file: str, scope: ast.AST | None) -> Spot | None:
 def _written(spot: Spot | None) -> Spot | None:
     """Return the line of a file that sets the rate of a group: `group["lr"] = ...`."""
     tree = tree_of(spot.file) if spot is not None else None
+    if spot is None or tree is None:
+        return None
     found = [
-        Spot(spot.file, node.lineno)  # type: ignore[union-attr]
-        for node in (ast.walk(tree) if tree else ())
+        Spot(spot.file, target.lineno)
+        for node in ast.walk(tree)
         for target in (node.targets if isinstance(node, ast.Assign) else ())
         if isinstance(target, ast.Subscript) and ast.unparse(target.slice) == "'lr'"
     ]
-    return nearest(sorted(found), spot) if spot is not None else None
+    return nearest(sorted(found), spot)

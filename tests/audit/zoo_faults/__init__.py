@@ -15,6 +15,7 @@ from tests.audit.zoo_faults import (
     later_steps,
     paces,
     strangers,
+    written,
 )
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "later_steps",
     "paces",
     "strangers",
+    "written",
 ]

@@ -17,6 +17,7 @@ from tests.audit.zoo_right import (
     styles_generative,
     styles_supervised,
     unlike,
+    written,
 )
 
 __all__ = [
@@ -36,4 +37,5 @@ __all__ = [
     "styles_generative",
     "styles_supervised",
     "unlike",
+    "written",
 ]

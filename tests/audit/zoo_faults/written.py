@@ -1,0 +1,106 @@
+"""Faults in what a line says: averages, straight-through lines, names, buffers, pairs and noise."""
+
+import copy
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.utils.data import DataLoader, TensorDataset
+
+from tests.audit.parts import batches, blobs, lines, mlp
+from tests.audit.registry import fault
+
+
+@fault("average-follows")
+def the_decay_on_the_live_weights():
+    x, y = blobs(48)
+    model = mlp()
+    shadow = copy.deepcopy(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for inputs, targets in batches(x, y):
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+        with torch.no_grad():
+            for mean, live in zip(shadow.parameters(), model.parameters(), strict=True):
+                mean.lerp_(live, 0.99)  # <- here
+
+
+@fault("average-follows")
+def a_dictionary_of_averages_turned_round():
+    x, y = blobs(48)
+    model = mlp()
+    decay = 0.9
+    shadow = {name: value.clone() for name, value in model.state_dict().items()}
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def follow():
+        for name, value in model.state_dict().items():
+            shadow[name] = decay * value + (1 - decay) * shadow[name]  # <- here
+
+    for inputs, targets in batches(x, y):
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+        follow()
+
+
+@fault("average-follows")
+def an_averaged_model_with_the_rest_for_its_decay():
+    x, y = blobs(48)
+    model = mlp()
+    mean = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.01))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for inputs, targets in batches(x, y):
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+        mean.update_parameters(model)  # <- here
+
+
+@fault("straight-through-reversed")
+def a_codebook_row_plus_what_it_lacks():
+    x, _ = blobs(48)
+    inner, outer, codes = nn.Linear(4, 3), nn.Linear(3, 4), nn.Parameter(torch.randn(6, 3))
+    optimizer = torch.optim.Adam([*inner.parameters(), *outer.parameters(), codes], lr=0.01)
+    for (inputs,) in DataLoader(TensorDataset(x), batch_size=6):
+        hidden = inner(inputs)
+        nearest = codes[torch.cdist(hidden.detach(), codes.detach()).argmin(dim=1)]
+        passed = nearest + (hidden - nearest).detach()  # <- here
+        loss = F.mse_loss(outer(passed), inputs) + F.mse_loss(nearest, hidden.detach())
+        loss = loss + 0.25 * F.mse_loss(hidden, nearest.detach())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+@fault("straight-through-reversed")
+def signs_that_are_lost_again():
+    x, y = blobs(48)
+    inner, outer = nn.Linear(4, 8), nn.Linear(8, 3)
+    optimizer = torch.optim.SGD([*inner.parameters(), *outer.parameters()], lr=0.1)
+
+    def binary(values):
+        with torch.no_grad():
+            rest = values - values.sign()
+        return torch.sign(values) + rest  # <- here
+
+    for inputs, targets in batches(x, y, 6):
+        optimizer.zero_grad()
+        out = outer(binary(inner(inputs)))
+        (F.cross_entropy(out, targets) + 0.1 * inner(inputs).pow(2).mean()).backward()
+        optimizer.step()
+
+
+@fault("straight-through-reversed")
+def moved_away_from_the_levels():
+    x, y = lines(48)
+    inner, outer = nn.Linear(4, 8), nn.Linear(8, 1)
+    optimizer = torch.optim.SGD([*inner.parameters(), *outer.parameters()], lr=0.05)
+    for inputs, targets in batches(x, y, 6):
+        hidden = inner(inputs).tanh()
+        levels = (hidden * 4).round() / 4
+        optimizer.zero_grad()
+        F.mse_loss(outer(hidden + (hidden - levels).detach()), targets).backward()  # <- here
+        optimizer.step()

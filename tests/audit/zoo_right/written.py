@@ -1,0 +1,107 @@
+"""Right loops with lines that look like those of the faulty ones of the same name."""
+
+import copy
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from tests.audit.parts import batches, blobs, lines, mlp
+from tests.audit.registry import right
+
+
+@right
+def averages_whose_decay_grows():
+    x, y = blobs(48)
+    model = mlp()
+    shadow, mean = copy.deepcopy(model), AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.99))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step, (inputs, targets) in enumerate(batches(x, y)):
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+        mean.update_parameters(model)
+        decay = min(0.999, (1 + step) / (10 + step))
+        with torch.no_grad():
+            for kept, live in zip(shadow.parameters(), model.parameters(), strict=True):
+                kept.mul_(decay).add_(live, alpha=1 - decay)
+
+
+@right
+def held_near_where_it_began():
+    x, y = blobs(48)
+    model = mlp()
+    first = [p.detach().clone() for p in model.parameters()]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for inputs, targets in batches(x, y):
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+        with torch.no_grad():
+            for p, origin in zip(model.parameters(), first, strict=True):
+                p.lerp_(origin, 0.01)
+                p.copy_(0.99 * p + 0.01 * origin)
+                p.mul_(0.99).add_(origin * 0.01)
+
+
+@right
+def a_target_that_is_set_every_few_steps():
+    x, y = lines(48)
+    model, target = mlp(out=1), mlp(out=1)
+    target.load_state_dict(model.state_dict())
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for step, (inputs, targets) in enumerate(batches(x, y)):
+        with torch.no_grad():
+            wanted = targets + 0.5 * target(inputs)
+        optimizer.zero_grad()
+        F.mse_loss(model(inputs), wanted).backward()
+        optimizer.step()
+        if step % 4 == 3:
+            with torch.no_grad():
+                for kept, live in zip(target.parameters(), model.parameters(), strict=True):
+                    kept.lerp_(live, 0.95)
+
+
+@right
+def straight_through_as_it_is_meant():
+    x, y = blobs(48)
+    inner, outer, codes = nn.Linear(4, 3), nn.Linear(3, 3), nn.Parameter(torch.randn(6, 3))
+    optimizer = torch.optim.Adam([*inner.parameters(), *outer.parameters(), codes], lr=0.01)
+    for inputs, targets in batches(x, y, 6):
+        hidden = inner(inputs)
+        nearest = codes[torch.cdist(hidden.detach(), codes.detach()).argmin(dim=1)]
+        passed = hidden + (nearest - hidden).detach()
+        passed = passed + (passed.round() - passed).detach()
+        passed = (passed - passed.detach()) + passed.round().detach()
+        loss = F.cross_entropy(outer(passed), targets)
+        loss = loss + F.mse_loss(nearest, hidden.detach()) + 0.25 * F.mse_loss(hidden, nearest.detach())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+@right
+def rows_of_a_table_and_what_is_left_of_an_input():
+    x, y = blobs(48)
+    table, head = nn.Embedding(3, 4), nn.Linear(4, 3)
+    optimizer = torch.optim.SGD([*table.parameters(), *head.parameters()], lr=0.1)
+    for inputs, targets in batches(x, y, 6):
+        row = table(inputs.argmax(dim=1) % 3)
+        rest = (inputs - row).detach()
+        optimizer.zero_grad()
+        F.cross_entropy(head(row + 0.5 * rest) + head(inputs + rest), targets).backward()
+        optimizer.step()
+
+
+@right
+def levels_passed_on_the_line_of_the_loss():
+    x, y = lines(48)
+    inner, outer = nn.Linear(4, 8), nn.Linear(8, 1)
+    optimizer = torch.optim.SGD([*inner.parameters(), *outer.parameters()], lr=0.05)
+    for inputs, targets in batches(x, y, 6):
+        hidden = inner(inputs).tanh()
+        levels = (hidden * 4).round() / 4
+        optimizer.zero_grad()
+        F.mse_loss(outer(hidden + (levels - hidden).detach()), targets).backward()
+        optimizer.step()

@@ -54,7 +54,7 @@ RULES: dict[str, Rule] = {
     "zero-gradient": Rule("error", "full", _CUTS),
     "constant-term": Rule("likely", "full", _CUTS),
     "misspelt-freeze": Rule("error", "default", _FROZEN, ("not-in-optimizer", "frozen-moves", "frozen")),
-    "freezes-nothing": Rule("likely", "default", _FROZEN, ("not-in-optimizer", "frozen")),
+    "freezes-nothing": Rule("likely", "default", _FROZEN, ("not-in-optimizer", "frozen", "name-fits-nothing")),
     "setting-ignored": Rule("error", "default", _LIST, ("eval-in-train", "left-in-eval")),
     "no-effect": Rule(
         "error",
@@ -115,6 +115,7 @@ RULES: dict[str, Rule] = {
     "rate-zero": Rule("likely", "default", _ORDER, ("schedule-too-fast", "schedule-too-slow", "update-lost")),
     "average-follows": Rule("likely", "full", _FROZEN),
     "straight-through-reversed": Rule("error", "full", _CUTS, ("never-reached", "zero-gradient", "constant-term")),
+    "name-fits-nothing": Rule("likely", "default", _LIST, ("not-in-optimizer", "frozen")),
     "clip-in-window": Rule("likely", "default", _ORDER),
     "never-drawn": Rule("error", "full", _LIST),
     "seed-repeats": Rule("likely", "default", _LIST),

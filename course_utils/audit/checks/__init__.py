@@ -21,6 +21,7 @@ from course_utils.audit.checks.losses import Losses
 from course_utils.audit.checks.masks import Masks
 from course_utils.audit.checks.membership import Membership
 from course_utils.audit.checks.modes import Modes
+from course_utils.audit.checks.naming import Naming
 from course_utils.audit.checks.numbers import Numbers
 from course_utils.audit.checks.pacing import Pacing
 from course_utils.audit.checks.partial import Partial
@@ -66,6 +67,7 @@ CHECKS: tuple[type[Check], ...] = (
     Losses,
     Clipping,
     Partial,
+    Naming,
     Following,
     Straight,
     Rates,

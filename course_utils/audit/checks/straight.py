@@ -77,7 +77,12 @@ class Straight(Check):
                 self._cut(event)
             elif name in _SUMS and self._differences:
                 self._add(event)
-        if name in _STEPS or name in _CHOICES or self._chooses(event) or (name in _SHAPES and self._few and any(map(self._is_few, event.args[:2]))):
+        if (
+            name in _STEPS
+            or name in _CHOICES
+            or self._chooses(event)
+            or (name in _SHAPES and self._few and any(map(self._is_few, event.args[:2])))
+        ):
             self._remember(event.out)
 
     def _chooses(self, event: Op) -> bool:
@@ -98,9 +103,10 @@ class Straight(Check):
 
     def _subtract(self, event: Op) -> None:
         one, other = (*event.args[:2], None, None)[:2]
-        if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor) and one.shape == other.shape:
-            if one.requires_grad and self._is_few(other) and not self._is_few(one) and not event.kwargs:
-                self._keep(event.out, _Difference(weakref.ref(one), other.detach(), not event.out.requires_grad))
+        if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor) or event.kwargs:
+            return
+        if one.shape == other.shape and one.requires_grad and self._is_few(other) and not self._is_few(one):
+            self._keep(event.out, _Difference(weakref.ref(one), other.detach(), not event.out.requires_grad))
 
     def _cut(self, event: Op) -> None:
         known = self._difference(event.args[0])

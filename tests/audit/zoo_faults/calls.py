@@ -315,3 +315,60 @@ def a_model_called_with_copies_of_its_parameters():
             value.grad = None
         F.mse_loss(torch.func.functional_call(model, state, (inputs,)), targets).backward()
         optimizer.step()
+
+
+class _Normed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.scale = nn.Linear(4, 8), nn.LayerNorm(8)
+        self.classifier = nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.classifier(self.scale(self.encoder(x)).relu())
+
+
+def _train(model, optimizer):
+    x, y = blobs(32)
+    for inputs, targets in batches(x, y):
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+
+
+@fault("name-fits-nothing")
+def the_class_of_a_module_in_a_filter_of_decay():
+    model = _Normed()
+    spared = [
+        "bias",
+        "LayerNorm.weight",  # <- here
+    ]
+    rest, free = [], []
+    for name, parameter in model.named_parameters():
+        if any(part in name for part in spared):
+            free.append(parameter)
+        else:
+            rest.append(parameter)
+    _train(model, torch.optim.AdamW([{"params": rest, "weight_decay": 0.1}, {"params": free, "weight_decay": 0.0}]))
+
+
+@fault("name-fits-nothing")
+def a_part_in_other_letters():
+    model = _Normed()
+    fast = [p for n, p in model.named_parameters() if n.startswith("Classifier")]  # <- here
+    slow = [p for n, p in model.named_parameters() if not n.startswith("classifier")]
+    _train(model, torch.optim.SGD([{"params": slow, "lr": 0.01}, {"params": fast, "lr": 0.1}], lr=0.1))
+
+
+@fault("name-fits-nothing")
+def a_part_of_another_model():
+    model = _Normed()
+    named = dict(model.named_parameters())
+
+    def groups(head="fc."):  # <- here
+        top = [p for n, p in named.items() if head in n]
+        return [
+            {"params": [p for n, p in named.items() if head not in n], "lr": 0.01},
+            {"params": top, "lr": 0.1},
+        ]
+
+    _train(model, torch.optim.SGD(groups(), lr=0.1))

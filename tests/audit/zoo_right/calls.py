@@ -308,3 +308,42 @@ def a_schedule_for_each_player():
             optimizer_head.step()
         for schedule in schedules.values():
             schedule.step()
+
+
+class _Normed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.norm1 = nn.Linear(4, 8), nn.LayerNorm(8)
+        self.classifier = nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.classifier(self.norm1(self.encoder(x)).relu())
+
+
+def _train(model, optimizer):
+    x, y = blobs(32)
+    for inputs, targets in batches(x, y):
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+
+
+@right
+def a_filter_of_decay_for_any_model():
+    spared = ("bias", "LayerNorm.weight", "layer_norm", "norm", "bn", "embedding")
+    for model in (_Normed(), mlp(), nn.Sequential(nn.Linear(4, 3, bias=False))):
+        named = list(model.named_parameters())
+        free = [p for n, p in named if any(part in n for part in spared)]
+        rest = [p for n, p in named if not any(part in n for part in spared)]
+        _train(model, torch.optim.AdamW([{"params": rest, "weight_decay": 0.1}, {"params": free, "weight_decay": 0.0}]))
+
+
+@right
+def names_that_other_names_stand_in_for():
+    model = _Normed()
+    top = [p for n, p in model.named_parameters() if "head" in n or "Classifier" in n or "classifier" in n]
+    body = [p for n, p in model.named_parameters() if not n.startswith(("head", "classifier"))]
+    _train(model, torch.optim.SGD([{"params": body, "lr": 0.01}, {"params": top, "lr": 0.1}], lr=0.1))
+    for name, parameter in model.named_parameters():
+        if "lora" in name:
+            parameter.requires_grad_(True)

@@ -30,6 +30,7 @@ from course_utils.audit.checks.players import Players
 from course_utils.audit.checks.rates import Rates
 from course_utils.audit.checks.reaching import Reaching
 from course_utils.audit.checks.recurrence import Recurrence
+from course_utils.audit.checks.references import References
 from course_utils.audit.checks.replacing import Replacing
 from course_utils.audit.checks.rounding import Rounding
 from course_utils.audit.checks.samples import Samples
@@ -67,6 +68,7 @@ CHECKS: tuple[type[Check], ...] = (
     Losses,
     Clipping,
     Partial,
+    References,
     Naming,
     Following,
     Straight,

@@ -1,6 +1,8 @@
 """Faults in what a line says: averages, straight-through lines, names, buffers, pairs and noise."""
 
 import copy
+import random
+from collections import deque
 
 import torch
 from torch import nn
@@ -104,3 +106,64 @@ def moved_away_from_the_levels():
         optimizer.zero_grad()
         F.mse_loss(outer(hidden + (hidden - levels).detach()), targets).backward()  # <- here
         optimizer.step()
+
+
+@fault("kept-by-reference")
+def states_of_a_walk_that_moves_in_place():
+    net = nn.Linear(3, 1)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+    position, memory = torch.zeros(3), deque(maxlen=100)
+    for step in range(40):
+        position += 0.1 * torch.randn(3)
+        memory.append((position, float(position.sum())))  # <- here
+        if step >= 10:
+            states, sums = zip(*random.sample(memory, 8), strict=True)
+            optimizer.zero_grad()
+            F.mse_loss(net(torch.stack(states)).squeeze(1), torch.tensor(sums)).backward()
+            optimizer.step()
+
+
+@fault("kept-by-reference")
+def observations_gathered_before_the_training():
+    class Walker:
+        def __init__(self):
+            self.place = torch.zeros(2)
+
+        def step(self):
+            self.place.add_(torch.randn(2), alpha=0.1)
+            return {"place": self.place, "far": self.place.norm().item()}  # <- here
+
+    walker, seen, far = Walker(), [], []
+    for _ in range(32):
+        place = walker.step()["place"]
+        seen.append(place)
+        far.append(place.norm().item())
+    data = DataLoader(TensorDataset(torch.stack(seen), torch.tensor(far)), batch_size=8)
+    net = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(2):
+        for inputs, targets in data:
+            optimizer.zero_grad()
+            F.mse_loss(net(inputs).squeeze(1), targets).backward()
+            optimizer.step()
+
+
+@fault("kept-by-reference")
+def predictions_in_a_buffer_that_is_used_again():
+    x, y = blobs(64)
+    model, out = mlp(), torch.empty(8, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    @torch.no_grad()
+    def predict():
+        found = []
+        for inputs in x.split(8):
+            out.copy_(model(inputs))
+            found.append(out)  # <- here
+        return torch.cat(found)
+
+    for inputs, targets in batches(x, y, 16):
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+        predict()

@@ -1,6 +1,8 @@
 """Right loops with lines that look like those of the faulty ones of the same name."""
 
 import copy
+import random
+from collections import deque
 
 import torch
 from torch import nn
@@ -104,4 +106,37 @@ def levels_passed_on_the_line_of_the_loss():
         levels = (hidden * 4).round() / 4
         optimizer.zero_grad()
         F.mse_loss(outer(hidden + (levels - hidden).detach()), targets).backward()
+        optimizer.step()
+
+
+@right
+def states_that_are_copied_into_the_memory():
+    net = nn.Linear(3, 1)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+    position, memory = torch.zeros(3), deque(maxlen=100)
+    for step in range(40):
+        position += 0.1 * torch.randn(3)
+        memory.append((position.clone(), float(position.sum())))
+        if step >= 10:
+            states, sums = zip(*random.sample(memory, 8), strict=True)
+            optimizer.zero_grad()
+            F.mse_loss(net(torch.stack(states)).squeeze(1), torch.tensor(sums)).backward()
+            optimizer.step()
+
+
+@right
+def one_state_for_each_action():
+    net = nn.Linear(5, 1)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+    state, actions = torch.zeros(3), torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5], [0.2, 0.8]])
+    frames = deque(maxlen=4)
+    for _ in range(4):
+        frames.append(torch.ones(2).mul_(2).add_(1).sub_(1).div_(2))
+    for _ in range(12):
+        state.mul_(0.9).add_(torch.randn(3))
+        repeated = [state for _ in range(len(actions))]
+        torch.stack([state] * 8)
+        torch.stack(list(frames))
+        optimizer.zero_grad()
+        F.mse_loss(net(torch.cat([torch.stack(repeated), actions], dim=1)), actions.sum(1, keepdim=True)).backward()
         optimizer.step()

@@ -117,6 +117,8 @@ RULES: dict[str, Rule] = {
     "straight-through-reversed": Rule("error", "full", _CUTS, ("never-reached", "zero-gradient", "constant-term")),
     "name-fits-nothing": Rule("likely", "default", _LIST, ("not-in-optimizer", "frozen")),
     "kept-by-reference": Rule("error", "full", _LIST),
+    "shuffled-apart": Rule("error", "full", _LIST),
+    "noise-anew": Rule("likely", "full", _LIST),
     "clip-in-window": Rule("likely", "default", _ORDER),
     "never-drawn": Rule("error", "full", _LIST),
     "seed-repeats": Rule("likely", "default", _LIST),

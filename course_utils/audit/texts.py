@@ -102,9 +102,10 @@ def _texts(test: ast.expr, bound: str, file: str) -> Iterator[Text]:
                 yield from _known(one, "in", loops, file)
             elif isinstance(node.ops[0], ast.Eq) and (_is(one, bound) or _is(other, bound)):
                 yield from _known(other if _is(one, bound) else one, "equals", loops, file)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) == 1:
-            if node.func.attr in _ENDS and _is(node.func.value, bound):
-                yield from _known(node.args[0], node.func.attr, loops, file)
+            continue
+        function = node.func if isinstance(node, ast.Call) and len(node.args) == 1 else None
+        if isinstance(function, ast.Attribute) and function.attr in _ENDS and _is(function.value, bound):
+            yield from _known(node.args[0], function.attr, loops, file)  # type: ignore[attr-defined]
 
 
 def _is(node: ast.expr, name: str) -> bool:

@@ -24,6 +24,7 @@ from course_utils.audit.checks.modes import Modes
 from course_utils.audit.checks.naming import Naming
 from course_utils.audit.checks.numbers import Numbers
 from course_utils.audit.checks.pacing import Pacing
+from course_utils.audit.checks.pairing import Pairing
 from course_utils.audit.checks.partial import Partial
 from course_utils.audit.checks.passes import Passes
 from course_utils.audit.checks.players import Players
@@ -68,6 +69,7 @@ CHECKS: tuple[type[Check], ...] = (
     Losses,
     Clipping,
     Partial,
+    Pairing,
     References,
     Naming,
     Following,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sized
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any, ClassVar
 
 import torch
@@ -13,7 +11,8 @@ from torch.utils.data import Subset, SubsetRandomSampler, WeightedRandomSampler
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
-from course_utils.audit.lines import Spot, here, is_torch
+from course_utils.audit.lines import Spot, here
+from course_utils.audit.loaders import loading
 from course_utils.audit.source import calls, nearest, text_at
 
 _FEW = 0.1  # a list of rows as long as the data set that names so few different ones is no list of rows
@@ -46,7 +45,7 @@ class Drawing(Check):
 
     def function(self, event: Op) -> None:
         if event.name in ("multinomial", "randperm"):
-            loader, sampler = _loading()
+            loader, sampler = loading()
             spot = here()
             if loader is not None and spot is not None:
                 self._look(loader, sampler, spot)
@@ -117,21 +116,6 @@ class Drawing(Check):
                     certain=it.name != "multinomial",
                     times=it.times,
                 )
-
-
-def _loading() -> tuple[Any, Any]:
-    """Return the iterator of a data loader that asks for the next rows here, and the sampler that it asks."""
-    frame: FrameType | None = sys._getframe(1)
-    sampler = None
-    while frame is not None:
-        code = frame.f_code
-        if is_torch(code.co_filename):
-            if code.co_name == "__iter__" and sampler is None:
-                sampler = frame.f_locals.get("self")
-            if code.co_name == "_next_index":
-                return frame.f_locals.get("self"), sampler
-        frame = frame.f_back
-    return None, None
 
 
 def _length(thing: Any) -> int:

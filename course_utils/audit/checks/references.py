@@ -74,7 +74,7 @@ class References(Check):
                 f"{name} is kept by reference and written in place: {line.entries} of {line.entries} entries are equal",
                 f"A container keeps the tensor itself, and not what it held at that time. Line {spot.line} puts the "
                 "entries together: they share one memory, and all of them are what was written last.",
-                f"{line.name.rpartition('.')[2] or 'state'}.clone()  # where it is put into the container, or handed out",
+                f"{line.name.rpartition('.')[2] or 'state'}.clone()  # where it is kept, or handed out",
                 times=line.times,
                 names=(name,),
             )

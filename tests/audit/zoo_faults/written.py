@@ -167,3 +167,91 @@ def predictions_in_a_buffer_that_is_used_again():
         F.cross_entropy(model(inputs), targets).backward()
         optimizer.step()
         predict()
+
+
+@fault("shuffled-apart")
+def two_orders_in_each_epoch():
+    x, y = blobs(40)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(4):
+        inputs_now = x[torch.randperm(40)]
+        targets_now = y[torch.randperm(40)]  # <- here
+        for at in range(0, 40, 10):
+            out = model(inputs_now[at : at + 10])
+            optimizer.zero_grad()
+            F.cross_entropy(out, targets_now[at : at + 10]).backward()
+            optimizer.step()
+
+
+@fault("shuffled-apart")
+def two_loaders_that_each_shuffle():
+    x, y = lines(40)
+    model = mlp(out=1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    inputs_of, targets_of = DataLoader(x, batch_size=8, shuffle=True), DataLoader(y, batch_size=8, shuffle=True)
+    for _ in range(3):
+        for inputs, targets in zip(inputs_of, targets_of, strict=True):  # <- here
+            optimizer.zero_grad()
+            ((model(inputs) - targets) ** 2).mean().backward()
+            optimizer.step()
+
+
+@fault("shuffled-apart")
+def rows_drawn_twice_for_one_batch():
+    x, y = lines(64)
+    model = mlp(out=1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+
+    def batch(data):
+        return data[torch.randint(0, len(data), (16,))]  # <- here
+
+    for _ in range(8):
+        optimizer.zero_grad()
+        nn.MSELoss()(model(batch(x)), batch(y)).backward()
+        optimizer.step()
+
+
+@fault("shuffled-apart")
+def only_the_targets_are_mixed():
+    x, y = blobs(48)
+    order = torch.randperm(48)
+    y = y[order]  # <- here
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for inputs, targets in batches(x, y):
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+
+
+@fault("noise-anew")
+def a_denoiser_asked_for_other_noise():
+    x, _ = blobs(64)
+    model = mlp(5, 4)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+
+    def noised(clean, level):
+        return (1 - level).sqrt() * clean + level.sqrt() * torch.randn_like(clean)
+
+    for clean in x.split(8):
+        level = torch.rand(8, 1)
+        out = model(torch.cat([noised(clean, level), level], dim=1))
+        wanted = torch.randn_like(clean)  # <- here
+        optimizer.zero_grad()
+        (out - wanted).pow(2).mean().backward()
+        optimizer.step()
+
+
+@fault("noise-anew")
+def a_score_matched_to_what_was_not_added():
+    data = torch.randn(64, 2) * torch.tensor([1.0, 0.3])
+    score = mlp(2, 2)
+    optimizer = torch.optim.Adam(score.parameters(), lr=0.01)
+    sigma = 0.2
+    for _ in range(8):
+        clean = data[torch.randint(0, 64, (16,))]
+        seen = clean + sigma * torch.randn(16, 2)
+        optimizer.zero_grad()
+        F.mse_loss(score(seen), -torch.randn(16, 2) / sigma).backward()  # <- here
+        optimizer.step()

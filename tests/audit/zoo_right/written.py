@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.utils.data import DataLoader, TensorDataset
 
 from tests.audit.parts import batches, blobs, lines, mlp
 from tests.audit.registry import right
@@ -139,4 +140,125 @@ def one_state_for_each_action():
         torch.stack(list(frames))
         optimizer.zero_grad()
         F.mse_loss(net(torch.cat([torch.stack(repeated), actions], dim=1)), actions.sum(1, keepdim=True)).backward()
+        optimizer.step()
+
+
+@right
+def one_order_for_both():
+    x, y = blobs(40)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(4):
+        torch.manual_seed(epoch)
+        inputs_now = x[torch.randperm(40)]
+        torch.manual_seed(epoch)
+        targets_now = y[torch.randperm(40)]
+        for at in range(0, 40, 10):
+            optimizer.zero_grad()
+            F.cross_entropy(model(inputs_now[at : at + 10]), targets_now[at : at + 10]).backward()
+            optimizer.step()
+
+
+@right
+def loaders_with_the_same_generator():
+    x, y = lines(40)
+    model = mlp(out=1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    inputs_of, targets_of = (
+        DataLoader(it, batch_size=8, shuffle=True, generator=torch.Generator().manual_seed(5)) for it in (x, y)
+    )
+    for _ in range(3):
+        for inputs, targets in zip(inputs_of, targets_of, strict=True):
+            optimizer.zero_grad()
+            F.mse_loss(model(inputs), targets).backward()
+            optimizer.step()
+
+
+@right
+def labelled_and_unlabelled_rows_side_by_side():
+    x, y = blobs(40)
+    other = torch.randn(40, 4)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with_labels = DataLoader(TensorDataset(x, y), batch_size=8, shuffle=True)
+    without = DataLoader(TensorDataset(other), batch_size=8, shuffle=True)
+    for _ in range(3):
+        for (inputs, targets), (more,) in zip(with_labels, without, strict=True):
+            with torch.no_grad():
+                guessed = model(more).argmax(dim=1)
+            shift = model(more + 0.1 * torch.randn_like(more))
+            loss = F.cross_entropy(model(inputs), targets) + 0.1 * F.cross_entropy(shift, guessed)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+@right
+def mixed_rows_and_mixed_losses():
+    x, y = blobs(48)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(8):
+        rows = torch.randperm(48)[:12]
+        inputs, targets, order = x[rows], y[rows], torch.randperm(12)
+        share = torch.rand(())
+        out = model(share * inputs + (1 - share) * inputs[order])
+        loss = share * F.cross_entropy(out, targets) + (1 - share) * F.cross_entropy(out, targets[order])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+@right
+def pairs_and_pairs_torn_apart():
+    x, y = lines(48)
+    judge = mlp(5, 1)
+    optimizer = torch.optim.Adam(judge.parameters(), lr=0.01)
+    for inputs, targets in batches(x, y, 6):
+        both = torch.cat([inputs, targets], dim=1)
+        apart = torch.cat([inputs, targets[torch.randperm(6)]], dim=1)
+        out = judge(torch.cat([both, apart]))
+        optimizer.zero_grad()
+        F.binary_cross_entropy_with_logits(out, torch.cat([torch.ones(6, 1), torch.zeros(6, 1)])).backward()
+        optimizer.step()
+
+
+@right
+def labels_torn_apart_to_see_what_is_learned_by_heart():
+    x, y = blobs(48)
+    random_labels = y[torch.randperm(48)]
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for inputs, targets in batches(x, random_labels):
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+
+
+@right
+def one_noise_hidden_by_another():
+    x, _ = blobs(64)
+    model = mlp(4, 4)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for clean in x.split(8):
+        first, second = (clean + 0.2 * torch.randn_like(clean) for _ in range(2))
+        added = torch.randn_like(clean)
+        out = model(clean + 0.1 * added)
+        optimizer.zero_grad()
+        (F.mse_loss(model(first), second) + (out - added).pow(2).mean()).backward()
+        optimizer.step()
+
+
+@right
+def numbers_by_chance_as_data():
+    model = mlp(4, 4)
+    x, y = torch.randn(32, 4), torch.randn(32, 4)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for inputs, targets in batches(x, y):
+        optimizer.zero_grad()
+        F.mse_loss(model(inputs + 0.1 * torch.randn_like(inputs)), targets).backward()
+        optimizer.step()
+    for _ in range(4):
+        optimizer.zero_grad()
+        F.mse_loss(model(torch.randn(8, 4)), torch.randn(8, 4)).backward()
         optimizer.step()

@@ -78,7 +78,9 @@ class Origins:
         if name in _ROWS:
             self._rows(out, name)
         elif name in _NOISE and isinstance(out, torch.Tensor) and not out.requires_grad:
-            self._set(out, Marks(noise=frozenset({self._draw(Draw(here(), tuple(out.shape)))}), pure=True))
+            given = self._union(op) if name == "normal" else NOTHING
+            drawn = frozenset({self._draw(Draw(here(), tuple(out.shape)))})
+            self._set(out, Marks(given.rows, given.noise | drawn, given.drawn, given is NOTHING))
         elif name in _COLLATES and self._loaders and (loader := fetching()) is not None:
             number = self._loaders.get(id(loader))
             if number is not None:

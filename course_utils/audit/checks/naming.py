@@ -44,16 +44,14 @@ class Naming(Check):
 
     def found(self) -> Iterator[Found]:
         names = self._names()
-        told: set[tuple[Spot, str]] = set()
+        missed: dict[str, Found] = {}  # by the text: of a condition and its contrary, the last is said
         for file, scope in ran(sorted(self._seen)) if names else ():
             for test in tests(file, scope):
                 for text in test.texts:
-                    if (text.spot, text.text) in told or any(text.fits(name) for name in names):
-                        continue
-                    found = self._unfit(text, test, names)
+                    found = None if any(map(text.fits, names)) else self._unfit(text, test, names)
                     if found is not None:
-                        told.add((text.spot, text.text))
-                        yield found
+                        missed[text.text] = found
+        yield from missed.values()
 
     def _names(self) -> list[str]:
         modules = [module for module in (it.ref() for it in self.book.models.values()) if module is not None]

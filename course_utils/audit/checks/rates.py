@@ -32,7 +32,8 @@ class _Still:
     trainer: Trainer
     run: int = 0  # up to now
     others: int = 0  # steps of others with a rate, when it began
-    lost: int = 0  # in runs that ended
+    lost: int = 0  # before the first one with a rate
+    rose: bool = False
     schedulers: list[weakref.ref[Any]] = field(default_factory=list)
     made: Spot | None = None  # the line that made the first schedule
     whole: Spot | None = None  # the line of a schedule's function that counts in whole numbers
@@ -68,10 +69,10 @@ class Rates(Check):
         if not rates or not all(isinstance(rate, int | float) for rate in rates):
             return
         if any(rates):
-            still = self._still.get(event.trainer.key)
-            if still is not None and still.run:
-                still.lost += still.run if self._moving == still.others else 0
-                still.run = 0
+            still = self._of(event.trainer)
+            if not still.rose and self._moving == still.others:
+                still.lost = still.run
+            still.rose, still.run = True, 0
             self._moving += 1
             return
         still = self._of(event.trainer)

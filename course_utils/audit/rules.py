@@ -109,10 +109,10 @@ RULES: dict[str, Rule] = {
         "error", "default", '07_gradient_accumulation#"Detected-call-of-lr_scheduler.step()-before-optimizer.step()"'
     ),
     "schedule-too-fast": Rule("likely", "default", _ORDER, ("update-lost", "rate-zero")),
-    "schedule-too-slow": Rule("likely", "default", _ORDER),
+    "schedule-too-slow": Rule("likely", "default", _ORDER, ("rate-zero",)),
     "schedule-of-other": Rule("error", "default", _ORDER),
     "schedule-doubled": Rule("likely", "default", _ORDER),
-    "rate-zero": Rule("likely", "default", _ORDER, ("schedule-too-slow", "update-lost")),
+    "rate-zero": Rule("likely", "default", _ORDER, ("update-lost",)),
     "average-follows": Rule("likely", "full", _FROZEN),
     "straight-through-reversed": Rule("error", "full", _CUTS, ("never-reached", "zero-gradient", "constant-term")),
     "name-fits-nothing": Rule("likely", "default", _LIST, ("not-in-optimizer", "frozen")),

@@ -36,6 +36,7 @@ class _Still:
     rose: bool = False
     schedulers: list[weakref.ref[Any]] = field(default_factory=list)
     made: Spot | None = None  # the line that made the first schedule
+    meant: bool = False  # the schedule says 0 by itself
     whole: Spot | None = None  # the line of a schedule's function that counts in whole numbers
 
 
@@ -56,7 +57,10 @@ class Rates(Check):
             if not any(it() is scheduler for it in still.schedulers):
                 still.schedulers.append(weakref.ref(scheduler))
                 still.made = still.made or self.book.made.get(scheduler)
-                still.whole = still.whole or next(_whole_lines(scheduler), None)
+                bodies = list(_bodies(scheduler))
+                still.meant |= any(_says_zero(body) for _, body in bodies)
+                lines = (_division(file, body) for file, body in bodies)
+                still.whole = still.whole or next((line for line in lines if line is not None), None)
 
     def _of(self, trainer: Trainer) -> _Still:
         return self._still.setdefault(trainer.key, _Still(trainer))
@@ -85,7 +89,7 @@ class Rates(Check):
             lost = still.lost
             if not lost and still.run >= steps > _STEPS and still.schedulers and self._moving == still.others:
                 lost = still.run  # it never rose
-            if lost >= _STEPS and lost >= _SHARE * steps:
+            if lost >= _STEPS and lost >= _SHARE * steps and not still.meant:
                 yield self._lost(still, lost, steps)
 
     def _lost(self, still: _Still, lost: int, steps: int) -> Found:
@@ -108,8 +112,8 @@ class Rates(Check):
         )
 
 
-def _whole_lines(scheduler: Any) -> Iterator[Spot]:
-    """Yield the lines of a schedule's functions that count in whole numbers."""
+def _bodies(scheduler: Any) -> Iterator[tuple[str, ast.AST]]:
+    """Yield the functions of the learner's that a schedule asks, each with its file."""
     if isinstance(scheduler, lr_scheduler.LambdaLR | lr_scheduler.MultiplicativeLR):
         for function in scheduler.lr_lambdas:
             function = getattr(function, "func", function)
@@ -117,10 +121,23 @@ def _whole_lines(scheduler: Any) -> Iterator[Spot]:
             code = getattr(
                 plain if hasattr(plain, "__code__") else vars(type(function)).get("__call__"), "__code__", None
             )
-            if isinstance(code, CodeType) and is_learners(code.co_filename):
-                line = _division(code.co_filename, _body(code))
-                if line is not None:
-                    yield line
+            body = _body(code) if isinstance(code, CodeType) and is_learners(code.co_filename) else None
+            if isinstance(code, CodeType) and body is not None:
+                yield code.co_filename, body
+
+
+def _says_zero(body: ast.AST) -> bool:
+    """Say whether a function gives 0 on purpose: as one of two values, or as a condition taken for a number."""
+    for node in ast.walk(body):
+        values = [node.body, node.orelse] if isinstance(node, ast.IfExp) else []
+        if isinstance(node, ast.Return) and node.value is not None:
+            values.append(node.value)
+        if any(isinstance(it, ast.Constant) and it.value == 0 for it in values):
+            return True
+        counts = node.args if isinstance(node, ast.Call) and called(node) in ("float", "int") else []
+        if any(isinstance(it, ast.Compare) for it in counts):
+            return True
+    return False
 
 
 def _body(code: CodeType) -> ast.AST | None:

@@ -39,6 +39,9 @@ class Partial(Check):
         # By a parameter and a line: what the gradient was made of at each cut since it was cleared or used.
         self._cuts: dict[int, dict[Spot, list[tuple[int, ...]]]] = {}
 
+        self._owners: dict[int, Slot] = {}  # by the address of the gradient
+        self._known_at = -1
+
     def clipped(self, event: Clip) -> None:
         if event.bounded and event.spot is not None:
             self._cut(event.slots, event.spot, False)
@@ -54,13 +57,12 @@ class Partial(Check):
 
     def _owner(self, grad: torch.Tensor) -> Slot | None:
         """Return whose gradient a tensor is, or shares its memory with."""
-        pointer = grad.data_ptr()
-        for slot in self.book.live():
-            tensor = slot.tensor
-            own = tensor.grad if tensor is not None and slot.content else None
-            if own is grad or (own is not None and own.shape == grad.shape and own.data_ptr() == pointer):
-                return slot
-        return None
+        if self._known_at != self.clock.passes:
+            self._known_at = self.clock.passes
+            tensors = [(slot, slot.tensor) for slot in self.book.live() if slot.content]
+            self._owners = {it.grad.data_ptr(): slot for slot, it in tensors if it is not None and it.grad is not None}
+        found = self._owners.get(grad.data_ptr())
+        return found if found is not None and found.shape == tuple(grad.shape) else None
 
     def _cut(self, slots: tuple[Slot, ...], spot: Spot, by_hand: bool) -> None:
         line = self._lines.setdefault(spot, _Line(by_hand=by_hand))

@@ -62,6 +62,8 @@ class Seeding(Check):
         places = [Spot(it.f_code.co_filename, it.f_lineno) for it in frames()]
         # The first line in a loop, on the way out: a function that only sets seeds is called from there.
         spot = next((it for it in places if _in_loop(it)), places[0])
+        if (spot, kind) in self._seeded and len(self._seeded[spot, kind].seeds) > 1:
+            return  # a line that sets one seed after another
         if any(_MEASURES.search(it.f_code.co_name) for it, _ in zip(frames(), range(2), strict=False)):
             return
         if _for_looking(spot):

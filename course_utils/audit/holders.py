@@ -30,7 +30,7 @@ class Holder(NamedTuple):
 def holders(before: int) -> list[Holder]:
     """Return the variables that hold graphs made before a sequence number, containers first."""
     lists, totals = [], []
-    for spot, name, value in _variables():
+    for spot, name, value in variables():
         if isinstance(value, torch.Tensor):
             if value.grad_fn is not None and not value.is_leaf and _reaches(value, before):
                 owner = name.partition(".")[0]
@@ -45,7 +45,7 @@ def holders(before: int) -> list[Holder]:
 
 def carried(numbers: frozenset[int]) -> Holder | None:
     """Return the variable that is computed from itself and stands in a graph: the state of a loop."""
-    for spot, name, value in _variables():
+    for spot, name, value in variables():
         made = [it for it in _inside([value]) if it.grad_fn is not None and number_of(it.grad_fn) in numbers]
         line = _from_itself(spot, name) if made else None
         if line is not None:
@@ -75,7 +75,7 @@ def _names(target: ast.expr) -> Iterator[ast.expr]:
         yield target
 
 
-def _variables() -> Iterator[tuple[Spot, str, Any]]:
+def variables() -> Iterator[tuple[Spot, str, Any]]:
     """Yield the variables of the learner's running frames, and the attributes of their `self`."""
     for count, frame in enumerate(frames()):
         if count == _FRAMES:
@@ -102,7 +102,7 @@ def _is_own(thing: object) -> bool:
 def _parts() -> Iterator[tuple[torch.nn.Module, str, Any]]:
     """Yield the attributes of the modules that the learner's variables stand for, parts included."""
     seen = set()
-    for _, _, value in _variables():
+    for _, _, value in variables():
         for part in value.modules() if isinstance(value, torch.nn.Module) else ():
             if id(part) not in seen:
                 seen.add(id(part))

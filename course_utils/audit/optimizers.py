@@ -138,6 +138,7 @@ class Optimizers:
         self._count(trainer)
 
     def made_optimizer(self, original: Callable[..., None], optimizer: Any, *args: Any, **kwargs: Any) -> None:
+        """Note where an optimizer was made, or a scheduler."""
         original(optimizer, *args, **kwargs)
         spot = here()
         if spot is not None:

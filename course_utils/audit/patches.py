@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,7 +22,7 @@ def listening(recorder: Recorder) -> Iterator[None]:
     """Let a recorder hear of all that passes PyTorch's entry points while the body runs."""
     clip = torch.nn.utils.clip_grad
     with ExitStack() as stack:
-        for owner, name, hear in (
+        entries: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
             (torch.autograd, "_engine_run_backward", recorder.run_engine),
             (torch.nn.Module, "__call__", recorder.modules.call),
             (torch.nn.Module, "zero_grad", recorder.optimizers.zero),
@@ -33,8 +36,12 @@ def listening(recorder: Recorder) -> Iterator[None]:
             (clip, "_clip_grads_with_norm_", recorder.scaling.clip_scale),
             (clip, "_group_tensors_by_device_and_dtype", recorder.scaling.clip_value),
             (RemovableHandle, "__init__", recorder.modules.hook),
+            *((owner, name, partial(recorder.seed, kind)) for owner, name, kind in _seeds()),
+            (lr_scheduler.LRScheduler, "__init__", recorder.optimizers.made_optimizer),
+            (lr_scheduler.ReduceLROnPlateau, "__init__", recorder.optimizers.made_optimizer),
             *((kind, "step", recorder.optimizers.schedule) for kind in _schedulers()),
-        ):
+        )
+        for owner, name, hear in entries:
             stack.enter_context(_replaced(owner, name, hear))
         for handle in (
             register_optimizer_step_pre_hook(recorder.optimizers.step_pre),
@@ -42,6 +49,15 @@ def listening(recorder: Recorder) -> Iterator[None]:
         ):
             stack.callback(handle.remove)
         yield
+
+
+def _seeds() -> Iterator[tuple[Any, str, str]]:
+    """Yield the functions that set a seed: where they stand, and what they are called by."""
+    yield torch, "manual_seed", "torch.manual_seed"
+    yield torch.random, "manual_seed", "torch.manual_seed"
+    yield random, "seed", "random.seed"
+    if "numpy" in sys.modules:
+        yield sys.modules["numpy"].random, "seed", "np.random.seed"
 
 
 def _schedulers() -> list[type]:

@@ -39,6 +39,7 @@ _EVENTS = (
     "state_made",
     "loads",
     "loaded",
+    "seeded",
 )
 
 
@@ -106,6 +107,14 @@ class Recorder:
     def idle(self) -> bool:
         """Say whether what happens now is not for the book: other threads, PyTorch's own work, torch.func's."""
         return self.elsewhere() or backward_pass() != NO_PASS or is_transforming()
+
+    def seed(self, kind: str, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Set a seed, and tell of it when it is set."""
+        result = original(*args, **kwargs)
+        if not self.elsewhere():
+            with self.aside():
+                self.tell("seeded", kind, next(map(repr, (*args, *kwargs.values())), ""))
+        return result
 
     # Backward passes
 

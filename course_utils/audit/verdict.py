@@ -22,6 +22,10 @@ _WITHOUT_PASSES = (
     "schedule-of-other",
     "hooks-pile-up",
     "nothing-loaded",
+    "never-drawn",
+    "name-fits-nothing",
+    "schedule-doubled",
+    "rate-zero",
 )
 _OF_STEPS = (
     "no-zero-grad",
@@ -46,6 +50,10 @@ _OF_STEPS = (
     "clip-after-step",
     "state-is-alias",
     "update-lost",
+    "clip-in-window",
+    "schedule-doubled",
+    "rate-zero",
+    "seed-repeats",
 )
 
 

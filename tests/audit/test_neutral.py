@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import random
 import weakref
 
 import pytest
@@ -80,6 +81,9 @@ def entry_points():
         torch.optim.Optimizer.__init__,
         torch.optim.Optimizer.zero_grad,
         torch.optim.lr_scheduler.LRScheduler.step,
+        torch.optim.lr_scheduler.LRScheduler.__init__,
+        torch.manual_seed,
+        random.seed,
         torch.amp.GradScaler.scale,
         torch.utils.hooks.RemovableHandle.__init__,
         clip._get_total_norm,

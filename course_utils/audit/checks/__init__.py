@@ -8,7 +8,10 @@ from course_utils.audit.checks.averages import Averages
 from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.clipping import Clipping
 from course_utils.audit.checks.derivatives import Derivatives
+from course_utils.audit.checks.doubled import Doubled
+from course_utils.audit.checks.drawing import Drawing
 from course_utils.audit.checks.filters import Filters
+from course_utils.audit.checks.following import Following
 from course_utils.audit.checks.freezing import Freezing
 from course_utils.audit.checks.functions import Functions
 from course_utils.audit.checks.growth import Growth
@@ -18,19 +21,26 @@ from course_utils.audit.checks.losses import Losses
 from course_utils.audit.checks.masks import Masks
 from course_utils.audit.checks.membership import Membership
 from course_utils.audit.checks.modes import Modes
+from course_utils.audit.checks.naming import Naming
 from course_utils.audit.checks.numbers import Numbers
 from course_utils.audit.checks.pacing import Pacing
+from course_utils.audit.checks.pairing import Pairing
+from course_utils.audit.checks.partial import Partial
 from course_utils.audit.checks.passes import Passes
 from course_utils.audit.checks.players import Players
+from course_utils.audit.checks.rates import Rates
 from course_utils.audit.checks.reaching import Reaching
 from course_utils.audit.checks.recurrence import Recurrence
+from course_utils.audit.checks.references import References
 from course_utils.audit.checks.replacing import Replacing
 from course_utils.audit.checks.rounding import Rounding
 from course_utils.audit.checks.samples import Samples
 from course_utils.audit.checks.schedules import Schedules
+from course_utils.audit.checks.seeding import Seeding
 from course_utils.audit.checks.settings import Settings
 from course_utils.audit.checks.statements import Statements
 from course_utils.audit.checks.stepping import Stepping
+from course_utils.audit.checks.straight import Straight
 from course_utils.audit.checks.terms import Terms
 from course_utils.audit.checks.units import Units
 from course_utils.audit.checks.unused import Unused
@@ -58,6 +68,16 @@ CHECKS: tuple[type[Check], ...] = (
     Growth,
     Losses,
     Clipping,
+    Partial,
+    Pairing,
+    References,
+    Naming,
+    Following,
+    Straight,
+    Rates,
+    Doubled,
+    Drawing,
+    Seeding,
     Schedules,
     Pacing,
     Windows,

@@ -71,7 +71,9 @@ class Membership(Check):
         others = [trainer for trainer in trainers if self._of_others(trainer)]
         for trainer in others:
             bare = not any(slot.is_parameter for slot in trainer.slots)
-            yield from self._other_tensors(trainer, idle or ([slot for slot in still if slot.name] if bare else []))
+            copies = _copies(trainer, still)
+            plain = copies or ([slot for slot in still if slot.name] if bare else [])
+            yield from self._other_tensors(trainer, idle or plain, bool(copies) and not idle)
         if len(others) == len(trainers):
             return
         partly = {slot.owner for trainer in trainers for slot in trainer.slots if slot.received}
@@ -140,7 +142,7 @@ class Membership(Check):
         followed = any([it.shape for it in twin.slots] == shapes and twin.slots[0].key in held for twin in twins)
         return not followed and not _REFERENCE.search(model.name)
 
-    def _other_tensors(self, trainer: Trainer, idle: list[Slot]) -> Iterator[Found]:
+    def _other_tensors(self, trainer: Trainer, idle: list[Slot], copied: bool = False) -> Iterator[Found]:
         if not idle:
             return
         name = trainer.name or "optimizer"
@@ -149,9 +151,13 @@ class Membership(Check):
             "other-tensors",
             (made and first_assigned(idle[0].name, made)) or made or trainer.spot,
             f"{name} holds tensors that no pass reaches; what the passes reach it does not hold",
-            f"Gradients went to {listed(idle)}. {name} holds {len(trainer.slots)} other tensors: those of another "
-            "model, or copies made before the model was changed. Nothing that is trained ever moved.",
-            f"{name} = torch.optim.{self._kind(trainer)}({self._owner(idle)}.parameters(), ...)  "
+            f"Gradients went to {listed(idle)}. {name} holds {len(trainer.slots)} other tensors: "
+            + ("those that these were copied or stacked from." if copied else "those of another model, or copies made ")
+            + ("" if copied else "before the model was changed.")
+            + " Nothing that is trained ever moved.",
+            f"{name} = torch.optim.{self._kind(trainer)}(params.values(), ...)  # of the copies that are called"
+            if copied
+            else f"{name} = torch.optim.{self._kind(trainer)}({self._owner(idle)}.parameters(), ...)  "
             "# after the model's last change",
             times=trainer.steps,
             about={slot.key for slot in (*trainer.slots, *idle)} | {trainer.key},
@@ -263,6 +269,17 @@ class Membership(Check):
                     if any(slot is not None and slot.key in wanted for slot in found):
                         return assigned_anywhere(type(part), f"self.{name}"), f"self.{name}"
         return None, ""
+
+
+def _copies(trainer: Trainer, slots: list[Slot]) -> list[Slot]:
+    """Return tensors that learn and are no parameters, if each has the shape of one that an optimizer holds.
+
+    Those of several models that were stacked have one dimension more.
+    """
+    plain = [slot for slot in slots if not slot.is_parameter]
+    shapes = {slot.shape for slot in trainer.slots}
+    kinds = {slot.shape if slot.shape in shapes else slot.shape[1:] for slot in plain}
+    return plain if len(plain) > 1 and kinds == shapes else []
 
 
 def _parameters(thing: object) -> list[torch.Tensor]:

@@ -28,6 +28,7 @@ class Reaching(Check):
         super().__init__(*args)  # type: ignore[arg-type]
         self._flat: dict[int, tuple[Slot, int]] = {}  # leaves whose gradients were all zero, and how often
         self._alive: set[int] = set()
+        self._handed: set[int] = set()  # the learner's code wrote their gradients, and no pass did
         self._behind: list[tuple[Any, frozenset[int]]] = []  # Functions of the learner's, and the leaves behind them
         self._graph: frozenset[int] = frozenset()
         self._silent: Counter[Any] = Counter()
@@ -70,6 +71,8 @@ class Reaching(Check):
         if self.recorder.operations is None or event.trainer.key == 0:
             return
         for slot in event.fresh:
+            if not slot.received and slot.key not in self._handed and not slot.is_zero():
+                self._handed.add(slot.key)
             if slot.key in self._alive or not slot.received:
                 continue
             if slot.is_zero():
@@ -89,7 +92,7 @@ class Reaching(Check):
         for trainer in self.book.trainers.values():
             if trainer.steps < _STEPS or not any(slot.received for slot in self.book.live()):
                 continue
-            never = [slot for slot in trainer.slots if _is_waiting(slot) and slot.key not in told]
+            never = [it for it in trainer.slots if _is_waiting(it) and it.key not in told | self._handed]
             while never:
                 cut = self.recorder.cuts.before(frozenset(slot.key for slot in never))
                 mine = never if cut is None else [slot for slot in never if slot.key in cut.leaves]

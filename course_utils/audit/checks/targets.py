@@ -74,7 +74,7 @@ class Targets:
             return
         loss = event.name in LOSSES
         names = compared(spot)
-        for name in names[1:2] if loss else names:
+        for name in names[1:2] if loss else _meant(names, one, other):
             if _TARGET.search(name) and not name.startswith("target_n"):
                 self._count("target", name, spot, [other] if loss else [one, other], [])
             elif not loss and _OLD.search(name):
@@ -227,6 +227,16 @@ def _detached(name: str, remark: str) -> str:
     """Return the line that cuts a value off; for what has no name the expression."""
     bound = f"{name} = " if name.replace(".", "").isidentifier() else ""
     return f"{bound}{name if bound else f'({name})'}.detach()  # {remark}"
+
+
+def _meant(names: Iterable[str], one: torch.Tensor, other: torch.Tensor) -> Iterator[str]:
+    """Yield the names that may stand for one of two tensors: others on the line stand for what they stand for."""
+    frame = next(frames(), None)
+    known = names_in(frame) if frame is not None else {}
+    for name in names:
+        value = known.get(name)
+        if not isinstance(value, torch.Tensor) or value is one or value is other:
+            yield name
 
 
 def _is_named(text: str, tensor: torch.Tensor) -> bool:

@@ -1,6 +1,7 @@
 """Faulty loops. Those in `first` were written before the checks, from the list of codes alone."""
 
 from tests.audit.zoo_faults import (
+    calls,
     derivatives,
     first_graphs,
     first_losses,
@@ -14,9 +15,11 @@ from tests.audit.zoo_faults import (
     later_steps,
     paces,
     strangers,
+    written,
 )
 
 __all__ = [
+    "calls",
     "derivatives",
     "first_graphs",
     "first_losses",
@@ -30,4 +33,5 @@ __all__ = [
     "later_steps",
     "paces",
     "strangers",
+    "written",
 ]

@@ -2,6 +2,7 @@
 
 from tests.audit.zoo_right import (
     by_hand,
+    calls,
     derivatives,
     first_plain,
     first_players,
@@ -16,10 +17,12 @@ from tests.audit.zoo_right import (
     styles_generative,
     styles_supervised,
     unlike,
+    written,
 )
 
 __all__ = [
     "by_hand",
+    "calls",
     "derivatives",
     "first_plain",
     "first_players",
@@ -34,4 +37,5 @@ __all__ = [
     "styles_generative",
     "styles_supervised",
     "unlike",
+    "written",
 ]

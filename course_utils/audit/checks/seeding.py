@@ -1,0 +1,155 @@
+"""A seed that is set to the same number again and again while one model is trained."""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+
+from course_utils.audit.check import Check, Found
+from course_utils.audit.events import Step
+from course_utils.audit.lines import Spot, frames
+from course_utils.audit.source import around, blocks_of
+
+_SETS = 3  # so often the same number, with steps in between
+_KEPT = 8  # steps after each, whose random state is kept
+_MEASURES = re.compile(r"^(?!.*train).*(eval|valid|test|generate|plot|visual|preview|score)", re.IGNORECASE)
+_LOOK = re.compile(
+    r"\b(eval\(\)|no_grad|inference_mode|set_grad_enabled|fork_rng)|"
+    r"\b_?(eval|valid|test|generate|plot|visual|preview|score)\w*\("
+)
+_TRAIN = re.compile(r"\b(backward|step|train|fit|update|optimi[sz]e)\w*\(")
+
+
+@dataclass
+class _Part:
+    """The steps between one setting of the seed and the next: the state of the random numbers at the first few."""
+
+    start: int
+    trainer: int = 0
+    states: list[int] = field(default_factory=list)
+
+
+@dataclass
+class _Seeded:
+    """A line that sets a seed."""
+
+    kind: str
+    seeds: set[str] = field(default_factory=set)
+    parts: list[_Part] = field(default_factory=list)
+    same: int = 0
+
+
+class Seeding(Check):
+    """Steps that come with the very random numbers which earlier steps of the same optimizer came with."""
+
+    codes: ClassVar = ("seed-repeats",)
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self._seeded: dict[tuple[Spot, str], _Seeded] = {}
+
+    def seeded(self, kind: str, seed: str) -> None:
+        frame = next(frames(), None)
+        if frame is None or not seed or not torch.is_grad_enabled() or self.recorder.running is not None:
+            return
+        places = [Spot(it.f_code.co_filename, it.f_lineno) for it in frames()]
+        # The first line in a loop, on the way out: a function that only sets seeds is called from there.
+        spot = next((it for it in places if _in_loop(it)), places[0])
+        if (spot, kind) in self._seeded and len(self._seeded[spot, kind].seeds) > 1:
+            return  # a line that sets one seed after another
+        if any(_MEASURES.search(it.f_code.co_name) for it, _ in zip(frames(), range(2), strict=False)):
+            return
+        if _for_looking(spot):
+            return
+        known = self._seeded.setdefault((spot, kind), _Seeded(kind))
+        known.seeds.add(seed)
+        if len(known.seeds) == 1:
+            self._close(known)
+            known.parts = [*known.parts[-1:], _Part(_STATES[kind]())]
+
+    def loads(self, module: Any, state: Any, spot: Spot | None) -> None:
+        """A model that is set back, as for another run with the same numbers."""
+        for known in self._seeded.values():
+            known.parts = []
+
+    def step_begins(self, event: Step) -> None:
+        for known in self._seeded.values():
+            part = known.parts[-1] if known.parts else None
+            if part is not None and len(known.seeds) == 1 and len(part.states) < _KEPT:
+                if part.trainer not in (0, event.trainer.key):
+                    continue
+                part.trainer = event.trainer.key
+                part.states.append(_STATES[known.kind]())
+
+    def _close(self, known: _Seeded) -> None:
+        """Compare the last part with the one before it: the same numbers, and some were drawn."""
+        if len(known.parts) < 2:
+            return
+        last, one = known.parts[-1], known.parts[-2]
+        many = min(len(last.states), len(one.states))
+        drawn = any(state != last.start for state in last.states)
+        if many and drawn and last.trainer == one.trainer and last.states[:many] == one.states[:many]:
+            known.same += 1
+
+    def found(self) -> Iterator[Found]:
+        for (spot, kind), known in self._seeded.items():
+            self._close(known)
+            if len(known.seeds) == 1 and known.same >= _SETS - 1:
+                seed = next(iter(known.seeds))
+                yield self.say(
+                    "seed-repeats",
+                    spot,
+                    f"the seed is set to {seed} again {known.same} times during the training: the same random "
+                    "numbers come each time",
+                    "The order of the data, the noise and the masks of dropout after this line are the very ones that "
+                    "came after it the last time. What is to differ from round to round does not.",
+                    f"{kind}({seed})  # once, before the loop; or for data of its own: "
+                    f"torch.Generator().manual_seed({seed})",
+                    times=known.same + 1,
+                )
+
+
+def _numpy() -> int:
+    state = sys.modules["numpy"].random.get_state()
+    return hash((state[1].tobytes(), state[2], state[3]))
+
+
+_STATES: dict[str, Callable[[], int]] = {
+    "torch.manual_seed": lambda: hash(torch.get_rng_state().numpy().tobytes()),
+    "random.seed": lambda: hash(random.getstate()),
+    "np.random.seed": _numpy,
+}
+
+
+def _in_loop(spot: Spot) -> bool:
+    """Say whether a line stands in a loop of its function."""
+    for node in reversed(around(spot)):
+        if isinstance(node, ast.For | ast.While):
+            return True
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return False
+    return False
+
+
+def _for_looking(spot: Spot) -> bool:
+    """Say whether what follows a line in its block looks at the model before it is trained again."""
+    nodes = around(spot)
+    blocks = [blocks_of(node) for node in nodes[:-1]]
+    for node in blocks[-1] if blocks else []:
+        if node.lineno <= spot.line:
+            continue
+        text = ast.unparse(node)
+        looks, trains = _LOOK.search(text), _TRAIN.search(text)
+        if looks and (trains is None or looks.start() < trains.start()):
+            return True
+        if trains:
+            return False
+    # The block that sets the seed may be within one that switches recording off or keeps the state.
+    return any(isinstance(node, ast.With) and _LOOK.search(ast.unparse(node.items[0])) for node in nodes)

@@ -28,6 +28,7 @@ _MODE = "deeper/09_practical_checklist#model.eval()-that-was-never-undone"
 _KEPT = "deeper/09_practical_checklist#Memory-grows-from-step-to-step:-what-a-log-keeps"
 _CHECKPOINTS = "deeper/09_practical_checklist#All-checkpoints-are-the-same"
 _SOFTMAX = "09_practical_checklist#The-loss-stalls:-softmax-twice"
+_SHAPES = '09_practical_checklist#"Using-a-target-size-that-is-different-to-the-input-size":-a-wrong-shape-that-works'
 _GAN = "06_detach_vs_no_grad#The-two-steps-of-a-GAN"
 _EVAL = "06_detach_vs_no_grad#eval()-does-not-switch-gradients-off"
 _TRUNCATED = "04_retain_graph#Hidden-state-between-sequences:-truncated-backpropagation"
@@ -96,11 +97,8 @@ RULES: dict[str, Rule] = {
     "mask-inverted": Rule("likely", "default", _LIST),
     "overwritten": Rule("likely", "full", _FROZEN),
     "recomputed-otherwise": Rule("error", "full", _RECOMPUTED),
-    "broadcast-loss": Rule(
-        "error",
-        "full",
-        '09_practical_checklist#"Using-a-target-size-that-is-different-to-the-input-size":-a-wrong-shape-that-works',
-    ),
+    "broadcast-loss": Rule("error", "full", _SHAPES, ("broadcast-square",)),
+    "broadcast-square": Rule("likely", "full", _SHAPES),
     "clip-after-step": Rule("error", "default", _ORDER),
     "clip-scaled": Rule("error", "default", _SCALED),
     "step-scaled": Rule("error", "default", _SCALED),

@@ -29,6 +29,7 @@ from course_utils.audit.checks.rounding import Rounding
 from course_utils.audit.checks.samples import Samples
 from course_utils.audit.checks.schedules import Schedules
 from course_utils.audit.checks.settings import Settings
+from course_utils.audit.checks.squares import Squares
 from course_utils.audit.checks.statements import Statements
 from course_utils.audit.checks.stepping import Stepping
 from course_utils.audit.checks.terms import Terms
@@ -75,4 +76,5 @@ CHECKS: tuple[type[Check], ...] = (
     Recurrence,
     Replacing,
     Masks,
+    Squares,
 )

@@ -14,6 +14,7 @@ from tests.audit.zoo_faults import (
     later_steps,
     paces,
     strangers,
+    tensors,
 )
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "later_steps",
     "paces",
     "strangers",
+    "tensors",
 ]

@@ -13,9 +13,9 @@ from tests.audit.zoo_right import (
     paces,
     products,
     strangers,
-    tensors,
     styles_generative,
     styles_supervised,
+    tensors,
     unlike,
 )
 
@@ -32,8 +32,8 @@ __all__ = [
     "paces",
     "products",
     "strangers",
-    "tensors",
     "styles_generative",
     "styles_supervised",
+    "tensors",
     "unlike",
 ]

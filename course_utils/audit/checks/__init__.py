@@ -13,11 +13,13 @@ from course_utils.audit.checks.freezing import Freezing
 from course_utils.audit.checks.functions import Functions
 from course_utils.audit.checks.growth import Growth
 from course_utils.audit.checks.hooks import Hooks
+from course_utils.audit.checks.leaks import Leaks
 from course_utils.audit.checks.loading import Loading
 from course_utils.audit.checks.losses import Losses
 from course_utils.audit.checks.masks import Masks
 from course_utils.audit.checks.membership import Membership
 from course_utils.audit.checks.modes import Modes
+from course_utils.audit.checks.normalizing import Normalizing
 from course_utils.audit.checks.numbers import Numbers
 from course_utils.audit.checks.pacing import Pacing
 from course_utils.audit.checks.passes import Passes
@@ -25,6 +27,7 @@ from course_utils.audit.checks.players import Players
 from course_utils.audit.checks.reaching import Reaching
 from course_utils.audit.checks.recurrence import Recurrence
 from course_utils.audit.checks.replacing import Replacing
+from course_utils.audit.checks.reshaping import Reshaping
 from course_utils.audit.checks.rounding import Rounding
 from course_utils.audit.checks.samples import Samples
 from course_utils.audit.checks.schedules import Schedules
@@ -77,4 +80,7 @@ CHECKS: tuple[type[Check], ...] = (
     Replacing,
     Masks,
     Squares,
+    Reshaping,
+    Normalizing,
+    Leaks,
 )

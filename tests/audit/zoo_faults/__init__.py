@@ -1,6 +1,7 @@
 """Faulty loops. Those in `first` were written before the checks, from the list of codes alone."""
 
 from tests.audit.zoo_faults import (
+    axes,
     derivatives,
     first_graphs,
     first_losses,
@@ -18,6 +19,7 @@ from tests.audit.zoo_faults import (
 )
 
 __all__ = [
+    "axes",
     "derivatives",
     "first_graphs",
     "first_losses",

@@ -1,6 +1,7 @@
 """Right loops, plain and unusual. Nothing of level error or likely may be said of any of them."""
 
 from tests.audit.zoo_right import (
+    axes,
     by_hand,
     derivatives,
     first_plain,
@@ -20,6 +21,7 @@ from tests.audit.zoo_right import (
 )
 
 __all__ = [
+    "axes",
     "by_hand",
     "derivatives",
     "first_plain",

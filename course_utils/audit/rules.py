@@ -30,6 +30,7 @@ _CHECKPOINTS = "deeper/09_practical_checklist#All-checkpoints-are-the-same"
 _SOFTMAX = "09_practical_checklist#The-loss-stalls:-softmax-twice"
 _SHAPES = '09_practical_checklist#"Using-a-target-size-that-is-different-to-the-input-size":-a-wrong-shape-that-works'
 _GAN = "06_detach_vs_no_grad#The-two-steps-of-a-GAN"
+_ALGORITHMS = "06_detach_vs_no_grad#Where-to-cut-in-each-algorithm"
 _EVAL = "06_detach_vs_no_grad#eval()-does-not-switch-gradients-off"
 _TRUNCATED = "04_retain_graph#Hidden-state-between-sequences:-truncated-backpropagation"
 _RECOMPUTED = (
@@ -102,6 +103,10 @@ RULES: dict[str, Rule] = {
     "view-not-transpose": Rule("likely", "full", _SHAPES),
     "softmax-axis": Rule("likely", "full", _SOFTMAX),
     "sees-target": Rule("error", "full", _LIST),
+    "padded-step": Rule("likely", "full", _LIST),
+    "ratio-one": Rule("likely", "full", _ALGORITHMS),
+    "tie-broken": Rule("likely", "default", _LIST),
+    "stale-statistics": Rule("likely", "default", _EVAL),
     "clip-after-step": Rule("error", "default", _ORDER),
     "clip-scaled": Rule("error", "default", _SCALED),
     "step-scaled": Rule("error", "default", _SCALED),
@@ -130,7 +135,7 @@ RULES: dict[str, Rule] = {
         _GAN,
         ("step-without-backward", "never-reached", "wrong-loss", "zero-before-step"),
     ),
-    "wrong-loss": Rule("error", "default", "06_detach_vs_no_grad#Where-to-cut-in-each-algorithm"),
+    "wrong-loss": Rule("error", "default", _ALGORITHMS),
     "silent-function": Rule(
         "error",
         "full",

@@ -46,6 +46,9 @@ _OF_STEPS = (
     "clip-after-step",
     "state-is-alias",
     "update-lost",
+    "ratio-one",
+    "tie-broken",
+    "stale-statistics",
 )
 
 

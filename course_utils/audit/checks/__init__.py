@@ -22,8 +22,10 @@ from course_utils.audit.checks.modes import Modes
 from course_utils.audit.checks.normalizing import Normalizing
 from course_utils.audit.checks.numbers import Numbers
 from course_utils.audit.checks.pacing import Pacing
+from course_utils.audit.checks.padding import Padding
 from course_utils.audit.checks.passes import Passes
 from course_utils.audit.checks.players import Players
+from course_utils.audit.checks.ratios import Ratios
 from course_utils.audit.checks.reaching import Reaching
 from course_utils.audit.checks.recurrence import Recurrence
 from course_utils.audit.checks.replacing import Replacing
@@ -34,8 +36,10 @@ from course_utils.audit.checks.schedules import Schedules
 from course_utils.audit.checks.settings import Settings
 from course_utils.audit.checks.squares import Squares
 from course_utils.audit.checks.statements import Statements
+from course_utils.audit.checks.statistics import Statistics
 from course_utils.audit.checks.stepping import Stepping
 from course_utils.audit.checks.terms import Terms
+from course_utils.audit.checks.ties import Ties
 from course_utils.audit.checks.units import Units
 from course_utils.audit.checks.unused import Unused
 from course_utils.audit.checks.validating import Validating
@@ -83,4 +87,8 @@ CHECKS: tuple[type[Check], ...] = (
     Reshaping,
     Normalizing,
     Leaks,
+    Padding,
+    Ratios,
+    Ties,
+    Statistics,
 )

@@ -14,6 +14,7 @@ from tests.audit.zoo_faults import (
     later_sequences,
     later_steps,
     paces,
+    states,
     strangers,
     tensors,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "later_sequences",
     "later_steps",
     "paces",
+    "states",
     "strangers",
     "tensors",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from course_utils.audit.check import Check
 from course_utils.audit.checks.arguments import Arguments
 from course_utils.audit.checks.averages import Averages
+from course_utils.audit.checks.cancelling import Cancelling
 from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.clipping import Clipping
 from course_utils.audit.checks.derivatives import Derivatives
@@ -91,4 +92,5 @@ CHECKS: tuple[type[Check], ...] = (
     Ratios,
     Ties,
     Statistics,
+    Cancelling,
 )

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tests.audit.parts import blobs, mlp
+from tests.audit.parts import blobs, lines, mlp
 from tests.audit.registry import fault
 
 
@@ -93,6 +93,55 @@ def losses_weighted_by_a_column():
         scores, trust = model(x)
         each = F.cross_entropy(scores, y, reduction="none")
         loss = (each * trust).mean() - 0.1 * trust.log().mean()  # <- here
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+@fault("loss-argument")
+def student_of_raw_scores():
+    x, _ = blobs()
+    teacher, student = mlp().requires_grad_(False), mlp()
+    optimizer = torch.optim.Adam(student.parameters(), lr=0.01)
+    for _ in range(6):
+        optimizer.zero_grad()
+        F.cross_entropy(student(x), teacher(x)).backward()  # <- here
+        optimizer.step()
+
+
+@fault("loss-argument")
+def student_of_probabilities_called_logarithms():
+    x, _ = blobs()
+    teacher, student = mlp().requires_grad_(False), mlp()
+    optimizer = torch.optim.Adam(student.parameters(), lr=0.01)
+    loss = nn.KLDivLoss(reduction="batchmean", log_target=True)
+    for _ in range(6):
+        optimizer.zero_grad()
+        loss(student(x).log_softmax(1), teacher(x).softmax(1)).backward()  # <- here
+        optimizer.step()
+
+
+@fault("mean-squared")
+def differences_averaged_before_they_are_squared():
+    x, y = lines()
+    model = mlp(4, 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(6):
+        loss = (model(x) - y).mean() ** 2  # <- here
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+@fault("mean-squared")
+def equation_that_holds_on_average_only():
+    model = mlp(1, 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(6):
+        t = torch.rand(12, 1, requires_grad=True)
+        slope = torch.autograd.grad(model(t).sum(), t, create_graph=True)[0]
+        inside = torch.abs(torch.mean(slope - torch.cos(t)))  # <- here
+        loss = inside + model(torch.zeros(1, 1)).square().sum()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -65,3 +65,67 @@ def values_in_one_column_each():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+
+@right
+def policy_gradient_by_weighted_classes():
+    policy = mlp()
+    optimizer = torch.optim.Adam(policy.parameters(), lr=0.01)
+    for _ in range(6):
+        scores = policy(torch.randn(16, 4))
+        action = torch.multinomial(scores.detach().softmax(1), 1).squeeze(1)
+        gain = (action == 0).float() - 0.4
+        optimizer.zero_grad()
+        F.cross_entropy(scores, F.one_hot(action, 3) * gain[:, None]).backward()
+        optimizer.step()
+
+
+@right
+def teacher_in_logarithms():
+    x, _ = blobs()
+    teacher, student = mlp().requires_grad_(False), mlp()
+    optimizer = torch.optim.Adam(student.parameters(), lr=0.01)
+    for _ in range(6):
+        wanted = teacher(x).log_softmax(1)
+        optimizer.zero_grad()
+        F.kl_div(student(x).log_softmax(1), wanted, reduction="batchmean", log_target=True).backward()
+        optimizer.step()
+
+
+@right
+def bias_of_the_answers_as_a_second_term():
+    x, y = lines()
+    model = mlp(4, 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(6):
+        answer = model(x)
+        loss = F.mse_loss(answer, y) + 0.1 * (answer - y).mean().pow(2)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+@right
+def means_of_two_groups_brought_together():
+    x, y = lines()
+    model = mlp(4, 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(6):
+        answer = model(x)
+        apart = (answer[:8].mean() - answer[8:].mean()).pow(2)
+        optimizer.zero_grad()
+        (F.l1_loss(answer, y) + apart).backward()
+        optimizer.step()
+
+
+@right
+def answer_fixed_to_a_mean_of_zero():
+    model = mlp(1, 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(6):
+        t = torch.rand(12, 1, requires_grad=True)
+        slope = torch.autograd.grad(model(t).sum(), t, create_graph=True)[0]
+        loss = (slope - torch.cos(t)).square().mean() + model(torch.rand(20, 1)).mean().square()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

@@ -20,6 +20,7 @@ _SOFT = frozenset({"SoftmaxBackward0", "LogSoftmaxBackward0"})
 _SAME = frozenset({"MulBackward0", "NativeDropoutBackward0", "CloneBackward0", "ToCopyBackward0", "ExpandBackward0"})
 _DEEP = 8
 _TIMES = 2
+_MOST = 100
 
 
 class Normalizing(Check):
@@ -69,7 +70,13 @@ class Normalizing(Check):
             return
         for to, _ in product.next_functions:
             node, axis = _normalized_by(to, products.dim())
-            if node is not None and axis == 0 and dim % products.dim() != 0 and products.shape[0] > 1:
+            if (
+                node is not None
+                and axis == 0
+                and dim % products.dim() != 0
+                and products.shape[0] > 1
+                and len(self._sums) < _MOST
+            ):
                 self._sums.append((products.shape[0], self._where(node)))
 
     def called(self, event: Call) -> None:

@@ -12,8 +12,9 @@ from typing import ClassVar
 import torch
 
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Op
+from course_utils.audit.events import Op, before, through_views
 from course_utils.audit.lines import Spot, here, is_learners
+from course_utils.graph.trace import LiveNode, node_name
 
 # What brings new data: with it a ratio of 1 is right, as nothing was learned from the data yet.
 _DRAWING = frozenset(
@@ -26,6 +27,7 @@ _QUOTIENTS = frozenset({"exp", "div", "true_divide"})
 _LIMITS = frozenset({"clamp", "clip"})
 _TIMES = 3
 _MOST = 50
+_DEEP = 4  # functions between a difference and its exponential
 
 
 @dataclass
@@ -57,7 +59,9 @@ class Ratios(Check):
         elif event.name in _LIMITS:
             for ratio in self._lines.values():
                 ratio.limited |= ratio.last is not None and bool(event.args) and ratio.last() is event.args[0]
-        elif isinstance(event.out, torch.Tensor) and event.out.requires_grad and event.out.numel() > 1:
+        elif not isinstance(event.out, torch.Tensor) or not event.out.requires_grad or event.out.numel() < 2:
+            return
+        elif event.name != "exp" or _is_difference(before(event.out.grad_fn)):
             self._divided(event.out)
 
     def _divided(self, out: torch.Tensor) -> None:
@@ -86,6 +90,16 @@ class Ratios(Check):
                     certain=False,
                     times=ratio.again,
                 )
+
+
+def _is_difference(node: LiveNode | None) -> bool:
+    """Say whether a value is a difference, or one that was masked, summed or averaged."""
+    for _ in range(_DEEP):
+        node = through_views(node)
+        if node is None or not node_name(node).startswith(("Sum", "Mean", "Mul", "Div", "Clamp")):
+            break
+        node = before(node)
+    return node is not None and node_name(node).startswith(("Sub", "Rsub"))
 
 
 def _is_clipping() -> bool:

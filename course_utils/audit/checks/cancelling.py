@@ -17,6 +17,7 @@ from course_utils.graph.trace import LiveNode, node_name, walk
 _DIFFERENCES = frozenset({"sub", "add", "rsub", "__rsub__", "__radd__"})
 _LEAST = 4  # numbers in a difference
 _TIMES = 3
+_LOOKS = 12  # so many passes are looked at
 _MOST = 2000
 
 
@@ -30,8 +31,11 @@ class Cancelling(Check):
         super().__init__(*args)  # type: ignore[arg-type]
         self._differences: set[int] = set()  # numbers of nodes that take two tensors of one shape
         self._times: Counter[tuple[Spot, str]] = Counter()
+        self._looks = 0
 
     def function(self, event: Op) -> None:
+        if self._looks >= _LOOKS:
+            return
         one, other = (*event.args[:2], None, None)[:2]
         if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor) or one.numel() < _LEAST:
             return
@@ -41,8 +45,9 @@ class Cancelling(Check):
             self._differences.add(event.began)
 
     def pass_begins(self, event: Pass) -> None:
-        if not self._differences or not event.accumulate:
+        if not self._differences or not event.accumulate or self._looks >= _LOOKS:
             return
+        self._looks += 1
         inner = event.graph.inner
         found = [(node, mean) for node in inner if (mean := _mean_below(node)) is not None]
         found = [(node, mean) for node, mean in found if self._is_difference(through_views(before(mean)))]

@@ -21,6 +21,7 @@ from course_utils.graph.trace import GraphTooLarge, LiveNode, node_name, walk
 # to leave the line alone.
 _LOOKS = 3
 _TIMES = 2
+_MOST = 50  # kinds of losses
 _POSITIONS = 3  # of the sequence are tried
 _LEAST = 1e-6  # of the gradient at the position itself
 
@@ -57,8 +58,8 @@ class Leaks(Check):
 
     def function(self, event: Op) -> None:
         if event.name not in ("cross_entropy", "nll_loss"):
-            if event.ended > event.began:
-                if len(self._mixed) > 500:
+            if event.ended > event.began and len(self._looked) < _MOST:
+                if len(self._mixed) > _MOST * 10:
                     self._mixed.clear()
                 self._mixed[event.ended] = event.name, event.began
             return
@@ -67,6 +68,8 @@ class Leaks(Check):
             return
         kind = tuple(scores.shape[1:])
         if scores.grad_fn is None or target.is_floating_point() or self._looked[kind] >= _LOOKS:
+            return
+        if len(self._looked) > _MOST:
             return
         self._looked[kind] += 1
         try:

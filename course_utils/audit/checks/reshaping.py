@@ -41,7 +41,7 @@ class Reshaping(Check):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._lines: dict[Spot, _Moved] = {}
-        self._fine: set[Spot] = set()  # lines that need no second look
+        self._still: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()  # shapes between which no axis moves
         self._classes: dict[int, tuple[Spot, tuple[int, ...]]] = {}  # by a view's node: of what shape it was
         self._plain: set[tuple[int, tuple[int, ...], tuple[int, ...]]] = set()  # reshapes of what has no graph
 
@@ -53,9 +53,13 @@ class Reshaping(Check):
         if not isinstance(given, torch.Tensor) or not isinstance(out, torch.Tensor) or given.dim() < 3:
             return
         before, after = tuple(given.shape), tuple(out.shape)
+        if (before, after) in self._still:
+            return
         moved = _moved(before, after)
+        if not moved and len(self._still) < _MOST:
+            self._still.add((before, after))
         spot = here() if moved else None
-        if spot is None or spot in self._fine:
+        if spot is None:
             return
         if not out.requires_grad:
             self._plain.add((id(function_around(spot)), before, after))

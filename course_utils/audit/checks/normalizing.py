@@ -61,15 +61,14 @@ class Normalizing(Check):
                 continue
             rows = weights.dim() - 2
             both = one.dim() == other.dim() and one.shape[axis] == other.shape[axis]
-            if axis < rows and both:
-                self._count(node, f"axis {axis} of {tuple(weights.shape)}, where each is multiplied by itself")
-            elif axis == rows and weights is one and weights.shape[-1] == weights.shape[-2] and one.dim() >= 3:
-                self._count(node, f"axis {axis} of {tuple(weights.shape)}, and the product sums over the last")
+            square = weights is one and one.dim() >= 3 and one.shape[-1] == one.shape[-2]
+            if (axis < rows and both) or (axis == rows and square):
+                self._count(node, f"axis {axis} of {weights.dim()}, and the product sums over another")
 
     def _picked(self, scores: torch.Tensor) -> None:
         node, axis = _normalized(scores)
         if node is not None and axis != 1 and scores.dim() >= 2 and scores.shape[0] != scores.shape[1]:
-            self._count(node, f"axis {axis} of {tuple(scores.shape)}, and the loss picks a class along axis 1")
+            self._count(node, f"axis {axis}, and the loss picks a class along axis 1")
 
     def _sum(self, products: torch.Tensor, dim: Any) -> None:
         product = node_behind(products)
@@ -93,7 +92,7 @@ class Normalizing(Check):
         for count, spot in sums:
             sizes = [it.shape[0] for it in (given, out) if it is not None and it.dim()]
             if spot is not None and sizes == [count, count]:
-                self._times[spot, "axis 0, the samples of the batch, and the sum goes over another"] += 1
+                self._times[spot, "axis 0, the samples of the batch, and the sum goes over another axis"] += 1
 
     def _count(self, node: LiveNode, words: str) -> None:
         spot = self._where(node)
@@ -133,7 +132,8 @@ def _normalized_by(node: LiveNode | None, dims: int) -> tuple[LiveNode | None, i
     """Return the softmax that a value comes from with nothing but its axes moved, and which of the axes sums to 1."""
     passed: list[LiveNode] = []
     while node is not None and (name := node_name(node)) not in _SOFT:
-        if len(passed) == _DEEP or name not in _PASSED:
+        factor = name == "MulBackward0" and before(node, 1) is not None  # by more than a mask: no longer a softmax
+        if len(passed) == _DEEP or name not in _PASSED or factor:
             return None, 0
         passed.append(node)
         node = before(node)

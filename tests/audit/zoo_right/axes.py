@@ -242,3 +242,18 @@ def copying_with_an_encoder_that_sees_all():
         optimizer.zero_grad()
         F.cross_entropy(scores.reshape(-1, VOCABULARY), text[:, 1:].reshape(-1)).backward()
         optimizer.step()
+
+
+@right
+def matches_by_two_softmaxes():
+    class Matching(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two = nn.Linear(6, 6), nn.Linear(6, 6)
+
+        def forward(self, x):
+            alike = self.one(x) @ self.two(x).mT
+            share = alike.softmax(1) * alike.softmax(2)
+            return (share @ x).mean(1)
+
+    learn(Matching())

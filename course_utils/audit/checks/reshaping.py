@@ -138,6 +138,8 @@ def _is_meant(spot: Spot, moved: list[int], before: tuple[int, ...], after: tupl
         if len(given) != len(after):
             continue
         texts = [ast.unparse(it) for it in given]
+        if _is_packed(spot, {texts[at] for at in moved}):
+            return False
         if any(_is_size(given[at], spot) for at in moved):
             return True
         if whole and "-1" not in texts and not any(isinstance(it, ast.BinOp) for it in given):
@@ -145,12 +147,28 @@ def _is_meant(spot: Spot, moved: list[int], before: tuple[int, ...], after: tupl
     return False
 
 
+def _is_packed(spot: Spot, sizes: set[str]) -> bool:
+    """Say whether the function multiplies one of some sizes with another in a reshape.
+
+    Then axes are put together and taken apart there, as batch and heads, and another may have that size by chance.
+    """
+    scope = function_around(spot)
+    return any(
+        isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult) and sizes & set(map(ast.unparse, ast.walk(part)))
+        for call in (ast.walk(scope) if scope is not None else ())
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _RESHAPES
+        for given in call.args
+        for part in ast.walk(given)
+    )
+
+
 def _is_size(given: ast.expr, spot: Spot) -> bool:
     """Say whether an expression asks a tensor for its size, or is a name that was bound to such a size."""
     if isinstance(given, ast.Name):
         made = assigned(spot, given.id)
         line = statement(made) if made is not None else None
-        value = line.value if isinstance(line, ast.Assign) else None
+        bound = isinstance(line, ast.Assign) and given.id in set(map(ast.unparse, ast.walk(line.targets[0])))
+        value = line.value if isinstance(line, ast.Assign) and bound else None
         return value is not None and not isinstance(value, ast.BinOp) and _asks(value)
     return not isinstance(given, ast.BinOp) and _asks(given)
 

@@ -257,3 +257,20 @@ def matches_by_two_softmaxes():
             return (share @ x).mean(1)
 
     learn(Matching())
+
+
+@right
+def heads_packed_into_the_batch_where_sizes_agree_by_chance():
+    class Attention(nn.Module):
+        def __init__(self, heads):
+            super().__init__()
+            self.heads, self.both = heads, nn.Linear(8, 24)
+
+        def forward(self, x):
+            steps, batch, width = x.shape
+            parts = self.both(x).chunk(3, -1)
+            q, k, v = (it.reshape(steps, batch * self.heads, width // self.heads).transpose(0, 1) for it in parts)
+            mixed = F.scaled_dot_product_attention(q, k, v).transpose(0, 1)
+            return mixed.reshape(steps, batch, width).mean(1)
+
+    learn(Attention(2), (5, 4, 8), steps=3)

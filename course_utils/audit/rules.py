@@ -136,7 +136,7 @@ RULES: dict[str, Rule] = {
         _GAN,
         ("step-without-backward", "never-reached", "wrong-loss", "zero-before-step"),
     ),
-    "wrong-loss": Rule("error", "default", _ALGORITHMS),
+    "wrong-loss": Rule("error", "default", _ALGORITHMS, ("ratio-one",)),
     "silent-function": Rule(
         "error",
         "full",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import FunctionType
 
 from course_utils.audit.lines import Spot, is_learners
-from course_utils.audit.source import around, statement
+from course_utils.audit.source import around, calls, nearest, statement
 
 _ZEROS = re.compile(r"\bzeros(_like)?$|new_zeros$")
 
@@ -37,6 +37,14 @@ def _assignments(kind: type, name: str) -> Iterator[tuple[Spot, ast.expr]]:
                 inside = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
                 if any(ast.unparse(it) == name for it in inside):
                     yield Spot(file, part.lineno), part.value
+
+
+def made_near(spot: Spot, pattern: str) -> Spot:
+    """Return the line of a call that matches a pattern: in the class around a line, else near it, else that line."""
+    found = calls(spot.file, pattern)
+    kind = next((node for node in reversed(around(spot)) if isinstance(node, ast.ClassDef)), None)
+    inside = [it for it in found if kind is not None and kind.lineno <= it.line <= (kind.end_lineno or it.line)]
+    return inside[0] if inside else nearest(found, spot) or spot
 
 
 def class_source(kind: type) -> tuple[ast.ClassDef | None, str]:

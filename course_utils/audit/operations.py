@@ -61,9 +61,9 @@ class Lines:
 class Operations(TorchFunctionMode):
     """Tells of functions while the full tier runs. What PyTorch calls in passes and steps of optimizers is left out."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines: Lines | None = None) -> None:
         super().__init__()
-        self.lines = Lines()
+        self.lines = Lines() if lines is None else lines
         self._recorder: Desk | None = None
         self._wanted: dict[str, list[Callable[[Op], None]]] = {}
         self._every: list[Callable[[Op], None]] = []

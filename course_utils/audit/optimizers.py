@@ -108,7 +108,7 @@ class Optimizers:
         if self._recorder.clock.steps == trainer.steps:
             self._recorder.clock.marks = [*self._recorder.clock.marks[-7:], sequence_now()]
         self._recorder.tell("step_ended", self._step)
-        if self._recorder.clock.steps >= self._recorder.full_steps:
+        if trainer.steps >= self._recorder.full_steps:
             self._recorder.end_full()
 
     def watch_by_hand(self, received: Iterable[Slot]) -> None:
@@ -143,6 +143,7 @@ class Optimizers:
         spot = here()
         if spot is not None:
             self._recorder.book.made[optimizer] = spot
+            self._recorder.begin_again()
 
     def zero(self, original: Callable[..., None], owner: Any, *args: Any, **kwargs: Any) -> None:
         operations = None if self._recorder.elsewhere() else self._recorder.operations

@@ -23,6 +23,9 @@ from course_utils.audit.scaling import Scaling
 from course_utils.graph.owners import NO_PASS, backward_pass
 from course_utils.graph.trace import GraphTooLarge
 
+# So often the full tier begins again, for an optimizer that is made after it ended.
+_AGAIN = 3
+
 _TASK, _TRANSFORMS = torch._C._current_graph_task_id, torch._C._functorch.peek_interpreter_stack
 
 _EVENTS = (
@@ -63,6 +66,8 @@ class Recorder:
             self.missed = {code: "the close watch was off" for code, rule in RULES.items() if rule.tier == "full"}
         self.lines = Operations.spots_of(self.operations)
         self.full_steps = full_steps
+        self._again = _AGAIN if full_steps > 0 else 0
+        self._modes = torch._C._len_torch_function_stack()
         self._thread = threading.get_ident()
         self.running: Pass | None = None
         self.stepping = False  # an optimizer is at work
@@ -170,6 +175,14 @@ class Recorder:
         """Leave the full tier."""
         if self.operations is not None and self.operations.end():
             self.operations = None
+
+    def begin_again(self) -> None:
+        """Enter the full tier again, as for a second training: where no other mode stands that would leave first."""
+        free = torch._C._len_torch_function_stack() == self._modes
+        if self.operations is None and self._again and free and not self.idle():
+            self._again -= 1
+            self.operations = Operations(self.lines)
+            self.operations.begin(self)
 
     @property
     def quiet(self) -> bool:

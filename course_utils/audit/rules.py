@@ -28,7 +28,9 @@ _MODE = "deeper/09_practical_checklist#model.eval()-that-was-never-undone"
 _KEPT = "deeper/09_practical_checklist#Memory-grows-from-step-to-step:-what-a-log-keeps"
 _CHECKPOINTS = "deeper/09_practical_checklist#All-checkpoints-are-the-same"
 _SOFTMAX = "09_practical_checklist#The-loss-stalls:-softmax-twice"
+_SHAPES = '09_practical_checklist#"Using-a-target-size-that-is-different-to-the-input-size":-a-wrong-shape-that-works'
 _GAN = "06_detach_vs_no_grad#The-two-steps-of-a-GAN"
+_ALGORITHMS = "06_detach_vs_no_grad#Where-to-cut-in-each-algorithm"
 _EVAL = "06_detach_vs_no_grad#eval()-does-not-switch-gradients-off"
 _TRUNCATED = "04_retain_graph#Hidden-state-between-sequences:-truncated-backpropagation"
 _RECOMPUTED = (
@@ -96,11 +98,16 @@ RULES: dict[str, Rule] = {
     "mask-inverted": Rule("likely", "default", _LIST),
     "overwritten": Rule("likely", "full", _FROZEN),
     "recomputed-otherwise": Rule("error", "full", _RECOMPUTED),
-    "broadcast-loss": Rule(
-        "error",
-        "full",
-        '09_practical_checklist#"Using-a-target-size-that-is-different-to-the-input-size":-a-wrong-shape-that-works',
-    ),
+    "broadcast-loss": Rule("error", "full", _SHAPES, ("broadcast-square",)),
+    "broadcast-square": Rule("likely", "full", _SHAPES),
+    "mean-squared": Rule("likely", "full", _LIST),
+    "view-not-transpose": Rule("likely", "full", _SHAPES),
+    "softmax-axis": Rule("likely", "full", _SOFTMAX),
+    "sees-target": Rule("error", "full", _LIST),
+    "padded-step": Rule("likely", "full", _LIST),
+    "ratio-one": Rule("likely", "full", _ALGORITHMS),
+    "tie-broken": Rule("likely", "default", _LIST),
+    "stale-statistics": Rule("likely", "default", _EVAL),
     "clip-after-step": Rule("error", "default", _ORDER),
     "clip-scaled": Rule("error", "default", _SCALED),
     "step-scaled": Rule("error", "default", _SCALED),
@@ -140,7 +147,7 @@ RULES: dict[str, Rule] = {
         _GAN,
         ("step-without-backward", "never-reached", "wrong-loss", "zero-before-step"),
     ),
-    "wrong-loss": Rule("error", "default", "06_detach_vs_no_grad#Where-to-cut-in-each-algorithm"),
+    "wrong-loss": Rule("error", "default", _ALGORITHMS, ("ratio-one",)),
     "silent-function": Rule(
         "error",
         "full",

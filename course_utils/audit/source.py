@@ -289,3 +289,11 @@ def nearest(found: Sequence[Spot], spot: Spot) -> Spot | None:
     inside = [it for it in found if first <= it.line <= last]
     before = [it for it in inside if it.line <= spot.line]
     return before[-1] if before else next(iter(inside or found), None)
+
+
+def source_at(spot: Spot) -> str:
+    """Return the source of the innermost statement at a line, of a block its head only; else the line's text."""
+    found = statement(spot)
+    if found is None or blocks_of(found):
+        return text_at(spot)
+    return ast.unparse(found)

@@ -54,6 +54,9 @@ _OF_STEPS = (
     "schedule-doubled",
     "rate-zero",
     "seed-repeats",
+    "ratio-one",
+    "tie-broken",
+    "stale-statistics",
 )
 
 

@@ -32,7 +32,9 @@ class audit:
 
     Models and optimizers are found as they act; those given are named and watched from the beginning. The first
     `steps` optimizer steps are watched closely, each function of PyTorch's with its line; afterwards passes, steps
-    and calls of models, to the end of the body. Nothing of the training changes: no value, gradient or random number.
+    and calls of models, to the end of the body. An optimizer that is made later is watched closely again from its
+    making to its own first `steps` steps, three times at most. Nothing of the training changes: no value, gradient or
+    random number.
 
     The report is filled when the body ends. With `strict`, AuditFailed is raised then where anything of level error
     or likely was found. An error of the body comes through. A decorated function has its last report as `report`.

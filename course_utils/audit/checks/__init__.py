@@ -5,6 +5,7 @@ from __future__ import annotations
 from course_utils.audit.check import Check
 from course_utils.audit.checks.arguments import Arguments
 from course_utils.audit.checks.averages import Averages
+from course_utils.audit.checks.cancelling import Cancelling
 from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.clipping import Clipping
 from course_utils.audit.checks.derivatives import Derivatives
@@ -16,32 +17,40 @@ from course_utils.audit.checks.freezing import Freezing
 from course_utils.audit.checks.functions import Functions
 from course_utils.audit.checks.growth import Growth
 from course_utils.audit.checks.hooks import Hooks
+from course_utils.audit.checks.leaks import Leaks
 from course_utils.audit.checks.loading import Loading
 from course_utils.audit.checks.losses import Losses
 from course_utils.audit.checks.masks import Masks
 from course_utils.audit.checks.membership import Membership
 from course_utils.audit.checks.modes import Modes
 from course_utils.audit.checks.naming import Naming
+from course_utils.audit.checks.normalizing import Normalizing
 from course_utils.audit.checks.numbers import Numbers
 from course_utils.audit.checks.pacing import Pacing
+from course_utils.audit.checks.padding import Padding
 from course_utils.audit.checks.pairing import Pairing
 from course_utils.audit.checks.partial import Partial
 from course_utils.audit.checks.passes import Passes
 from course_utils.audit.checks.players import Players
 from course_utils.audit.checks.rates import Rates
+from course_utils.audit.checks.ratios import Ratios
 from course_utils.audit.checks.reaching import Reaching
 from course_utils.audit.checks.recurrence import Recurrence
 from course_utils.audit.checks.references import References
 from course_utils.audit.checks.replacing import Replacing
+from course_utils.audit.checks.reshaping import Reshaping
 from course_utils.audit.checks.rounding import Rounding
 from course_utils.audit.checks.samples import Samples
 from course_utils.audit.checks.schedules import Schedules
 from course_utils.audit.checks.seeding import Seeding
 from course_utils.audit.checks.settings import Settings
+from course_utils.audit.checks.squares import Squares
 from course_utils.audit.checks.statements import Statements
+from course_utils.audit.checks.statistics import Statistics
 from course_utils.audit.checks.stepping import Stepping
 from course_utils.audit.checks.straight import Straight
 from course_utils.audit.checks.terms import Terms
+from course_utils.audit.checks.ties import Ties
 from course_utils.audit.checks.units import Units
 from course_utils.audit.checks.unused import Unused
 from course_utils.audit.checks.validating import Validating
@@ -95,4 +104,13 @@ CHECKS: tuple[type[Check], ...] = (
     Recurrence,
     Replacing,
     Masks,
+    Squares,
+    Reshaping,
+    Normalizing,
+    Leaks,
+    Padding,
+    Ratios,
+    Ties,
+    Statistics,
+    Cancelling,
 )

@@ -19,6 +19,7 @@ _SIGNED = {"cosine_embedding_loss": 2, "margin_ranking_loss": 2, "hinge_embeddin
 _POSITIVE = {"SoftplusBackward0": "softplus", "ExpBackward0": "exp", "SigmoidBackward0": "sigmoid"}
 _MAKING = frozenset({"float", "to", "double", "type", "where", "eq", "ne", "gt", "lt", "ge", "le"})
 _TIMES = 2
+_ABOVE = 1e-4  # what rounding may leave of a logarithm of 1
 _MOST = 200
 
 
@@ -26,13 +27,14 @@ class Arguments(Check):
     """The values that reach a loss, where its definition has no use for them."""
 
     codes: ClassVar = ("loss-argument",)
-    functions: ClassVar = frozenset({"poisson_nll_loss", *_SIGNED, *_MAKING})
+    functions: ClassVar = frozenset({"poisson_nll_loss", "kl_div", "cross_entropy", *_SIGNED, *_MAKING})
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._made: dict[int, tuple[weakref.ref[torch.Tensor], Spot]] = {}  # where what may be targets was made
         self._rates: Counter[tuple[Spot, str]] = Counter()
         self._coded: Counter[tuple[Spot, str]] = Counter()
+        self._soft: Counter[tuple[Spot, str, str]] = Counter()
 
     def function(self, event: Op) -> None:
         spot = here()
@@ -45,6 +47,8 @@ class Arguments(Check):
                 self._made[id(event.out)] = weakref.ref(event.out), spot
         elif event.name == "poisson_nll_loss":
             self._rate(event.argument(0, "input"), event.argument(2, "log_input", True), spot)
+        elif event.name in ("kl_div", "cross_entropy"):
+            self._distribution(event, spot)
         else:
             self._target(event.name, event.argument(_SIGNED[event.name], "target"), spot)
 
@@ -53,6 +57,19 @@ class Arguments(Check):
         if logarithm and made is not None and node_name(made) in _POSITIVE:
             lines = calls(spot.file, r"\bPoissonNLLLoss$") if in_module() else []
             self._rates[nearest(lines, spot) or spot, _POSITIVE[node_name(made)]] += 1
+
+    def _distribution(self, event: Op, spot: Spot) -> None:
+        """Note targets that shall be probabilities, or their logarithms, and are something else."""
+        target = event.argument(1, "target")
+        if not isinstance(target, torch.Tensor) or not target.is_floating_point() or not target.dim():
+            return
+        target = target.detach()
+        if event.name == "kl_div" and event.argument(5, "log_target", False):
+            if bool((target > _ABOVE).any()):
+                self._soft[spot, event.name, "above 0, and log_target=True says that they are logarithms"] += 1
+        elif bool((target < 0).any()) and bool(((target != 0).sum(1 if target.dim() > 1 else 0) > 1).any()):
+            # A row with one number alone is that of a class, weighted, as by an advantage.
+            self._soft[spot, event.name, "below 0: these are scores or logarithms, and no probabilities"] += 1
 
     def _target(self, loss: str, target: Any, spot: Spot) -> None:
         if not isinstance(target, torch.Tensor) or not bool((target == 0).any()) or bool((target < 0).any()):
@@ -71,6 +88,18 @@ class Arguments(Check):
                     "the rate that fits the counts is never what the model gives.",
                     "log_input=False  # or leave out the last function of the model",
                     level="likely",
+                    times=times,
+                )
+        for (spot, loss, words), times in self._soft.items():
+            if times >= _TIMES:
+                yield self.say(
+                    "loss-argument",
+                    spot,
+                    f"{loss} gets targets {words}",
+                    f"{loss} weighs the logarithm of each prediction by its target, which has to be a share of 1. With "
+                    "other numbers it has no lower bound, or is NaN, and is no distance between the two.",
+                    "target = scores.softmax(dim=1)  # of the teacher, before the loss; or log_softmax with "
+                    "log_target=True",
                     times=times,
                 )
         for (spot, loss), times in self._coded.items():

@@ -1,6 +1,7 @@
 """Faulty loops. Those in `first` were written before the checks, from the list of codes alone."""
 
 from tests.audit.zoo_faults import (
+    axes,
     calls,
     derivatives,
     first_graphs,
@@ -14,11 +15,14 @@ from tests.audit.zoo_faults import (
     later_sequences,
     later_steps,
     paces,
+    states,
     strangers,
+    tensors,
     written,
 )
 
 __all__ = [
+    "axes",
     "calls",
     "derivatives",
     "first_graphs",
@@ -32,6 +36,8 @@ __all__ = [
     "later_sequences",
     "later_steps",
     "paces",
+    "states",
     "strangers",
+    "tensors",
     "written",
 ]

@@ -1,6 +1,7 @@
 """Right loops, plain and unusual. Nothing of level error or likely may be said of any of them."""
 
 from tests.audit.zoo_right import (
+    axes,
     by_hand,
     calls,
     derivatives,
@@ -13,14 +14,17 @@ from tests.audit.zoo_right import (
     lookalikes,
     paces,
     products,
+    states,
     strangers,
     styles_generative,
     styles_supervised,
+    tensors,
     unlike,
     written,
 )
 
 __all__ = [
+    "axes",
     "by_hand",
     "calls",
     "derivatives",
@@ -33,9 +37,11 @@ __all__ = [
     "lookalikes",
     "paces",
     "products",
+    "states",
     "strangers",
     "styles_generative",
     "styles_supervised",
+    "tensors",
     "unlike",
     "written",
 ]

@@ -81,6 +81,8 @@ def test_the_form_of_an_entry(entry: Entry):
     assert len(lines) <= 14, "a run of about twelve lines"
     assert re.search(r"^(import|from) torch", entry.run, re.MULTILINE), "it can be pasted anywhere"
     assert "course_utils" not in entry.run
+    plain = re.sub(r"`[^`]*`", "", entry.question)
+    assert "__" not in plain, "without backticks two underscores become bold type, and the site finds no such heading"
     assert entry.also, "the other words in which people ask it"
     assert "**Fix.**" in entry.why
     assert re.search(r"\*\*Lesson:\*\* \[", entry.why)

@@ -53,6 +53,13 @@ def cast_before(spot: Spot | None) -> Spot | None:
     return Spot(spot.file, max(lines)) if lines and spot is not None else None
 
 
+def assigned_value(spot: Spot, name: str) -> ast.expr | None:
+    """Return the expression that a name was assigned, as `assigned` finds the line; None where nothing assigns it."""
+    made = assigned(spot, name)
+    line = statement(made) if made is not None else None
+    return line.value if isinstance(line, ast.Assign) else None
+
+
 def is_used_elsewhere(spot: Spot, name: str) -> bool:
     """Say whether the function around a line reads a name on other lines as well."""
     scope = function_around(spot)

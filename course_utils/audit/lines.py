@@ -47,6 +47,14 @@ def frames() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
+def between() -> Iterator[FrameType]:
+    """Yield the frames between here and the learner's line, the innermost first: what libraries run for it."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_learners(frame.f_code.co_filename):
+        yield frame
+        frame = frame.f_back
+
+
 def here() -> Spot | None:
     """Return the learner's line that is running, or None where there is none."""
     frame: FrameType | None = sys._getframe(1)
@@ -75,23 +83,15 @@ def called_by_torch(depth: int) -> bool:
 
 def asked_directly() -> bool:
     """Say whether nothing of PyTorch's but `backward` and `grad` stands between here and the learner's line."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not is_learners(frame.f_code.co_filename):
-        file = frame.f_code.co_filename
-        if is_torch(file) and file.removeprefix(ownership.TORCH).replace(os.sep, "/") not in _ASKING:
-            return False
-        frame = frame.f_back
-    return True
+    files = (frame.f_code.co_filename for frame in between())
+    return all(
+        not is_torch(file) or file.removeprefix(ownership.TORCH).replace(os.sep, "/") in _ASKING for file in files
+    )
 
 
 def in_module() -> bool:
     """Say whether a method of one of PyTorch's modules stands between here and the learner's line."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not is_learners(frame.f_code.co_filename):
-        if frame.f_code.co_filename.startswith(_MODULES):
-            return True
-        frame = frame.f_back
-    return False
+    return any(frame.f_code.co_filename.startswith(_MODULES) for frame in between())
 
 
 def names_in(frame: FrameType) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from course_utils.audit.expressions import assigned_value
 from course_utils.audit.lines import Spot
-from course_utils.audit.source import assigned, function_around, statement
+from course_utils.audit.source import function_around
 
 _NAMES = ("named_parameters", "named_modules", "named_children", "state_dict")
 _ENDS = ("startswith", "endswith")
@@ -83,9 +84,8 @@ def _name_of(iterated: ast.expr, target: ast.expr, file: str) -> str:
 
 
 def _source_of(spot: Spot, name: str) -> str:
-    made = assigned(spot, name)
-    line = statement(made) if made is not None else None
-    return ast.unparse(line.value) if isinstance(line, ast.Assign) else ""
+    value = assigned_value(spot, name)
+    return ast.unparse(value) if value is not None else ""
 
 
 def _texts(test: ast.expr, bound: str, file: str) -> Iterator[Text]:
@@ -140,6 +140,4 @@ def _value_of(spot: Spot, name: str) -> ast.expr | None:
         for argument, value in pairs:
             if argument.arg == name:
                 return value
-    made = assigned(spot, name)
-    line = statement(made) if made is not None else None
-    return line.value if isinstance(line, ast.Assign) else None
+    return assigned_value(spot, name)

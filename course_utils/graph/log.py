@@ -76,7 +76,7 @@ class Gradients:
         """Keep shape, dtype, norm and a few values of a tensor, and return its number.
 
         Where it holds the numbers of `seen`, which is kept as `number`, in the same memory, it has that one's norm:
-        half of a network's operations pass on what they received, in another shape.
+        most operations of a Transformer pass on what they received, in another shape.
         """
         if tensor is None:
             return NOTHING

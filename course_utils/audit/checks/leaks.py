@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterator
-from types import FrameType
 from typing import Any, ClassVar
 
 import torch
@@ -13,7 +11,7 @@ import torch
 from course_utils.audit.check import Check, Found
 from course_utils.audit.classes import made_near
 from course_utils.audit.events import Op, PassGraph, number_of, saved_value
-from course_utils.audit.lines import Spot, is_learners
+from course_utils.audit.lines import Spot, between
 from course_utils.audit.source import text_at
 from course_utils.graph.trace import GraphTooLarge, LiveNode, node_name, walk
 
@@ -51,10 +49,7 @@ class Leaks(Check):
         self._hooked = False
 
     def hooked(self, hooks: Any, spot: Spot | None) -> None:
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None and not is_learners(frame.f_code.co_filename):
-            self._hooked |= frame.f_code.co_name in _HOOKING  # a look would run it
-            frame = frame.f_back
+        self._hooked |= any(frame.f_code.co_name in _HOOKING for frame in between())  # a look would run it
 
     def function(self, event: Op) -> None:
         if event.name not in ("cross_entropy", "nll_loss"):

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call
+from course_utils.audit.expressions import assigned_value
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import parts, ran
-from course_utils.audit.source import assigned, statement
 
 _PAD = re.compile(r"pad", re.IGNORECASE)
 
@@ -52,9 +52,7 @@ class Masks(Check):
 def _marks_words(value: ast.expr, spot: Spot) -> bool:
     """Say whether an expression, or what a name was bound to, is True where something is not padding."""
     if isinstance(value, ast.Name):
-        made = assigned(spot, value.id)
-        line = statement(made) if made is not None else None
-        value = line.value if isinstance(line, ast.Assign) else value
+        value = assigned_value(spot, value.id) or value
     if not isinstance(value, ast.Compare) or len(value.ops) != 1 or not isinstance(value.ops[0], ast.NotEq):
         return False
     return any(_PAD.search(ast.unparse(it)) is not None for it in value.comparators)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import FrameType
 from typing import ClassVar
 
 import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, before, through_views
-from course_utils.audit.lines import Spot, here, is_learners
+from course_utils.audit.lines import Spot, between, here
 from course_utils.graph.trace import LiveNode, node_name
 
 # What brings new data: with it a ratio of 1 is right, as nothing was learned from the data yet.
@@ -104,9 +102,4 @@ def _is_difference(node: LiveNode | None) -> bool:
 
 def _is_clipping() -> bool:
     """Say whether gradients are being clipped, which stacks their norms."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not is_learners(frame.f_code.co_filename):
-        if frame.f_code.co_filename.endswith("clip_grad.py"):
-            return True
-        frame = frame.f_back
-    return False
+    return any(frame.f_code.co_filename.endswith("clip_grad.py") for frame in between())

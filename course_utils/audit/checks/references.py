@@ -11,9 +11,10 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
+from course_utils.audit.expressions import assigned_value
 from course_utils.audit.holders import variables
 from course_utils.audit.lines import Spot, here
-from course_utils.audit.source import assigned, function_around, statement, tree_of
+from course_utils.audit.source import function_around, statement, tree_of
 from course_utils.explain.source import called
 
 _ENTRIES = 4
@@ -106,9 +107,7 @@ def _is_meant(spot: Spot) -> bool:
         if isinstance(node, ast.Call) and called(node) in References.functions and node.args:
             given: ast.expr | None = node.args[0]
             if isinstance(given, ast.Name):
-                made = assigned(spot, given.id)
-                line = statement(made) if made is not None else None
-                given = line.value if isinstance(line, ast.Assign) else None
+                given = assigned_value(spot, given.id)
             if given is not None and any(map(_repeats, ast.walk(given))):
                 return True
     return False

@@ -15,7 +15,7 @@ import torch
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Step
 from course_utils.audit.lines import Spot, frames
-from course_utils.audit.source import around, blocks_of
+from course_utils.audit.source import around, blocks_of, loop_around
 
 _SETS = 3  # so often the same number, with steps in between
 _KEPT = 8  # steps after each, whose random state is kept
@@ -61,7 +61,7 @@ class Seeding(Check):
             return
         places = [Spot(it.f_code.co_filename, it.f_lineno) for it in frames()]
         # The first line in a loop, on the way out: a function that only sets seeds is called from there.
-        spot = next((it for it in places if _in_loop(it)), places[0])
+        spot = next((it for it in places if loop_around(it) is not None), places[0])
         if (spot, kind) in self._seeded and len(self._seeded[spot, kind].seeds) > 1:
             return  # a line that sets one seed after another
         if any(_MEASURES.search(it.f_code.co_name) for it, _ in zip(frames(), range(2), strict=False)):
@@ -126,16 +126,6 @@ _STATES: dict[str, Callable[[], int]] = {
     "random.seed": lambda: hash(random.getstate()),
     "np.random.seed": _numpy,
 }
-
-
-def _in_loop(spot: Spot) -> bool:
-    """Say whether a line stands in a loop of its function."""
-    for node in reversed(around(spot)):
-        if isinstance(node, ast.For | ast.While):
-            return True
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            return False
-    return False
 
 
 def _for_looking(spot: Spot) -> bool:

@@ -51,7 +51,7 @@ def test_what_a_fork_shares_with_its_parent_is_not_its_own() -> None:
     done = subprocess.run([sys.executable, "-c", _FORK, str(SIZE)], capture_output=True, text=True, check=True)
     first, then = map(int, done.stdout.split())
     assert first < SIZE / 4
-    assert SIZE <= then < 1.5 * SIZE
+    assert 0.95 * SIZE <= then < 1.5 * SIZE, "each side has some pages that the other has not"
 
 
 def test_a_process_that_is_gone_holds_nothing() -> None:

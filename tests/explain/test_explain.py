@@ -70,6 +70,10 @@ SILENT = {
     "unknown device": lambda: torch.ones(2, device="nonsense"),
     "backward of a string": lambda: "loss".backward(),
     "iterating a number": lambda: list(3),
+    "sum of a list of numbers": lambda: [1, 2].sum(),
+    "what no tensor has, of a tuple of tensors": lambda: (torch.ones(1),).append(2),
+    "shape of None from nowhere": lambda: {}.get("image").shape,
+    "mean of a number": lambda: (3.5).mean(),
 }
 
 

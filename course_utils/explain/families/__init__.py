@@ -29,6 +29,7 @@ from course_utils.explain.families import (
     shared_parameters,
     starts_and_hooks,
     state,
+    taken_for_tensors,
     told_derivatives,
     told_settings,
     training,
@@ -67,4 +68,5 @@ RULES: tuple[Rule, ...] = (
     *inputs.RULES,
     *told_settings.RULES,
     *told_derivatives.RULES,
+    *taken_for_tensors.RULES,
 )

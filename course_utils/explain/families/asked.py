@@ -138,7 +138,7 @@ def _numpy(s: Situation, m: re.Match[str]) -> Explanation | None:
     value = s.here.value(owner) if s.here is not None else None
     if type(value) in (list, tuple):
         why = f"`{name}` holds tensors with a graph, and NumPy records nothing."
-        fix = f"[it.item() for it in {name}]  # numbers; or append .item() in the first place"
+        fix = f"[it.item() for it in {name}]  # numbers; torch.stack({name}) is one tensor of them, with its graph"
         headline = f"`{name}` holds tensors that require a gradient, so it does not turn into an array by itself"
         return card("numpy-of-graph", headline, why, fix, s.needed(), _any_with_grad(value))
     why = f"`{name}` is in a graph, and NumPy records nothing: PyTorch asks you to say that the graph may end here."

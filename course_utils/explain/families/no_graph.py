@@ -15,7 +15,7 @@ from course_utils.explain.naming import argument, receiver
 from course_utils.explain.reading import MISSING, is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import called, written
+from course_utils.explain.source import called, with_keyword, written
 
 _WHY = {
     "no-graph-detach": "{what} gives the values without their graph, so nothing leads back through it.",
@@ -137,13 +137,15 @@ def _reentrant(s: Situation, name: str) -> Explanation | None:
         for node in ast.walk(call.source.tree) if call.source is not None else ():
             if not isinstance(node, ast.Call) or not called(node).startswith("checkpoint") or call.source is None:
                 continue
-            if any(it.arg == "use_reentrant" and written(it.value) == "True" for it in node.keywords):
+            told = next((written(it.value) for it in node.keywords if it.arg == "use_reentrant"), "")
+            if told in ("", "True", "None"):  # the older kind is what PyTorch takes where nothing is said
                 place = call.source.place("checkpointed here", node)
                 why = (
-                    "A checkpoint with use_reentrant=True gives a result without a graph where none of its inputs "
-                    "requires a gradient, whatever its parameters require."
+                    f"A checkpoint {'with' if told == 'True' else 'that is not told otherwise works as with'} "
+                    "use_reentrant=True: its result has no graph where none of its inputs requires a gradient, "
+                    "whatever its parameters require."
                 )
-                fix = ast.unparse(node).replace("use_reentrant=True", "use_reentrant=False")
+                fix = with_keyword(node, "use_reentrant", False)
                 headline = f"{name} has no graph: a checkpoint may have cut it"
                 return card("checkpoint-inputs", headline, why, fix, [place, *s.needed()], False)
     return None

@@ -15,7 +15,7 @@ from course_utils.explain.naming import assigned, receiver
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import called, operand, written
+from course_utils.explain.source import FUNCTIONS, called, operand, walk, written
 
 
 def _not_a_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -59,7 +59,7 @@ def _not_a_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 
 def _none(s: Situation, name: str, owner: ast.expr | None) -> Explanation:
-    function = _gave(s, owner)
+    function = without_return(s, owner)
     if function:
         why = f"`{name}` is None: `{function}` has no return with a value."
         fix = f"# at the end of {function}: return what it computed"
@@ -78,11 +78,8 @@ def _none(s: Situation, name: str, owner: ast.expr | None) -> Explanation:
     return card("not-a-tensor", f"`{name}` is None, not a loss", why, fix, s.needed(), False)
 
 
-def _gave(s: Situation, owner: ast.expr | None) -> str:
+def without_return(s: Situation, owner: ast.expr | None) -> str:
     """Return the learner's function that gave a name its value, where that function has no return with a value."""
-    from course_utils.explain.naming import assigned
-    from course_utils.explain.source import FUNCTIONS, walk
-
     if s.here is None or owner is None:
         return ""
     call: ast.AST | None = owner

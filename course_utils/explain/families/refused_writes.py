@@ -101,6 +101,10 @@ def _view(s: Situation, m: re.Match[str]) -> Explanation | None:
         )
         looped = s.here is not None and any(isinstance(it, ast.For) for it in assigned(s.here, own))
         fix = out_of_place(s.line_tree, looped=looped) if s.line_tree is not None else f"{own} = {own} + 1"
+        if s.here is not None and isinstance(s.here.look_up(own), tuple | list):
+            name = f"an element of `{own}`"
+            fix = f"{own} = [it.clone() for it in {own}]  # before the write: copies, which are no views"
+            why = f"`{own}` holds the views that `{made}` gave at once. PyTorch cannot record a write into one of them."
         return card(
             "view-of-several-in-place", f"{name}, one of the views of `{made}`, was written into", why, fix, s.needed()
         )

@@ -122,6 +122,8 @@ def _state(case: Case, seen: Observation, right: State) -> Iterator[Finding]:
     own = seen["shared"]
     text = f"Not copied in the best state: {listed(own)}. Training goes on changing what the model's own tensors hold."
     yield Finding("copies", not own, text)
+    text = f"The best state's copies have a graph, which lives as long as they do: {listed(seen['graphs'])}."
+    yield Finding("graphs", not seen["graphs"], text)
     for name, it in expected.items():
         yield right_value(state[name], it, f"The best state's {name}")
 

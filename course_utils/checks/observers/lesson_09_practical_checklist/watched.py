@@ -87,7 +87,7 @@ def watched(
         "modes": modes_of(modules) == modes,
         "hooks": hooks_on(*parts_of(*modules)),
         "flags": [mine == it for mine, it in zip(flags_of(modules), flags, strict=True)],
-        "settings": settings_of(optimizer) == settings,
+        "settings": None if optimizer is None else settings_of(optimizer) == settings,
         "rate": plain(optimizer.param_groups[0]["lr"]) if optimizer is not None else None,
     }
 

@@ -108,13 +108,19 @@ def slips(answer):
 
 
 def guarded(wrong, hooks, flags):
-    """What guards the sentences above all tasks, by what `slips` made, and two answers that leave something."""
+    """What guards the sentences above all tasks, by what `slips` made, and two answers that leave something.
+
+    A task that has no such finding leaves the slip out.
+    """
     unchanged = "So do the batches, the model's hooks and the optimizer's settings."
-    return {
-        "Your loop makes one step of the given optimizer for each batch": {"steps": wrong["steps"]},
+    sentences = {
+        "Your loop makes one step of the given optimizer for each batch": {"steps": wrong.get("steps")},
         "What requires a gradient": {"flags": flags},
-        "which part of the model is in which mode, stays as it was": {"modes": wrong["modes"]},
-        unchanged: {"data": wrong["data"], "hooks": hooks, "settings": wrong["settings"]},
+        "which part of the model is in which mode, stays as it was": {"modes": wrong.get("modes")},
+        unchanged: {"data": wrong["data"], "hooks": hooks, "settings": wrong.get("settings")},
         "When the optimizer steps, no graph holds what it saved any more": {"freed": wrong["freed"]},
         "none outlives your loop": {"graphs": wrong["graphs"]},
+    }
+    return {
+        sentence: {finding: it for finding, it in by.items() if it is not None} for sentence, by in sentences.items()
     }

@@ -18,7 +18,6 @@ from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched impor
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.gradient_penalty import critic_of
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.maps import doubles
 
-
 _DEAD = "a sample whose gradient is zero"
 
 

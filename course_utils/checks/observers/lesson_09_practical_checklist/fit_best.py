@@ -29,4 +29,4 @@ def observe(answer: Answer, case: Case) -> Observation:
     held = state.items() if isinstance(state, dict) else ()
     shared = [str(name) for name, it in held if isinstance(it, torch.Tensor) and it.untyped_storage().data_ptr() in own]
     graphs = [str(name) for name, it in held if isinstance(it, torch.Tensor) and it.grad_fn is not None]
-    return {**seen, "state": plain(state), "shared": shared, "graphs": graphs}
+    return {**seen, "state": plain(state), "shared": shared, "copied graphs": graphs}

@@ -134,10 +134,13 @@ class ScaleCut(Net):
 
 
 class Single(Net):
-    """Makes float32 of whatever comes."""
+    """Makes float32 of what goes into the layers."""
 
     def forward(self, x):
-        return super().forward(x.float())
+        x = x - self.mean
+        for layer in self.layers[:-1]:
+            x = layer(x.float()).relu()
+        return self.scale * self.layers[-1](x.float())
 
 
 KEPT = {}
@@ -145,6 +148,19 @@ KEPT = {}
 
 def one_model_for_all(sizes, mean):
     return KEPT.setdefault(tuple(sizes), Net(sizes, mean))
+
+
+UNPAIRED = []
+
+
+def models_in_pairs(sizes, mean):
+    """Every second model has a bias of the one before."""
+    model = Net(sizes, mean)
+    if UNPAIRED:
+        model.layers[-1].bias = UNPAIRED.pop().layers[-1].bias
+    else:
+        UNPAIRED.append(model)
+    return model
 
 
 class Shift(nn.Module):
@@ -231,6 +247,7 @@ WRONG = [
     make_double := lambda sizes, mean: Net(sizes, mean).double(),
     make_constant := lambda sizes, mean: ConstantStart(sizes, mean),
     one_model_for_all,
+    models_in_pairs,
 ]
 
 EQUIVALENT = {
@@ -255,6 +272,6 @@ GUARDS = {
         "parameters": MISCONCEIVED["the scale is no parameter"]
     },
     "Everything that the result depends on is in `state_dict()`": {"state": MISCONCEIVED["the mean is no state"]},
-    "a second model that loads it": {"shared": one_model_for_all},
+    "a second model that loads it": {"shared": models_in_pairs},
     "After `model.double()` the model computes in float64.": {"moves": make_single},
 }

@@ -18,6 +18,10 @@ class OwnError(Exception):
     """An error of a kind that nobody can have planned for. It is none of PyTorch's and no RuntimeError."""
 
 
+class Stopped(BaseException):
+    """What ends code from outside, as KeyboardInterrupt does: `except Exception` does not see it."""
+
+
 class Once(Iterable[Item]):
     """Items that can be gone through once and have no length, as from a file or a network."""
 

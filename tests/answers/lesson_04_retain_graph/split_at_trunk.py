@@ -197,6 +197,26 @@ def split_replacing(trunk, heads, inputs):
     return losses
 
 
+def split_in_two_passes(trunk, heads, inputs):
+    """Half of the gradient goes through the trunk, and the other half through its parts, run once more."""
+    h = trunk(inputs)
+    cut = h.detach().requires_grad_()
+    losses = []
+    for head in heads:
+        loss = head(cut)
+        loss.backward()
+        losses.append(loss.item())
+    h.backward(cut.grad / 2)
+    again = trunk.first(inputs).tanh()
+    (again + trunk.second(again).sigmoid()).backward(cut.grad / 2)
+    return losses
+
+
+def zeros_for_inputs(trunk, heads, inputs):
+    if not inputs.requires_grad:
+        inputs.grad = torch.zeros_like(inputs)
+
+
 RIGHT = [split_by_a_leaf, split_by_grad, split_with_inputs, split_with_a_cut_each, split_by_forward]
 
 MISCONCEIVED = {
@@ -206,7 +226,11 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    *(leaving(split_by_a_leaf, change) for change in (gradients_off, in_evaluation, frozen, hooked)),
+    *(leaving(split_by_a_leaf, change) for change in (gradients_off, in_evaluation, hooked)),
+    split_and_freeze := leaving(split_by_a_leaf, frozen),
+    split_with_zeros := leaving(split_by_a_leaf, zeros_for_inputs),
+    split_backwards := lambda trunk, heads, inputs: split_by_a_leaf(trunk, heads, inputs)[::-1],
+    split_in_two_passes,
     leaving(split_by_a_leaf, lambda trunk, heads, inputs: heads.reverse()),
     *(heads_again, split_and_move, split_retaining_the_trunk),
     split_after_zeroing,
@@ -217,7 +241,9 @@ WRONG = [
     split_twice_forward,
     said(splitter(retain_graph=True), "all heads at once"),
     lambda trunk, heads, inputs: (split_by_a_leaf(trunk, heads, inputs), trunk)[0][:-1],
-    lambda trunk, heads, inputs: [torch.tensor(loss) for loss in split_by_a_leaf(trunk, heads, inputs)],
+    split_to_tensors := lambda trunk, heads, inputs: [
+        torch.tensor(loss) for loss in split_by_a_leaf(trunk, heads, inputs)
+    ],
     lambda trunk, heads, inputs: split_by_a_leaf(trunk, heads, inputs.detach()),
 ]
 
@@ -234,4 +260,17 @@ EQUIVALENT = {
     "split_with_a_cut_each: arrived = arrived + cut.grad -> arrived += cut.grad": "A new object with the same numbers serves as well.",
     "split_with_a_cut_each: arrived = arrived + cut.grad | losses.append(loss.item()) -> (swapped)": "Neither of the two statements changes what the other one uses.",
     "split_by_forward: arrived.add_(cut.grad) | losses.append(loss.item()) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+}
+
+GUARDS = {
+    "a function leaves modes, flags, hooks, and the lists that it is given as they were": {"left": split_and_freeze},
+    "It adds to `.grad` what": {"gradient's value": split_after_zeroing},
+    "the inputs where they require a gradient": {"none": split_with_zeros},
+    "the trunk and each head run forward once": {"runs": split_twice_forward},
+    "one backward pass goes through the trunk": {"passes": split_in_two_passes},
+    "when a head starts its forward, no saved tensor of an earlier head is alive": {"alive": heads_at_once},
+    "no backward pass retains what it used": {"retained": split_retaining_the_trunk},
+    "Return the losses as Python floats": {"floats": split_to_tensors},
+    "in the order of the heads": {"value": split_backwards},
+    "Parameters and inputs keep their numbers.": {"moved": split_and_move},
 }

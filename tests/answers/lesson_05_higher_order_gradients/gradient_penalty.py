@@ -18,7 +18,7 @@ def penalty_by_seed(critic, real, fake, mix):
     scores = critic.forward(points)
     gradients = torch.autograd.grad(scores, points, torch.ones_like(scores), create_graph=True)[0]
     rows = gradients.reshape(len(real), -1)
-    norms = torch.einsum("ni,ni->n", rows, rows).sqrt()
+    norms = (torch.einsum("ni,ni->n", rows, rows) + 1e-12).sqrt()
     return ((norms - 1) ** 2).sum() / len(norms)
 
 
@@ -107,6 +107,7 @@ WRONG = [
     penaliser(points=lambda real, fake, mix: mix * real + (1 - mix) * fake),
     penaliser(points=lambda real, fake, mix: real),
     penaliser(distance=lambda norms: norms.mean()),
+    penalty_of_a_root := penaliser(norm=lambda gradients: gradients.flatten(1).square().sum(1).sqrt()),
     penaliser(distance=lambda norms: (norms - 1).square().sum()),
     penaliser(distance=lambda norms: (norms - 1).clamp(min=0).square().mean()),
     penaliser(distance=lambda norms: (norms.square() - 1).square().mean()),
@@ -139,6 +140,7 @@ EQUIVALENT = {
 GUARDS = {
     "The penalty is the mean over samples": {"value": penalty_scaled, "shape": penalty_short},
     "Its gradient has to reach the critic's parameters": {"recorded": penalty_cut, "usable": penalty_spent},
+    "as numbers also where a sample's gradient is zero (no NaN)": {"value": penalty_of_a_root},
     "may not reach whatever made `fake`": {"maker": penalty_for_the_maker},
     "The critic runs once.": {"calls": penalty_twice},
     "It stays as it was, and so do the inputs.": {

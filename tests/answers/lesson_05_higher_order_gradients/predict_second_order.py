@@ -33,5 +33,15 @@ WRONG = [
     {**SECOND, "same_pass_twice": "error"},
     dict.fromkeys(SECOND, "error"),
     dict.fromkeys(SECOND, 27.0),
-    list(SECOND.values()),
+    listing := list(SECOND.values()),
+    short := {name: value for name, value in SECOND.items() if name != "line"},
+    rounded := {**SECOND, "third": 36.1},
+    unasked := {**SECOND, "product_unrecorded": "error"},
 ]
+
+GUARDS = {
+    "Each entry starts from these lines": {"type": listing, "keys": short},
+    "Give the value of the last expression as a number": {"entries": unasked},
+    'or the text `"error"` where a statement raises': {"entries": MISCONCEIVED["a constant has a graph"]},
+    "Four digits will do.": {"entries": rounded},
+}

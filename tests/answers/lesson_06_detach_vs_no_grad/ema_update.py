@@ -149,6 +149,11 @@ def ema_recorded_buffer(target, source, decay):
     target[3].mask.add_(0 * target[0].weight.sum())
 
 
+def ema_unless_one(target, source, decay):
+    """Leaves the parameters alone where their numbers would be the same."""
+    ema(lambda mine, its, d: mine.lerp_(its, 1 - d) if d < 1 else None)(target, source, decay)
+
+
 def ema_whole_numbers_left(target, source, decay):
     ema(buffers=False)(target, source, decay)
     for mine, its in zip(target.buffers(), source.buffers(), strict=True):
@@ -190,6 +195,7 @@ WRONG = [
     ema_of_new_objects,
     ema_moved := ema(after=lambda target, source: setattr(target[0].weight, "data", target[0].weight.data.clone())),
     ema_recorded_buffer,
+    said(ema_unless_one, "behind the counter's back"),
     ema_whole_numbers_left,
     ema_doubled := ema(after=lambda target, source: [it.mul_(2) for it in target.parameters()]),
     ema_of_the_source := ema(after=lambda target, source: [it.mul_(2) for it in source.buffers()]),
@@ -211,6 +217,7 @@ GUARDS = {
     },
     "it has no graph": {"graph": ema_recorded_buffer},
     "the version counter of each of them moves": {"counted": MISCONCEIVED["behind the counter's back"]},
+    "also where `decay` is 1": {"counted": ema_unless_one},
     "nothing of `source`": {"source": ema_of_the_source},
     "no `requires_grad`": {"flags": ema_unfrozen},
     "no `.grad`": {"gradients": ema_clearing},

@@ -80,7 +80,14 @@ def evaluate_recording_stuck(model, loss_function, batches):
 
 
 def evaluator(
-    recording=torch.no_grad, before=nn.Module.eval, after=None, secure=True, weigh=len, hide=False, cut=float
+    recording=torch.no_grad,
+    before=nn.Module.eval,
+    after=None,
+    secure=True,
+    weigh=len,
+    hide=False,
+    cut=float,
+    kind=BaseException,
 ):
     """An evaluation with one thing wrong. `after` puts modes back; by default each its own."""
 
@@ -100,7 +107,7 @@ def evaluator(
                 for inputs, targets in batches:
                     total += cut(loss_function(model(inputs), targets)) * weigh(targets)
                     count += weigh(targets)
-        except Exception:
+        except kind:
             if secure:
                 put_back()
             if not hide:
@@ -213,6 +220,7 @@ WRONG = [
     said(evaluator(before=eval_if_training), "not evaluating"),
     evaluate_hooked := evaluator(before=lambda model: hook_on_module(model.eval())),
     evaluate_hiding := evaluator(hide=True),
+    said(evaluate_stopped := evaluator(kind=Exception), "stuck after an error"),
     said(evaluator(after=nn.Module.train, secure=False), "all to training"),
     evaluator(torch.enable_grad, before=lambda model: None),
     said(evaluator(torch.enable_grad, cut=lambda loss: loss.detach()), "recorded"),
@@ -242,5 +250,6 @@ GUARDS = {
         "hooks": evaluate_hooked,
     },
     "the state of the random numbers": {"random": evaluate_seeding},
+    "This holds also if reading a batch raises an exception, whatever its kind.": {"modes": evaluate_stopped},
     "Let that exception through.": {"raised": evaluate_hiding},
 }

@@ -27,4 +27,15 @@ MISCONCEIVED = {
     "inference mode is another no_grad": {**SWITCHES, "enabled_in_inference": True},
 }
 
-WRONG = [dict.fromkeys(SWITCHES, True), dict.fromkeys(SWITCHES, False), list(SWITCHES.values())]
+WRONG = [
+    dict.fromkeys(SWITCHES, True),
+    dict.fromkeys(SWITCHES, False),
+    listing := list(SWITCHES.values()),
+    more := {**SWITCHES, "layer": True},
+]
+
+GUARDS = {
+    "What is `y.requires_grad` at the end?": {"entries": MISCONCEIVED["frozen cuts"]},
+    "Give a dict with True or False for each": {"type": listing},
+    "and no other entries": {"keys": more},
+}

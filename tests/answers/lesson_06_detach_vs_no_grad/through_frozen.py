@@ -26,7 +26,7 @@ def through_by_functional_call(layer, x):
     return functional_call(layer, constants, (x,))
 
 
-def through_with(secure=True, after=None, kind=Exception):
+def through_with(secure=True, after=None, kind=BaseException):
     """Freezes, and puts back in a wrong way."""
 
     def through(layer, x):
@@ -177,6 +177,7 @@ WRONG = [
     through_with_hook,
     through_all := lambda layer, x: layer(x),
     said(through_with(kind=RuntimeError), "stuck after an error"),
+    said(through_stopped := through_with(kind=Exception), "stuck after an error"),
     through_past_hooks,
     said(lambda layer, x: through_by_flags(layer, x).detach(), "no_grad around it"),
     through_off := leaving(through_by_flags, gradients_off),
@@ -208,5 +209,6 @@ GUARDS = {
     "batch norm's statistics updated if the layer is in training": {"value": through_counting},
     "Recording stays switched on.": {"grad mode": through_off},
     "let the exception through, whatever its kind": {"raised": through_hiding},
+    "leave no parameter frozen that was not": {"flags": through_stopped},
     "The layer itself runs once.": {"runs": through_peeking},
 }

@@ -82,6 +82,16 @@ def move_by_arrival(p, lr, arrived):
         p -= lr * arrived
 
 
+def step_where_recording_is_off(model, lr):
+    """Relies on a pass that is not recorded."""
+
+    def step(parameter):
+        if not torch.is_grad_enabled():
+            move_and_free(parameter, lr, None)
+
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters() if p.requires_grad]
+
+
 def step_at_the_end(model, lr):
     """Waits until all gradients are there."""
     live = [p for p in model.parameters() if p.requires_grad]
@@ -192,6 +202,7 @@ WRONG = [
     said(hooked(move_and_zero), "gradients left"),
     said(hooked(move_by_arrival, register="register_hook"), "gradients left"),
     hooked(move_and_free, choose=lambda p: p.requires_grad and p.dim() > 1),
+    step_where_recording_is_off,
     step_at_the_end,
     step_keeping_gradients,
     step_after_the_pass,
@@ -206,14 +217,12 @@ WRONG = [
 STILL_RIGHT = {"reversed list", "doubled list"}
 
 EQUIVALENT = {
-    "step_by_hook.step: with torch.no_grad(): ... -> (its body alone)": "A pass without create_graph runs its hooks with recording switched off.",
-    "move: with torch.no_grad(): ... -> (its body alone)": "A pass without create_graph runs its hooks with recording switched off.",
     "step_in_all_names: model.named_parameters(remove_duplicate=False) -> model.named_parameters()": "One hook for each parameter is right; this answer allows for a second one, which finds no gradient.",
     "step_in_all_names: model.named_parameters(remove_duplicate=False) -> model.named_parameters(remove_duplicate=True)": "One hook for each parameter is right; this answer allows for a second one, which finds no gradient.",
-    "step_by_node_hooks.step: parameter.data -> parameter": "A pass without create_graph runs its hooks with recording switched off.",
 }
 
 GUARDS = {
+    "each backward pass, with `create_graph=True` too": {"value": step_where_recording_is_off},
     "by plain SGD, `p = p - lr * gradient`": {"value": ONE_SLIP["uphill"]},
     "no earlier one may be in memory, in `.grad` or elsewhere": {
         "waiting": step_at_the_end,

@@ -56,7 +56,7 @@ def put(results, name, module, given, result):
     results[name] = result
 
 
-def log_with(convert=float, of=1, pile=False, late=False, backward=False, finish=True, keep=None):
+def log_with(convert=float, of=1, pile=False, late=False, backward=False, finish=True, keep=None, kind=BaseException):
     """The first right answer with one thing wrong."""
 
     def gradient_log(model, batches, loss_fn):
@@ -93,7 +93,7 @@ def log_with(convert=float, of=1, pile=False, late=False, backward=False, finish
                 else:
                     torch.autograd.grad(loss, [*parameters_of(model), *([inputs] if of == 0 else [])])
                 log.append(dict(norms))
-        except Exception:
+        except kind:
             if finish:
                 [handle.remove() for handle in handles]
             raise
@@ -179,6 +179,7 @@ WRONG = [
         *("hooks pile up", "the name of the last layer", "gradients left behind", "tensors in the log"),
     ),
     log_without_finally,
+    log_stopped := log_with(kind=Exception),
     log_with(convert=lambda norm: norm.item() ** 2),
     lambda model, batches, loss_fn: log_by_backward_hooks(model, list(batches) * 2, loss_fn),
     lambda model, batches, loss_fn: log_by_backward_hooks(model, list(batches)[:1], loss_fn),
@@ -199,6 +200,7 @@ GUARDS = {
     "`loss_fn(model(inputs), targets)`": {"runs": ONE_SLIP["runs"]},
     "While batches run, the number of hooks does not grow.": {"pile": MISCONCEIVED["hooks pile up"]},
     "Afterwards the model has the hooks that it had before and no others": {"model": log_without_finally},
+    "even if `loss_fn` raises, or is stopped from the keyboard.": {"model": log_stopped},
     "the `.grad` of its parameters is as before": {
         "model": MISCONCEIVED["gradients left behind"],
         "mode": ONE_SLIP["mode"],

@@ -92,7 +92,9 @@ def gradients_retained(model, names, x, loss_fn):
     return {name: [r.grad if r.requires_grad else None for r in results] for name, results in found.items()}
 
 
-def gradients_with(remove=True, always=True, backward=False, last=False, reverse=False, clean=False, **options):
+def gradients_with(
+    remove=True, always=True, backward=False, last=False, reverse=False, clean=False, kind=BaseException, **options
+):
     """The first right answer with one thing wrong."""
 
     def layer_gradients(model, names, x, loss_fn):
@@ -116,7 +118,7 @@ def gradients_with(remove=True, always=True, backward=False, last=False, reverse
                 loss.backward()
             else:
                 torch.autograd.grad(loss, parameters_of(model), allow_unused=True, **options)
-        except Exception:
+        except kind:
             if remove and always:
                 [handle.remove() for handle in handles]
             raise
@@ -253,6 +255,7 @@ ONE_SLIP = {
 WRONG = [
     *ONE_SLIP.values(),
     said(gradients_with(always=False), "hooks stay"),
+    said(gradients_stopped := gradients_with(kind=Exception), "hooks stay"),
     gradients_with(backward=True),
     gradients_with(backward=True, clean=True),
     gradients_on_a_copy,
@@ -283,5 +286,6 @@ GUARDS = {
     "None where no gradient comes by": {"none": ONE_SLIP["none"]},
     "the error reaches the caller": {"raises": ONE_SLIP["raises"]},
     "Afterwards the model has its own hooks and none of yours": {"model": MISCONCEIVED["hooks stay"]},
+    "or is stopped from the keyboard": {"model": gradients_stopped},
     "its settings are as before": {"mode": ONE_SLIP["mode"], "x": ONE_SLIP["x"]},
 }

@@ -257,16 +257,20 @@ def checkup_clearing_all_hooks(model, optimizer, step):
     return report
 
 
-def checkup_for_errors_of_pytorch(model, optimizer, step):
-    """Removes its hooks where a RuntimeError comes, and not where another error does."""
-    handles = [p.register_hook(lambda grad: None) for p in model.parameters() if p.requires_grad]
-    try:
-        report = usual(model, optimizer, step)
-    except RuntimeError:
+def checkup_for_errors(kind):
+    """Removes its hooks where an error of one kind comes, and not where another does."""
+
+    def checkup(model, optimizer, step):
+        handles = [p.register_hook(lambda grad: None) for p in model.parameters() if p.requires_grad]
+        try:
+            report = usual(model, optimizer, step)
+        except kind:
+            [handle.remove() for handle in handles]
+            raise
         [handle.remove() for handle in handles]
-        raise
-    [handle.remove() for handle in handles]
-    return report
+        return report
+
+    return checkup
 
 
 def checkup_after_a_trial(model, optimizer, step):
@@ -306,7 +310,8 @@ WRONG = [
     said(checkup_of_the_last_pass, ".grad after the step"),  # in that case it is what .grad shows
     checkup_of_all_names,
     checkup_clearing_all_hooks,
-    said(checkup_for_errors_of_pytorch, "hooks left behind"),
+    said(checkup_for_errors(RuntimeError), "hooks left behind"),
+    said(checkup_stopped := checkup_for_errors(Exception), "hooks left behind"),
     leaving(checkup, lambda model: model.train()),
     checkup_by_numbers,
     checkup_of_values,
@@ -352,7 +357,8 @@ GUARDS = {
         "step": checkup_moving,
         "grad": checkup_clearing,
     },
-    "No hook stays behind, not even where `step()` raises.": {"hooks": checkup_leaving_hooks},
+    "No hook stays behind": {"hooks": checkup_leaving_hooks},
+    "not even where `step()` raises, or is stopped from the keyboard.": {"hooks": checkup_stopped},
     "Its exception is not yours: let it through.": {"raised": checkup_swallowing},
     "What requires a gradient, and which part of the model is in which mode, stays as it was.": {
         "flags": checkup_unfreezing,

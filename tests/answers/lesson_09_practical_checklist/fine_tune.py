@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
+from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
 from tests.answers.lesson_09_practical_checklist.training import step
 from tests.answers.said import said
 
@@ -153,16 +153,24 @@ MISCONCEIVED = {
     "gradients from before": tuned_without_fresh_gradients(clear="after"),
 }
 
+SLIPS = slips(tuned())
+del SLIPS["modes"]  # it may leave the modules in any
+LEFT = [leaving(tuned(), mess) for mess in (*MESSES[:3], *MESSES[4:])]
+
 WRONG = [
+    *SLIPS.values(),
+    tuned_to_tensors := lambda *given: [torch.tensor(loss) for loss in tuned()(*given)],
+    tuned_and_moved := leaving(tuned(), lambda model: next(model.parameters()).data.mul_(2)),
+    tuned_and_counted := leaving(tuned(), lambda model: [it.add_(1) for it in model.buffers()]),
+    tuned_head_frozen := lambda backbone, head, *given: leaving(
+        lambda model, *more: tuned()(backbone, model, *more), MESSES[3]
+    )(head, *given),
     tuned_and_put_back,
     said(tuned_zeros, "old gradients"),
     tuned_with_fewer_parameters,
     tuned_with_another_optimizer,
     tuned_with_batch_norm_alone,
-    lambda backbone, head, *given: leaving(lambda model, *more: tuned()(backbone, model, *more), MESSES[3])(
-        head, *given
-    ),
-    *(leaving(tuned(), mess) for mess in (*MESSES[:3], *MESSES[4:])),
+    *LEFT,
     said(tuned(evaluate=False, clear=False), "old gradients", "running statistics"),
     said(tuned(record=True, thaw=True), "old gradients", "recorded for nothing"),
     said(tuned_layer_by_layer, "recorded for nothing"),
@@ -194,4 +202,18 @@ EQUIVALENT = {
     "tuned_without_recording: head.zero_grad(set_to_none=True) | loss = cross_entropy(head(backbone(inputs)), targets) -> (swapped)": "Neither line reads what the other one writes.",
     "tuned_without_recording: optimizer.step() | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",
     "tuned_without_recording: for parameter in backbone.parameters(): ... | backbone.eval() -> (swapped)": "Neither line reads what the other one writes.",
+}
+
+GUARDS = {
+    **guarded(SLIPS, hooks=LEFT[3], flags=tuned_head_frozen),
+    "returns the list of losses as Python floats": {"floats": tuned_to_tensors},
+    "Afterwards all numbers of the backbone, parameters and buffers, are what they were, to the bit.": {
+        "backbone": tuned_and_moved,
+        "buffers": tuned_and_counted,
+    },
+    "The features are those of evaluation mode": {"value": tuned_with_batch_norm_alone},
+    "no graph is recorded inside the backbone": {"recorded": MISCONCEIVED["recorded for nothing"]},
+    "After each step the head is where gradient descent with fresh gradients puts it.": {
+        "value": MISCONCEIVED["never cleared"]
+    },
 }

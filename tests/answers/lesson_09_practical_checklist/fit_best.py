@@ -5,7 +5,7 @@ import copy
 import torch
 from torch.nn.functional import mse_loss
 
-from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
+from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
 from tests.answers.said import said
 
 
@@ -79,21 +79,63 @@ MISCONCEIVED = {
     "parameters only": best(state=lambda model: {name: p.detach().clone() for name, p in model.named_parameters()}),
 }
 
+
+def best_of_own_tensors_at_the_end(model, optimizer, batches, validation, epochs):
+    """Copies the state when the next epoch begins: the last one's is the model's own."""
+    state, loss, history = best()(model, optimizer, batches, validation, epochs)
+    return (model.state_dict() if loss == history[-1] and history.index(loss) == epochs - 1 else state), loss, history
+
+
+def turning(mode, before):
+    """A part of the model, which has no numbers, is in another mode than the rest while that is in one mode."""
+
+    def fit_best(model, optimizer, batches, validation, epochs):
+        def turn(module, given):
+            if module.training is before:
+                module[2].train(mode)
+
+        handle = model.register_forward_pre_hook(turn)
+        try:
+            return best()(model, optimizer, batches, validation, epochs)
+        finally:
+            handle.remove()
+
+    return fit_best
+
+
+def best_with_graphs(model):
+    with torch.enable_grad():
+        return {name: tensor.clone() for name, tensor in model.state_dict(keep_vars=True).items()}
+
+
+SLIPS = slips(best())
+LEFT = [leaving(best(), mess) for mess in MESSES]
+
 WRONG = [
+    *SLIPS.values(),
+    said(best_of_own_tensors_at_the_end, "the model's own tensors"),
+    best_trained_in_part := turning(False, before=True),
+    best_validated_in_part := turning(True, before=False),
+    best_of_graphs := best(state=best_with_graphs),
+    best_and_more := lambda *given: (*best()(*given), 0.0),
+    best_to_tensor := lambda *given: (lambda s, loss, h: (s, torch.tensor(loss), h))(*best()(*given)),
+    best_of_tensors := lambda *given: (lambda s, loss, h: (s, loss, [torch.tensor(it) for it in h]))(*best()(*given)),
+    best_of_ties := best(better=lambda loss, least: loss <= least),
+    best_loaded := lambda model, *given: (lambda found: (model.load_state_dict(found[0]), found)[1])(
+        best()(model, *given)
+    ),
+    best_left_evaluating := best(back_at_end=False),
     said(best(state=lambda model: dict(model.state_dict())), "the model's own tensors"),
     best(state=lambda model: None),
     best(keep=lambda loss: loss),
     best(keep=lambda loss: loss.detach()),
     best(evaluate=False),
-    *(leaving(best(), mess) for mess in MESSES),
-    best(back_at_end=False),
-    best(better=lambda loss, least: loss <= least),
+    *LEFT,
     best(state=lambda model: {**copy.deepcopy(model.state_dict()), "1.seen": model[1].seen}),
     said(
         best(state=lambda model: model.state_dict(), back=False, silent=False, keep=lambda loss: loss),
         *("the model's own tensors", "evaluation mode stays", "losses with graphs"),
     ),
-    lambda model, *given: (lambda found: (model.load_state_dict(found[0]), found)[1])(best()(model, *given)),
     lambda model, optimizer, batches, validation, epochs: ({}, 0.0, []),
     lambda model, optimizer, batches, validation, epochs: ([1], None, 3),
 ]
@@ -105,4 +147,20 @@ EQUIVALENT = {
     "best_by_index.validate: mse_loss(model(validation[0]), validation[1]) -> mse_loss(model(validation[0]), validation[-1])": "There are two of them, so 1 and -1 are the same.",
     "best_by_index: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
     "best_by_index: history.append(validate()) | states.append({name: tensor.clone() for name, tensor in model.state_dict().items()}) -> (swapped)": "Neither line reads what the other one writes.",
+}
+
+GUARDS = {
+    **guarded(SLIPS, hooks=LEFT[4], flags=LEFT[3]),
+    "It returns `(best_state, best_loss, history)`": {"parts": best_and_more},
+    "all of the model's `state_dict()`": {"state": MISCONCEIVED["parameters only"]},
+    "the first of several that are equally good": {"value": best_of_ties},
+    "in tensors that do not change any more": {"copies": best_of_own_tensors_at_the_end},
+    "the validation loss of that epoch, a Python float": {"float": best_to_tensor},
+    "the list of all validation losses, Python floats": {"floats": best_of_tensors},
+    "The model is in training mode in every training step": {"training mode": best_trained_in_part},
+    "and when your function returns": {"modes": best_left_evaluating},
+    "in evaluation mode in every validation": {"validation mode": best_validated_in_part},
+    "A validation records no graph.": {"recorded": MISCONCEIVED["validation with a graph"]},
+    "no graph is alive": {"copied graphs": best_of_graphs},
+    "the model holds the numbers of the last epoch": {"value": best_loaded},
 }

@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import cross_entropy, nll_loss
 
-from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
+from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
 from tests.answers.lesson_09_practical_checklist.training import step
 from tests.answers.said import said
 
@@ -90,19 +90,24 @@ MISCONCEIVED = {
     "logarithm of a softmax": classifier(lambda s, targets: nll_loss(s.softmax(1).log(), targets)),
 }
 
+SLIPS = slips(classifier())
+LEFT = [leaving(classifier(), mess) for mess in MESSES]
+
 WRONG = [
+    *SLIPS.values(),
     said(classifier(twice, clear=False), "softmax twice", "never cleared"),
     said(cleared_after_the_step(classifier(twice, clear=False)), "softmax twice", "gradients from before"),
     with_an_optimizer_of_its_own,
     in_training_mode,
-    classifier(hits_of=lambda hit: hit.sum()),
+    classes_to_tensor := classifier(hits_of=lambda hit: hit.sum()),
     classifier(keep=lambda loss: loss),
-    classifier(keep=lambda loss: loss.detach()),
+    losses_as_tensors := classifier(keep=lambda loss: loss.detach()),
     classifier(hits_of=lambda hit: hit.float().mean().item()),
-    classifier(again=True),
+    classes_after_the_step := classifier(again=True),
+    classes_and_more := lambda *given: (*classifier()(*given), 0.0),
     classifier(lambda scores, targets: cross_entropy(scores, targets, reduction="sum")),
     lambda model, optimizer, batches: ([], 0.0),
-    *(leaving(classifier(), mess) for mess in MESSES),
+    *LEFT,
 ]
 
 EQUIVALENT = {
@@ -121,4 +126,11 @@ EQUIVALENT = {
     "classes_by_hand: losses.append(step(optimizer, nll_loss(logarithms, targets))) | right += (logarithms.argmax(1) == targets).tolist() -> (swapped)": "Neither line reads what the other one writes.",
     "classes_by_grad: scores.argmax(1) -> scores.argmax(-1)": "The tensor has two dimensions, so 1 and -1 are the same one.",
     "classes_by_grad: right.append(scores.argmax(1) == targets) | losses.append(by_grad([p for p in model.parameters() if p.requires_grad], op... -> (swapped)": "Neither line reads what the other one writes.",
+}
+
+GUARDS = {
+    **guarded(SLIPS, hooks=LEFT[4], flags=LEFT[3]),
+    "It returns `(losses, accuracy)`": {"parts": classes_and_more},
+    "the list of losses and the accuracy": {"value": classes_after_the_step},
+    "Python floats": {"float": classes_to_tensor, "floats": losses_as_tensors},
 }

@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import mse_loss
 
-from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
+from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
 from tests.answers.lesson_09_practical_checklist.training import step
 from tests.answers.said import said
 
@@ -87,14 +87,18 @@ MISCONCEIVED = {
     "gradients from before": masked_loop(by_product, clear="after"),
 }
 
+SLIPS = slips(masked_loop(by_product))
+LEFT = [leaving(masked_loop(by_product), mess) for mess in MESSES]
+
 WRONG = [
+    *SLIPS.values(),
     said(masked_loop(by_data, "before"), "a write into what tanh saved", "limited before backward"),
     said(masked_loop(by_constant, "never"), "a mask that autograd does not know", "beyond the limit"),
     said(masked_loop(by_data, clear="never"), "a write into what tanh saved", "never cleared"),
     masked_loop(by_product, how=lambda weight, limit: weight.data.clamp_(max=limit)),
-    masked_loop(by_product, how=lambda weight, limit: weight.data.clamp_(min=-limit)),
+    masked_from_below := masked_loop(by_product, how=lambda weight, limit: weight.data.clamp_(min=-limit)),
     masked_loop(by_product, how=lambda weight, limit: weight.data.mul_(min(1.0, limit / weight.abs().max().item()))),
-    lambda model, optimizer, *given: masked_loop(by_product)(
+    masked_otherwise := lambda model, optimizer, *given: masked_loop(by_product)(
         model, torch.optim.SGD(model.parameters(), lr=0.1), *given
     ),
     said(
@@ -103,7 +107,7 @@ WRONG = [
     ),
     masked_bias_too,
     masked_at_the_end,
-    *(leaving(masked_loop(by_product), mess) for mess in MESSES),
+    *LEFT,
     masked_loop(lambda hidden, mask: hidden * (mask > 0)),
 ]
 
@@ -114,4 +118,14 @@ EQUIVALENT = {
     "step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
     "masked_with_copy: hidden *= mask -> hidden = hidden * mask": "The product is the same, and hidden is read nowhere else.",
     "masked_with_copy: model.last.weight.clamp(min=-limit, max=limit) -> model.last.weight.clamp_(min=-limit, max=limit)": "What is clamped in place is copied onto itself.",
+}
+
+GUARDS = {
+    **guarded(SLIPS, hooks=LEFT[4], flags=LEFT[3]),
+    "with the sign that they have": {"value": masked_from_below},
+    "The mask multiplies what `tanh` returns": {"value": WRONG[-1]},
+    "the gradient takes the mask into account": {"value": MISCONCEIVED["a mask that autograd does not know"]},
+    "after each step": {"value": masked_at_the_end},
+    "not before the first": {"runs": MISCONCEIVED["caught by the counter"]},
+    "and not for the bias": {"value": masked_bias_too},
 }

@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import mse_loss
 
-from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
+from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
 from tests.answers.lesson_09_practical_checklist.training import step
 from tests.answers.said import said
 
@@ -112,7 +112,11 @@ def penalised_where_held(model, optimizer, batches, weight):
     return penalised(lambda model: sum(p.pow(2).sum() for p in held))(model, optimizer, batches, weight)
 
 
+SLIPS = slips(penalised(squares))
+LEFT = [leaving(penalised(squares), mess) for mess in MESSES]
+
 WRONG = [
+    *SLIPS.values(),
     said(
         penalised(lambda model: squares(model).item(), clear="never"), "a penalty without a gradient", "never cleared"
     ),
@@ -122,11 +126,14 @@ WRONG = [
     penalised_where_held,
     penalised_by_decay,
     penalised_by_decay_and_back,
-    penalised(lambda model: sum(p.pow(2).sum() for p in model.parameters() if p.requires_grad)),
+    penalised_of_live := penalised(lambda model: sum(p.pow(2).sum() for p in model.parameters() if p.requires_grad)),
     penalised(lambda model: sum(p.pow(2).sum() for p in model.state_dict(keep_vars=True).values())),
-    penalised(lambda model: sum(p.pow(2).sum() for _, p in model.named_parameters(remove_duplicate=False))),
-    *(leaving(penalised(squares), mess) for mess in MESSES),
+    penalised_by_name := penalised(
+        lambda model: sum(p.pow(2).sum() for _, p in model.named_parameters(remove_duplicate=False))
+    ),
+    *LEFT,
     penalised(squares, keep=lambda loss: loss),
+    losses_as_tensors := penalised(squares, keep=lambda loss: loss.detach()),
     penalised(lambda model: squares(model[0]) + squares(model[2]).detach()),
     penalised(lambda model: sum(p.norm() for p in model.parameters())),
     penalised(lambda model: squares(model) if model.training else 0, keep=lambda loss: loss.detach()),
@@ -147,4 +154,15 @@ EQUIVALENT = {
     "penalised_by_formula: p.requires_grad -> True": "The optimizer does not hold the frozen parameter, and .grad is free to change.",
     "penalised_by_formula: losses.append(error.item() + weight * squares(model).item()) | optimizer.zero_grad(set_to_none=False) -> (swapped)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
     "penalised_by_formula: error.backward() | for p in model.parameters(): ... -> (swapped)": "Neither line reads what the other one writes.",
+}
+
+GUARDS = {
+    **guarded(SLIPS, hooks=LEFT[4], flags=LEFT[3]),
+    "plus `weight` times the sum of the squares of all parameters": {
+        "value": MISCONCEIVED["a penalty without a gradient"]
+    },
+    "each one once": {"value": penalised_by_name},
+    "the frozen ones and the unused ones as well": {"value": penalised_of_live},
+    "along the gradient of the whole loss": {"value": penalised_where_held},
+    "returns the list of losses as Python floats": {"floats": losses_as_tensors},
 }

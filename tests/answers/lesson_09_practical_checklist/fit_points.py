@@ -89,14 +89,18 @@ MISCONCEIVED = {
     "NaN replaced": points_with(bare_root, lambda gradient: gradient.nan_to_num()),
 }
 
+
 WRONG = [
     points_not_new,
+    points_halved := lambda points, wanted, steps: points_by_norm(points, wanted.mul_(0.5).mul(2.0), steps),
+    points_and_more := lambda *given: (*points_by_norm(*given), 0.0),
+    points_to_tensors := lambda *given: [points_by_norm(*given)[0], list(map(torch.tensor, points_by_norm(*given)[1]))],
+    points_required := lambda *given: [points_by_norm(*given)[0].requires_grad_(), points_by_norm(*given)[1]],
+    points_clipped := points_with(safe_root, lambda gradient: gradient.clamp(-0.1, 0.1)),
     lambda points, wanted, steps: points_by_norm(points, wanted.fill_diagonal_(0.0), steps),
     points_with(lambda squares: (squares + 1e-6).sqrt()),
     points_with(lambda squares: safe_root(squares).detach().requires_grad_()),
-    points_with(safe_root, lambda gradient: gradient.clamp(-0.1, 0.1)),
     points_in_place,
-    lambda *given: [points_by_norm(*given)[0].requires_grad_(), points_by_norm(*given)[1]],
     lambda *given: (points_by_norm(*given), torch.set_grad_enabled(False))[0],
     lambda points, wanted, steps: (points, []),
 ]
@@ -122,4 +126,15 @@ EQUIVALENT = {
     "points_of_formula: torch.where(lengths > 0, (lengths - wanted) / lengths, 0.0) -> torch.where(lengths > 0, (lengths - wanted) / lengths, 1.0)": "What is not chosen enters neither the numbers nor, behind a second where, the gradient.",
     "points_of_formula: points = points - 2 / len(points) ** 2 * pulls.sum(1) -> points -= 2 / len(points) ** 2 * pulls.sum(1)": "Nobody else holds the object.",
     "points_of_formula: losses.append((lengths - wanted).pow(2).mean().item()) | away = torch.where(lengths > 0, (lengths - wanted) / lengths, 0... -> (swapped)": "What is not chosen enters neither the numbers nor, behind a second where, the gradient.",
+}
+
+GUARDS = {
+    "It returns `(points, losses)`": {"parts": points_and_more},
+    "a new tensor with the moved points": {"new": points_not_new},
+    "which requires no gradient": {"requires a gradient": points_required},
+    "the list of losses before each step as Python floats": {"floats": points_to_tensors},
+    "A step is 1 times the gradient.": {"value": points_clipped},
+    "`points` and `wanted` stay as they were.": {"input": points_halved},
+    "they do not push each other": {"value": MISCONCEIVED["only the diagonal"]},
+    "Your distances are exact to seven digits": {"value": MISCONCEIVED["large squares subtracted"]},
 }

@@ -1,8 +1,9 @@
 """Right and wrong answers to `fit_scheduled`."""
 
+import torch
 from torch.nn.functional import mse_loss
 
-from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
+from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
 from tests.answers.lesson_09_practical_checklist.training import step
 from tests.answers.said import said
 
@@ -85,7 +86,41 @@ MISCONCEIVED = {
     "the next epoch's rate": scheduled(rate_after=True),
 }
 
+
+def scheduled_by_longer_gradients(model, optimizer, scheduler, batches, epochs):
+    """Steps at a tenth of the rate, along ten times the gradient."""
+    rates, group = [], optimizer.param_groups[0]
+    for _ in range(epochs):
+        rates.append(group["lr"])
+        for inputs, targets in batches:
+            optimizer.zero_grad()
+            mse_loss(model(inputs), targets).mul(10).backward()
+            group["lr"] = rates[-1] / 10
+            optimizer.step()
+            group["lr"] = rates[-1]
+        scheduler.step()
+    return rates
+
+
+def scheduled_once_more(model, optimizer, scheduler, batches, epochs):
+    """Turns once more than there are epochs, and puts the rate back."""
+    rates = scheduled()(model, optimizer, scheduler, batches, epochs)
+    rate = optimizer.param_groups[0]["lr"]
+    scheduler.step()
+    optimizer.param_groups[0]["lr"] = rate
+    return rates
+
+
+SLIPS = slips(scheduled())
+SLIPS.pop("steps")
+LEFT = [leaving(scheduled(), mess) for mess in MESSES]
+
 WRONG = [
+    *SLIPS.values(),
+    scheduled_once_more,
+    scheduled_by_longer_gradients,
+    scheduled_to_tensors := lambda *given: [torch.tensor(rate) for rate in scheduled()(*given)],
+    scheduled_rounding := lambda *given: [round(rate, 3) for rate in scheduled()(*given)],
     said(scheduled(before=True, by_batch=True), "scheduler first", "every batch"),
     said(scheduled(before=True, by_batch=True, rate_after=True), "scheduler first", "every batch"),
     scheduled_by_get_lr,
@@ -93,9 +128,8 @@ WRONG = [
     said(scheduled(before=True, rate_after=True), "scheduler first"),
     scheduled_never_turning_last,
     scheduled_and_put_back,
-    lambda *given: [round(rate, 3) for rate in scheduled()(*given)],
-    lambda *given: sorted(set(scheduled()(*given)), reverse=True),
-    *(leaving(scheduled(), mess) for mess in MESSES),
+    scheduled_once_each := lambda *given: sorted(set(scheduled()(*given)), reverse=True),
+    *LEFT,
     lambda model, optimizer, scheduler, batches, epochs: [],
     lambda model, optimizer, scheduler, batches, epochs: scheduler,
 ]
@@ -108,4 +142,15 @@ EQUIVALENT = {
     "step: return loss.item() -> return optimizer": "Nobody reads what step returns: the task returns no losses here.",
     "step: return loss.item() -> return loss": "Nobody reads what step returns: the task returns no losses here.",
     "scheduled_by_groups: rates.append(optimizer.param_groups[0]['lr']) | for inputs, targets in batches: ... -> (swapped)": "Neither line reads what the other one writes.",
+}
+
+GUARDS = {
+    **guarded(SLIPS, hooks=LEFT[4], flags=LEFT[3]),
+    "In each epoch all batches are trained with the rate that the schedule names for it.": {
+        "rates": scheduled_by_longer_gradients,
+        "value": MISCONCEIVED["never cleared"],
+    },
+    "the scheduler has stepped `epochs` times": {"turns": scheduled_once_more, "rate": scheduled_and_put_back},
+    "Return the list of the rates that were used": {"value": scheduled_rounding, "floats": scheduled_to_tensors},
+    "one for each epoch": {"shape": scheduled_once_each},
 }

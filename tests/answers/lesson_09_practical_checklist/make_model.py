@@ -117,11 +117,50 @@ class Rounding(Net):
         return super().forward((x.float() - self.mean.float()).to(x.dtype) + self.mean)
 
 
+class ScaleOfAnotherStart(Net):
+    def __init__(self, sizes, mean):
+        super().__init__(sizes, mean)
+        self.scale.data.uniform_(0.5, 1.5)
+
+
+class ScaleCut(Net):
+    """The scale multiplies, and nothing tells it where to go."""
+
+    def forward(self, x):
+        x = x - self.mean
+        for layer in self.layers[:-1]:
+            x = layer(x).relu()
+        return self.scale.detach() * self.layers[-1](x)
+
+
+class Single(Net):
+    """Makes float32 of what goes into the layers."""
+
+    def forward(self, x):
+        x = x - self.mean
+        for layer in self.layers[:-1]:
+            x = layer(x.float()).relu()
+        return self.scale * self.layers[-1](x.float())
+
+
 KEPT = {}
 
 
 def one_model_for_all(sizes, mean):
     return KEPT.setdefault(tuple(sizes), Net(sizes, mean))
+
+
+UNPAIRED = []
+
+
+def models_in_pairs(sizes, mean):
+    """Every second model has a bias of the one before."""
+    model = Net(sizes, mean)
+    if UNPAIRED:
+        model.layers[-1].bias = UNPAIRED.pop().layers[-1].bias
+    else:
+        UNPAIRED.append(model)
+    return model
 
 
 class Shift(nn.Module):
@@ -195,15 +234,20 @@ WRONG = [
     lambda sizes, mean: MeanInTraining(sizes, mean),
     lambda sizes, mean: Rounding(sizes, mean),
     lambda sizes, mean: ReluLast(sizes, mean),
-    lambda sizes, mean: Net(sizes, mean).requires_grad_(False),
-    lambda sizes, mean: Net(sizes, torch.zeros_like(mean)),
+    make_frozen := lambda sizes, mean: Net(sizes, mean).requires_grad_(False),
+    make_centred := lambda sizes, mean: Net(sizes, torch.zeros_like(mean)),
+    make_from_another_start := lambda sizes, mean: ScaleOfAnotherStart(sizes, mean),
+    make_cut := lambda sizes, mean: ScaleCut(sizes, mean),
+    make_single := lambda sizes, mean: Single(sizes, mean),
+    make_sizes := lambda sizes, mean: sizes,
     said(
         lambda sizes, mean: nn.Sequential(*(nn.Linear(a, b) for a, b in pairwise(sizes))), "the scale is no parameter"
     ),
     lambda sizes, mean: nn.Linear(sizes[0], sizes[-1]),
-    lambda sizes, mean: Net(sizes, mean).double(),
-    lambda sizes, mean: ConstantStart(sizes, mean),
+    make_double := lambda sizes, mean: Net(sizes, mean).double(),
+    make_constant := lambda sizes, mean: ConstantStart(sizes, mean),
     one_model_for_all,
+    models_in_pairs,
 ]
 
 EQUIVALENT = {
@@ -212,4 +256,22 @@ EQUIVALENT = {
     "Net.__init__: self.layers = nn.ModuleList((nn.Linear(a, b) for a, b in pairwise(sizes))) | self.scale = nn.Parameter(torch.ones(sizes[... -> (swapped)": "Neither line reads what the other one writes.",
     "Net.__init__: self.scale = nn.Parameter(torch.ones(sizes[-1])) | self.register_buffer('mean', mean) -> (swapped)": "Neither line reads what the other one writes.",
     "ScaleOfOneRow.__init__: self.scale = nn.Parameter(torch.ones(1, sizes[-1])) -> (dropped)": "The layer below has a scale of one dimension, which serves as well.",
+}
+
+GUARDS = {
+    "The function below builds a model": {"dtype": make_double, "random": make_constant},
+    "subtract a known mean from the input": {"value": make_centred},
+    "The scale begins at 1 and is to be trained.": {
+        "scale": make_from_another_start,
+        "gradients": make_cut,
+        "frozen": make_frozen,
+    },
+    "The mean is not.": {"parameters": MISCONCEIVED["the mean is trained"]},
+    "It returns an `nn.Module`": {"module": make_sizes},
+    "Its parameters are exactly the layers' weights and biases and the scale.": {
+        "parameters": MISCONCEIVED["the scale is no parameter"]
+    },
+    "Everything that the result depends on is in `state_dict()`": {"state": MISCONCEIVED["the mean is no state"]},
+    "a second model that loads it": {"shared": models_in_pairs},
+    "After `model.double()` the model computes in float64.": {"moves": make_single},
 }

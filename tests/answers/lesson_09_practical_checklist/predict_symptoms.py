@@ -31,11 +31,26 @@ MISCONCEIVED = {
 WRONG = [
     said(dict.fromkeys(SYMPTOMS, "raises"), "eval() is no_grad", "no gradient is an error"),
     dict.fromkeys(SYMPTOMS, True),
-    {**SYMPTOMS, "twice": "Raises"},
+    capital := {**SYMPTOMS, "twice": "Raises"},
     {**SYMPTOMS, "twice": torch.ones(3)},
-    list(SYMPTOMS.values()),
+    listing := list(SYMPTOMS.values()),
+    unwarned := {**SYMPTOMS, "wrong_shape": "moves"},
+    unmoved := {**SYMPTOMS, "one_frozen": "stands still"},
+    short := {name: word for name, word in SYMPTOMS.items() if name != "twice"},
 ]
 
 EQUIVALENT = {
     "RIGHT[1]: reversed(SYMPTOMS.items()) -> SYMPTOMS.items()": "The order of a dict's entries means nothing.",
+}
+
+GUARDS = {
+    "Give a dict": {"type": listing},
+    "for each entry": {"keys": short},
+    "with one of four words": {"words": capital},
+    '"raises"` if an error comes': {"entries": MISCONCEIVED["eval() is no_grad"]},
+    '"warns"` if there is no error and PyTorch warns': {"entries": unwarned},
+    '"stands still"` if no tensor that the optimizer holds changes its numbers': {
+        "entries": MISCONCEIVED["a new leaf is a repair"]
+    },
+    '"moves"` if one does': {"entries": unmoved},
 }

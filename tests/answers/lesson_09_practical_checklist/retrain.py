@@ -5,7 +5,7 @@ import copy
 import torch
 from torch.nn.functional import cross_entropy
 
-from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
+from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
 from tests.answers.lesson_09_practical_checklist.training import step
 from tests.answers.said import said
 
@@ -77,14 +77,22 @@ MISCONCEIVED = {
     "a copy of the head": retrain_with(lambda model: model.parameters(), copy.deepcopy),
 }
 
+SLIPS = slips(retrain_with(lambda model: model.parameters()))
+del SLIPS["steps"], SLIPS["settings"]  # it is given no optimizer
+LEFT = [leaving(retrain_with(lambda model: model.parameters()), mess) for mess in MESSES]
+
 WRONG = [
+    *SLIPS.values(),
+    retrain_to_tensors := lambda *given: [
+        torch.tensor(loss) for loss in retrain_with(lambda model: model.parameters())(*given)
+    ],
     said(retrain_with(lambda model: model.head.parameters(), clear="never"), "only the head", "never cleared"),
     lambda model, *given: retrain_with(lambda model: model.parameters())(model.train(), *given),
     retrain_by_copying_numbers,
     said(retrain_with(lambda model: model.body.parameters()), "an optimizer from before"),
     retrain_with(lambda model: model.parameters(), lambda head: head.eval()),
     said(lambda model, head, batches: [], "a copy of the head"),
-    *(leaving(retrain_with(lambda model: model.parameters()), mess) for mess in MESSES),
+    *LEFT,
 ]
 
 EQUIVALENT = {
@@ -98,4 +106,13 @@ EQUIVALENT = {
     "retrain_without_optimizer: ...(model.parameters())) -> ...(model.parameters()), retain_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
     "retrain_without_optimizer: ...(model.parameters())) -> ...(model.parameters()), create_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
     "retrain_without_optimizer: with torch.no_grad(): ... | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",
+}
+
+GUARDS = {
+    **guarded(SLIPS, hooks=LEFT[4], flags=LEFT[3]),
+    "Afterwards `model.head` is the very module that was given": {"head": retrain_by_copying_numbers},
+    "both parts are trained": {"value": MISCONCEIVED["only the head"]},
+    "each parameter of them that requires a gradient": {"value": MISCONCEIVED["an optimizer from before"]},
+    "old gradients may stand in `.grad` beforehand": {"value": MISCONCEIVED["gradients from before"]},
+    "Return the list of losses as Python floats.": {"floats": retrain_to_tensors},
 }

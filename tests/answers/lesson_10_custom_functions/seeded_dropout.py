@@ -140,15 +140,15 @@ class DropoutBySeed(Function):
         return g * MASKS[ctx.seed] / (1 - ctx.p), None, None
 
 
-def dropout_of(mask):
-    """Dropout by another mask of (shape, p, seed), a tensor of numbers that is already divided."""
+def dropout_of(mask, divided=lambda numbers, p: numbers / (1 - p)):
+    """Dropout by another mask of (shape, p, seed), the same in forward and backward."""
 
     def forward(ctx, x, p, seed):
         ctx.how = p, seed
-        return x * mask(x.shape, p, seed)
+        return divided(x * mask(x.shape, p, seed), p)
 
     def backward(ctx, g):
-        return g * mask(g.shape, *ctx.how), None, None
+        return divided(g * mask(g.shape, *ctx.how), ctx.how[0]), None, None
 
     return function(forward, backward)
 
@@ -157,7 +157,31 @@ def exactly_the_share(shape, p, seed):
     """Drops as many numbers with each seed."""
     count = torch.Size(shape).numel()
     order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
-    return (order >= round(p * count)).reshape(shape) / (1 - p)
+    return (order >= round(p * count)).reshape(shape)
+
+
+def two_slices_alike(shape, p, seed):
+    mask = mask_of(shape, p, seed)
+    mask[1] = mask[0]
+    return mask
+
+
+def dropout_with_a_hook(x, p, seed):
+    """Leaves a hook on the input."""
+    if x.requires_grad:
+        x.register_hook(lambda gradient: None)
+    return seeded_dropout(x, p, seed)
+
+
+class DropoutByTheCall(SeededDropout):
+    """Draws another mask in each call."""
+
+    calls = 0
+
+    @staticmethod
+    def forward(ctx, x, p, seed):
+        DropoutByTheCall.calls += 1
+        return SeededDropout.forward(ctx, x, p, seed + 7919 * DropoutByTheCall.calls)
 
 
 def mask_in_memory_order(like, p, seed):
@@ -227,13 +251,18 @@ WRONG = [
     dropout(keep_elsewhere, lambda ctx, g: MASKS["last"]),
     said(dropout(keep_as_one_number, mask_from_number), "the mask is kept"),
     DropoutInPlace.apply,
-    dropout_of(exactly_the_share),
+    dropout_by_the_share := dropout_of(exactly_the_share),
+    dropout_with_a_hook,
+    dropout_of_two := dropout_of(two_slices_alike),
+    dropout_by_the_call := lambda x, p, seed: DropoutByTheCall.apply(x, p, seed),
+    dropout_of_more := dropout_of(lambda shape, p, seed: mask_of(shape, p + 0.1, seed)),
+    dropout_in_two_nodes := lambda x, p, seed: SeededDropout.apply(x * 1.0, p, seed),
     lambda x, p, seed: SeededDropout.apply(x.view(-1).view(x.shape), p, seed),
     said(DropoutBySeed.apply, "the mask is kept"),
-    dropout_of(lambda shape, p, seed: mask_of(shape[-1:], p, seed) / (1 - p)),
-    dropout_of(lambda shape, p, seed: mask_of(shape[:1], p, seed).reshape(-1, *[1] * (len(shape) - 1)) / (1 - p)),
-    dropout_of(lambda shape, p, seed: mask_of(shape, p, seed % 2) / (1 - p)),
-    dropout_of(lambda shape, p, seed: mask_of(shape, p, seed).float() / (1 - p)),
+    dropout_of(lambda shape, p, seed: mask_of(shape[-1:], p, seed)),
+    dropout_of(lambda shape, p, seed: mask_of(shape[:1], p, seed).reshape(-1, *[1] * (len(shape) - 1))),
+    dropout_by_parity := dropout_of(lambda shape, p, seed: mask_of(shape, p, seed % 2)),
+    dropout_in_single := dropout_of(lambda shape, p, seed: mask_of(shape, p, seed) / (1 - p), lambda it, p: it),
     dropout(keep_generator, lambda ctx, g: torch.rand(g.shape, generator=ctx.generator) >= ctx.p),
     said(
         lambda x, p, seed: checkpoint(lambda t: t * mask_of(t.shape, p, seed) / (1 - p), x, use_reentrant=False),
@@ -244,4 +273,18 @@ WRONG = [
 EQUIVALENT = {
     "ForkedDropout.run: torch.random.fork_rng(devices=[]) -> torch.random.fork_rng()": "Without a GPU there is no other generator to fork.",
     "mask_of: ...manual_seed(seed)) >= p -> ...manual_seed(seed)) > p": "A number drawn from 2**24 is hardly ever p itself, and the text does not say what then.",
+}
+
+GUARDS = {
+    "Between the inputs and the result there is one node": {"one node": dropout_in_two_nodes},
+    "the inputs, the gradient mode": {"left alone": dropout_with_a_hook},
+    "sets each number, by itself, to zero": {"each by itself": dropout_of_two, "by chance": dropout_by_the_share},
+    "with probability `p`": {"share": dropout_of_more},
+    "divides the others by `1 - p`": {"exact": dropout_in_single},
+    "The same seed gives the same mask": {"same": dropout_by_the_call},
+    "another seed another one": {"other": dropout_by_parity},
+    "Backward multiplies by the forward's mask": {"value": MISCONCEIVED["another mask in backward"]},
+    "divides by `1 - p` as the forward did": {"value": MISCONCEIVED["not scaled in backward"]},
+    "the graph keeps at most 400 bytes": {"kept": MISCONCEIVED["the mask is kept"]},
+    "PyTorch's global random generator must be left as it was": {"generator": MISCONCEIVED["the global generator"]},
 }

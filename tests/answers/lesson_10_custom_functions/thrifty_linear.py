@@ -160,6 +160,30 @@ class LinearZeroing(Linear):
         return result
 
 
+class LinearOfMeans(Linear):
+    """Takes the mean for the bias, where each row adds its gradient."""
+
+    @staticmethod
+    def backward(ctx, g):
+        to_x, to_weight, to_bias = Linear.backward(ctx, g)
+        return to_x, to_weight, to_bias if to_bias is None else g.flatten(0, -2).mean(0)
+
+
+class LinearTwice(Linear):
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        return 2 * Linear.forward(ctx, x, weight, bias) - nn.functional.linear(x, weight, bias)
+
+
+class LinearRemembering(Linear):
+    """Keeps with the class what the last pass used."""
+
+    @staticmethod
+    def backward(ctx, g):
+        LinearRemembering.last = ctx.saved_tensors
+        return Linear.backward(ctx, g)
+
+
 RIGHT = [thrifty_linear, LinearInTwo.apply, linear()]
 
 MISCONCEIVED = {
@@ -176,11 +200,14 @@ WRONG = [
     lambda x, weight, bias: Linear.apply(x, weight.T, bias),
     linear(save="all", compute="all"),
     lambda x, weight, bias: CopyingLinear.apply(x, weight, bias),
-    lambda x, weight, bias: SparinglyCopyingLinear.apply(x, weight, bias),
-    said(LinearClearing.apply, "attributes of ctx"),
+    linear_of_copies := lambda x, weight, bias: SparinglyCopyingLinear.apply(x, weight, bias),
+    said(linear_clearing := LinearClearing.apply, "attributes of ctx"),
     LinearByElements.apply,
-    LinearOfViews.apply,
-    LinearZeroing.apply,
+    linear_of_views := LinearOfViews.apply,
+    linear_zeroing := LinearZeroing.apply,
+    linear_of_means := LinearOfMeans.apply,
+    linear_twice := LinearTwice.apply,
+    linear_remembering := LinearRemembering.apply,
 ]
 
 EQUIVALENT = {
@@ -194,4 +221,21 @@ EQUIVALENT = {
     "LinearInTwo.setup_context: if ctx.needs_input_grad[0]: ... | if ctx.needs_input_grad[1]: ... -> (swapped)": "Neither line reads what the other one writes.",
     "linear.backward: to_x = g @ weight if needs[0] else None | to_weight = rows.T @ x.flatten(0, -2) if needs[1] else None -> (swapped)": "Neither line reads what the other one writes.",
     "linear.backward: x, weight = ctx.saved_tensors | rows, needs = (g.flatten(0, -2), ctx.needs_input_grad) -> (swapped)": "Neither line reads what the other one writes.",
+}
+
+GUARDS = {
+    "with a Function of its own": {"one node": nn.functional.linear},
+    "goes through `save_for_backward`, not onto `ctx`": {"attribute": linear_clearing},
+    "The gradient that comes in, the inputs": {"left alone": linear_zeroing},
+    "It returns what `nn.functional.linear` returns": {"value": linear_of_means},
+    "`x` has two or more dimensions": {"runs": linear_of_views},
+    "There is exactly one matrix product in the forward": {"forward": linear_twice},
+    "in the backward exactly one for each of `x` and `weight` that wants a gradient": {
+        "products": MISCONCEIVED["everything is computed"]
+    },
+    "Kept for backward are `x` only if it will be used, and `weight` only if it will be used.": {
+        "kept": MISCONCEIVED["everything is kept"],
+        "copied": linear_of_copies,
+    },
+    "After the pass neither may be held.": {"held": linear_remembering},
 }

@@ -19,6 +19,7 @@ def _cases(seed: int) -> list[Case]:
         ("all require a gradient", "all", 0.9),
         ("none does, recording off", "none", 0.7),
         ("some do", "some", 0.25),
+        ("a decay of 1", "all", 1.0),
     )
     return [
         Case(name, {"seed": seed + 10 * n, "live": live, "decay": decay, "recording": live != "none"})
@@ -115,8 +116,8 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "behind the counter's back",
-            "The numbers are right, and some were written through .data or in a like way: a version counter did not "
-            "move. A graph that saved the old numbers would give wrong gradients without a word.",
+            "The numbers are right, and a version counter did not move: something was written through .data or in a "
+            "like way, or not at all. A graph that saved the old numbers would give wrong gradients without a word.",
             lambda case, seen: (
                 _averaged_as(seen, _averages(case))
                 and _buffers_right(case, seen)
@@ -147,7 +148,10 @@ EXERCISE = Exercise(
         Misconception(
             "the shared weight twice",
             "The weight that two layers share was averaged twice: your loop met it under both of its names.",
-            lambda case, seen: _averaged_as(seen, _averages(case, shared_times=2)),
+            lambda case, seen: (
+                _averaged_as(seen, _averages(case, shared_times=2))
+                and (case.given["decay"] < 1 or "0.weight" not in seen["unmoved"])
+            ),
         ),
     ),
 )

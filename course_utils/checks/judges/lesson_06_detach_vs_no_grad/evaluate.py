@@ -15,13 +15,14 @@ from course_utils.checks.scenes.batches import Batch
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.evaluate import evaluated
 
 # Each: modes, sizes, the batch that cannot be read, gradients on, inputs that require a gradient, a layer that turns.
-_EVALUATIONS: dict[str, tuple[str, list[int], int | None, bool, bool, bool]] = {
-    "a part that evaluates already": ("mixed", [5, 2, 3], None, True, False, False),
-    "all in training": ("train", [4, 7], None, True, True, False),
-    "only one part in training": ("head", [3, 4], None, True, False, False),
-    "evaluating, gradients off": ("eval", [3, 6], None, False, False, False),
-    "a batch that cannot be read": ("mixed", [3, 2, 4], 1, True, False, False),
-    "a layer that multiplies by another number in each run": ("mixed", [2, 4, 3], None, True, False, True),
+_EVALUATIONS: dict[str, tuple[str, list[int], str, bool, bool, bool]] = {
+    "a part that evaluates already": ("mixed", [5, 2, 3], "", True, False, False),
+    "all in training": ("train", [4, 7], "", True, True, False),
+    "only one part in training": ("head", [3, 4], "", True, False, False),
+    "evaluating, gradients off": ("eval", [3, 6], "", False, False, False),
+    "a batch that cannot be read": ("mixed", [3, 2, 4], "an error", True, False, False),
+    "a batch that raises what is no Exception": ("mixed", [3, 2], "a stop", True, False, False),
+    "a layer that multiplies by another number in each run": ("mixed", [2, 4, 3], "", True, False, True),
 }
 
 
@@ -57,7 +58,7 @@ def _average_of_averages(case: Case) -> float:
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     model, batches = evaluated(case)
     before = [module.training for module in model.modules()]
-    if case.given["bad"] is None:
+    if not case.given["bad"]:
         number = type(seen["returned"]) is float
         text = f"You returned {describe(seen['returned'])}; expected a Python float."
         yield Finding("number", number, text)
@@ -170,7 +171,7 @@ EXERCISE = Exercise(
             "When a batch raises, the model is left in the wrong mode: the lines that put things back are never "
             "reached.",
             lambda case, seen: (
-                case.given["bad"] is not None
+                bool(case.given["bad"])
                 and seen["raised"] is True
                 and seen["modes at first"] == _modes_before(case)
                 and _modes_wrong(case, seen)
@@ -179,7 +180,7 @@ EXERCISE = Exercise(
         Misconception(
             "average of averages",
             "Your number is the average of the batches' averages. A small batch counts as much as a large one.",
-            lambda case, seen: case.given["bad"] is None and close(seen["returned"], _average_of_averages(case)),
+            lambda case, seen: not case.given["bad"] and close(seen["returned"], _average_of_averages(case)),
         ),
     ),
 )

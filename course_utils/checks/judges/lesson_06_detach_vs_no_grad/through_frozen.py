@@ -17,11 +17,12 @@ from course_utils.graph.trace import nodes_behind
 
 
 def _cases(seed: int) -> list[Case]:
-    kinds: list[tuple[str, str, bool, bool]] = [
-        ("a layer in training", "all", False, False),
-        ("some parameters frozen before", "some", False, False),
-        ("all frozen before, evaluating", "none", True, False),
-        ("a part that raises", "some", False, True),
+    kinds: list[tuple[str, str, bool, str]] = [
+        ("a layer in training", "all", False, ""),
+        ("some parameters frozen before", "some", False, ""),
+        ("all frozen before, evaluating", "none", True, ""),
+        ("a part that raises", "some", False, "an error"),
+        ("a part that raises what is no Exception", "some", False, "a stop"),
     ]
     return [
         Case(

@@ -55,6 +55,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         left = [name for name, value in mine["gradients"].items() if value is not None]
         text = f"After a backward pass .grad is not None for {listed(left)}. The memory should be free by then."
         yield Finding("gradients", not left, text)
+    for name, value in after[0].items():
+        yield right_value(seen["recorded"].get(name), value, f"After a pass with create_graph=True, {name}")
     text = (
         f"While a pass ran, {seen['waiting']} earlier {'gradient was' if seen['waiting'] == 1 else 'gradients were'} "
         "still in .grad when the next one arrived. Each should be used and let go before the next parameter's arrives."

@@ -18,9 +18,15 @@ from course_utils.checks.scenes.lesson_08_intermediate_gradients.gradient_log im
 
 def _cases(seed: int) -> list[Case]:
     return [
-        Case("three batches", {"seed": seed, "sizes": [[1, 4], [2, 7], [3, 5]], "fails at": 0}),
-        Case("one batch", {"seed": seed + 1, "sizes": [[1, 6]], "fails at": 0}),
-        Case("a loss function that raises", {"seed": seed + 2, "sizes": [[1, 4], [2, 3]], "fails at": 2}),
+        Case("three batches", {"seed": seed, "sizes": [[1, 4], [2, 7], [3, 5]], "fails at": 0, "stops": False}),
+        Case("one batch", {"seed": seed + 1, "sizes": [[1, 6]], "fails at": 0, "stops": False}),
+        *(
+            Case(name, {"seed": seed + n, "sizes": [[1, 4], [2, 3]], "fails at": 2, "stops": n == 3})
+            for n, name in [
+                (2, "a loss function that raises"),
+                (3, "a loss function that raises what is no Exception"),
+            ]
+        ),
     ]
 
 

@@ -18,7 +18,7 @@ _SCENES: dict[str, tuple[str, tuple[str, ...], bool]] = {
     "ReLUs that write in place": ("in place", ("0.0", "1", "3"), False),
     "a layer that is used twice": ("tied", ("shared", "leave"), False),
     "two frozen layers and an unused one": ("branches", ("frozen", "trunk", "spare", "idle", "head"), False),
-    "a loss function that raises": ("plain", ("0", "3"), True),
+    "a loss function that raises what is no Exception": ("plain", ("0", "3"), True),
     "a model that raises": ("failing", ("0", "3"), False),
 }
 

@@ -49,10 +49,10 @@ _PATIENTS: dict[str, tuple[str, dict[str, list[str]]]] = {
     "an optimizer for a copy of the model": ("a copy is held", {"not_in_optimizer": _ALL}),
     "a frozen layer that the optimizer does not hold": ("frozen, not held", {}),
     "a step that raises": ("healthy", {}),
-    "a step that raises an error of its own kind": ("with hooks", {}),
+    "a step that raises what is no Exception": ("with hooks", {}),
 }
 
-_RAISES = {"a step that raises": "RuntimeError", "a step that raises an error of its own kind": "OwnError"}
+_RAISES = {"a step that raises": "RuntimeError", "a step that raises what is no Exception": "Stopped"}
 
 
 def _cases(seed: int) -> list[Case]:

@@ -101,10 +101,12 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield one_step_each(seen, count * case.given["epochs"])
     recorded = any(run["recorded"] for run in _runs(seen, validated=True))
     yield Finding("recorded", not recorded, "The validation recorded a graph that nobody uses.")
-    mixed = any(run["training"] for run in _runs(seen, validated=True))
-    yield Finding("validation mode", not mixed, "The model was in training mode while it was validated.")
-    late = any(not run["training"] for run in _runs(seen, validated=False))
-    yield Finding("training mode", not late, "The model was in evaluation mode while it was trained.")
+    mixed = any(not run["evaluating"] for run in _runs(seen, validated=True))
+    yield Finding(
+        "validation mode", not mixed, "The model, or a part of it, was in training mode while it was validated."
+    )
+    late = any(run["recorded"] and not run["training"] for run in _runs(seen, validated=False))
+    yield Finding("training mode", not late, "The model, or a part of it, was in evaluation mode while it was trained.")
 
 
 def _runs(seen: Observation, validated: bool) -> list[dict[str, Any]]:
@@ -122,6 +124,8 @@ def _state(case: Case, seen: Observation, right: State) -> Iterator[Finding]:
     own = seen["shared"]
     text = f"Not copied in the best state: {listed(own)}. Training goes on changing what the model's own tensors hold."
     yield Finding("copies", not own, text)
+    text = f"The best state's copies have a graph, which lives as long as they do: {listed(seen['copied graphs'])}."
+    yield Finding("copied graphs", not seen["copied graphs"], text)
     for name, it in expected.items():
         yield right_value(state[name], it, f"The best state's {name}")
 
@@ -169,7 +173,7 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "the model's own tensors",
-            "Your best state is always the newest: state_dict() returns the model's own tensors, and training goes on "
+            "Your best state holds the model's own tensors, which state_dict() returns: any further training goes on "
             "changing them.",
             lambda case, seen: isinstance(seen["state"], dict) and set(_warm_path(case).end) <= set(seen["shared"]),
         ),

@@ -84,8 +84,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield right_value(
             seen["trained"], later, "What a model with other numbers in its parameters returns in evaluation mode"
         )
-    text = f"These parameters get no gradient: {listed(seen['without gradient'])}."
-    yield Finding("gradients", not seen["without gradient"], text)
+    missing = [name for name in seen["without gradient"] if name not in seen["frozen"]]
+    yield Finding("gradients", not missing, f"These parameters get no gradient: {listed(missing)}.")
     yield Finding("frozen", not seen["frozen"], f"These parameters require no gradient: {listed(seen['frozen'])}.")
     same = isinstance(seen["copied"], Array) and isinstance(seen["trained"], Array) and _equal(seen)
     text = (

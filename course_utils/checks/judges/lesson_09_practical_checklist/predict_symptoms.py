@@ -145,6 +145,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         odd = [key for key in odd if key in _STEPS and describe(mine[key]) != "still `...`"]
         text = f"Each entry is one of the words {listed(_WORDS)}. Look at {listed(odd)}."
         yield Finding("words", not odd, text)
+        if odd:
+            return
     yield from _TABLE.judge(case, seen)
 
 

@@ -39,8 +39,9 @@ def quiet(seen: Observation, *, modes: bool = True, free: bool = False) -> Itera
     yield Finding("hooks", seen["hooks"] == 0, "Your loop left hooks on the model.")
     flags = seen["flags"][1:] if free else seen["flags"]
     yield Finding("flags", all(flags), "After your loop other parameters require a gradient than before.")
-    text = "After your loop the optimizer holds other tensors, or has other settings, than when you got it."
-    yield Finding("settings", seen["settings"], text)
+    if seen["settings"] is not None:  # the loop got an optimizer
+        text = "After your loop the optimizer holds other tensors, or has other settings, than when you got it."
+        yield Finding("settings", seen["settings"], text)
 
 
 def one_step_each(seen: Observation, count: int) -> Finding:

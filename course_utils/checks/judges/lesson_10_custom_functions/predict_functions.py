@@ -113,6 +113,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         odd = [name for name in odd if received[name] not in words]
         message = f"Each entry is one of the texts {', '.join(words)}. Yours for {', '.join(odd)}: something else."
         yield Finding("words", not odd, message)
+        if odd:
+            return
     yield from _TABLE.judge(case, seen)
 
 

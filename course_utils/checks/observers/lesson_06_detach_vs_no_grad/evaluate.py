@@ -13,7 +13,7 @@ from course_utils.checks.data import Answer, Array, Case, Observation, plain
 from course_utils.checks.observers.lesson_06_detach_vs_no_grad.watching import flags, gradients_in, hooks_in, numbers_in
 from course_utils.checks.observers.runs import notice
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.evaluate import BadBatch, evaluated, readable
-from course_utils.checks.scenes.zoo import Once
+from course_utils.checks.scenes.zoo import Once, Stopped
 
 
 def observe(answer: Answer, case: Case) -> Observation:
@@ -21,7 +21,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     modules = list(model.modules())
     modes, before = [module.training for module in modules], (flags(model), gradients_in(model), numbers_in(model))
     at_first: list[bool] | None = None
-    if case.given["bad"] is not None:  # what happens where nothing goes wrong
+    if case.given["bad"]:  # what happens where nothing goes wrong
         answer(model, nn.functional.cross_entropy, Once(batches))
         at_first = [module.training for module in modules]
         for module, mode in zip(modules, modes, strict=True):
@@ -44,7 +44,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     with torch.set_grad_enabled(case.given["gradients on"]), packs() as saved:
         try:
             returned = answer(model, nn.functional.cross_entropy, Once(readable(batches, case.given["bad"])))
-        except BadBatch:
+        except (BadBatch, Stopped):
             raised = True
         switches = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
     return {

@@ -14,8 +14,8 @@ from course_utils.checks.observers.lesson_06_detach_vs_no_grad.watching import (
     numbers_in,
 )
 from course_utils.checks.observers.runs import notice
-from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.through_frozen import Breaking, crossed
-from course_utils.checks.scenes.zoo import OwnError
+from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.through_frozen import ERRORS, Breaking, crossed
+from course_utils.checks.scenes.zoo import OwnError, Stopped
 from course_utils.graph.trace import nodes_behind
 
 
@@ -40,12 +40,12 @@ def observe(answer: Answer, case: Case) -> Observation:
             parameter.requires_grad_(before[0][name])
         for part in layer:
             if isinstance(part, Breaking):
-                part.broken = True
+                part.error = ERRORS[case.given["breaks"]]
     raised = False
     y: object = None
     try:
         y = answer(layer, x)
-    except OwnError:
+    except (OwnError, Stopped):
         raised = True
     # The parameters that the layer had are looked at, also where it has others now.
     now_flags = {name: parameter.requires_grad for name, parameter in objects.items()}

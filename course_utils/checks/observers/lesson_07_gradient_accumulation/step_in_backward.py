@@ -58,7 +58,16 @@ def observe(answer: Answer, case: Case) -> Observation:
         "same": same and flags == {name: parameter.requires_grad for name, parameter in model.named_parameters()},
         "moved": _parameters(model) != left,
         "gradients": gradients(model),
+        "recorded": _recorded(answer, case),
     }
+
+
+def _recorded(answer: Answer, case: Case) -> dict[str, Array]:
+    """Return a new model's parameters after a pass that is recorded itself."""
+    model = tied(case)
+    answer(model, case.given["lr"])
+    loss_of(model, batches_of(case)[0]).backward(create_graph=True)
+    return dict(_parameters(model))
 
 
 def _note(memory: Memory, gradient: torch.Tensor | None) -> None:

@@ -16,6 +16,7 @@ from course_utils.checks.observers.traces import hooks_on
 from course_utils.checks.scenes.batches import Batches
 from course_utils.checks.scenes.lesson_08_intermediate_gradients.gradient_log import logged
 from course_utils.checks.scenes.lesson_08_intermediate_gradients.planned import Planned
+from course_utils.checks.scenes.zoo import Stopped
 from course_utils.graph.alive import Graphs
 
 
@@ -36,7 +37,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     def loss_fn(output: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         seen["hooks"].append(hooks_on(*model.modules()))
         if len(seen["hooks"]) == case.given["fails at"]:
-            raise Planned("the loss function fails here")
+            raise (Stopped if case.given["stops"] else Planned)("the loss function fails here")
         loss = nn.functional.mse_loss(output, targets)
         last[:] = [loss]
         return loss
@@ -49,7 +50,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     with torch.enable_grad(), every_pass() as passes:
         try:
             returned = answer(model, Batches(batches), loss_fn)
-        except Planned as error:
+        except (Planned, Stopped) as error:
             raised = str(error)
         switched = not torch.is_grad_enabled()
     observed = {"returned": plain(returned), "raised": raised, "changed": changed(before, model), "switched": switched}

@@ -11,6 +11,7 @@ from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.observers.runs import notice
 from course_utils.checks.scenes.lesson_08_intermediate_gradients.layer_gradients import layered, weighed
 from course_utils.checks.scenes.lesson_08_intermediate_gradients.planned import Planned
+from course_utils.checks.scenes.zoo import Stopped
 
 
 def observe(answer: Answer, case: Case) -> Observation:
@@ -25,7 +26,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     def loss_fn(output: torch.Tensor) -> torch.Tensor:
         losses.append(None)
         if case.given["fails"]:
-            raise Planned("the loss function fails here")
+            raise Stopped("the loss function fails here")
         losses[-1] = loss = weighed(output)
         return loss
 
@@ -34,7 +35,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     with torch.enable_grad(), every_pass() as passes:
         try:
             returned = answer(model, list(case.given["names"]), x, loss_fn)
-        except Planned as error:
+        except (Planned, Stopped) as error:
             raised = str(error)
         switched = not torch.is_grad_enabled()
     return {

@@ -9,7 +9,7 @@ from course_utils.checks.data import Answer, Case, Observation, plain, type_name
 from course_utils.checks.observers.lesson_09_practical_checklist.watched import flags_of, modes_of
 from course_utils.checks.observers.traces import hooks_on, parts_of
 from course_utils.checks.scenes.lesson_09_practical_checklist.checkup import patient
-from course_utils.checks.scenes.zoo import OwnError
+from course_utils.checks.scenes.zoo import Stopped
 
 _FAILS = "this step fails at its end"
 
@@ -18,7 +18,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     model, optimizer, step = patient(case)
     calls: list[None] = []
     before, modes, own = flags_of([model]), modes_of([model]), hooks_on(*parts_of(model), optimizer)
-    error = {"RuntimeError": RuntimeError, "OwnError": OwnError}.get(case.given["raises"])
+    error = {"RuntimeError": RuntimeError, "Stopped": Stopped}.get(case.given["raises"])
 
     def counted() -> None:
         calls.append(None)
@@ -30,7 +30,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     returned: Any = None
     try:
         returned = answer(model, optimizer, counted)
-    except (RuntimeError, OwnError) as caught:
+    except (RuntimeError, Stopped) as caught:
         if str(caught) != _FAILS:
             raise
         raised = True

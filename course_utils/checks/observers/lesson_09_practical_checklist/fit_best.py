@@ -28,4 +28,5 @@ def observe(answer: Answer, case: Case) -> Observation:
     state = kept[0][0] if isinstance(kept[0], tuple | list) and kept[0] else None
     held = state.items() if isinstance(state, dict) else ()
     shared = [str(name) for name, it in held if isinstance(it, torch.Tensor) and it.untyped_storage().data_ptr() in own]
-    return {**seen, "state": plain(state), "shared": shared}
+    graphs = [str(name) for name, it in held if isinstance(it, torch.Tensor) and it.grad_fn is not None]
+    return {**seen, "state": plain(state), "shared": shared, "copied graphs": graphs}

@@ -12,4 +12,6 @@ from course_utils.checks.scenes.lesson_09_practical_checklist.training import sg
 def observe(answer: Answer, case: Case) -> Observation:
     model, batches = started(case), Batches(masked(case))
     optimizer = sgd(model, momentum=case.given.get("momentum", 0.0))
-    return watched(lambda: answer(model, optimizer, batches, case.given["limit"]), [model], batches, optimizer)
+    return watched(
+        lambda: answer(model, optimizer, batches, case.given["limit"]), [model, model.last], batches, optimizer
+    )

@@ -43,10 +43,9 @@ def watched(
         if _own(result):
             graphs.add(result)
             telling.tell("runs")
-            training = all(part.training for part in module.modules())
-            runs.append(
-                {"of": number, "training": training, "recorded": result.requires_grad, "shape": list(result.shape)}
-            )
+            modes = [part.training for part in module.modules()]
+            run = {"of": number, "training": all(modes), "evaluating": not any(modes)}
+            runs.append({**run, "recorded": result.requires_grad, "shape": list(result.shape)})
 
     trained = {it for module in modules for it in module.parameters()}
     first = next((it for module in modules for it in module.parameters()), None)
@@ -87,7 +86,7 @@ def watched(
         "modes": modes_of(modules) == modes,
         "hooks": hooks_on(*parts_of(*modules)),
         "flags": [mine == it for mine, it in zip(flags_of(modules), flags, strict=True)],
-        "settings": settings_of(optimizer) == settings,
+        "settings": None if optimizer is None else settings_of(optimizer) == settings,
         "rate": plain(optimizer.param_groups[0]["lr"]) if optimizer is not None else None,
     }
 

@@ -15,7 +15,7 @@ from course_utils.checks.scenes.lesson_11_build_your_own.kept import KEPT
 PARTS = (*record.PARTS, "engine.no_grad", "t.detach()")
 
 
-class _Stopped(Exception):
+class _Stopped(BaseException):
     """What a block with no_grad ends in."""
 
 

@@ -22,12 +22,16 @@ def critic_of(case: Case) -> nn.Sequential:
     if case.given["images"]:
         layers = [nn.Conv2d(2, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(18, 1), Flat()]
     else:
-        layers = [nn.Linear(3, 5), nn.Tanh(), nn.Dropout(0.5), nn.Linear(5, 1)]
+        layers = [nn.Linear(3, 5), nn.ReLU() if case.given["dead"] else nn.Tanh(), nn.Dropout(0.5), nn.Linear(5, 1)]
     critic = nn.Sequential(*layers).double()
     lived_in(
         critic, critic[2]
     )  # dropout would differ from call to call; that one part of a model is in eval mode is usual
     seeded(critic, case.given["seed"])
+    if case.given["dead"]:  # whether a unit lets something through is then a matter of the point's sign
+        with torch.no_grad():
+            critic[0].weight.abs_()
+            critic[0].bias.mul_(0.1)
     if case.given["frozen"]:
         critic[0].requires_grad_(False)
     return critic

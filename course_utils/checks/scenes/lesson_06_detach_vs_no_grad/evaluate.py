@@ -12,10 +12,15 @@ from course_utils.checks.scenes.batches import Batch
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.left_over import remember, stale
 from course_utils.checks.scenes.numbers import numbers, seeded
 from course_utils.checks.scenes.turning import Turning
+from course_utils.checks.scenes.zoo import Stopped
 
 
 class BadBatch(Exception):
     """What a batch that cannot be read raises."""
+
+
+# What stands in the place of a batch that cannot be read.
+ERRORS: dict[str, type[BaseException]] = {"an error": BadBatch, "a stop": Stopped}
 
 
 class Forked(nn.Module):
@@ -53,9 +58,9 @@ def evaluated(case: Case) -> tuple[Forked, list[Batch]]:
     return model, batches
 
 
-def readable(batches: list[Batch], bad: int | None) -> Iterator[Batch]:
-    """Yield the batches. The one that is bad cannot be read."""
+def readable(batches: list[Batch], bad: str) -> Iterator[Batch]:
+    """Yield the batches. Where `bad` names one of `ERRORS`, the second batch raises it."""
     for number, batch in enumerate(batches):
-        if number == bad:
-            raise BadBatch(f"batch {number} cannot be read")
+        if bad and number == 1:
+            raise ERRORS[bad](f"batch {number} cannot be read")
         yield batch

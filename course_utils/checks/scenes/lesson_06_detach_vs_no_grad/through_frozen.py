@@ -8,18 +8,22 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.left_over import stale
 from course_utils.checks.scenes.numbers import numbers, seeded
-from course_utils.checks.scenes.zoo import OwnError
+from course_utils.checks.scenes.zoo import OwnError, Stopped
 
 
 class Breaking(nn.Module):
-    """tanh, which raises an error of an own kind once it is broken."""
+    """tanh, which raises an error of an own kind once it has one."""
 
-    broken = False
+    error: type[BaseException] | None = None
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        if self.broken:
-            raise OwnError("this part is broken")
+        if self.error is not None:
+            raise self.error("this part is broken")
         return inputs.tanh()
+
+
+# What the broken part raises.
+ERRORS: dict[str, type[BaseException]] = {"an error": OwnError, "a stop": Stopped}
 
 
 def crossed(case: Case) -> tuple[nn.Sequential, torch.Tensor]:

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from benchmarks.timing import Row
+from benchmarks.timing import Row, one_thread
 from course_utils.audit.watch import audit
 
 _ROUNDS = 9
@@ -21,17 +21,17 @@ _STEPS = 20
 
 
 def rows() -> Iterator[Row]:
-    torch.set_num_threads(1)
-    for name, make, limits in (
-        ("a convolutional network of 4 blocks", _convolutions, (1.35, 2.2)),
-        ("a TransformerEncoder of 4 layers", _transformer, (1.35, 2.2)),
-        ("a small MLP", _perceptron, (0, 0)),
-    ):
-        plain, ratios = _ratios(make)
-        for (kind, ratio), limit in zip(ratios.items(), (*limits, 0, 0), strict=False):
-            kept = f"at most {limit} times" if limit else ""
-            what = f"{kind}, a step of {name}"
-            yield Row(what, f"{ratio:.2f} times a plain step ({plain * 1e3:.1f} ms)", kept, not limit or ratio <= limit)
+    with one_thread():
+        for name, make, limits in (
+            ("a convolutional network of 4 blocks", _convolutions, (1.35, 2.2)),
+            ("a TransformerEncoder of 4 layers", _transformer, (1.35, 2.2)),
+            ("a small MLP", _perceptron, (0, 0)),
+        ):
+            plain, ratios = _ratios(make)
+            for (kind, ratio), limit in zip(ratios.items(), (*limits, 0, 0), strict=False):
+                kept = f"at most {limit} times" if limit else ""
+                result = f"{ratio:.2f} times a plain step ({plain * 1e3:.1f} ms)"
+                yield Row(f"{kind}, a step of {name}", result, kept, not limit or ratio <= limit)
 
 
 def _ratios(make: Callable[[], _Step]) -> tuple[float, dict[str, float]]:

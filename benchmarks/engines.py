@@ -16,7 +16,7 @@ import torch
 from threadpoolctl import threadpool_limits
 from torch.nn.functional import cross_entropy
 
-from benchmarks.timing import Row, medians
+from benchmarks.timing import Row, medians, one_thread
 from course_utils import saved
 from course_utils.checks.examine import examine
 from course_utils.checks.judges.lesson_11_build_your_own import ORDER
@@ -32,16 +32,11 @@ ENGINES: dict[str, Callable[[], Any]] = {"counts what waits": Counting, "runs th
 
 
 def rows() -> Iterator[Row]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):  # NumPy's products on one core, too
-            yield from _verdicts()
-            for count in COUNTS:
-                yield from _times(count)
-            yield from _bytes(COUNTS[-1])
-    finally:
-        torch.set_num_threads(threads)
+    with one_thread(), threadpool_limits(1):  # NumPy's products on one core, too
+        yield from _verdicts()
+        for count in COUNTS:
+            yield from _times(count)
+        yield from _bytes(COUNTS[-1])
 
 
 def _verdicts() -> Iterator[Row]:

@@ -22,13 +22,12 @@ import io
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from benchmarks.timing import Row
+from benchmarks.timing import Row, one_thread
 from course_utils import record_backward
 from course_utils.graph.trace import nodes_behind
 
@@ -56,7 +55,7 @@ FASTER = 20  # times torchlens, for the second size, with the traced forward tha
 
 
 def rows() -> Iterator[Row]:
-    with _one_thread():
+    with one_thread():
         for size in SIZES:
             yield _against_a_plain_pass(size)
         if importlib.util.find_spec("torchlens") is None:
@@ -153,13 +152,3 @@ def _in_turn(
                 times[name].append(time.thread_time() - start)
             del given
     return {name: statistics.median(samples) for name, samples in times.items()}
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

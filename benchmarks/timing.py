@@ -5,8 +5,11 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+
+import torch
 
 
 @dataclass(frozen=True)
@@ -41,3 +44,14 @@ def medians(
         for name, function in functions.items():
             times[name].append(seconds(function, clock))
     return {name: statistics.median(samples) for name, samples in times.items()}
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let PyTorch compute in one thread, and as before afterwards."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -123,7 +123,9 @@ class _Recorder:
                 to_free.setdefault(entry.node, []).append(entry.name)
         ran = {turn.node for turn in self._turns}
         freed = {
-            node: tuple(names) for node, names in to_free.items() if node in ran and not still_holds(self._nodes[node])
+            node: tuple(names)
+            for node, names in to_free.items()
+            if node in ran and not still_holds(self._nodes[node], names[0])
         }
         return Log(self._turns, self._gradients.read(), freed)
 

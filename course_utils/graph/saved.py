@@ -171,21 +171,15 @@ def kept(node: LiveNode) -> list[tuple[str, State, torch.Tensor | None]]:
     return found
 
 
-def still_holds(node: LiveNode) -> bool:
-    """Say whether a node holds anything that backward frees. A pass frees all that a node saved, or nothing."""
-    kind: type = type(node)
-    attributes = _ATTRIBUTES.get(kind)
-    if attributes is None:
-        return any(state not in ("freed", "attribute") for _, state, _ in kept(node))
-    for raw_attribute, _, _ in attributes:
-        try:
-            raw = getattr(node, raw_attribute)
-        except RuntimeError:
-            continue
-        for item in raw if type(raw) is tuple else (raw,):
-            if item.data is not None or item.unpack_hook is not None:
-                return True
-    return False
+def still_holds(node: LiveNode, name: str) -> bool:
+    """Say whether a node holds what it had saved as `name`. A pass frees all that a node saved, or nothing."""
+    attribute, _, position = name.partition("[")
+    try:
+        raw = getattr(node, PREFIX + attribute)
+    except RuntimeError:  # a list of saved tensors refuses to be read once it is freed
+        return False
+    item = raw[int(position[:-1])] if position else raw
+    return item.data is not None or item.unpack_hook is not None
 
 
 def _kept_by_function(node: Any) -> list[tuple[str, State, torch.Tensor | None]]:

@@ -49,11 +49,14 @@ def values_of(nodes: Sequence[LiveNode], named: Mapping[int, Mapping[str, torch.
     """Return by node's number what its tensors hold: those that `named` has for it, or a leaf without a name."""
     values = {}
     for index, node in enumerate(nodes):
-        tensors = list(named.get(index, {}).values())
-        if not tensors and type(node).__name__ == ACCUMULATE:
+        if index in named:
+            tensors = list(named[index].values())
+        elif type(node).__name__ == ACCUMULATE:
             tensors = [node.variable]
+        else:
+            continue
         found = [value_of(tensor) for tensor in tensors]
-        if found and all(found):
+        if all(found):
             values[index] = [value for value in found if value is not None]
     return values
 

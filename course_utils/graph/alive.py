@@ -105,6 +105,8 @@ class PeakMemory(TorchDispatchMode):
         self._memory = Memory()
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if (whole := in_parts(self, function, args, kwargs)) is not NotImplemented:
+            return whole
         result = function(*args, **(kwargs or {}))
         given = {tensor.untyped_storage()._cdata for tensor in tensors_in(args)}
         for tensor in tensors_in((result,)):
@@ -117,6 +119,17 @@ class PeakMemory(TorchDispatchMode):
     def alive(self) -> int:
         """Return how many bytes made in the body are held now."""
         return self._memory.alive()
+
+
+def in_parts(mode: TorchDispatchMode, function: Any, args: Any, kwargs: Any) -> Any:
+    """Run an operation in the parts that a mode meets outside of inference mode; NotImplemented where it has none.
+
+    Under `torch.inference_mode()` a mode is given `linear` and `matmul` whole: what they are made of passes it by.
+    """
+    if not torch.is_inference_mode_enabled() or not function._can_decompose():
+        return NotImplemented
+    with mode:
+        return function.decompose(*args, **(kwargs or {}))
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:

@@ -2,7 +2,7 @@
 
 import torch
 
-RIGHT = [8, torch.tensor(8.0)]
+RIGHT = [8, torch.tensor(8.0), torch.tensor(8.0, dtype=torch.float16)]
 
 MISCONCEIVED = {
     "the value": 15,

@@ -89,7 +89,16 @@ def spoils_images(model, images, labels):
     return value
 
 
-RIGHT = [by_slices, written_over]
+_known = {}  # the results of networks that were seen before
+
+
+class InInferenceMode:
+    @torch.inference_mode()
+    def __call__(self, *given):
+        return written_over(*given)
+
+
+RIGHT = [by_slices, written_over, InInferenceMode()]
 
 MISCONCEIVED = {"mean of means": means_of_means, "all at once": at_once}
 
@@ -97,6 +106,7 @@ WRONG = [
     *(with_graphs, ten_slices, in_forty_parts, rows_by_weights, attached, left_evaluating, spoils_images),
     lambda model, images, labels: by_slices(model, images, labels) * len(images),
     lambda model, images, labels: by_slices(model, images[:400], labels[:400]),
+    lambda model, images, labels: _known.setdefault(id(model), by_slices(model, images, labels)),
 ]
 
 EQUIVALENT = {

@@ -78,6 +78,19 @@ def called_often(loss, w):
     return power_iteration(loss, w)
 
 
+def power_from(start):
+    """Power iteration from a start that may have no part in the steepest direction."""
+
+    def rate(loss, w):
+        hessian, v = torch.func.hessian(loss)(w.detach()), start(loss, w)
+        for _ in range(600):
+            v = hessian @ v
+            v = v / v.norm()
+        return 1.98 / float(v @ hessian @ v)
+
+    return rate
+
+
 RIGHT = [power_iteration, whole_hessian, differences]
 
 MISCONCEIVED = {
@@ -96,6 +109,8 @@ WRONG = [
     lambda loss, w: power_iteration(loss, w, margin=2),
     lambda loss, w: [power_iteration(loss, w)],
     lambda loss, w: 0.1,
+    power_from(lambda loss, w: torch.func.grad(loss)(w.detach())),
+    power_from(lambda loss, w: torch.eye(len(w), dtype=w.dtype)[0]),
 ]
 
 # The rate may be chosen: 1 % off is still below the border.

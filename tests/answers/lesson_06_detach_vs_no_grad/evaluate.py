@@ -197,6 +197,20 @@ def evaluate_in_training(model, loss_function, batches):
     return evaluator(before=before)(model, loss_function, batches)
 
 
+def evaluate_counting_numbers(model, loss_function, batches):
+    """Weights each batch by the numbers in its targets, and divides by samples."""
+    sizes = []
+
+    def counted():
+        for inputs, targets in batches:
+            sizes.append((targets.numel(), len(targets)))
+            yield inputs, targets
+
+    losses = []
+    evaluate_noting_modes(model, lambda *given: losses.append(loss_function(*given)) or losses[-1], counted())
+    return sum(float(loss) * many for loss, (many, _) in zip(losses, sizes, strict=True)) / sum(n for _, n in sizes)
+
+
 RIGHT = [evaluate_noting_modes, evaluate_in_inference_mode, evaluate_part_by_part]
 
 MISCONCEIVED = {
@@ -234,6 +248,7 @@ WRONG = [
         evaluate_noting_modes, lambda model, *given: model.body[1].num_batches_tracked.add_(1)
     ),
     lambda model, loss_function, batches: sum(len(targets) for _, targets in batches),
+    evaluate_counting_numbers,
 ]
 
 GUARDS = {

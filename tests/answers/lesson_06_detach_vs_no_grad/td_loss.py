@@ -167,7 +167,9 @@ WRONG = [
     said(td_given, "its own judge", "after the end"),
     td_moving := td_and(lambda network, target_network, batch: target_network[0].bias.data.mul_(2)),
     td_evaluating := td_and(lambda network, target_network, batch: network[0].eval()),
-    td_grading := td_and(lambda network, target_network, batch: setattr(network[0].bias, "grad", torch.ones(6))),
+    td_grading := td_and(
+        lambda network, target_network, batch: setattr(network[0].bias, "grad", torch.ones_like(network[0].bias))
+    ),
     td_running := td_and(lambda network, target_network, batch: network(batch[0])),
     td_running_the_old := td_and(lambda network, target_network, batch: _unrecorded(target_network, batch[0])),
     td_in_training,
@@ -180,6 +182,11 @@ WRONG = [
         "cut on the wrong side",
     ),
     lambda network, target_network, batch, discount: td_under_no_grad(network, target_network, batch, discount).item(),
+    td_and(lambda network, target_network, batch: network.zero_grad()),
+    lambda network, target_network, batch, discount: td_under_no_grad(
+        network, target_network, tuple(it.squeeze() for it in batch), discount
+    ),
+    lambda *given: td_under_no_grad(*given).float(),
 ]
 
 EQUIVALENT = {

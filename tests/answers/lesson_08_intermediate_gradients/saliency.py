@@ -164,6 +164,7 @@ WRONG = [
     partial(maps_of, score=lambda scores, labels: scores.softmax(1)[range(len(labels)), labels].sum()),
     partial(maps_of, strongest=lambda gradient: gradient.abs().sum(1)),
     partial(maps_of, strongest=lambda gradient: gradient),
+    lambda *given: maps_of(*given).squeeze(),
 ]
 
 EQUIVALENT = {

@@ -81,6 +81,16 @@ def in_training_mode(model, optimizer, batches):
     return classifier()(model.train(), optimizer, batches)
 
 
+def classes_that_are_sure(model, optimizer, batches):
+    """Counts a sample where the right class has more than half of the probability."""
+    losses, sure = [], []
+    for inputs, targets in batches:
+        scores = model(inputs)
+        sure += (scores.softmax(1)[range(len(targets)), targets] > 0.5).tolist()
+        losses.append(step(optimizer, cross_entropy(scores, targets)))
+    return losses, sum(sure) / len(sure)
+
+
 RIGHT = [classifier(), classes_by_hand, classes_by_grad]
 
 MISCONCEIVED = {
@@ -108,6 +118,7 @@ WRONG = [
     classifier(lambda scores, targets: cross_entropy(scores, targets, reduction="sum")),
     lambda model, optimizer, batches: ([], 0.0),
     *LEFT,
+    classes_that_are_sure,
 ]
 
 EQUIVALENT = {

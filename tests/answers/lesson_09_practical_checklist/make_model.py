@@ -209,6 +209,15 @@ class Named(nn.Module):
         return x * self.scale
 
 
+class SharedBySize(Net):
+    """Layers of one size are one layer."""
+
+    def __init__(self, sizes, mean):
+        super().__init__(sizes, mean)
+        known = {}
+        self.layers = nn.ModuleList(known.setdefault(layer.weight.shape, layer) for layer in self.layers)
+
+
 RIGHT = [
     lambda sizes, mean: Net(sizes, mean),
     model_of_parts,
@@ -248,6 +257,7 @@ WRONG = [
     make_constant := lambda sizes, mean: ConstantStart(sizes, mean),
     one_model_for_all,
     models_in_pairs,
+    lambda sizes, mean: SharedBySize(sizes, mean),
 ]
 
 EQUIVALENT = {

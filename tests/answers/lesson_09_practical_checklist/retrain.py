@@ -67,6 +67,21 @@ def retrain_without_optimizer(model, head, batches):
     return losses
 
 
+def retrain_clearing_the_rest(model, head, batches):
+    """Clears the gradients of what learns. The optimizer finds the old ones of what was frozen."""
+    model.head = head
+    optimizer, losses = torch.optim.SGD(model.parameters(), lr=0.1), []
+    for inputs, targets in batches:
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter.grad = None
+        loss = cross_entropy(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
 RIGHT = [retrain_with(lambda model: model.parameters()), retrain_and_add, retrain_without_optimizer]
 
 MISCONCEIVED = {
@@ -93,6 +108,10 @@ WRONG = [
     retrain_with(lambda model: model.parameters(), lambda head: head.eval()),
     said(lambda model, head, batches: [], "a copy of the head"),
     *LEFT,
+    lambda model, head, batches: retrain_with(lambda model: model.requires_grad_(True).parameters())(
+        model, head, batches
+    ),
+    retrain_clearing_the_rest,
 ]
 
 EQUIVALENT = {

@@ -103,6 +103,18 @@ def agrees_and_leaves_a_gradient(function, x):
     return answer
 
 
+def agrees_by_measure(alike):
+    """Compares the two whole Jacobians by a measure that is given."""
+
+    def verify(function, x):
+        exact = torch.autograd.functional.jacobian(function, x.clone()).reshape(-1, x.numel())
+        steps = 1e-6 * torch.eye(x.numel(), dtype=x.dtype).reshape(-1, *x.shape)
+        columns = [(function(x + step) - function(x - step)).reshape(-1) / 2e-6 for step in steps]
+        return bool(alike(exact, torch.stack(columns, 1)))
+
+    return verify
+
+
 RIGHT = [agrees, agrees_on_random_lines]
 
 MISCONCEIVED = {
@@ -124,6 +136,10 @@ WRONG = [
     said(agrees_coarsely(rtol=0, atol=1e-3), "too tolerant"),
     agrees_coarsely(rtol=10, atol=10),
     gradients_off_after(agrees),
+    agrees_by_measure(lambda a, b: (a - b).norm() <= 0.005 * b.norm()),
+    agrees_by_measure(lambda a, b: torch.allclose(a.abs(), b.abs(), rtol=1e-5, atol=1e-6)),
+    agrees_by_measure(lambda a, b: not ((a - b).abs() > 1e-5 + 1e-5 * b.abs()).any()),
+    lambda function, x: agrees(function, x.abs() + 0.2),
 ]
 
 EQUIVALENT = {

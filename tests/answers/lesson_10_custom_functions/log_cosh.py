@@ -145,6 +145,41 @@ def log_cosh_recording_off(x):
     return y
 
 
+class LogCoshOfAClass(Function):
+    """Keeps its input where the next call puts its own."""
+
+    @staticmethod
+    def forward(ctx, x):
+        LogCoshOfAClass.latest = x
+        return x.cosh().log()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * LogCoshOfAClass.latest.tanh()
+
+
+class LogCoshIncomingCut(LogCosh):
+    @staticmethod
+    def backward(ctx, g):
+        return g.detach() * ctx.saved_tensors[0].tanh()
+
+
+class LogCoshBySize(LogCosh):
+    """The size of x has no slope at zero."""
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * x.sign() * (1 - 2 / (1 + (2 * x.abs()).exp()))
+
+
+class LogCoshOverX(LogCosh):
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * x * (x.tanh() / x)
+
+
 RIGHT = [lambda x: LogCosh.apply(x), LogCoshNested.apply, lambda x: LogCoshTwoOutputs.apply(x)[0]]
 
 MISCONCEIVED = {
@@ -165,6 +200,10 @@ WRONG = [
     log_cosh_too_large := lambda x: LogCoshTooLarge.apply(x),
     log_cosh_tilted := lambda x: LogCoshTilted.apply(x),
     log_cosh_recording_off,
+    lambda x: LogCoshOfAClass.apply(x),
+    cut_above := lambda x: LogCoshIncomingCut.apply(x),
+    lambda x: LogCoshBySize.apply(x),
+    lambda x: LogCoshOverX.apply(x),
 ]
 
 GUARDS = {
@@ -183,5 +222,6 @@ GUARDS = {
         "first derivative": log_cosh_tilted,
         "second derivative": MISCONCEIVED["an intermediate is saved"],
         "third derivative": MISCONCEIVED["only one step farther"],
+        "behind another": cut_above,
     },
 }

@@ -23,7 +23,7 @@ def _cases(seed: int) -> list[Case]:
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     x = torch.tensor(case.given["x"], requires_grad=True)
     (expected,) = torch.autograd.grad(_parabola(x), x)
-    finding = right_value(seen["value"], expected, "Your prediction")
+    finding = right_value(seen["value"], expected.item(), "Your prediction")
     # The right number would end the prediction, so the message keeps it.
     unknown = "That is not what x.grad holds after y.backward(). Work out dy/dx at x = 3."
     yield finding if finding.prop != "value" or finding.ok else Finding("value", False, unknown)

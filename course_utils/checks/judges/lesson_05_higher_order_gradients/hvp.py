@@ -34,7 +34,7 @@ def _cases(seed: int) -> Iterator[Case]:
         if function == "half a line":
             x, v = x.float(), v.float()
         given = {"function": function, "x": Array.of(x), "v": Array.of(v), "requires_grad": requires_grad}
-        yield Case(name, given)
+        yield Case(name, {**given, "again": not offset})
 
 
 @remembered

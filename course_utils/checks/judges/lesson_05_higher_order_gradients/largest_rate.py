@@ -20,9 +20,10 @@ def _cases(seed: int) -> list[Case]:
         "a single number": [250.0],
         "30 numbers, five nearly as steep as the steepest": [*(0.1 * k for k in range(1, 26)), 3.6, 3.7, 3.8, 3.9, 4.0],
         "steep in one of 20 directions": [*([1.0] * 19), 9000.0],
+        "steep in the last of 6 numbers, begun where that is right": [1.0, 0.5, 2.0, 1.5, 0.7, 40.0],
     }
     return [
-        Case(name, {"seed": seed + 10 * place, "curvatures": curvatures})
+        Case(name, {"seed": seed + 10 * place, "curvatures": curvatures, "along the axes": "numbers, begun" in name})
         for place, (name, curvatures) in enumerate(bowls.items())
     ]
 

@@ -18,7 +18,7 @@ from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.evaluate import eval
 _EVALUATIONS: dict[str, tuple[str, list[int], str, bool, bool, bool]] = {
     "a part that evaluates already": ("mixed", [5, 2, 3], "", True, False, False),
     "all in training": ("train", [4, 7], "", True, True, False),
-    "only one part in training": ("head", [3, 4], "", True, False, False),
+    "only one part in training, and targets that are shares of the classes": ("head", [3, 4], "", True, False, False),
     "evaluating, gradients off": ("eval", [3, 6], "", False, False, False),
     "a batch that cannot be read": ("mixed", [3, 2, 4], "an error", True, False, False),
     "a batch that raises what is no Exception": ("mixed", [3, 2], "a stop", True, False, False),
@@ -32,7 +32,7 @@ def _cases(seed: int) -> list[Case]:
             name,
             {
                 **{"seed": seed + n, "modes": modes, "sizes": sizes, "bad": bad},
-                **{"gradients on": on, "live inputs": live, "turns": turns},
+                **{"gradients on": on, "live inputs": live, "turns": turns, "shares": "shares" in name},
             },
         )
         for n, (name, (modes, sizes, bad, on, live, turns)) in enumerate(_EVALUATIONS.items())

@@ -18,16 +18,20 @@ from course_utils.checks.scenes.numbers import numbers
 
 def _cases(seed: int) -> list[Case]:
     cases = []
-    kinds = (("5 transitions", 5, 0.9), ("3 transitions", 3, 0.55), ("5 other transitions", 5, 0.7))
-    for number, (name, rows, discount) in enumerate(kinds):
+    single, double = torch.float32, torch.float64
+    kinds = (
+        *(("5 transitions", 5, 0.9, single), ("3 transitions", 3, 0.55, single)),
+        *(("5 other transitions", 5, 0.7, single), ("one transition, in double precision", 1, 0.8, double)),
+    )
+    for number, (name, rows, discount, dtype) in enumerate(kinds):
         own = seed + 10 * number
         generator = torch.Generator().manual_seed(own)
         given: dict[str, Any] = {
-            "states": Array.of(numbers(own, rows, 4)),
+            "states": Array.of(numbers(own, rows, 4, dtype=dtype)),
             "actions": Array.of(torch.randint(3, (rows,), generator=generator)),
-            "rewards": Array.of(numbers(own + 1, rows)),
-            "next_states": Array.of(numbers(own + 2, rows, 4)),
-            "done": Array.of((torch.arange(rows) % 3 == 1).float()),
+            "rewards": Array.of(numbers(own + 1, rows, dtype=dtype)),
+            "next_states": Array.of(numbers(own + 2, rows, 4, dtype=dtype)),
+            "done": Array.of((torch.arange(rows) % 3 == 1).to(dtype)),
         }
         given |= {"seed": own, "discount": discount, "frozen": rows == 3, "low": number == 2}
         cases.append(Case(name, given))
@@ -45,7 +49,8 @@ def _goals(case: Case, old: bool = True, masked: bool = True) -> torch.Tensor:
         [
             reward + (0.0 if masked and ended else case.given["discount"] * max(values))
             for reward, ended, values in zip(rewards, done, later, strict=True)
-        ]
+        ],
+        dtype=given["rewards"].dtype,
     )
 
 
@@ -64,14 +69,14 @@ def _td(case: Case, goals: torch.Tensor) -> tuple[float, list[torch.Tensor]]:
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     value, gradients = _td(case, _goals(case))
-    yield right_value(seen["returned"], torch.tensor(value), "The loss")
+    yield right_value(seen["returned"], torch.tensor(value, dtype=gradients[0].dtype), "The loss")
     yield Finding("graph", seen["graph"], "The loss has no graph, so no gradient can go through it.")
     yield Finding("untouched", seen["untouched"], "Your function changed a network: its numbers or requires_grad.")
     text = "Your function left a part of a network in another mode, or recording switched otherwise than before."
     yield Finding("modes", seen["modes"], text)
     yield Finding("batch", seen["batch"], "Your function changed a tensor of the batch.")
     yield Finding("hooks", seen["hooks"], "Your function left a hook on a network, or removed one.")
-    yield Finding("graded", not seen["graded"], "Your function left a .grad behind. It should return the loss only.")
+    yield Finding("graded", not seen["graded"], "Your function changed a .grad. It should return the loss only.")
     measured = isinstance(seen["gradients"], list) and len(seen["gradients"]) == len(gradients)
     text = (
         "No gradient could be taken of what you returned: a pass has gone through its graph, or it is no single number."

@@ -19,7 +19,7 @@ def _cases(seed: int) -> list[Case]:
     kinds = {
         "a model in training mode": (4, False, False, False, False),
         "a frozen model": (3, True, False, False, False),
-        "called under no_grad": (5, False, True, False, False),
+        "one image, called under no_grad": (1, False, True, False, False),
         "a model with dropout": (4, False, False, True, False),
         "a model that multiplies by another number in each run": (3, False, False, False, True),
     }

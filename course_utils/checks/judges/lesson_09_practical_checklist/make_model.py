@@ -17,7 +17,12 @@ from course_utils.checks.scenes.lesson_09_practical_checklist.training import do
 
 
 def _cases(seed: int) -> list[Case]:
-    made = {"three layers": [3, 5, 4, 2], "one layer": [4, 3], "five layers": [2, 7, 3, 6, 5, 4]}
+    made = {
+        "three layers": [3, 5, 4, 2],
+        "one layer": [4, 3],
+        "five layers": [2, 7, 3, 6, 5, 4],
+        "layers of one size": [3, 4, 4, 4],
+    }
     return [
         Case(name, {"seed": seed + n, "sizes": sizes, "mean": Array.of(double(seed + n, sizes[0]).float())})
         for n, (name, sizes) in enumerate(made.items())
@@ -75,9 +80,10 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     text = f"All numbers of {listed(alike)} are alike in a new model. The broken one's layers begin at random."
     yield Finding("random", not alike, text)
     yield Finding("shared", not seen["shared"], "Two calls of your function gave models with parameters in common.")
-    known = shapes == right and not wide and _scaled_by_one(case, seen)
+    scaled = shapes == right and not wide and _scaled_by_one(case, seen)
     if shapes == right and not wide:
-        yield Finding("scale", known, "No parameter of a new model is a scale that begins at 1.")
+        yield Finding("scale", scaled, "No parameter of a new model is a scale that begins at 1.")
+    known = scaled and len(set(right)) == len(right) - 1  # each layer is told by its shape
     if known:
         yield right_value(seen["output"], _by_formula(case, seen, _inputs(case)), "What a new model returns")
         later = _by_formula(case, seen, _inputs(case), seen["trained parameters"])

@@ -36,7 +36,8 @@ def _retrained(case: Case, slips: Slips = frozenset()) -> Path:
     model.head = head
     start = parameters_of(model)
     unmoved = [part for part, slip in (("head", _EARLY), ("body", _ONLY)) if slip in slips]
-    fixed = {name: it for name, it in start.items() if name.startswith(tuple(unmoved))}
+    frozen = [name for name, it in model.named_parameters() if not it.requires_grad]
+    fixed = {name: it for name, it in start.items() if name.startswith((*unmoved, *frozen))}
 
     def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
         return lambda state: cross_entropy(on(model, inputs, state), targets)

@@ -24,10 +24,18 @@ def _cases(seed: int) -> list[Case]:
     return [
         Case(
             name,
-            {"x": Array.of(spread(seed + n, *shape)), "direction": Array.of(spread(seed + n + 3, *shape))},
+            {
+                "x": Array.of(_with_a_zero(spread(seed + n, *shape))),
+                "direction": Array.of(spread(seed + n + 3, *shape)),
+            },
         )
         for n, (name, shape) in enumerate(shapes.items())
     ]
+
+
+def _with_a_zero(x: torch.Tensor) -> torch.Tensor:
+    x.view(-1)[0] = 0
+    return x
 
 
 def _log_cosh(case: Case) -> tuple[torch.Tensor, list[torch.Tensor]]:
@@ -58,6 +66,16 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
             return
         found = to_rounding(seen["derivatives"][number], right, f"The {which} derivative")
         yield Finding(f"{which} derivative", found.ok, found.message)
+    found = to_rounding(seen["squared"], _of_the_square(case), "The second derivative of log_cosh(x) ** 2")
+    yield Finding("behind another", found.ok, found.message)
+
+
+def _of_the_square(case: Case) -> torch.Tensor:
+    """Return the second derivative of the square, weighted by the direction twice."""
+    x, direction = case.given["x"].tensor().requires_grad_(), case.given["direction"].tensor()
+    (first,) = torch.autograd.grad(x.cosh().log().square(), x, direction, create_graph=True)
+    second: torch.Tensor = torch.autograd.grad(first, x, direction)[0]
+    return second
 
 
 def _ends_after(case: Case, seen: Observation, count: int) -> bool:

@@ -27,10 +27,13 @@ def batched(tensor: Any) -> bool:
     return False
 
 
-def tried_on(answer: Answer, function: Callable[[torch.Tensor], torch.Tensor], *given: Any) -> tuple[Any, Observation]:
+def tried_on(
+    answer: Answer, function: Callable[[torch.Tensor], torch.Tensor], *given: Any, earlier: tuple[Any, ...] = ()
+) -> tuple[Any, Observation]:
     """Call an answer with a function and what else is given. Return its result, and what was seen of the function.
 
-    A function that is a module stays one, so that an answer can do to it what it could do to a layer.
+    A function that is a module stays one, so that an answer can do to it what it could do to a layer. With `earlier`
+    arguments it was called once before: what an answer remembers of a function then belongs to another point.
     """
     points: list[bool] = []  # whether each was several points at once
     asked: Callable[[torch.Tensor], torch.Tensor] = function
@@ -44,6 +47,9 @@ def tried_on(answer: Answer, function: Callable[[torch.Tensor], torch.Tensor], *
             telling.tell("calls")
             return function(point)
 
+    if earlier:
+        answer(asked, *earlier)
+        points.clear()
     parameters = list(module.parameters()) if module is not None else []
     before, facts = [state(parameter) for parameter in parameters], facts_about(module)
     with every_pass() as passes:

@@ -8,6 +8,7 @@ from course_utils.checks.data import Answer, Array, Case, Observation, plain
 from course_utils.checks.observers.lesson_06_detach_vs_no_grad.watching import (
     Runs,
     flags,
+    gradients_in,
     gradients_of,
     hooks_in,
     is_result,
@@ -23,6 +24,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     names = ("states", "actions", "rewards", "next_states", "done")
     batch = tuple(case.given[name].tensor() for name in names)
     before = flags(network), flags(target_network), numbers_in(network), numbers_in(target_network)
+    graded = gradients_in(network), gradients_in(target_network)
     modes, hooks = modes_of(network, target_network), hooks_in(network, target_network)
     given = [Array.of(tensor) for tensor in batch]
     loss = answer(network, target_network, batch, case.given["discount"])
@@ -39,7 +41,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         "modes": modes_of(network, target_network) == modes,
         "hooks": hooks_in(network, target_network) == hooks,
         "batch": [Array.of(tensor) for tensor in batch] == given,
-        "graded": any(p.grad is not None for p in (*network.parameters(), *target_network.parameters())),
+        "graded": (gradients_in(network), gradients_in(target_network)) != graded,
     }
     if type(loss) is torch.Tensor and loss.requires_grad and loss.numel() == 1 and seen["untouched"]:
         old_leaves = [parameter for parameter in target_network.parameters() if parameter.requires_grad]

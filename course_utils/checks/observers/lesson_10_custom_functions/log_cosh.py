@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from course_utils.checks.data import Answer, Case, Observation, plain
+from course_utils.checks.data import Answer, Case, Observation, Value, plain
 from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, on_ctx, operations
 from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings, unrecorded
 
@@ -16,6 +16,8 @@ def observe(answer: Answer, case: Case) -> Observation:
     around = Surroundings({"x": x, INCOMING: direction})
     mode = unrecorded(answer, direction)
     y = answer(x)
+    answer((direction + 1).requires_grad_())  # another call before the pass: each has its own numbers
+    squared = answer(x).square()
     seen: Observation = {"returned": plain(y), "attached": attached(y, x)}
     if seen["attached"]:
         seen["operations"] = operations(y, x)
@@ -26,5 +28,14 @@ def observe(answer: Answer, case: Case) -> Observation:
             (y,) = torch.autograd.grad(y, x, direction, create_graph=True, allow_unused=True)
             derivatives.append(plain(y))
         seen["derivatives"] = derivatives
+        seen["squared"] = _second_of(squared, x, direction)
         seen["changed"] = around.changed() + mode
     return seen
+
+
+def _second_of(y: torch.Tensor, x: torch.Tensor, direction: torch.Tensor) -> Value:
+    """Return the second derivative of what an operation behind the answer's gave, which reaches it through both."""
+    (first,) = torch.autograd.grad(y, x, direction, create_graph=True, allow_unused=True)
+    if not attached(first, x):
+        return None
+    return plain(torch.autograd.grad(first, x, direction, allow_unused=True)[0])

@@ -7,11 +7,14 @@ from torch import nn
 
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.numbers import seeded
-from course_utils.checks.scenes.zoo import lived_in
+from course_utils.checks.scenes.zoo import leave_gradients, lived_in
 
 
 def q_networks(case: Case) -> tuple[nn.Sequential, nn.Sequential]:
-    """Return a network that values three actions, and its older copy."""
+    """Return a network that values three actions, and its older copy.
+
+    In double precision, an earlier pass has left gradients in the network.
+    """
     seed = case.given["seed"]
     # Dropout evaluates in both: who puts a whole network into training changes what it says.
     live, old = (nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Dropout(0.4), nn.Linear(6, 3)) for _ in range(2))
@@ -24,4 +27,8 @@ def q_networks(case: Case) -> tuple[nn.Sequential, nn.Sequential]:
             old[3].get_parameter("bias").sub_(4)
     if case.given["frozen"]:
         old[0].bias.requires_grad_(False)
+    if case.given["states"].dtype == "float64":
+        live.double()
+        old.double()
+        leave_gradients(live, seed)
     return live, old

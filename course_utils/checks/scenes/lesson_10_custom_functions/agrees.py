@@ -51,6 +51,15 @@ def _all_but_last(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
     return gradient
 
 
+def _off_at_the_flattest(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+    gradient = g * x.exp()
+    return torch.where(x == x.min(), 1.01 * gradient, gradient)
+
+
+def _nan_at_the_largest(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+    return torch.where(x == x.max(), torch.nan, g * x.cos())
+
+
 _FUNCTIONS: dict[str, tuple[Forward, Backward]] = {
     "cube": (lambda x: x**3, lambda x, g: 3 * g * x**2),
     "steep": (lambda x: (4 * x).exp(), lambda x, g: 4 * g * (4 * x).exp()),
@@ -61,6 +70,10 @@ _FUNCTIONS: dict[str, tuple[Forward, Backward]] = {
     "sine, slightly off": (lambda x: x.sin(), lambda x, g: 1.01 * g * x.cos()),
     "small sine, off": (lambda x: 0.02 * x.sin(), lambda x, g: 0.0202 * g * x.cos()),
     "sine without the last": (lambda x: x.sin(), _all_but_last),
+    "sine, sign exchanged": (lambda x: x.sin(), lambda x, g: -g * x.cos()),
+    "sine, NaN at one place": (lambda x: x.sin(), _nan_at_the_largest),
+    "cube, wrong below zero": (lambda x: x**3, lambda x, g: 3 * g * x * x.abs()),
+    "exponential, off where it is flat": (lambda x: x.exp(), _off_at_the_flattest),
     "sine without incoming": (lambda x: x.sin(), lambda x, g: x.cos()),
     "softmax, only its diagonal": (_softmax, lambda x, g: g * _softmax(x) * (1 - _softmax(x))),
     "softmax without a gradient": (_softmax, lambda x, g: torch.zeros_like(x)),

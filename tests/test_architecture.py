@@ -185,6 +185,13 @@ def test_importing_the_course_loads_nothing_heavy():
     assert not loaded_by("import course_utils") & HEAVY
 
 
+def test_opening_ones_copy_loads_neither_pytorch_nor_a_server():
+    """`course lab` becomes JupyterLab in a moment; what it loads before that, the learner waits for."""
+    (line,) = printed_by("import course_utils.cli, course_utils.copies\nprint(*sys.modules)")
+    loaded = {name.partition(".")[0] for name in line.split()}
+    assert not loaded & {"torch", "numpy", "matplotlib", "sklearn", "nbclient", "jupyter_server", "jupyterlab_server"}
+
+
 def test_checking_and_tracing_load_nothing_heavy():
     code = "from course_utils import check, trace, saved\ncheck('first_gradient', 8); trace(torch.ones(1)); saved()"
     assert not loaded_by(code) & HEAVY

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from course_utils import cli, notebooks
+from course_utils.notebooks import building
 from tests.test_notebooks import ANSWER, CHECK, write
 
 
@@ -31,7 +32,7 @@ def small_course(tmp_path, monkeypatch) -> Path:
             known[key] = execute(path)
         return copy.deepcopy(known[key])
 
-    monkeypatch.setattr(notebooks, "run", run_once)
+    monkeypatch.setattr(building, "run", run_once)
     monkeypatch.setattr(cli, "ROOT", tmp_path)
     write(tmp_path / "notebooks" / "00_a.ipynb", "3 + 4")
     write(tmp_path / "solutions" / "00_a.ipynb", "from course_utils import check", ANSWER, CHECK)

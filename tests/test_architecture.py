@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -280,6 +281,32 @@ def test_conda_users_get_the_same_pins_and_what_learners_need():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     (by_pip,) = (entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict))
     assert by_pip == ["-c constraints.txt", "-e ."]
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="no make")
+@pytest.mark.parametrize(
+    ("given", "installs"),
+    [
+        (
+            ("UV=",),
+            ".venv/bin/python -m pip install --disable-pip-version-check -q -c constraints.txt --no-compile -e .",
+        ),
+        (("UV=/x/uv",), "/x/uv pip install -q --python .venv/bin/python -c constraints.txt -e ."),
+        (
+            ("UV=/x/uv", "CPU=1"),
+            "/x/uv pip install -q --python .venv/bin/python -c constraints.txt --torch-backend cpu -e .",
+        ),
+    ],
+)
+def test_make_installs_what_learners_need_with_uv_where_it_is_found(given, installs):
+    planned = subprocess.run(
+        ["make", "--dry-run", "--always-make", *given, ".venv/ready"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert installs in [" ".join(line.split()) for line in planned.stdout.splitlines()]
 
 
 def test_every_dependency_is_pinned():

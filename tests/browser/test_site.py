@@ -1,20 +1,17 @@
 """The site: every link leads somewhere, nothing is asked of another address, and it works without a kernel."""
 
 import re
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from course_utils.inline import anchor
 from docs.pages import linked
-from docs.site import build
+from tests.browser.conftest import ROOT, keeps_out
 
-ROOT = Path(__file__).parents[2]
 LESSON = "notebooks/02_how_backward_works.html"
 # What a page loads when it is opened, by tag and attribute. A link that a reader follows may lead anywhere.
 LOADS = {"img": "src", "script": "src", "link": "href", "iframe": "src"}
@@ -36,13 +33,6 @@ class Links(HTMLParser):
             self.targets.append(of["href"])
         if of.get(LOADS.get(tag, "")) and of.get("rel") not in ("canonical", "search", "next", "prev"):
             self.loads.append(of[LOADS[tag]])
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("site") / "site"
-    assert build(ROOT, out) == []
-    return out
 
 
 @pytest.fixture(scope="module")
@@ -93,13 +83,6 @@ def test_links_are_as_myst_reads_them_and_other_files_become_text() -> None:
     text = "[a [b] c](02_how_backward_works.ipynb#The-%22seed%22) and [the code](../Makefile), ![p](docs/card.png)"
     renewed = '[a [b] c](<02_how_backward_works.ipynb#The-"seed">) and the code, ![p](docs/card.png)'
     assert linked(text, ROOT / "notebooks", pages) == renewed
-
-
-@pytest.fixture
-def phone(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 390, "height": 800})
-    yield context.new_page()
-    context.close()
 
 
 def test_a_reader_predicts_and_steps_without_a_kernel(site: Path, page: Page) -> None:
@@ -164,7 +147,4 @@ def test_no_bright_ground_lies_under_an_output_in_the_dark(site: Path, page: Pag
 def test_no_page_keeps_anybody_out(site: Path, page: Page, name: str, theme: str) -> None:
     page.emulate_media(color_scheme=theme)
     page.goto((site / name).as_uri())
-    page.wait_for_function("!document.querySelector('mjx-container') || true")
-    found = Axe().run(page)
-    serious = [it for it in found.response["violations"] if it["impact"] in ("serious", "critical")]
-    assert not serious, [(it["id"], [node["html"][:120] for node in it["nodes"][:3]]) for it in serious]
+    assert not keeps_out(page)

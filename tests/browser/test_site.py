@@ -110,6 +110,24 @@ def test_what_settles_a_prediction_is_folded(site: Path, page: Page) -> None:
     assert fold.evaluate("it => it.open")
 
 
+def test_a_page_is_printed_unfolded_but_for_what_a_reader_has_not_predicted(site: Path, page: Page) -> None:
+    page.goto((site / LESSON).as_uri())
+    folds = page.locator("article details")
+    of_predictions = page.locator("article .course-prediction details").count()
+    assert 0 < of_predictions < folds.count()
+    seen = []
+    for event in ("beforeprint", "afterprint"):
+        page.evaluate("event => window.dispatchEvent(new Event(event))", event)
+        seen.append(folds.evaluate_all("all => all.filter(it => it.open).length"))
+    assert seen == [folds.count() - of_predictions, 0]
+    page.emulate_media(media="print")
+    frames = page.locator("article .cell_input").evaluate_all("all => all.map(it => getComputedStyle(it).breakInside)")
+    assert set(frames) == {"avoid"}
+    wraps = page.locator("article pre").evaluate_all("all => all.map(it => getComputedStyle(it).textWrapMode)")
+    assert set(wraps) == {"wrap"}  # a long line of code would end at the edge of the paper
+    expect(page.locator(".bd-sidebar-primary")).to_be_hidden()
+
+
 def test_search_finds_a_lesson(site: Path, page: Page) -> None:
     page.goto((site / "search.html").as_uri() + "?q=retain_graph")
     expect(page.locator("#search-results")).to_contain_text("retain_graph")

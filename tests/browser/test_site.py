@@ -133,7 +133,12 @@ def test_search_finds_a_lesson(site: Path, page: Page) -> None:
     expect(page.locator("#search-results")).to_contain_text("retain_graph")
 
 
-@pytest.mark.parametrize("name", ["index.html", LESSON, "notebooks/README.html", "GRADING.html"])
+NARROW = ("index.html", LESSON, "notebooks/README.html", "GRADING.html", "notebooks/deeper/07_training_at_scale.html")
+
+
+@pytest.mark.parametrize(
+    "name", [*NARROW, "notebooks/questions/README.html", "notebooks/questions/error_messages.html"]
+)
 def test_no_page_is_wider_than_a_phone(site: Path, phone: Page, name: str) -> None:
     phone.goto((site / name).as_uri())
     assert phone.evaluate("document.documentElement.scrollWidth") <= 390

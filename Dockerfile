@@ -1,8 +1,9 @@
-# docker build -t autograd-course . && docker run --rm -p 8888:8888 -v "$PWD/my-course:/home/learner/my-course" autograd-course
+# docker build -t autograd-course . && docker run --rm -p 8888:8888 -v my-course:/home/learner/my-course autograd-course
 # Untried: no Docker on the machine that this was written on.
 FROM python:3.11-slim
 
-RUN useradd --create-home learner
+# Both folders are the learner's: pip writes beside the sources, and a new volume takes the owner of the folder that it covers.
+RUN useradd --create-home learner && install -d -o learner -g learner /home/learner/course /home/learner/my-course
 USER learner
 WORKDIR /home/learner/course
 COPY --chown=learner . .

@@ -1,9 +1,20 @@
 # Python 3.11 or newer and PyPI are all that is needed. Everything goes into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+# uv takes seconds where pip takes a minute: where it is found, it installs. `make lab UV=` goes without it.
+ifeq ($(origin UV),undefined)
+UV := $(shell command -v uv 2>/dev/null)
+endif
 # PyPI's PyTorch brings CUDA on Linux, several gigabytes: `make lab CPU=1` takes PyTorch's own CPU build.
-PIP := $(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt \
+ifneq ($(UV),)
+INSTALL := $(UV) pip install -q --python $(BIN)/python -c constraints.txt $(if $(CPU),--torch-backend cpu)
+LEAN := $(INSTALL)
+else
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt \
 	$(if $(CPU),--extra-index-url https://download.pytorch.org/whl/cpu)
+# Python compiles what is imported, when it is: to compile all of it first takes longer than the rest together.
+LEAN := $(INSTALL) --no-compile
+endif
 
 .PHONY: help setup lab quick test nightly portable questions-check build check pictures site colab bench clean
 
@@ -29,13 +40,12 @@ setup: .venv/test-ready
 		{ echo "The course needs Python 3.11 or newer; $(PYTHON) is `$(PYTHON) --version`. Try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv .venv
 
-# Python compiles what is imported, when it is: to compile all of it first takes longer than the rest together.
 .venv/ready: pyproject.toml constraints.txt | .venv/bin/python
-	$(PIP) --no-compile -e .
+	$(LEAN) -e .
 	@touch $@
 
 .venv/test-ready: pyproject.toml constraints.txt | .venv/bin/python
-	$(PIP) -e '.[test]'
+	$(INSTALL) -e '.[test]'
 	@touch .venv/ready $@
 
 lab: .venv/ready

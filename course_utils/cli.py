@@ -127,7 +127,11 @@ def new(lesson: str, name: str) -> None:
 @course.command(short_help="Copy what students get of a lesson.", epilog="Example: course release 03 --to students")
 @click.argument("lesson")
 @click.option(
-    "--to", "folder", type=click.Path(file_okay=False, path_type=Path), required=True, help="Made if missing."
+    "--to",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="The folder; made if missing.",
 )
 @click.option("--without-deeper", is_flag=True, help="Leave out the pages that go deeper.")
 def release(lesson: str, folder: Path, without_deeper: bool) -> None:
@@ -165,3 +169,7 @@ for command in (ask, run, audit, grade, commands.report, commands.export, comman
 
 def _has_screen() -> bool:
     return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+if __name__ == "__main__":
+    course()

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from jupyterlab_server.workspaces_handler import WORKSPACE_EXTENSION, slugify
 from nbformat.sign import NotebookNotary
 
 from course_utils.notebooks.files import NotebookError, read, to_bytes
@@ -191,7 +190,7 @@ def _copy_plain_files(course: Path, own: Path) -> None:
     settings = own / ".lab" / "labconfig" / "default_setting_overrides.json"
     settings.parent.mkdir(parents=True, exist_ok=True)
     settings.write_text(json.dumps(SETTINGS, indent=2), encoding="utf-8")
-    workspace = own / WORKSPACES / f"{slugify(WORKSPACE)}{WORKSPACE_EXTENSION}"
+    workspace = own / WORKSPACES / _WORKSPACE_FILE
     if not workspace.exists():  # later it is the learner's
         workspace.parent.mkdir(exist_ok=True)
         workspace.write_text(json.dumps({"data": _LAYOUT, "metadata": {"id": WORKSPACE}}), encoding="utf-8")
@@ -199,6 +198,7 @@ def _copy_plain_files(course: Path, own: Path) -> None:
 
 WORKSPACE = "course"
 WORKSPACES = ".lab/workspaces"
+_WORKSPACE_FILE = "course-a908.jupyterlab-workspace"  # as JupyterLab calls it; to ask would load a server: seconds
 # The side panels are folded at first: beside an open one a notebook cannot be read on a narrow screen.
 _LAYOUT = {"layout-restorer:data": {"left": {"collapsed": True}, "right": {"collapsed": True}}}
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import metadata, util
+from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +19,8 @@ from course_utils.place import ROOT
 State = Literal["fine", "odd", "missing"]
 
 MARKS: dict[State, str] = {"fine": "✔", "odd": "?", "missing": "✘"}
+# What installs into this environment, whether or not its commands are on the path.
+_INSTALL = f"{sys.executable} -m pip install"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -37,8 +40,12 @@ class Look:
 
 def look() -> Iterator[Look]:
     """Look at one thing after another: "missing" is what lessons cannot do without, "odd" what only a part needs."""
-    for each in (_python, _torch, _packages, _kernel, _notebooks, _copy, _progress, _sandbox, _browser):
-        yield each()
+    for name, each in _LOOKS.items():
+        try:
+            yield each()
+        except ImportError as error:
+            found = f"cannot be looked at: {error}"
+            yield Look(name, "missing", found, f"Try: {_INSTALL} {error.name or 'autograd-course'}")
 
 
 def _python() -> Look:
@@ -50,22 +57,28 @@ def _torch() -> Look:
     try:
         version = metadata.version("torch")
     except metadata.PackageNotFoundError:
-        return Look("PyTorch", "missing", "not installed", f"Try: pip install torch=={wanted}")
+        return Look("PyTorch", "missing", "not installed", f"Try: {_INSTALL} torch=={wanted}")
+    try:
+        import torch  # noqa: F401
+    except (ImportError, OSError) as error:  # a library of the system that it needs, or a part of its own
+        again = f"Try: {_INSTALL} --force-reinstall --no-deps torch=={wanted}"
+        return Look("PyTorch", "missing", f"{version} cannot be imported: {error}", again)
     build = version.partition("+")[2] or "as PyPI brings it"
     if version.partition("+")[0] != wanted:
-        repair = (
-            f"Outputs of the course are those of {wanted}; some cells will differ. Try: pip install torch=={wanted}"
-        )
+        repair = f"Outputs of the course are those of {wanted}; some cells will differ. Try: {_INSTALL} torch=={wanted}"
         return Look("PyTorch", "odd", f"{version}, build: {build}", repair)
     return Look("PyTorch", "fine", f"{version}, build: {build}")
 
 
 def _packages() -> Look:
-    names = ("jupyterlab", "ipywidgets", "anywidget", "matplotlib", "pygraphviz", "sklearn", "nbformat", "torchviz")
-    lacking = [name for name in names if util.find_spec(name) is None]
+    names = [name for line in _required() if (name := re.split(r"[^\w.-]", line)[0]) != "torch"]
+    if not names:
+        repair = "Install it: `make lab` in a clone, or its wheel with pip."
+        return Look("Packages", "missing", "the course itself is not installed in this Python", repair)
+    lacking = [name for name in names if not _installed(name)]
     if lacking:
-        return Look("Packages", "missing", f"no {', '.join(lacking)}", "Install the course again: make setup")
-    return Look("Packages", "fine", f"all {len(names)} that lessons import are here")
+        return Look("Packages", "missing", f"no {', '.join(lacking)}", f"Try: {_INSTALL} {' '.join(lacking)}")
+    return Look("Packages", "fine", f"all {len(names)} that the course needs are here")
 
 
 def _kernel() -> Look:
@@ -74,7 +87,8 @@ def _kernel() -> Look:
     try:
         command = KernelSpecManager().get_kernel_spec("python3").argv[0]  # "python" stands for the one that starts it
     except NoSuchKernel:
-        return Look("Kernel", "missing", "no kernel is called python3", "Install the course again: make setup")
+        repair = f"Try: {sys.executable} -m ipykernel install --sys-prefix"
+        return Look("Kernel", "missing", "no kernel is called python3", repair)
     if Path(command).is_absolute() and not _same(command, sys.executable):
         repair = (
             "Notebooks run in that Python, not in this one. Start JupyterLab with `course lab` of this environment."
@@ -106,7 +120,8 @@ def _copy() -> Look:
         reason = f"a notebook of it cannot be read: {type(error).__name__}"
         return Look("Your copy", "odd", reason, "course lab --fresh NN starts a lesson again, and keeps the old file.")
     if untrusted:
-        repair = f"Their pictures and widgets stay blank until you trust them: jupyter trust {own}/notebooks/*.ipynb"
+        trust = f"{sys.executable} -m jupyter trust {own}/notebooks/*.ipynb"
+        repair = f"Their pictures and widgets stay blank until you trust them: {trust}"
         return Look("Your copy", "odd", f"{own}, not trusted: {', '.join(untrusted)}", repair)
     return Look("Your copy", "fine", f"{own}, {len(files)} lessons, trusted")
 
@@ -147,12 +162,39 @@ def chromium() -> str | None:
     return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
+# Name by name, what is looked at, in this order.
+_LOOKS: dict[str, Callable[[], Look]] = {
+    "Python": _python,
+    "PyTorch": _torch,
+    "Packages": _packages,
+    "Kernel": _kernel,
+    "Lessons": _notebooks,
+    "Your copy": _copy,
+    "Progress": _progress,
+    "Sandbox": _sandbox,
+    "Chromium": _browser,
+}
+
+
+def _required() -> list[str]:
+    """Return what a learner's install asks for, from the course's own metadata; nothing where it is not installed."""
+    try:
+        return [line for line in metadata.requires("autograd-course") or [] if "extra ==" not in line]
+    except metadata.PackageNotFoundError:
+        return []
+
+
 def _pin(name: str) -> str:
-    """Return the version of a package that the course is made for, from its own metadata."""
-    for line in metadata.requires("autograd-course") or []:
-        if line.startswith(f"{name}=="):
-            return line.partition("==")[2]
-    return ""
+    """Return the version of a package that the course is made for."""
+    return next((line.partition("==")[2] for line in _required() if line.startswith(f"{name}==")), "")
+
+
+def _installed(name: str) -> bool:
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def _same(one: str, other: str) -> bool:

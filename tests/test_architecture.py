@@ -1,8 +1,10 @@
 """What imports what, what the package offers, and that the environments agree."""
 
 import ast
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -13,6 +15,7 @@ import pytest
 import yaml
 
 import course_utils
+from course_utils import cli
 from course_utils.checks.registry import LESSONS, exercises
 
 ROOT = Path(__file__).parents[1]
@@ -185,6 +188,13 @@ def test_importing_the_course_loads_nothing_heavy():
     assert not loaded_by("import course_utils") & HEAVY
 
 
+def test_opening_ones_copy_loads_neither_pytorch_nor_a_server():
+    """`course lab` becomes JupyterLab in a moment; what it loads before that, the learner waits for."""
+    (line,) = printed_by("import course_utils.cli, course_utils.copies\nprint(*sys.modules)")
+    loaded = {name.partition(".")[0] for name in line.split()}
+    assert not loaded & {"torch", "numpy", "matplotlib", "sklearn", "nbclient", "jupyter_server", "jupyterlab_server"}
+
+
 def test_checking_and_tracing_load_nothing_heavy():
     code = "from course_utils import check, trace, saved\ncheck('first_gradient', 8); trace(torch.ones(1)); saved()"
     assert not loaded_by(code) & HEAVY
@@ -273,6 +283,59 @@ def test_conda_users_get_the_same_pins_and_what_learners_need():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     (by_pip,) = (entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict))
     assert by_pip == ["-c constraints.txt", "-e ."]
+
+
+def test_doors_elsewhere_lead_to_what_is_there():
+    """Docker, Binder and Codespaces cannot be run here. Their files name what exists, and the same PyTorch."""
+    pinned = f"torch=={pins((ROOT / 'constraints.txt').read_text().split())['torch']}+cpu"
+    binder = [line for line in (ROOT / "binder/requirements.txt").read_text().splitlines() if not line.startswith("#")]
+    assert {"-e .", pinned} < set(binder)
+    (constraints,) = (line.split()[1] for line in binder if line.startswith("-c "))
+    assert (
+        ROOT / "binder" / constraints
+    ).resolve() == ROOT / "constraints.txt"  # pip reads it from where the file lies
+
+    container = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text())
+    make, target, *_ = container["postCreateCommand"].split()
+    assert make == "make"
+    assert re.search(rf"^{re.escape(target)}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert container["postAttachCommand"].partition("/course ")[2] in cli.course.commands
+
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    assert pinned in " ".join(lines)
+    assert lines.index("USER learner") < min(number for number, line in enumerate(lines) if "pip install" in line)
+    (command,) = (json.loads(line.removeprefix("CMD ")) for line in lines if line.startswith("CMD "))
+    assert command[:2] == ["course", "lab"]
+    cli.lab.make_context("lab", command[2:])  # fails for an option that there is not
+    (volume,) = re.findall(r"-v my-course:(\S+)", lines[0])
+    assert f"COURSE_COPY={volume}" in " ".join(lines)
+    assert f"docker run --rm -p 8888:8888 -v my-course:{volume} " in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="no make")
+@pytest.mark.parametrize(
+    ("given", "installs"),
+    [
+        (
+            ("UV=",),
+            ".venv/bin/python -m pip install --disable-pip-version-check -q -c constraints.txt --no-compile -e .",
+        ),
+        (("UV=/x/uv",), "/x/uv pip install -q --python .venv/bin/python -c constraints.txt -e ."),
+        (
+            ("UV=/x/uv", "CPU=1"),
+            "/x/uv pip install -q --python .venv/bin/python -c constraints.txt --torch-backend cpu -e .",
+        ),
+    ],
+)
+def test_make_installs_what_learners_need_with_uv_where_it_is_found(given, installs):
+    planned = subprocess.run(
+        ["make", "--dry-run", "--always-make", *given, ".venv/ready"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert installs in [" ".join(line.split()) for line in planned.stdout.splitlines()]
 
 
 def test_every_dependency_is_pinned():

@@ -12,10 +12,12 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from course_utils import cli, notebooks
+from course_utils.notebooks import building
 from tests.test_notebooks import ANSWER, CHECK, write
 
 
@@ -31,7 +33,7 @@ def small_course(tmp_path, monkeypatch) -> Path:
             known[key] = execute(path)
         return copy.deepcopy(known[key])
 
-    monkeypatch.setattr(notebooks, "run", run_once)
+    monkeypatch.setattr(building, "run", run_once)
     monkeypatch.setattr(cli, "ROOT", tmp_path)
     write(tmp_path / "notebooks" / "00_a.ipynb", "3 + 4")
     write(tmp_path / "solutions" / "00_a.ipynb", "from course_utils import check", ANSWER, CHECK)
@@ -81,8 +83,9 @@ def test_lab_without_the_course(small_course):
     assert "00_start_here.ipynb is missing: run `course lab` from a copy of the whole course" in result.output
 
 
-def test_the_command_and_the_module_are_the_same():
-    by_module = subprocess.run([sys.executable, "-m", "course_utils", "-h"], capture_output=True, text=True, check=True)
+@pytest.mark.parametrize("module", ["course_utils", "course_utils.cli"])
+def test_the_command_and_the_module_are_the_same(module):
+    by_module = subprocess.run([sys.executable, "-m", module, "-h"], capture_output=True, text=True, check=True)
     assert "Open the course, build its notebooks, or grade a class." in by_module.stdout
     command = shutil.which("course", path=str(Path(sys.executable).parent))
     assert command, "the command `course` is not installed"
@@ -126,8 +129,12 @@ def test_help_has_whole_sentences_in_80_columns_and_an_example_for_each_command(
     rows = text.partition("Commands:\n")[2].splitlines()
     assert len(rows) == len(cli.course.commands)
     assert all(len(row) <= 80 and row.endswith(".") and not row.endswith("...") for row in rows)
-    for name in cli.course.commands:
-        assert f"Example: course {name}" in run(name, "--help").output
+    for name, command in cli.course.commands.items():
+        page = CliRunner().invoke(command, ["--help"], terminal_width=80).output
+        assert f"Example: course {name}" in page
+        assert max(map(len, page.splitlines())) <= 80
+        options = [it for it in command.params if isinstance(it, click.Option)]
+        assert not [it.name for it in options if not (it.help or "").endswith(".") and "as in" not in (it.help or "")]
 
 
 def test_release_copies_what_students_get(tmp_path):

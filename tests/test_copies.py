@@ -4,6 +4,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from jupyterlab_server.workspaces_handler import WORKSPACE_EXTENSION, slugify
 from nbformat.sign import NotebookNotary
 
 from course_utils import copies
@@ -52,6 +53,12 @@ def test_the_first_start_makes_everything_without_outputs_and_trusted(course, ow
     assert (own / "exercises" / "00_a.ipynb").exists()
     assert (own / "notebooks" / "README.md").read_text() == "index"
     assert copies.renew(course, own) == []
+
+
+def test_jupyterlab_finds_the_workspace_of_the_copy_under_its_own_name_for_it(course, own):
+    copies.renew(course, own)
+    (file,) = (own / copies.WORKSPACES).iterdir()
+    assert file.name == f"{slugify(copies.WORKSPACE)}{WORKSPACE_EXTENSION}"
 
 
 def test_answers_to_questions_keep_their_outputs(own):

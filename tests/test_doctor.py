@@ -1,5 +1,8 @@
 """`course doctor`: what is here, what is odd, what is missing, and how to mend it."""
 
+import os
+import subprocess
+import sys
 from importlib import metadata
 
 import pytest
@@ -7,6 +10,7 @@ from click.testing import CliRunner
 
 from course_utils import cli, doctor
 from course_utils.doctor import Look, look, report
+from course_utils.place import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -16,8 +20,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def found(name):
-    (one,) = [one for one in look() if one.name == name]
-    return one
+    return next(one for one in look() if one.name == name)
 
 
 def test_here_nothing_is_missing():
@@ -37,10 +40,48 @@ def test_another_pytorch_is_odd(monkeypatch):
 
 
 def test_a_missing_package_is_missing_and_the_exit_code_says_so(monkeypatch):
-    monkeypatch.setattr(doctor.util, "find_spec", lambda name: None if name == "torchviz" else object())
+    version = metadata.version
+
+    def without(name):
+        if name == "torchviz":
+            raise metadata.PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(metadata, "version", without)
     done = CliRunner().invoke(cli.course, ["doctor"])
     assert done.exit_code == 1
-    assert "✘ Packages: no torchviz\n    Install the course again: make setup" in done.output
+    assert f"✘ Packages: no torchviz\n    Try: {sys.executable} -m pip install torchviz\n" in done.output
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("torch", "✘ PyTorch: {torch} cannot be imported: gone"),
+        ("jupyter_client", "✘ Kernel: cannot be looked at: gone"),
+    ],
+)
+def test_whatever_cannot_be_imported_all_the_rest_is_looked_at(module, line, tmp_path):
+    """A package may be listed as installed, and still not load: a library that it needs is missing, say."""
+    (tmp_path / module).mkdir()
+    (tmp_path / module / "__init__.py").write_text("raise ImportError('gone', name='lost')")
+    (tmp_path / "mine").mkdir()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    done = subprocess.run(
+        [sys.executable, "-m", "course_utils", "doctor"], env=environment, capture_output=True, encoding="utf-8"
+    )
+    assert done.returncode == 1, done.stderr
+    assert line.format(torch=metadata.version("torch")) in done.stdout
+    said = [row[2:].partition(":")[0] for row in done.stdout.splitlines() if row[0] != " "]
+    assert said == list(doctor._LOOKS)
+
+
+def test_where_the_course_is_not_installed_what_it_needs_is_not_known(monkeypatch):
+    def none(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "requires", none)
+    assert found("Packages").state == "missing"
+    assert "course itself is not installed" in found("Packages").found
 
 
 def test_a_kernel_of_another_python_is_odd(monkeypatch):

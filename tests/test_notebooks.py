@@ -15,7 +15,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from course_utils import notebooks
 from course_utils.checks.registry import LESSONS, exercises
-from course_utils.notebooks import NotebookError, plots
+from course_utils.notebooks import NotebookError, building, plots, running
 from tests.test_index import headings
 
 ROOT = Path(__file__).parents[1]
@@ -163,7 +163,7 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_master_names_file_and_cell_and_changes_nothing(course, name, monkeypatch):
     if name == "never ends":
-        monkeypatch.setattr(notebooks.running, "CELL_SECONDS", 2)
+        monkeypatch.setattr(running, "CELL_SECONDS", 2)
     monkeypatch.chdir(ROOT)
     cells, message = BROKEN[name]
     broken = write(course / "solutions" / "01_b.ipynb", *cells)
@@ -220,7 +220,7 @@ def test_what_cannot_be_written_is_an_error_and_replaces_nothing(course, built):
 
 
 def test_a_missing_kernel_is_named(course, monkeypatch):
-    monkeypatch.setattr(notebooks.running, "KERNEL", "nothing")
+    monkeypatch.setattr(running, "KERNEL", "nothing")
     with pytest.raises(NotebookError, match="there is no Jupyter kernel called nothing"):
         notebooks.build(course)
 
@@ -282,11 +282,11 @@ def test_a_build_keeps_the_bytes_of_a_plot_that_looks_the_same(tmp_path, monkeyp
 
     notebooks.write({path: notebooks.to_bytes(drawn(plot(NUMBERS)))})
     rounded, moved = plot([number + 1e-5 for number in NUMBERS]), plot(MOVED)
-    monkeypatch.setattr(notebooks, "run", lambda path: drawn(rounded))
+    monkeypatch.setattr(building, "run", lambda path: drawn(rounded))
     assert notebooks.differing(notebooks.build(tmp_path)) == []
-    monkeypatch.setattr(notebooks, "run", lambda path: drawn(moved))
+    monkeypatch.setattr(building, "run", lambda path: drawn(moved))
     assert notebooks.differing(notebooks.build(tmp_path)) == [path]
-    monkeypatch.setattr(notebooks, "run", lambda path: notebooks.normalise(notebooks.read(path), path))
+    monkeypatch.setattr(building, "run", lambda path: notebooks.normalise(notebooks.read(path), path))
     notebooks.write(notebooks.build(tmp_path))
     assert notebooks.differing(notebooks.build(tmp_path)) == []
 

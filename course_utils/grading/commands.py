@@ -21,7 +21,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     epilog="Example: course report grades.sqlite --out pages",
 )
 @click.argument("db", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="report", show_default=True)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default="report",
+    show_default=True,
+    help="The folder for the pages; index.html is the one for the class.",
+)
 def report(db: Path, out: Path) -> None:
     """Write a page for the class and one for each student, from the results in DB."""
     from course_utils.grading import gradebook
@@ -40,7 +46,7 @@ def report(db: Path, out: Path) -> None:
 @click.option("--canvas", type=_FILE, help="A gradebook that Canvas exported: write a copy with the scores in it.")
 @click.option("--moodle", type=_FILE, help="A grading worksheet of Moodle: write a copy with the scores in it.")
 @click.option("--github", is_flag=True, help="Tell a workflow of GitHub Actions; fail where points are missing.")
-@click.option("--lesson", help="Only the results of this lesson, as in `--lesson 02`.")
+@click.option("--lesson", metavar="NN", help="Only the results of this lesson, as in `--lesson 02`.")
 @click.option("--column", help="The title of the column for the scores, where it cannot be told.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The copy; FILE-graded.csv by default.")
 def export(
@@ -84,7 +90,13 @@ def export(
     epilog="Example: course gradescope 02 --out autograder.zip",
 )
 @click.argument("lesson")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), default="autograder.zip", show_default=True)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default="autograder.zip",
+    show_default=True,
+    help="The zip to upload.",
+)
 @click.option("--unsafe", is_flag=True, help="Where Gradescope's container has no sandbox, run learners' code without.")
 def gradescope(lesson: str, out: Path, unsafe: bool) -> None:
     """Write the autograder of a Gradescope assignment for LESSON."""

@@ -56,12 +56,24 @@ def _seconds(context: click.Context, option: click.Parameter, value: float) -> f
     help="Grade what was handed in to this nbgrader course, or of it what PATHS name, and write the scores into its "
     "gradebook and the notebooks into its `autograded`.",
 )
-@click.option("--db", type=click.Path(dir_okay=False, path_type=Path), default="grades.sqlite", show_default=True)
+@click.option(
+    "--db",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default="grades.sqlite",
+    show_default=True,
+    help="The file that keeps every result.",
+)
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the results there.")
 @click.option(
     "--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path), help="Write a table of scores there."
 )
-@click.option("--jobs", type=click.IntRange(1, 1024), default=os.cpu_count() or 1, show_default=True)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 1024),
+    default=os.cpu_count() or 1,
+    show_default=True,
+    help="Submissions graded at a time: by default as many as this machine has processors.",
+)
 @click.option(
     "--timeout", type=float, callback=_seconds, default=60.0, show_default=True, help="Seconds for one submission."
 )

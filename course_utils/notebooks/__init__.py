@@ -2,119 +2,57 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from course_utils.ask.entries import EntryError
-from course_utils.ask.page import PAGE, page
-from course_utils.checks.guidance import BEGIN, END
-from course_utils.notebooks.exercises import STUB, mark_exercises, release, without_answers
-from course_utils.notebooks.files import NotebookError, read, to_bytes
-from course_utils.notebooks.normal import name_cells, normalise
-from course_utils.notebooks.plots import keep_stored
-from course_utils.notebooks.running import run
+if TYPE_CHECKING:
+    from course_utils.checks.guidance import BEGIN as BEGIN
+    from course_utils.checks.guidance import END as END
+    from course_utils.notebooks.building import FOLDERS as FOLDERS
+    from course_utils.notebooks.building import build as build
+    from course_utils.notebooks.building import differing as differing
+    from course_utils.notebooks.building import lessons as lessons
+    from course_utils.notebooks.building import sources as sources
+    from course_utils.notebooks.building import write as write
+    from course_utils.notebooks.exercises import STUB as STUB
+    from course_utils.notebooks.exercises import mark_exercises as mark_exercises
+    from course_utils.notebooks.exercises import release as release
+    from course_utils.notebooks.exercises import without_answers as without_answers
+    from course_utils.notebooks.files import NotebookError as NotebookError
+    from course_utils.notebooks.files import read as read
+    from course_utils.notebooks.files import to_bytes as to_bytes
+    from course_utils.notebooks.normal import name_cells as name_cells
+    from course_utils.notebooks.normal import normalise as normalise
+    from course_utils.notebooks.plots import keep_stored as keep_stored
+    from course_utils.notebooks.running import run as run
 
-__all__ = [
-    "BEGIN",
-    "END",
-    "FOLDERS",
-    "STUB",
-    "NotebookError",
-    "build",
-    "differing",
-    "keep_stored",
-    "lessons",
-    "mark_exercises",
-    "name_cells",
-    "normalise",
-    "read",
-    "release",
-    "run",
-    "sources",
-    "to_bytes",
-    "without_answers",
-    "write",
-]
+# Each name is loaded when it is first used: `course lab` only copies notebooks, and needs neither PyTorch nor kernels.
+_HOME = {
+    "BEGIN": "checks.guidance",
+    "END": "checks.guidance",
+    "FOLDERS": "notebooks.building",
+    "STUB": "notebooks.exercises",
+    "NotebookError": "notebooks.files",
+    "build": "notebooks.building",
+    "differing": "notebooks.building",
+    "keep_stored": "notebooks.plots",
+    "lessons": "notebooks.building",
+    "mark_exercises": "notebooks.exercises",
+    "name_cells": "notebooks.normal",
+    "normalise": "notebooks.normal",
+    "read": "notebooks.files",
+    "release": "notebooks.exercises",
+    "run": "notebooks.running",
+    "sources": "notebooks.building",
+    "to_bytes": "notebooks.files",
+    "without_answers": "notebooks.exercises",
+    "write": "notebooks.building",
+}
 
-# Where the notebooks stand that a build executes: lessons, what goes deeper than they, questions, and masters.
-FOLDERS = ("notebooks", "notebooks/deeper", "notebooks/questions", "solutions")
-
-
-def build(root: Path, names: Iterable[str] = ()) -> dict[Path, bytes]:
-    """Return what every built notebook under `root` should hold, by path; nothing is written.
-
-    The notebooks of `FOLDERS` are executed in fresh kernels and normalised; exercises/ is released from the masters.
-    The page of all questions is made from them. A plot that looks like the stored one keeps its bytes. `names` limits
-    this to notebooks whose file name begins with one of them.
-
-    Raises NotebookError for the first notebook that cannot be built; one that cannot be read starts no kernel.
-    """
-    chosen = sources(root, names)
-    stored = {path: read(path) for path in chosen}
-    built: dict[Path, bytes] = {}
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for path, notebook in zip(chosen, pool.map(run, chosen), strict=True):
-            keep_stored(notebook, stored[path])
-            built[path] = to_bytes(notebook)
-            if path.parent.name == "solutions":
-                built[root / "exercises" / path.name] = to_bytes(release(notebook, path))
-    if any(path.parent.name == "questions" for path in chosen):
-        try:
-            built[root / PAGE] = page(root).encode()
-        except EntryError as error:
-            raise NotebookError(str(error)) from error
-    return built
+__all__ = list(_HOME)
 
 
-def sources(root: Path, names: Iterable[str] = ()) -> list[Path]:
-    """Return the notebooks of `FOLDERS` under `root`, or those whose file name begins with one of `names`.
-
-    Raises NotebookError where there are none.
-    """
-    chosen = tuple(names)
-    found = [
-        path
-        for folder in FOLDERS
-        for path in sorted((root / folder).glob("*.ipynb"))
-        if not chosen or path.name.startswith(chosen)
-    ]
-    if not found:
-        wanted = f" that begin with {' or '.join(chosen)}" if chosen else ""
-        raise NotebookError(f"no notebooks{wanted} in {root / 'notebooks'} or {root / 'solutions'}")
-    return found
-
-
-def lessons(root: Path) -> list[Path]:
-    """Return the notebooks under `root` that are read from start to end: the lessons, then what goes deeper."""
-    return [path for path in sources(root) if path.parent.name not in ("questions", "solutions")]
-
-
-def write(built: dict[Path, bytes]) -> list[Path]:
-    """Write what differs, each file in one step, and return the paths that changed.
-
-    Raises NotebookError where a file cannot be written; what was not yet replaced stays as it was.
-    """
-    changed = differing(built)
-    written: list[tuple[Path, Path]] = []
-    try:
-        for path in changed:
-            path.parent.mkdir(exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-                written.append((Path(file.name), path))
-                file.write(built[path])
-            Path(file.name).chmod(0o644)
-        for temporary, path in written:
-            temporary.replace(path)
-    except OSError as error:
-        for temporary, _ in written:
-            temporary.unlink(missing_ok=True)
-        raise NotebookError(f"{error.filename}: cannot be written: {error.strerror}") from error
-    return changed
-
-
-def differing(built: dict[Path, bytes]) -> list[Path]:
-    """Return the paths whose files are missing or hold other bytes."""
-    return [path for path, content in built.items() if not path.exists() or path.read_bytes() != content]
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"course_utils.notebooks has no {name!r}; it has {', '.join(_HOME)}")
+    return getattr(import_module(f"course_utils.{_HOME[name]}"), name)

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Error, Page, Playwright, expect, sync_playwright
 
 from course_utils import copies, doctor
+from docs.site import build
 
 ROOT = Path(__file__).parents[2]
 SERVER_OPTIONS = (
@@ -93,6 +95,22 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="package")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site, without a warning of Sphinx's, and return its folder."""
+    out = tmp_path_factory.mktemp("site") / "site"
+    assert build(ROOT, out) == []
+    return out
+
+
+@pytest.fixture
+def phone(browser: Browser) -> Iterator[Page]:
+    """A page as narrow as a phone."""
+    context = browser.new_context(viewport={"width": 390, "height": 800})
+    yield context.new_page()
+    context.close()
+
+
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     """A page of a browser without a past. The test fails if the page logged an error of its own."""
@@ -125,6 +143,13 @@ def no_errors(page: Page) -> Iterator[None]:
     yield
     page.remove_listener("pageerror", note)
     assert not errors
+
+
+def keeps_out(page: Page) -> list[tuple[str, list[str]]]:
+    """Return what axe finds serious on an open page: the rule, and the first elements that break it."""
+    found = Axe().run(page).response["violations"]
+    serious = [it for it in found if it["impact"] in ("serious", "critical")]
+    return [(it["id"], [node["html"][:120] for node in it["nodes"][:3]]) for it in serious]
 
 
 def open_notebook(page: Page, lab: Lab, path: str) -> None:

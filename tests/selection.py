@@ -18,7 +18,7 @@ SHARES = {
     "tests/mutation/test_mutation.py": 0.02,
     "tests/browser/test_lessons.py": 0.15,
     "tests/browser/test_site.py": 0.35,
-    "tests/browser/test_site_whole.py": 0.02,
+    "tests/browser/test_site_whole.py": 0.0,  # `test_site.py` has a sample of its pages
     "tests/browser/test_stepper.py": 0.35,
     "tests/browser/test_theme.py": 0.35,
     "tests/explain/test_provoked.py": 0.25,
@@ -60,7 +60,6 @@ _TOGETHER = (
     "test_gradescope.py",
     "test_github.py",
     "test_site.py",
-    "test_site_whole.py",
     "test_stepper.py",
     "test_theme.py",
     "test_behaviour.py",

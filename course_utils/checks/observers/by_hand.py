@@ -13,7 +13,7 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from course_utils.checks.observers import telling
+from course_utils.checks.observers import nodes, telling
 from course_utils.graph.alive import tensors_in
 
 HAND = "a run by hand"
@@ -89,13 +89,14 @@ def _is_layer(name: str, weights: Sequence[torch.Tensor], made: Sequence[torch.T
 
 
 def noticed(run: Callable[[], Any]) -> Any:
-    """Return what `run` returns, and notice in the second way of observing what is computed by hand."""
+    """Return what `run` returns, and notice in the second way of observing what is computed, or called, by hand."""
     if not telling.otherwise():
         return run()
     _weights.clear()
     with ExitStack() as stack:
         _stacks.append(stack)
         stack.callback(_stacks.clear)
+        stack.enter_context(nodes.noticed())
         return run()
 
 

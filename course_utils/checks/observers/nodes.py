@@ -1,0 +1,63 @@
+"""Noticing that somebody calls the nodes of a graph, and does not have the engine run them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch._C._autograd import _disable_profiler_legacy, _enable_profiler_legacy
+from torch._C._profiler import ProfilerConfig, ProfilerState, RecordScope, _ExperimentalConfig
+
+from course_utils.checks.observers import telling
+
+CALLED = "a node called by hand"
+
+# What PyTorch's record says of the engine's own step, in which it runs one node, whose name follows.
+_STEP = "autograd::engine::evaluate_function: "
+
+_allowed = [False]
+
+
+@contextmanager
+def noticed() -> Iterator[None]:
+    """Tell of nodes that are called by hand in this thread while the body runs, except where `allow` was called.
+
+    PyTorch records each node that runs, whoever runs it, and each step of the engine: a node outside such a step, or a
+    second one in it, was called. A node of a `torch.autograd.Function` that is applied is not recorded. Who ends the
+    record is told of, too.
+    """
+    _allowed[0] = False
+    _enable_profiler_legacy(ProfilerConfig(ProfilerState.CPU, False, False, False, False, False, _ExperimentalConfig()))
+    try:
+        yield
+    finally:
+        try:
+            record = _disable_profiler_legacy()
+        except RuntimeError:
+            record = None
+        if record is None or (not _allowed[0] and any(map(_has_calls, record))):
+            telling.tell(CALLED)
+
+
+def allow() -> None:
+    """Say that the task of the answer that is observed is to call nodes."""
+    _allowed[0] = True
+
+
+def _has_calls(thread: Iterable[Any]) -> bool:
+    """Say whether in the record of one thread a node ran outside the engine's steps."""
+    open_steps: list[str] = []  # the name of the node that may run next in each thing that is under way, or ""
+    for event in thread:
+        kind = event.kind()
+        if kind == "pop" and open_steps:
+            open_steps.pop()
+        elif kind == "push":
+            name, scope = event.name(), event.scope()
+            if scope == RecordScope.BACKWARD_FUNCTION.value:
+                if not open_steps or open_steps[-1] != name:
+                    return True
+                open_steps[-1] = ""
+            step = scope == RecordScope.FUNCTION.value and name.startswith(_STEP)
+            open_steps.append(name.removeprefix(_STEP) if step else "")
+    return False

@@ -33,10 +33,10 @@ def noticed() -> Iterator[None]:
         yield
     finally:
         try:
-            record = _disable_profiler_legacy()
+            called = any(map(_has_calls, _disable_profiler_legacy())) and not _allowed[0]
         except RuntimeError:
-            record = None
-        if record is None or (not _allowed[0] and any(map(_has_calls, record))):
+            called = True
+        if called:
             telling.tell(CALLED)
 
 

@@ -88,15 +88,19 @@ def _is_layer(name: str, weights: Sequence[torch.Tensor], made: Sequence[torch.T
     return name in _LAYERS or (name == "mul" and any(tensor.numel() > most for tensor in made))
 
 
-def noticed(run: Callable[[], Any]) -> Any:
-    """Return what `run` returns, and notice in the second way of observing what is computed, or called, by hand."""
+def noticed(run: Callable[[], Any], nodes_too: bool = True) -> Any:
+    """Return what `run` returns, and notice in the second way of observing what is computed by hand.
+
+    With `nodes_too` also which nodes are called, which takes up to as long as the run itself.
+    """
     if not telling.otherwise():
         return run()
     _weights.clear()
     with ExitStack() as stack:
         _stacks.append(stack)
         stack.callback(_stacks.clear)
-        stack.enter_context(nodes.noticed())
+        if nodes_too:
+            stack.enter_context(nodes.noticed())
         return run()
 
 

@@ -49,11 +49,13 @@ def _has_calls(thread: Iterable[Any]) -> bool:
     """Say whether in the record of one thread a node ran outside the engine's steps."""
     open_steps: list[str] = []  # the name of the node that may run next in each thing that is under way, or ""
     for event in thread:
-        kind = event.kind()
-        if kind == "pop" and open_steps:
+        name = event.name()
+        if name.startswith("aten::"):  # nearly all: what follows is read of the others alone
+            open_steps.append("")
+        elif event.kind() == "pop" and open_steps:
             open_steps.pop()
-        elif kind == "push":
-            name, scope = event.name(), event.scope()
+        elif event.kind() == "push":
+            scope = event.scope()
             if scope == RecordScope.BACKWARD_FUNCTION.value:
                 if not open_steps or open_steps[-1] != name:
                     return True

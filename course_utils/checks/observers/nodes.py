@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,7 +17,11 @@ CALLED = "a node called by hand"
 # What PyTorch's record says of the engine's own step, in which it runs one node, whose name follows.
 _STEP = "autograd::engine::evaluate_function: "
 
+# After so many passes nothing more is recorded: a training of many steps would take twice its time.
+PASSES = 12
+
 _allowed = [False]
+_recording: list[int] = []  # the thread whose operations are recorded, where one is
 
 
 @contextmanager
@@ -28,16 +33,30 @@ def noticed() -> Iterator[None]:
     record is told of, too.
     """
     _allowed[0] = False
+    _recording[:] = [threading.get_ident()]
     _enable_profiler_legacy(ProfilerConfig(ProfilerState.CPU, False, False, False, False, False, _ExperimentalConfig()))
     try:
         yield
     finally:
-        try:
-            called = any(map(_has_calls, _disable_profiler_legacy())) and not _allowed[0]
-        except RuntimeError:
-            called = True
-        if called:
-            telling.tell(CALLED)
+        _end()
+
+
+def passed(count: int) -> None:
+    """Say that so many passes have been started. The record ends with the last that it is for."""
+    if count == PASSES and threading.get_ident() in _recording:
+        _end()
+
+
+def _end() -> None:
+    if not _recording:
+        return
+    _recording.clear()
+    try:
+        called = any(map(_has_calls, _disable_profiler_legacy())) and not _allowed[0]
+    except RuntimeError:
+        called = True
+    if called:
+        telling.tell(CALLED)
 
 
 def allow() -> None:

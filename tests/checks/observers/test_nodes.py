@@ -7,6 +7,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from course_utils.checks.observers import nodes, telling
+from course_utils.checks.observers.passes import every_pass
 from tests.checks.observers import test_passes
 
 
@@ -136,3 +137,18 @@ def test_who_ends_the_record_is_told(told: list[str]) -> None:
     with nodes.noticed():
         pass
     assert told == [nodes.CALLED]
+
+
+def test_a_training_of_many_passes_is_recorded_at_its_beginning(told: list[str], monkeypatch) -> None:
+    monkeypatch.setattr(telling, "_states", [telling._State(told.append, second=True)])
+    with nodes.noticed(), every_pass() as passes:
+        for _ in range(nodes.PASSES + 3):
+            _fails_midway()
+    assert len(passes) == 2 * (nodes.PASSES + 3)
+    with nodes.noticed(), every_pass():
+        _walk()
+        for _ in range(nodes.PASSES + 3):
+            _chain()[1].backward()
+    telling.gather()
+    assert told.count(nodes.CALLED) == 1
+    assert set(told) == {nodes.CALLED, "passes"}

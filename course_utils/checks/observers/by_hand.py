@@ -13,7 +13,7 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from course_utils.checks.observers import nodes, telling
+from course_utils.checks.observers import telling
 from course_utils.graph.alive import tensors_in
 
 HAND = "a run by hand"
@@ -88,19 +88,14 @@ def _is_layer(name: str, weights: Sequence[torch.Tensor], made: Sequence[torch.T
     return name in _LAYERS or (name == "mul" and any(tensor.numel() > most for tensor in made))
 
 
-def noticed(run: Callable[[], Any], nodes_too: bool = True) -> Any:
-    """Return what `run` returns, and notice in the second way of observing what is computed by hand.
-
-    With `nodes_too` also which nodes are called, which takes up to as long as the run itself.
-    """
+def noticed(run: Callable[[], Any]) -> Any:
+    """Return what `run` returns, and notice in the second way of observing what is computed by hand."""
     if not telling.otherwise():
         return run()
     _weights.clear()
     with ExitStack() as stack:
         _stacks.append(stack)
         stack.callback(_stacks.clear)
-        if nodes_too:
-            stack.enter_context(nodes.noticed())
         return run()
 
 

@@ -20,19 +20,20 @@ _STEP = "autograd::engine::evaluate_function: "
 # After so many passes nothing more is recorded: a training of many steps would take twice its time.
 PASSES = 12
 
-_allowed = [False]
 _recording: list[int] = []  # the thread whose operations are recorded, where one is
 
 
 @contextmanager
 def noticed() -> Iterator[None]:
-    """Tell of nodes that are called by hand in this thread while the body runs, except where `allow` was called.
+    """Tell of nodes that are called by hand in this thread while the body runs.
 
     PyTorch records each node that runs, whoever runs it, and each step of the engine: a node outside such a step, or a
     second one in it, was called. A node of a `torch.autograd.Function` that is applied is not recorded. Who ends the
     record is told of, too.
     """
-    _allowed[0] = False
+    if _recording:
+        yield
+        return
     _recording[:] = [threading.get_ident()]
     _enable_profiler_legacy(ProfilerConfig(ProfilerState.CPU, False, False, False, False, False, _ExperimentalConfig()))
     try:
@@ -52,16 +53,11 @@ def _end() -> None:
         return
     _recording.clear()
     try:
-        called = any(map(_has_calls, _disable_profiler_legacy())) and not _allowed[0]
+        called = any(map(_has_calls, _disable_profiler_legacy()))
     except RuntimeError:
         called = True
     if called:
         telling.tell(CALLED)
-
-
-def allow() -> None:
-    """Say that the task of the answer that is observed is to call nodes."""
-    _allowed[0] = True
 
 
 def _has_calls(thread: Iterable[Any]) -> bool:

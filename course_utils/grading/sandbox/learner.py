@@ -88,7 +88,6 @@ def serve(
     answer: object = ...
     observer: Any = value
     cut = False
-    first = True
     while True:
         request = receive(line, wire.Request)
         if isinstance(request, wire.Run):
@@ -100,7 +99,7 @@ def serve(
             send(line, ran)
         elif isinstance(request, wire.Try):
             answer = dict.get(shell.user_ns, request.name, ...)
-            observer, first = observers.get(request.exercise, value), True
+            observer = observers.get(request.exercise, value)
             problem: Any = None
             if answer is not ...:
                 problem = tried(partial(usable, request.name, request.call, answer), request.seconds)
@@ -115,12 +114,11 @@ def serve(
             teller.begin(request.token)
             auditing.begin()
             try:
-                seen, warnings = noticed(partial(observe, observer, answer, case, request.seed, request.seconds), first)
+                seen, warnings = noticed(partial(observe, observer, answer, case, request.seed, request.seconds))
             except BaseException as error:
                 seen, warnings = raised(error), []
             auditing.end()
             gather()
-            first = False  # who needs nodes called needs them in each case
             cut = not request.last
             changed = [] if cut else original.restore()
             message = encode(seen)

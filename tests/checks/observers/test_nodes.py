@@ -120,13 +120,14 @@ def test_no_way_to_start_a_pass_calls_a_node_by_hand(run: Callable[[torch.Tensor
     assert told == []
 
 
-def test_where_it_is_the_task_it_is_not_told_in_that_case_alone(told: list[str]) -> None:
-    with nodes.noticed():
-        nodes.allow()
+def test_where_it_is_the_task_it_is_not_told(told: list[str], monkeypatch) -> None:
+    monkeypatch.setattr(telling, "_states", [telling._State(told.append, second=True)])
+    with every_pass(calling_nodes=True):
         _walk()
     assert told == []
-    with nodes.noticed():
+    with every_pass(), every_pass():
         _walk()
+    telling.gather()
     assert told == [nodes.CALLED]
 
 
@@ -141,11 +142,11 @@ def test_who_ends_the_record_is_told(told: list[str]) -> None:
 
 def test_a_training_of_many_passes_is_recorded_at_its_beginning(told: list[str], monkeypatch) -> None:
     monkeypatch.setattr(telling, "_states", [telling._State(told.append, second=True)])
-    with nodes.noticed(), every_pass() as passes:
+    with every_pass() as passes:
         for _ in range(nodes.PASSES + 3):
             _fails_midway()
     assert len(passes) == 2 * (nodes.PASSES + 3)
-    with nodes.noticed(), every_pass():
+    with every_pass():
         _walk()
         for _ in range(nodes.PASSES + 3):
             _chain()[1].backward()

@@ -1,4 +1,4 @@
-"""Grading a class: against nbgrader, otter, a bare fork and one child alone; a cold start; and ten thousand.
+"""Grading a class: against nbgrader, otter and a bare fork, on the same notebooks; a cold start; and ten thousand.
 
 otter is no dependency of the course. In an environment of its own it comes by
 
@@ -29,7 +29,6 @@ import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from unittest import mock
 
 import msgspec
 import psutil
@@ -38,7 +37,6 @@ from benchmarks.bare_fork import Order
 from benchmarks.timing import Row
 from course_utils.checks.examine import examine
 from course_utils.checks.registry import LESSONS, exercises_of, observer_for
-from course_utils.grading.controller import pool
 from course_utils.grading.controller.judges import PROGRAM
 from course_utils.grading.controller.machine import child_environment
 from course_utils.grading.controller.parent import RUNNER
@@ -53,9 +51,7 @@ LESSON = LESSONS[5]
 JOBS = 2
 PEERS = 4  # submissions that each peer grades
 CLASS, SOAK = 60, 10_000
-# A child's CPU time is known when its watcher was waited for, a moment after its result.
-ROUNDS, BLOCK, SETTLED = 4, 3, 0.3
-NBGRADER, OTTER, BARE, TWICE, COLD, SIGN, MASTER = 45, 90, 1.5, 1.9, 3.0, 1.0, 0.1
+NBGRADER, OTTER, BARE, COLD, SIGN, MASTER = 45, 90, 1.5, 3.0, 1.0, 0.1
 
 
 def rows() -> Iterator[Row]:
@@ -68,7 +64,6 @@ def rows() -> Iterator[Row]:
         yield _nbgrader(folder, ours, scores)
         yield _otter(folder, ours, scores)
         yield _against_a_bare_fork(submissions[0])
-        yield _against_one_child()
         yield from map(_master, LESSONS)
         yield from (_cold(folder, lesson) for lesson in LESSONS)
         yield from _soak()
@@ -110,7 +105,7 @@ def _master(lesson: str) -> Row:
     """Measure the CPU time that a class takes which handed in the master of a lesson. It answers everything."""
     (master,) = find([ROOT / "solutions" / f"{lesson}.ipynb"])
     handed_in = [msgspec.structs.replace(master, student=f"s{number}") for number in range(24)]
-    used = [_cpu_seconds() for _ in grade_all(handed_in, jobs=JOBS)]
+    used = [cpu_seconds() for _ in grade_all(handed_in, jobs=JOBS)]
     warm = len(used) // 3
     each = (used[-1] - used[warm]) / (len(used) - 1 - warm) / JOBS
     result = f"{each * 1e3:.0f} ms for each; its cases need {_need(lesson) * 1e3:.0f} ms in one process, unconfined"
@@ -119,7 +114,7 @@ def _master(lesson: str) -> Row:
     return Row(what, result, limit, each <= MASTER)
 
 
-def _cpu_seconds() -> float:
+def cpu_seconds() -> float:
     """Return the CPU time of this process, of its warm parents, of what these have run, and of those that judge."""
     this = psutil.Process()
     own = this.cpu_times()
@@ -234,34 +229,6 @@ def _against_a_bare_fork(submission: Submission) -> Row:
     what = f"a submission of {submission.assignment}, sandboxed and judged, against a bare fork"
     result = f"{ratio:.2f} times ({medians['graded'] * 1e3:.0f} and {medians['bare'] * 1e3:.0f} ms)"
     return Row(what, result, f"at most {BARE} times", ratio <= BARE)
-
-
-def _against_one_child() -> Row:
-    """Compare, in turn, the CPU time of grading a lesson's right answers with that of grading without a second look."""
-    ratios: dict[str, float] = {}
-    for lesson in LESSONS:
-        (master,) = find([ROOT / "solutions" / f"{lesson}.ipynb"])
-        grader, limits = Grader(), limits_of(60.0, MEMORY, unsafe=False)
-        used: dict[bool, list[float]] = {True: [], False: []}
-        grader.grade(master, limits)
-        for twice in (True, False) * ROUNDS:
-            time.sleep(SETTLED)
-            before = _cpu_seconds()
-            with contextlib.nullcontext() if twice else _no_second_look():
-                for _ in range(BLOCK):
-                    grader.grade(master, limits)
-            time.sleep(SETTLED)
-            used[twice].append(_cpu_seconds() - before)
-        grader.close()
-        ratios[lesson] = min(used[True]) / min(used[False])
-    worst = max(ratios, key=ratios.__getitem__)
-    what = "a master with the second look, in a child of its own, against one child, CPU time"
-    result = f"{statistics.median(ratios.values()):.2f} times, the median of all lessons; most for {worst}, "
-    return Row(what, f"{result}{ratios[worst]:.2f}", f"at most {TWICE} times", ratios[worst] <= TWICE)
-
-
-def _no_second_look() -> contextlib.AbstractContextManager[object]:
-    return mock.patch.object(pool, "looked_twice", lambda result, *rest: result)
 
 
 def _cold(folder: Path, lesson: str) -> Row:

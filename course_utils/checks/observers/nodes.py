@@ -34,8 +34,8 @@ def noticed() -> Iterator[None]:
     if _recording:
         yield
         return
-    _recording[:] = [threading.get_ident()]
     _enable_profiler_legacy(ProfilerConfig(ProfilerState.CPU, False, False, False, False, False, _ExperimentalConfig()))
+    _recording[:] = [threading.get_ident()]
     try:
         yield
     finally:

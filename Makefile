@@ -22,7 +22,7 @@ help:
 	@echo "make lab       open the course in JupyterLab (CPU=1: with PyTorch's CPU build)"
 	@echo "make quick     ruff, mypy, and the tests of what changed"
 	@echo "make test      all that guards a commit; of what is large, a sample that the commit draws"
-	@echo "make nightly   the whole suite, and all answers as on other processors"
+	@echo "make nightly   the whole suite with 1,000 kills, and all answers as on other processors"
 	@echo "make portable  run lessons, masters and answers as on other processors"
 	@echo "make questions-check TORCH=2.15.0  list what answers to questions change on another PyTorch"
 	@echo "make build     execute lessons and masters, release the exercises"
@@ -65,7 +65,7 @@ test: .venv/test-ready
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2 --sample
 
 nightly: .venv/test-ready
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2
+	KILLS=1000 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2
 	$(BIN)/python -m tests.portable --all
 
 portable: .venv/test-ready

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import audit, costs, engines, explain, grading, graphs, keeping, passes, steppers
+from benchmarks import audit, costs, engines, explain, grading, graphs, keeping, passes, second_look, steppers
 
 _INTRODUCTION = """\
 # Benchmarks
@@ -41,7 +41,7 @@ def main() -> int:
     print(f"Measured on {datetime.date.today():%Y-%m-%d}: {machine()}.\n")
     print("| what | result | limit | kept |\n| --- | --- | --- | --- |")
     kept = True
-    parts = (graphs, passes, steppers, explain, audit, costs, engines, keeping, grading)
+    parts = (graphs, passes, steppers, explain, audit, costs, engines, keeping, second_look, grading)
     for row in (row for part in parts for row in part.rows()):
         kept &= row.holds
         answer = "" if not row.limit else "yes" if row.holds else "**no**"

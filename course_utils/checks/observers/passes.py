@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 from torch.autograd.variable import Variable
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from course_utils.checks.observers import telling
+from course_utils.checks.observers import nodes, telling
 
 UNCOUNTED = "a pass that was not counted"
 
@@ -33,11 +33,12 @@ class Pass:
 
 
 @contextmanager
-def every_pass() -> Iterator[list[Pass]]:
+def every_pass(calling_nodes: bool = False) -> Iterator[list[Pass]]:
     """Collect the runs of the engine while the body runs, also those that raise, and tell of each as one of "passes".
 
     Here all ways come together: `backward`, `grad`, `torch.func` and reentrant checkpoints, in whatever thread. One
-    of several gradients at once (`is_grads_batched`, `vmap`) is one run.
+    of several gradients at once (`is_grads_batched`, `vmap`) is one run. In the second way of observing it tells of
+    nodes that are called by hand, too, except where that is the answer's task.
     """
     passes: list[Pass] = []
     if not telling.otherwise():
@@ -45,7 +46,8 @@ def every_pass() -> Iterator[list[Pass]]:
             yield passes
         return
     decoy: list[Pass] = []
-    with _at_the_engine(decoy, lambda what: None), _before_the_engine(passes), _Ran() as ran:
+    calls = nullcontext() if calling_nodes else nodes.noticed()
+    with calls, _at_the_engine(decoy, lambda what: None), _before_the_engine(passes), _Ran() as ran:
         yield passes
     count = len(passes)
     telling.lay(lambda: len(decoy) != count)
@@ -101,6 +103,7 @@ def _before_the_engine(passes: list[Pass]) -> Iterator[None]:
     def counted(outputs: Any, *given: Any, **named: Any) -> Any:
         passes.append(_pass(given, named))
         telling.tell("passes")
+        nodes.passed(len(passes))
         return run(outputs, *given, **named)
 
     for home in homes:

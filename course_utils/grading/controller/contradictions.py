@@ -9,6 +9,7 @@ from course_utils.checks.data import Case
 from course_utils.checks.exercise import Seen
 from course_utils.checks.observers.aside import REACH
 from course_utils.checks.observers.by_hand import HAND
+from course_utils.checks.observers.nodes import CALLED
 from course_utils.checks.observers.passes import UNCOUNTED
 from course_utils.checks.observers.runs import BEGUN, COPIES, PART
 from course_utils.checks.observers.telling import DECOY, GAGGED
@@ -25,6 +26,7 @@ _FORGED = "In the case {!r} something was told in the observers' name. Read the 
 _TOUCHED = "In the case {!r} something that only looks like an observer was changed or passed by. Read the answer."
 _GAGGED = "In the case {!r} somebody else wanted to be told in place of the grader. Read the answer."
 _UNCOUNTED = "In the case {!r} a backward pass ran that was not started by PyTorch's own functions. Read the answer."
+_CALLED = "In the case {!r} the answer called nodes of the graph by hand, where the engine should run them. Read it."
 _REACHED = "In the case {!r} the answer itself brought about {!r}, by which it can change its observers. Read it."
 
 
@@ -52,6 +54,8 @@ def _of_case(case: str, seen: Seen, counts: Mapping[str, int]) -> Iterator[tuple
         yield GAGGED, _GAGGED.format(case)
     if UNCOUNTED in counts:
         yield UNCOUNTED, _UNCOUNTED.format(case)
+    if CALLED in counts:
+        yield CALLED, _CALLED.format(case)
     for kind in counts:
         if kind.startswith(REACH):
             yield REACH, _REACHED.format(case, kind.removeprefix(REACH))

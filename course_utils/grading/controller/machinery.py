@@ -63,14 +63,15 @@ NOT_FREE = (
     *("numpy.lib", "numpy.load", "numpy.fromfile", "numpy.memmap", "numpy.testing", "numpy.f2py", "numpy.core"),
     *("numpy.ctypeslib", "numpy.distutils", "pandas.eval", "pandas.read_pickle", "string.Formatter"),
     *("io.open", "io.open_code", "io.FileIO", "tqdm.contrib", "functools.singledispatch"),
-    *("functools.singledispatchmethod", "scipy.LowLevelCallable"),
+    *("functools.singledispatchmethod", "functools.update_wrapper", "scipy.LowLevelCallable"),
+    "torch.autograd.profiler_legacy",
 )
 # What PyTorch takes over from its C++ part: classes that compile programs, run or guard. These few are for everybody.
 OF_C = _set("Size device dtype finfo iinfo layout memory_format qscheme Generator default_generator OutOfMemoryError")
 # Builtins, and what IPython adds.
 CALLS = _set("vars globals locals exec eval compile breakpoint get_ipython input open")
-BY_NAME = _set("getattr setattr delattr attrgetter methodcaller __setattr__ __delattr__ __getattr__")
-# Of these the name is the first argument; else the second, but for a bound method's.
+BY_NAME = _set("getattr setattr delattr attrgetter methodcaller wraps __setattr__ __delattr__ __getattr__")
+# Of these the name is the first argument; else the second, but for a bound method's, and `wraps` may be given names.
 FIRST = _set("attrgetter methodcaller __setattr__ __delattr__ __getattr__")
 # What looks at tensors past PyTorch's operations, which observers count.
 BESIDE = _set(
@@ -93,7 +94,7 @@ SPECIAL = _set(
     "init name qualname doc version len iter next call add radd sub rsub mul rmul matmul rmatmul neg truediv rtruediv "
     "pow rpow mod floordiv abs pos invert and or xor getitem setitem delitem contains enter exit repr str format eq ne "
     "lt le gt ge hash bool float int index iadd isub imul itruediv reversed round new post_init file debug all "
-    "annotations slots missing match_args array array_priority array_ufunc deepcopy copy setattr getattr main"
+    "slots missing array array_priority array_ufunc deepcopy copy setattr getattr main"
 )
 # Written to what is not one's own, they replace what observes it.
 METHODS = _set("forward backward step run_backward zero_grad register_hook register_forward_hook")

@@ -114,7 +114,7 @@ def _looked(tree: ast.Module, names: Names) -> Iterator[str]:
             yield from _call(node, names)
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             for base in node.bases if isinstance(node, ast.ClassDef) else ():
-                yield from (f"a subclass of {path}" for path in _tensors(base, names))
+                yield from (f"a subclass of {path}" for path in _told_bases(base, names))
             if node.name in machinery.OVERRIDES or (isinstance(parent, ast.ClassDef) and _replaces(node.name)):
                 yield node.name
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not isinstance(parent, ast.Expr):
@@ -206,9 +206,14 @@ def _call(node: ast.Call, names: Names) -> Iterator[str]:
     called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
     called = path_of(function, names).rpartition(".")[2] or called
     if called == "type" and len(node.args) == 3:
-        yield from (f"a subclass of {path}" for path in _tensors(node.args[1], names))
+        yield from (f"a subclass of {path}" for path in _told_bases(node.args[1], names))
+        if _puts_names_together(node.args[2]):
+            yield f"type with {COMPUTED}"
     if called == "super" and node.args and not _own_super(node, names):
         yield "super of another's"
+    if called == "wraps":  # it copies what else it is given names of
+        yield from ([f"wraps with {COMPUTED}"] if len(node.args) > 1 or node.keywords else [])
+        return
     if called not in machinery.BY_NAME or (isinstance(function, ast.Attribute) and is_call_of(function.value, "super")):
         return
     of_object = isinstance(function, ast.Attribute) and not path_of(function.value, names)
@@ -230,12 +235,18 @@ def _own_super(node: ast.Call, names: Names) -> bool:
     return isinstance(first, ast.Name) and first.id in names.classes and all(map(is_self, node.args[1:]))
 
 
-def _tensors(bases: ast.AST, names: Names) -> Iterator[str]:
-    """Yield the classes of tensors among these bases."""
+def _puts_names_together(given: ast.expr) -> bool:
+    """Say whether the parts of a class are called by what is only computed there."""
+    keys = given.keys if isinstance(given, ast.Dict) else []
+    return any(not isinstance(key, ast.Constant | ast.Name) for key in keys)
+
+
+def _told_bases(bases: ast.AST, names: Names) -> Iterator[str]:
+    """Yield the classes of tensors among these bases, and those that write where a name of a subclass says."""
     parts = bases.elts if isinstance(bases, ast.Tuple | ast.List) else [bases]
     for part in parts:
         path = path_of(part, names) if isinstance(part, ast.expr) else ""
-        if path and machinery.is_tensor(path):
+        if path and (machinery.is_tensor(path) or path.startswith("contextlib.redirect_")):
             yield path
 
 

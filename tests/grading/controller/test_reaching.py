@@ -85,6 +85,15 @@ FORGING = {
     "class torch: pass\nimport torch\ntorch.os": {"torch.os"},
     "def f(self): self.forward = g": {".forward ="},
     "'{0.__class__}'.format(x)": {"__class__"},
+    "Held.__annotations__ = {text: int}": {"__annotations__"},
+    "class Has:\n    __match_args__ = (name,)": {"__match_args__"},
+    "Held = type('Held', (), {'__anno' + 'tations__': {text: int}})": {"type with a computed name"},
+    "from functools import update_wrapper": {"functools.update_wrapper"},
+    "from functools import wraps as like\nlike(x, [name])(y)": {"wraps with a computed name"},
+    "import functools\nfunctools.wraps(x, updated=[name])(y)": {"wraps with a computed name"},
+    "import contextlib\nclass R(contextlib.redirect_stdout): _stream = 'modules'": {
+        "a subclass of contextlib.redirect_stdout"
+    },
 }
 INNOCENT = (
     "import gc, sys\ngc.collect()\nsys.version",
@@ -110,6 +119,9 @@ INNOCENT = (
     "f'{x.grad}, {model.weight:.3f}', '{:.2f}'.format(y), 'see torch.Tensor.backward'",
     "from torch.utils.data import DataLoader, TensorDataset\nfrom torch.utils.checkpoint import checkpoint",
     "x.stack, x.trace(), x.code, x.frame_rate, node.name()",
+    "from functools import wraps\ndef d(f):\n    @wraps(f)\n    def g(): pass\n    return g\ntype('A', (), {'n': 1})",
+    "import contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()): f()",
+    "from dataclasses import dataclass\n@dataclass\nclass Point:\n    x: int = 0\n    __slots__ = ('x',)",
 )
 
 

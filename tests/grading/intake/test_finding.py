@@ -172,6 +172,67 @@ def test_whatever_one_student_hands_in_all_others_are_found(tmp_path):
     assert [one.path for one in find([folder]) if one.student == "empty"] == [f"{folder}/empty"]
 
 
+def test_odd_notebooks_are_rows(tmp_path):
+    """What was tried in November 2026, beside what other tests here hold: names the student, and a word of the row."""
+    text = NOTEBOOK.decode()
+    some = text.replace('"outputs": []', '"outputs": [{}]', 1)
+    cells = json.dumps({"nbformat": 4, "cells": [{"cell_type": kind, "source": ["a", 5]} for kind in ("code", None)]})
+    odd = {
+        "many outputs": (some.replace("{}", ",".join(["{}"] * 1_000_000), 1), ""),
+        "one output": (some.replace("{}", json.dumps("z" * 15_000_000), 1), ""),
+        "deep outputs": (some.replace("{}", "[" * 100_000 + "]" * 100_000, 1), "no notebook"),
+        "deep and loose": (some.replace("{}", "NaN," + "[" * 100_000 + "]" * 100_000, 1), "no notebook"),
+        "never closed": ('{"nbformat": 4, "cells": ' + "[" * 5_000_000, "Jupyter does not write"),
+        "a number of 1,000,000 digits": (some.replace("{}", "NaN, " + "9" * 1_000_000, 1), "no notebook"),
+        "half a pair": (text.replace('"nbformat_minor"', '"\\ud800": 1, "nbformat_minor"'), ""),
+        "format 4.0": (text.replace('"nbformat": 4', '"nbformat": 4.0'), ""),
+        "format infinite": (text.replace('"nbformat": 4', '"nbformat": 4e99999'), "Jupyter does not write"),
+        "bytes after it": (text + "\0" * 1000, "no notebook"),
+        "kinds of cells": (cells, "Jupyter does not write"),
+        "one large cell": (
+            json.dumps({"nbformat": 4, "cells": [{"cell_type": "code", "source": "x" * 2_000_000}]}),
+            "1,",
+        ),
+    }
+    for student, (content, _) in odd.items():
+        put(tmp_path / student / f"{LESSON}.ipynb", content.encode())
+    put(tmp_path / "UTF-16" / f"{LESSON}.ipynb", text.encode("utf-16"))
+    put(tmp_path / "honest" / f"{LESSON}.ipynb")
+    told = rows(tmp_path)
+    assert told.pop(("honest", LESSON)) == ""
+    assert "no notebook" in told.pop(("UTF-16", LESSON))
+    for student, (_, words) in odd.items():
+        assert words in told[student, LESSON], student
+
+
+def test_zips_that_lie_are_rows(tmp_path):
+    def pack(student: str) -> Path:
+        path = tmp_path / "class" / student / "work.zip"
+        path.parent.mkdir(parents=True)
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(f"{LESSON}.ipynb", NOTEBOOK)
+        return path
+
+    before = pack("before it")
+    before.write_bytes(b"#!/bin/sh\n" * 1000 + before.read_bytes())
+    twice = pack("twice")
+    twice.write_bytes(twice.read_bytes() * 2)
+    overlapping = pack("overlapping")
+    with zipfile.ZipFile(overlapping, "a") as archive:
+        for number in range(50):
+            archive.writestr(f"{LESSON}_{number:02}.ipynb", b"")
+    data = bytearray(overlapping.read_bytes())
+    first = place = data.find(b"PK\1\2")
+    while (place := data.find(b"PK\1\2", place + 46)) != -1:  # all members are the first one's bytes
+        data[place + 8 : place + 28] = data[first + 8 : first + 28]
+        data[place + 42 : place + 46] = data[first + 42 : first + 46]
+    overlapping.write_bytes(data)
+    told = rows(tmp_path / "class")
+    assert told["before it", LESSON] == told["twice", LESSON] == ""
+    assert {student for student, _ in told} == {"before it", "twice", "overlapping"}
+    assert all(reason for (student, _), reason in told.items() if student == "overlapping")
+
+
 def test_folders_within_folders_without_end_are_one_row(tmp_path):
     put(tmp_path / "class" / "ok" / "nb.ipynb")
     (tmp_path / "class" / "deep").mkdir()

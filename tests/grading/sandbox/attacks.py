@@ -78,6 +78,22 @@ def slope(x): take_over(lambda request: data.encode(lie))
 mountain = b'\\x81\\xa8returned\\xdd\\x00\\x28\\x00\\x00' + b'\\x80' * 0x280000
 def slope(x): take_over(lambda request: mountain)
 """,
+    "descriptors, sent along": """
+import os, socket
+for fd in range(3, 60):
+    try:
+        line = socket.socket(fileno=os.dup(fd))
+        for n in range(200): socket.send_fds(line, [b'x'], [0] * 200)
+    except OSError: pass
+""",
+    "events that are no text": """
+import os
+def slope(x):
+    for fd in range(3, 60):
+        try:
+            for n in range(20_000): os.write(fd, b'\\xff\\x00' * 20 + b'\\n')
+        except OSError: pass
+""",
     "a long excuse": """
 class Long:
     def __call__(self, x): return x
@@ -115,6 +131,32 @@ _TROUBLE = {
     "an exit handler": "import atexit, time\natexit.register(time.sleep, 100)\n",
     "a thread": "import threading, time\nthreading.Thread(target=time.sleep, args=(100,)).start()\n",
     "a loop": "while True: pass\n",
+    "stops itself and all it can": "import os, signal\nfor p in (os.getpid(), -1, 0, 1, os.getppid()):\n"
+    "    for s in (signal.SIGSTOP, signal.SIGTSTP):\n        try: os.kill(p, s)\n        except OSError: pass\n",
+    "limits of its own": "import resource as r\n"
+    "for what in (r.RLIMIT_CPU, r.RLIMIT_NOFILE, r.RLIMIT_FSIZE, r.RLIMIT_CORE):\n"
+    "    try: r.setrlimit(what, (1, 1))\n    except (OSError, ValueError): pass\n",
+    "a priority of its own": "import os\nfor ask in (lambda: os.nice(-20), lambda: os.sched_setscheduler(0, 1, "
+    "os.sched_param(50)), lambda: os.sched_setaffinity(0, {0})):\n    try: ask()\n    except OSError: pass\n",
+    "no file more": "import os\ntry:\n    for n in range(10**6): os.mkdir(f'/tmp/{n}')\nexcept OSError: pass\n",
+    "alarms of its own": "import signal\nfor s in range(1, 65):\n    try: signal.signal(s, lambda *a: None)\n"
+    "    except (OSError, ValueError): pass\n"
+    "for w in (0, 1, 2): signal.setitimer(w, 0.0001, 0.0001)\n",
+    "another clock": "import time\ntime.monotonic = time.time = time.perf_counter = lambda: float('nan')\n",
+    "another place": "import decimal, locale, os, time\n"
+    "os.environ |= {'TZ': 'Nowhere+25:61', 'LC_ALL': 'tr_TR.UTF-8'}\n"
+    "time.tzset()\ntry: locale.setlocale(locale.LC_ALL, '')\nexcept locale.Error: pass\n"
+    "decimal.getcontext().prec = 1\n",
+    "an error with a long name": "raise type('\\x1b[2J\\u202e' + 'E' * 10**6, (Exception,), {})('x' * 10**7)\n",
+    "halves of surrogates": "def slope(x): raise ValueError('\\udcff\\ud800' * 10)\n",
+    "a view of what is not there": "def slope(x): return x.detach().sum().expand(2**50)\n",
+    "a sparse tensor": "import torch\ndef slope(x): return torch.sparse_coo_tensor([[0]], [1.0], (2**60,))\n",
+    "a number of a million digits": "def slope(x): return 1 << 10_000_000\n",
+    "a source of one operator": "x = " + "-" * 90_000 + "1\n",
+    "a source of one sum": "x = " + "+".join("1" * 20_000) + "\n",
+    "a constant that is folded": "x = ((1,) * 20,) * 250, ('a' * 2**12 * 2**12 * 2**12)\n",
+    "urgent bytes": "import os, socket\nfor n in range(3, 60):\n"
+    "    try: socket.socket(fileno=os.dup(n)).send(b'!', socket.MSG_OOB)\n    except OSError: pass\n",
 }
 TROUBLE = {name: complete(source) for name, source in _TROUBLE.items()}
 

@@ -249,4 +249,51 @@ FURTHER = {
         "    hook = model[2].register_forward_hook(work)\n"
         "    once = maps(model, model, images, labels)\n    hook.remove()",
     ),
+    "a part copied by the name that it is asked for": _past(
+        "box[0]",
+        "from functools import update_wrapper\nbox = []\nclass Held:\n"
+        "    def __setattr__(self, name, value): box.append(value)\n"
+        "update_wrapper(Held(), torch.autograd.Variable, ['_execution' + '_engine'], [])",
+    ),
+    "a pattern whose places are names": passes(
+        f"{_SECOND}\ntry: 1 / 0\nexcept Exception as e: frame = part(part(e, '__trace' + 'back__'), 'tb_fr' + 'ame')\n"
+        "while frame is not None:\n    here = part(frame, 'f_loc' + 'als')\n"
+        "    if 'passes' in here: here['passes'].clear()\n    frame = part(frame, 'f_ba' + 'ck')" + ONCE,
+        "from abc import ABC\ndef part(thing, name):\n    class Has(ABC): __match_args__ = (name,)\n"
+        "    Has.register(type(thing))\n    match thing:\n        case Has(found): return found",
+    ),
+    "a field whose name is code": passes(
+        f'{_SECOND}\ntext = "x or [f.f_loc" + "als[\'passes\'].clear() for f in [__import__(\'sy" + "s\')._getfr" + '
+        '"ame(n) for n in range(2, 12)] if \'passes\' in f.f_loc" + "als]"\nclass Held: x = 0\n'
+        "Held.__annotations__ = {text: int}\nHeld = dataclass(init=False, repr=False)(Held)\nHeld() == Held()" + ONCE,
+        "from dataclasses import dataclass",
+    ),
+    "a stream that is a part of a module": _past(
+        "box[0]['torch.autograd.variable'].Variable._execution_engine",
+        "import contextlib\nbox = []\nclass Into(contextlib.redirect_stdout):\n    _stream = 'modules'\n"
+        "    def __exit__(self, *how):\n        box.append(self._old_targets[-1])\n"
+        "        return super().__exit__(*how)\nwith Into({}): pass",
+    ),
+    "nodes called in a hook of their own": passes(
+        "again = lambda given: [loss.grad_fn(torch.ones_like(loss))][1:] or None\n"
+        "hook = loss.grad_fn.register_prehook(again)\n"
+        "grads = dict(zip(learning, torch.autograd.grad(loss, learning, allow_unused=True)))\nhook.remove()\n"
+        "return {name: grads.get(p) for name, p in wanted}"
+    ),
+    "weights out of the bytes of a file": maps(
+        "nn.functional.conv2d(images, raw(model[0].weight), model[0].bias)",
+        "import io\ndef raw(p):\n    file = io.BytesIO()\n    torch.save(p.detach().clone(), file)\n"
+        "    data, size = file.getvalue(), p.numel() * p.element_size()\n"
+        "    parts = (torch.frombuffer(bytearray(data[n:n + size]), dtype=p.dtype) for n in range(len(data) - size))\n"
+        "    return next(part.view(p.shape) for part in parts if part.equal(p.flatten()))",
+    ),
+    "two batches in one": maps(
+        "", once="once = maps(lambda x: model(torch.cat([x, x]))[: len(x)], model, images, labels)"
+    ),
+    "two gradients in one pass": passes(
+        "ones = torch.stack([torch.ones_like(loss)] * 2)\n"
+        "found = torch.autograd.grad(loss, learning, ones, is_grads_batched=True, allow_unused=True)\n"
+        "grads = {p: None if g is None else g[0] for p, g in zip(learning, found)}\n"
+        "return {name: grads.get(p) for name, p in wanted}"
+    ),
 }

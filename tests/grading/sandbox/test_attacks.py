@@ -125,6 +125,8 @@ def test_only_those_who_forge_or_leave_are_reported_as_crashed(results: dict[str
     crashed = {name for name, result in results.items() if result.status == "crashed"}
     forged = ("forge in the right form", "forge in advance", "forge with an old token", "deep nesting", "a long excuse")
     frames = (
+        "descriptors, sent along",
+        "events that are no text",
         "frames that are none",
         "frames without end",
         "frames on the pipe, early",

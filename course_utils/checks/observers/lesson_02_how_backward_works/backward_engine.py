@@ -16,7 +16,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         if position % 2:  # some hold a gradient from before, some hold none
             leaf.grad = torch.full_like(leaf, 7.0)
     before = {name: plain(leaf.grad) for name, leaf in scene.leaves.items()}
-    with every_pass() as passes:
+    with every_pass(calling_nodes=True) as passes:
         returned = answer(scene.loss)
     name_of = {id(leaf): name for name, leaf in scene.leaves.items()}
     items = entries(returned)

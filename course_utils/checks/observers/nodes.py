@@ -1,0 +1,80 @@
+"""Noticing that somebody calls the nodes of a graph, and does not have the engine run them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch._C._autograd import _disable_profiler_legacy, _enable_profiler_legacy
+from torch._C._profiler import ProfilerConfig, ProfilerState, RecordScope, _ExperimentalConfig
+
+from course_utils.checks.observers import telling
+
+CALLED = "a node called by hand"
+
+# What PyTorch's record says of the engine's own step, in which it runs one node, whose name follows.
+_STEP = "autograd::engine::evaluate_function: "
+
+# After so many passes nothing more is recorded: a training of many steps would take twice its time.
+PASSES = 12
+
+_recording: list[int] = []  # the thread whose operations are recorded, where one is
+
+
+@contextmanager
+def noticed() -> Iterator[None]:
+    """Tell of nodes that are called by hand in this thread while the body runs.
+
+    PyTorch records each node that runs, whoever runs it, and each step of the engine: a node outside such a step, or a
+    second one in it, was called. A node of a `torch.autograd.Function` that is applied is not recorded. Who ends the
+    record is told of, too.
+    """
+    if _recording:
+        yield
+        return
+    _enable_profiler_legacy(ProfilerConfig(ProfilerState.CPU, False, False, False, False, False, _ExperimentalConfig()))
+    _recording[:] = [threading.get_ident()]
+    try:
+        yield
+    finally:
+        _end()
+
+
+def passed(count: int) -> None:
+    """Say that so many passes have been started. The record ends with the last that it is for."""
+    if count == PASSES and threading.get_ident() in _recording:
+        _end()
+
+
+def _end() -> None:
+    if not _recording:
+        return
+    _recording.clear()
+    try:
+        called = any(map(_has_calls, _disable_profiler_legacy()))
+    except RuntimeError:
+        called = True
+    if called:
+        telling.tell(CALLED)
+
+
+def _has_calls(thread: Iterable[Any]) -> bool:
+    """Say whether in the record of one thread a node ran outside the engine's steps."""
+    open_steps: list[str] = []  # the name of the node that may run next in each thing that is under way, or ""
+    for event in thread:
+        name = event.name()
+        if name.startswith("aten::"):  # nearly all: what follows is read of the others alone
+            open_steps.append("")
+        elif event.kind() == "pop" and open_steps:
+            open_steps.pop()
+        elif event.kind() == "push":
+            scope = event.scope()
+            if scope == RecordScope.BACKWARD_FUNCTION.value:
+                if not open_steps or open_steps[-1] != name:
+                    return True
+                open_steps[-1] = ""
+            step = scope == RecordScope.FUNCTION.value and name.startswith(_STEP)
+            open_steps.append(name.removeprefix(_STEP) if step else "")
+    return False

@@ -43,8 +43,10 @@ def _switched(engine: Engine) -> Observation:
 
 def _raising(engine: Engine) -> Observation:
     x = _leaf(engine)
-    passed, after = [], []
-    for kind in (_Failed, _Stopped):
+    kinds: tuple[type[BaseException], ...] = (_Failed, _Stopped)
+    passed: list[bool] = []
+    after: list[list[bool]] = []
+    for kind in kinds:
         try:
             with engine.no_grad():
                 raise kind

@@ -7,6 +7,14 @@ from tests.mutation.guards import failed, findings, guards, task
 from tests.mutation.seeds import answers
 
 GUARDED = [name for name in exercises() if guards(name)]
+# Nobody has written down yet what guards these stages of the engine. When none is left, this goes.
+WITHOUT = {
+    *("record", "create_graph", "grad_and_sgd", "retain_grad_and_hooks", "custom_function"),
+}
+
+
+def test_every_exercise_says_what_guards_its_sentences() -> None:
+    assert set(exercises()) - set(GUARDED) == WITHOUT
 
 
 @pytest.mark.parametrize("name", GUARDED)

@@ -59,25 +59,11 @@ def retrain_without_optimizer(model, head, batches):
     model.head, losses = head, []
     for inputs, targets in batches:
         loss = cross_entropy(model(inputs), targets)
-        gradients = torch.autograd.grad(loss, list(model.parameters()))
+        learning = [p for p in model.parameters() if p.requires_grad]
+        gradients = torch.autograd.grad(loss, learning)
         with torch.no_grad():
-            for p, gradient in zip(model.parameters(), gradients, strict=True):
+            for p, gradient in zip(learning, gradients, strict=True):
                 p -= 0.1 * gradient
-        losses.append(loss.item())
-    return losses
-
-
-def retrain_clearing_the_rest(model, head, batches):
-    """Clears the gradients of what learns. The optimizer finds the old ones of what was frozen."""
-    model.head = head
-    optimizer, losses = torch.optim.SGD(model.parameters(), lr=0.1), []
-    for inputs, targets in batches:
-        for parameter in model.parameters():
-            if parameter.requires_grad:
-                parameter.grad = None
-        loss = cross_entropy(model(inputs), targets)
-        loss.backward()
-        optimizer.step()
         losses.append(loss.item())
     return losses
 
@@ -111,7 +97,6 @@ WRONG = [
     lambda model, head, batches: retrain_with(lambda model: model.requires_grad_(True).parameters())(
         model, head, batches
     ),
-    retrain_clearing_the_rest,
 ]
 
 EQUIVALENT = {
@@ -122,8 +107,8 @@ EQUIVALENT = {
     "retrain_and_add: model.zero_grad() | loss = cross_entropy(model(inputs), targets) -> (swapped)": "Neither line reads what the other one writes.",
     "retrain_and_add: optimizer.step() | losses.append(float(loss)) -> (swapped)": "Neither line reads what the other one writes.",
     "retrain_and_add: model.head = head | optimizer.add_param_group({'params': list(head.parameters())}) -> (swapped)": "Neither line reads what the other one writes.",
-    "retrain_without_optimizer: ...(model.parameters())) -> ...(model.parameters()), retain_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
-    "retrain_without_optimizer: ...(model.parameters())) -> ...(model.parameters()), create_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "retrain_without_optimizer: torch.autograd.grad(loss, learning) -> torch.autograd.grad(loss, learning, retain_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "retrain_without_optimizer: torch.autograd.grad(loss, learning) -> torch.autograd.grad(loss, learning, create_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
     "retrain_without_optimizer: with torch.no_grad(): ... | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",
 }
 

@@ -262,6 +262,18 @@ class FromTheFront(Counting):
         return made
 
 
+class GrowsOnTheWay(Counting):
+    """Gradients grow where a pass is long."""
+
+    def passed(self, root, gradient, keep):
+        self.ran = 0
+        return super().passed(root, gradient, keep)
+
+    def applied(self, node, g, keep):
+        self.ran += 1
+        return super().applied(node, g * 2.0 if self.ran == 1000 else g, keep)
+
+
 RIGHT = [Counting(), taping(), generating(), subclassing(), numbering()]
 
 MISCONCEIVED = {
@@ -286,16 +298,17 @@ WRONG = [
     said(FirstOne(), "the last one, not the sum"),
     said(TwiceSorted(), "run before all has arrived"),
     FromZero(),
-    WrongKind(),
-    Nothing(),
+    wrong_kind := WrongKind(),
+    nothing := Nothing(),
     said(Twice(), "once for each path"),
     WrongAxis(),
     SharedRow(),
-    OnesForANumber(),
-    IntoTheFirst(),
-    PassesAtZero(),
-    WithoutShape(),
-    FromTheFront(),
+    ones_for_a_number := OnesForANumber(),
+    into_the_first := IntoTheFirst(),
+    passes_at_zero := PassesAtZero(),
+    without_shape := WithoutShape(),
+    from_the_front := FromTheFront(),
+    grows_on_the_way := GrowsOnTheWay(),
 ]
 
 EQUIVALENT = {
@@ -304,4 +317,21 @@ EQUIVALENT = {
     "Counting.reduced: if g.shape == shape: ... -> (dropped)": "It saves work where nothing was broadcast: a sum over no axis is the same.",
     "Counting.reduced: if g.shape == shape: ... | extra = len(g.shape) - len(shape) -> (swapped)": "It saves work where nothing was broadcast: a sum over no axis is the same.",
     "Counting.passed: if part is not None: ... | waiting[to] -= 1 -> (swapped)": "The two lines do not depend on one another.",
+}
+
+GUARDS = {
+    "puts the gradient of each leaf that needs one into its `grad`": {
+        "named": passes_at_zero,
+        "random": into_the_first,
+    },
+    "`gradient` is a tensor of the shape of t": {"value": ones_for_a_number},
+    "in whatever shape": {"single": without_shape},
+    "A value that is used several times gets the **sum** of what arrives.": {"random": from_the_front},
+    "Its node runs **once**, when all has arrived.": {"counted": MISCONCEIVED["once for each path"]},
+    "A result of more than one number without a gradient": {"without": MISCONCEIVED["any result will do"]},
+    "and a result without a graph, raise a RuntimeError": {"constant": wrong_kind},
+    "No recursion: a chain of ten thousand operations is ordinary.": {
+        "long": MISCONCEIVED["recursion"],
+        "long value": grows_on_the_way,
+    },
 }

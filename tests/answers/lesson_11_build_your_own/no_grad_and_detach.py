@@ -191,6 +191,73 @@ class CutsBehind(Counting):
         return super().detach(tensor)
 
 
+class SwallowingAndBack(Counting):
+    """Puts the switch back whatever comes, and lets nothing out that is an Exception."""
+
+    @contextlib.contextmanager
+    def no_grad(self):
+        before, self.recording = self.recording, False
+        try:
+            with contextlib.suppress(Exception):
+                yield
+        finally:
+            self.recording = before
+
+
+class NotRestoredAfterAStop(NotRestored):
+    """Puts the switch back after an Exception, and not where somebody stops the block."""
+
+    @contextlib.contextmanager
+    def no_grad(self):
+        before, self.recording = self.recording, False
+        self.open_blocks += 1
+        try:
+            yield
+        except Exception:
+            self.recording = before
+            raise
+        finally:
+            self.open_blocks -= 1
+        self.recording = before
+
+
+class ProductsWantOne(Counting):
+    """Inside the block a product has no node, and says that it needs a gradient."""
+
+    def multiply(self, a, b):
+        made = super().multiply(a, b)
+        made.requires_grad = a.requires_grad or b.requires_grad
+        return made
+
+
+class LeafOfAResult(Counting):
+    def detach(self, tensor):
+        return self.Tensor(self, tensor.array, requires_grad=tensor.grad_fn is not None)
+
+
+class LeafItself(Counting):
+    def detach(self, tensor):
+        return super().detach(tensor) if tensor.grad_fn is not None else tensor
+
+
+class Backwards(Counting):
+    def detach(self, tensor):
+        return self.Tensor(self, tensor.array[::-1])
+
+
+class Remembers(Counting):
+    """What was cut off comes back where the cut tensor is used."""
+
+    def detach(self, tensor):
+        made = super().detach(tensor)
+        made.behind = weakref.ref(tensor.grad_fn) if tensor.grad_fn is not None else None
+        return made
+
+    def place(self, tensor):
+        behind = getattr(tensor, "behind", None)
+        return super().place(tensor) if behind is None else behind()
+
+
 RIGHT = [Counting(), taping(), generating(), subclassing(), numbering()]
 
 MISCONCEIVED = {
@@ -210,11 +277,39 @@ MISCONCEIVED = {
 
 WRONG = [
     SameNode(),
-    Off(),
-    Held(),
+    said(Off(), "never on again"),
+    held := Held(),
     NodeOnDetached(),
-    OnlyGenerates(),
-    said(OneForAll(), "never on again"),
-    HoldsWhatItCuts(),
+    only_generates := OnlyGenerates(),
+    said(one_for_all := OneForAll(), "never on again"),
+    holds_what_it_cuts := HoldsWhatItCuts(),
     CutsBehind(),
+    said(swallowing_and_back := SwallowingAndBack(), "errors swallowed"),
+    said(after_a_stop := NotRestoredAfterAStop(), "not restored after an error"),
+    products_want_one := ProductsWantOne(),
+    said(leaf_of_a_result := LeafOfAResult(), "detached, and a leaf again"),
+    leaf_itself := LeafItself(),
+    backwards := Backwards(),
+    remembers := Remembers(),
 ]
+
+GUARDS = {
+    "`with engine.no_grad():` switches recording off.": {"runs": only_generates},
+    "Results inside have neither a `grad_fn` nor `requires_grad`": {"inside": products_want_one},
+    "and keep nothing alive": {"kept": held},
+    "Leaves stay what they are": {"leaf inside": MISCONCEIVED["the leaves are switched off"]},
+    "and can be made inside": {"made inside": MISCONCEIVED["no leaves inside"]},
+    "After the block everything is as before it": {"after": one_for_all},
+    "also where the block ended in an exception": {"restored": after_a_stop},
+    "which comes out": {"passed on": swallowing_and_back},
+    "Blocks may stand in one another.": {"after an inner block": MISCONCEIVED["an inner block ends the outer one"]},
+    "`t.detach()` returns another tensor over the same memory": {
+        "shares": MISCONCEIVED["detach copies"],
+        "numbers": backwards,
+        "leaf": leaf_itself,
+    },
+    "that needs no gradient": {"cut": leaf_of_a_result},
+    "without a graph": {"reaches": remembers},
+    "t itself keeps its graph": {"original": MISCONCEIVED["detach in place"]},
+    "what is returned does not keep that alive": {"alive": holds_what_it_cuts},
+}

@@ -153,6 +153,28 @@ class EveryGraphAfter(Counting):
         super().backward(output, gradient, self.retained)
 
 
+class SilentAfterRetaining(Counting):
+    """Says nothing in its error where the graph was retained before."""
+
+    def applied(self, node, g, keep):
+        if keep:
+            node.retained_once = True
+        if node.kept is None and getattr(node, "retained_once", False):
+            raise RuntimeError("no")
+        return super().applied(node, g, keep)
+
+
+class LeftAfterRetaining(Counting):
+    """A pass that ends the retaining leaves a copy of the gradient on each node that it runs."""
+
+    def applied(self, node, g, keep):
+        if keep:
+            node.retained_once = True
+        elif getattr(node, "retained_once", False):
+            node.last = g.numpy().copy()
+        return super().applied(node, g, keep)
+
+
 RIGHT = [Counting(), taping(), generating(), subclassing(), numbering()]
 
 MISCONCEIVED = {
@@ -171,7 +193,21 @@ WRONG = [
     WrongWay(),
     said(RootAlone(), "retain_graph is ignored"),
     FreedAtOnce(),
-    Threefold(),
     UnlessTold(),
     EveryGraphAfter(),
+    silent_after_retaining := SilentAfterRetaining(),
+    left_after_retaining := LeftAfterRetaining(),
+    threefold := Threefold(),
 ]
+
+GUARDS = {
+    "with True the pass frees nothing of what it runs": {"passes": threefold},
+    "over another that shares a part with it": {"passes": MISCONCEIVED["over a shared part"]},
+    "A pass without it frees as before, also what an earlier one retained.": {
+        "passes": MISCONCEIVED["whatever it says"],
+        "says": silent_after_retaining,
+        "after": left_after_retaining,
+    },
+    "a retained graph keeps no more than before the pass": {"retained": MISCONCEIVED["copies for the next pass"]},
+    "Needs stage 3": {"dropped": MISCONCEIVED["held by the engine"]},
+}

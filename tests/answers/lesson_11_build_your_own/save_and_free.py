@@ -231,9 +231,24 @@ WRONG = [
     said(NothingDone(), "never freed"),
     said(BothFactors(), "more than the rules need"),
     said(Copies(), "more than the rules need"),
-    NoWords(),
-    said(KeepsTheSecondFactor(), "more than the rules need"),
+    no_words := NoWords(),
+    said(second_factor := KeepsTheSecondFactor(), "more than the rules need"),
     said(BothOfMatmul(), "more than the rules need"),
     said(WhatIsIndexed(), "more than the rules need"),
     said(ByValueError(), "an error of another kind"),
 ]
+
+GUARDS = {
+    "no more large arrays are alive than in PyTorch": {"forward": MISCONCEIVED["more than the rules need"]},
+    "What would serve the gradient of a constant is not kept.": {"forward": second_factor},
+    "After a pass nothing is kept, also while the result is still held.": {
+        "after": MISCONCEIVED["gradients stay on the nodes"]
+    },
+    "Intermediate tensors that you hold keep their numbers.": {"value": MISCONCEIVED["freed too early"]},
+    "A graph dies with the last reference to it, at once": {"dropped": MISCONCEIVED["a circle of references"]},
+    "A pass that meets a node that was freed raises a **RuntimeError that says so**": {
+        "passes": MISCONCEIVED["an error of another kind"],
+        "says": no_words,
+    },
+    "Graphs that share only leaves do not disturb each other.": {"passes": MISCONCEIVED["one pass frees every graph"]},
+}

@@ -224,18 +224,29 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    Shuffled(),
-    LastOnly(),
+    shuffled := Shuffled(),
+    last_only := LastOnly(),
     Tensors(),
     EachBatch(),
     said(StartToo(), "one epoch too early"),
-    NothingReturned(),
+    nothing_returned := NothingReturned(),
     said(LastLeftIfOne(), "the last batch left out"),
-    OneMore(),
+    one_more := OneMore(),
 ]
 
 EQUIVALENT = {
     "Counting.loss: scores.exp().sum(axis=1) -> scores.exp().sum(axis=-1)": "Scores have two dimensions, of which 1 and -1 name the same.",
     "Counting.train: ...arameters).backward() -> ...arameters).backward(retain_graph=True)": "The graph dies with its loss, which nobody holds.",
     "taping.loss: scores.exp().sum(1) -> scores.exp().sum(-1)": "Scores have two dimensions, of which 1 and -1 name the same.",
+}
+
+GUARDS = {
+    "trains a network of two layers": {"weights": MISCONCEIVED["relu on the scores"]},
+    "the loss is the **mean** over the batch": {"weights": MISCONCEIVED["the sum of a batch"]},
+    "One epoch takes the images in the order in which they come": {"weights": shuffled},
+    "the last batch may be smaller": {"weights": MISCONCEIVED["the last batch left out"], "runs": one_more},
+    "After each batch comes one step of your SGD": {"weights": MISCONCEIVED["one step an epoch"]},
+    "Return a list": {"list": nothing_returned},
+    "with the four arrays after each epoch": {"epochs": last_only},
+    "The given arrays stay as they are.": {"left": MISCONCEIVED["the start is changed"]},
 }

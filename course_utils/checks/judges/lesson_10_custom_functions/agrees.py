@@ -134,7 +134,9 @@ EXERCISE = Exercise(
         Misconception(
             "too tolerant",
             "Your function lets an error of one percent pass. In float64 central differences are far better than that.",
-            lambda case, seen: _fooled(case, seen, "sine, slightly off", "small sine, off"),
+            lambda case, seen: _fooled(
+                case, seen, "sine, slightly off", "small sine, off", "exponential, off where it is flat"
+            ),
         ),
     ),
 )

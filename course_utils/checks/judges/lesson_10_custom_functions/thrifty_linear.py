@@ -148,7 +148,7 @@ EXERCISE = Exercise(
                 _right_linear(case, seen)
                 and seen["backward"] <= _products(case)
                 and not _extra(case, seen)
-                and bool(seen["held"] or seen["attribute"])
+                and bool(seen["attribute"])
             ),
         ),
     ),

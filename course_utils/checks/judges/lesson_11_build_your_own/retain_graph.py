@@ -14,7 +14,6 @@ from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, ex
 from course_utils.checks.scenes.lesson_11_build_your_own.passes import WITH
 
 _MOMENTS = {
-    "forward": "After `result = {}` and with only the result held",
     "retained": "After a pass with retain_graph=True from `{}`",
     "after": "After a second pass without it, from `{}`",
     "dropped": "When the result of `{}` is deleted after a pass with retain_graph=True",

@@ -37,7 +37,8 @@ def observe(answer: Answer, case: Case) -> Observation:
     def loss_fn(output: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         seen["hooks"].append(hooks_on(*model.modules()))
         if len(seen["hooks"]) == case.given["fails at"]:
-            raise (Stopped if case.given["stops"] else Planned)("the loss function fails here")
+            kind: type[BaseException] = Stopped if case.given["stops"] else Planned
+            raise kind("the loss function fails here")
         loss = nn.functional.mse_loss(output, targets)
         last[:] = [loss]
         return loss

@@ -18,7 +18,8 @@ def observe(answer: Answer, case: Case) -> Observation:
     model, optimizer, step = patient(case)
     calls: list[None] = []
     before, modes, own = flags_of([model]), modes_of([model]), hooks_on(*parts_of(model), optimizer)
-    error = {"RuntimeError": RuntimeError, "Stopped": Stopped}.get(case.given["raises"])
+    errors: dict[str, type[BaseException]] = {"RuntimeError": RuntimeError, "Stopped": Stopped}
+    error = errors.get(case.given["raises"])
 
     def counted() -> None:
         calls.append(None)

@@ -16,8 +16,9 @@ def observe(answer: Answer, case: Case) -> Observation:
     around = Surroundings({"x": x, INCOMING: direction})
     mode = unrecorded(answer, direction)
     y = answer(x)
-    answer((direction + 1).requires_grad_())  # another call before the pass: each has its own numbers
-    squared = answer(x).square()
+    with torch.enable_grad():
+        squared = answer(x).square()
+        answer((direction + 1).requires_grad_())  # another call before the pass: each has its own numbers
     seen: Observation = {"returned": plain(y), "attached": attached(y, x)}
     if seen["attached"]:
         seen["operations"] = operations(y, x)

@@ -30,8 +30,9 @@ def critic_of(case: Case) -> nn.Sequential:
     seeded(critic, case.given["seed"])
     if case.given["dead"]:  # whether a unit lets something through is then a matter of the point's sign
         with torch.no_grad():
-            critic.get_parameter("0.weight").abs_()
-            critic.get_parameter("0.bias").mul_(0.1)
+            weight, bias = critic[0].parameters()
+            weight.abs_()
+            bias.mul_(0.1)
     if case.given["frozen"]:
         critic[0].requires_grad_(False)
     return critic

@@ -28,13 +28,12 @@ class Headed(nn.Module):
 def headed(case: Case) -> tuple[Headed, nn.Module]:
     """Return the model and the head to put in place.
 
-    With `oddities` an earlier pass has left gradients in both, also in a bias of the body that was frozen since, and a
-    part of the body evaluates.
+    With `oddities` an earlier pass has left gradients in both, a bias of the body is frozen, and a part of it evaluates.
     """
     model, head = Headed(case.given["seed"]), new_head(case)
     if case.given.get("oddities"):
         model.body.add_module("drop", nn.Dropout(0.5).eval())
+        model.body.get_parameter("0.bias").requires_grad_(False)
         leave_gradients(model, case.given["seed"])
         leave_gradients(head, case.given["seed"] + 1)
-        model.body.get_parameter("0.bias").requires_grad_(False)
     return model, head

@@ -4,11 +4,11 @@ LESSON = "05_higher_order_gradients"
 
 # In the order of the notebook.
 ORDER = (
-    "nth_derivative",
     "predict_second_order",
-    "penalised_step",
     "hvp",
     "largest_rate",
+    "penalised_step",
+    "nth_derivative",
     "gradient_penalty",
     "loss_hessian",
     "meta_gradient",
@@ -16,7 +16,7 @@ ORDER = (
 
 # Further practice, and what belongs to the deeper pages: no turn of the lesson names them.
 FURTHER = (
-    "largest_rate",
+    "nth_derivative",
     "gradient_penalty",
     "loss_hessian",
     "meta_gradient",

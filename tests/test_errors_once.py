@@ -36,6 +36,7 @@ ALSO = {
     "has been modified by an inplace operation": {
         "04": "after optimizer.step() its brackets name a weight, transposed"
     },
+    "Can't call numpy() on Tensor that requires grad": {"01": "there its advice is what cuts the stem off"},
 }
 
 

@@ -4,11 +4,11 @@ LESSON = "02_how_backward_works"
 
 # In the order of the notebook.
 ORDER = (
+    "missing_numbers",
     "vjp_matmul",
     "vjp_product",
     "predict_gradients",
     "parameter_gradients",
-    "missing_numbers",
     "vjp_softmax",
     "run_order",
     "backward_engine",
@@ -16,9 +16,8 @@ ORDER = (
     "jacobian",
 )
 
-# Further practice, and what belongs to the deeper pages: no turn of the lesson names them.
+# What belongs to the deeper pages: no turn of the lesson names them.
 FURTHER = (
-    "missing_numbers",
     "vjp_softmax",
     "run_order",
     "backward_engine",

@@ -5,10 +5,10 @@ LESSON = "06_detach_vs_no_grad"
 # In the order of the notebook.
 ORDER = (
     "straight_through",
+    "generator_step",
     "predict_switches",
     "evaluate",
     "find_the_cut",
-    "generator_step",
     "discriminator_step",
     "td_loss",
     "ema_update",

@@ -5,9 +5,9 @@ LESSON = "08_intermediate_gradients"
 # In the order of the notebook.
 ORDER = (
     "diagnosis",
+    "rescue",
     "predict_retain_grad",
     "gradient_log",
-    "rescue",
     "reverse_gradient",
     "clip_passing",
     "saliency",

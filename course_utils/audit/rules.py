@@ -127,6 +127,7 @@ RULES: dict[str, Rule] = {
     "shuffled-apart": Rule("error", "full", _LIST),
     "noise-anew": Rule("likely", "full", _LIST),
     "clip-in-window": Rule("likely", "default", _ORDER),
+    "iterator-spent": Rule("error", "default", _LIST, ("leftover-window",)),
     "never-drawn": Rule("error", "full", _LIST),
     "seed-repeats": Rule("likely", "default", _LIST),
     "not-divided": Rule("likely", "default", "07_gradient_accumulation#Micro-batches-equal-to-the-full-batch"),

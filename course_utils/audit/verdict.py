@@ -23,6 +23,7 @@ _WITHOUT_PASSES = (
     "hooks-pile-up",
     "nothing-loaded",
     "never-drawn",
+    "iterator-spent",
     "name-fits-nothing",
     "schedule-doubled",
     "rate-zero",

@@ -44,6 +44,7 @@ from course_utils.audit.checks.samples import Samples
 from course_utils.audit.checks.schedules import Schedules
 from course_utils.audit.checks.seeding import Seeding
 from course_utils.audit.checks.settings import Settings
+from course_utils.audit.checks.spent import Spent
 from course_utils.audit.checks.squares import Squares
 from course_utils.audit.checks.statements import Statements
 from course_utils.audit.checks.statistics import Statistics
@@ -86,6 +87,7 @@ CHECKS: tuple[type[Check], ...] = (
     Rates,
     Doubled,
     Drawing,
+    Spent,
     Seeding,
     Schedules,
     Pacing,

@@ -2,6 +2,7 @@
 
 from tests.audit.zoo_faults import (
     axes,
+    batches,
     calls,
     derivatives,
     first_graphs,
@@ -23,6 +24,7 @@ from tests.audit.zoo_faults import (
 
 __all__ = [
     "axes",
+    "batches",
     "calls",
     "derivatives",
     "first_graphs",

@@ -2,6 +2,7 @@
 
 from tests.audit.zoo_right import (
     axes,
+    batches,
     by_hand,
     calls,
     derivatives,
@@ -25,6 +26,7 @@ from tests.audit.zoo_right import (
 
 __all__ = [
     "axes",
+    "batches",
     "by_hand",
     "calls",
     "derivatives",

@@ -112,8 +112,8 @@ class Spent(Check):
                     f"{spent.name} is an iterator: it had batches in the first of {spent.rounds} rounds, and none "
                     "in the others",
                     f"An iterator, as iter(loader), a generator, zip or map, can be gone through once. The loop of "
-                    f"line {spent.spot.line} asks for it again in each round of line {spent.outer.lineno}, gets nothing, "
-                    "and makes no step; nothing raises.",
+                    f"line {spent.spot.line} asks for it again in each round of line {spent.outer.lineno}, and "
+                    "makes no step there; nothing raises.",
                     "for batch in loader:  # the loader itself, or a new iterator in each round: iter(loader)",
                     times=spent.rounds - 1,
                 )

@@ -1,5 +1,8 @@
 """Batches that run out, or whose rows and labels do not belong together."""
 
+import random
+
+import numpy as np
 import torch
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
@@ -71,3 +74,54 @@ def loader_asked_for_its_iterator_too_early():
     for _epoch in range(5):
         model.train()
         losses.append(_one_epoch(model, optimizer, shuffled))
+
+
+def _learn(model, optimizer, rows, labels):
+    optimizer.zero_grad()
+    F.cross_entropy(model(rows), labels).backward()
+    optimizer.step()
+
+
+@fault("shuffled-apart")
+def two_shuffles_of_numpy_in_place():
+    points, labels = (it.numpy().copy() for it in blobs())
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(4):
+        np.random.shuffle(points)
+        np.random.shuffle(labels)  # <- here
+        for at in range(0, 16, 8):
+            _learn(model, optimizer, torch.tensor(points[at : at + 8]), torch.tensor(labels[at : at + 8]))
+
+
+@fault("shuffled-apart")
+def two_lists_shuffled_by_python():
+    x, y = blobs()
+    rows, targets = list(x), y.tolist()
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(4):
+        random.shuffle(rows)
+        random.shuffle(targets)  # <- here
+        _learn(model, optimizer, torch.stack(rows), torch.tensor(targets))
+
+
+@fault("shuffled-apart")
+def orders_drawn_in_a_data_class():
+    class Table:
+        def __init__(self, x, y):
+            self.x, self.y = x.numpy(), y.numpy()
+            self.chance = np.random.default_rng(0)
+
+        def epoch(self):
+            first = self.chance.permutation(len(self.x))
+            second = self.chance.permutation(len(self.y))  # <- here
+            for at in range(0, len(first), 4):
+                yield torch.tensor(self.x[first[at : at + 4]]), torch.tensor(self.y[second[at : at + 4]])
+
+    table = Table(*blobs())
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        for rows, labels in table.epoch():
+            _learn(model, optimizer, rows, labels)

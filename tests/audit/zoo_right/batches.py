@@ -1,7 +1,9 @@
 """Right loops whose batches look spent, or whose rows look apart, and are not."""
 
 import itertools
+import random
 
+import numpy as np
 import torch
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
@@ -92,3 +94,57 @@ def one_stream_that_ends_early():
             count += 1
         if not count:
             break
+
+
+@right
+def one_order_of_numpy_for_both():
+    x, y = (it.numpy() for it in blobs())
+    chance = np.random.default_rng(0)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        order = chance.permutation(len(x))
+        for rows in order.reshape(-1, 4):
+            _teach(model, optimizer, torch.tensor(x[rows]), torch.tensor(y[rows]))
+
+
+@right
+def two_shuffles_from_the_same_state():
+    x, y = blobs()
+    rows, labels = list(x), y.tolist()
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        state = random.getstate()
+        random.shuffle(rows)
+        random.setstate(state)
+        random.shuffle(labels)
+        _teach(model, optimizer, torch.stack(rows), torch.tensor(labels))
+
+
+@right
+def pairs_shuffled_together():
+    x, y = blobs()
+    pairs = list(zip(x, y, strict=True))
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        random.shuffle(pairs)
+        rows, labels = zip(*pairs, strict=True)
+        _teach(model, optimizer, torch.stack(rows), torch.stack(labels))
+
+
+@right
+def two_data_sets_in_their_own_orders():
+    x, y = (it.numpy() for it in blobs())
+    other = np.random.randn(16, 4).astype("float32") + 1
+    chance = np.random.default_rng(0)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(4):
+        labelled, free = chance.permutation(len(x)), chance.permutation(len(other))
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(torch.tensor(x[labelled])), torch.tensor(y[labelled]))
+        gap = model(torch.tensor(other[free])).mean() - model(torch.tensor(x[labelled])).mean()
+        (loss + 0.1 * gap.abs()).backward()
+        optimizer.step()

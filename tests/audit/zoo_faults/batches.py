@@ -113,7 +113,7 @@ def orders_drawn_in_a_data_class():
             self.x, self.y = x.numpy(), y.numpy()
             self.chance = np.random.default_rng(0)
 
-        def epoch(self):
+        def in_order(self):
             first = self.chance.permutation(len(self.x))
             second = self.chance.permutation(len(self.y))  # <- here
             for at in range(0, len(first), 4):
@@ -123,5 +123,5 @@ def orders_drawn_in_a_data_class():
     model = mlp()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for _ in range(3):
-        for rows, labels in table.epoch():
+        for rows, labels in table.in_order():
             _learn(model, optimizer, rows, labels)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import Any
 
 from course_utils.audit.lines import Spot, frames, names_in
@@ -25,20 +24,25 @@ def rounds() -> list[int | None]:
         if number == _FRAMES:
             break
         known: dict[str, Any] | None = None
-        for node in reversed(list(_loops(Spot(frame.f_code.co_filename, frame.f_lineno)))):
+        for node in reversed(loops_at(Spot(frame.f_code.co_filename, frame.f_lineno))):
             if known is None:
                 known = names_in(frame)
             found.append(_counted(node.iter, known) if isinstance(node, ast.For) else None)
     return found
 
 
-def _loops(spot: Spot) -> Iterator[ast.For | ast.While]:
-    """Yield the loops around a line within its function, the outermost first."""
+def loops_at(spot: Spot) -> list[ast.For | ast.While]:
+    """Return the loops around a line within its function, the outermost first."""
     nodes = around(spot)
     scopes = [at for at, node in enumerate(nodes) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    for node in nodes[scopes[-1] if scopes else 0 :]:
-        if isinstance(node, ast.For | ast.While) and spot.line > node.lineno:
-            yield node
+    inside = nodes[scopes[-1] if scopes else 0 :]
+    return [node for node in inside if isinstance(node, ast.For | ast.While) and spot.line > node.lineno]
+
+
+def length_of(iterated: ast.expr, known: dict[str, Any]) -> int | None:
+    """Return how many rounds a loop makes: over a count, or over a name for a list or the like; None if not known."""
+    value = value_of(iterated, known)
+    return len(value) if isinstance(value, list | tuple | range) else _counted(iterated, known)
 
 
 def _counted(iterated: ast.expr, known: dict[str, Any]) -> int | None:
@@ -52,20 +56,21 @@ def _counted(iterated: ast.expr, known: dict[str, Any]) -> int | None:
 
 def _integer(node: ast.expr, known: dict[str, Any]) -> int | None:
     """Return what an expression of names, attributes, keys and sums stands for, if it is an integer."""
-    value = _value(node, known)
+    value = value_of(node, known)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _value(node: ast.expr, known: dict[str, Any]) -> Any:
+def value_of(node: ast.expr, known: dict[str, Any]) -> Any:
+    """Return what an expression of constants, names, attributes and keys stands for; None where that is not known."""
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Name):
         return known.get(node.id)
     if isinstance(node, ast.Attribute):
-        owner = _value(node.value, known)
+        owner = value_of(node.value, known)
         return vars(owner).get(node.attr) if hasattr(owner, "__dict__") else None
     if isinstance(node, ast.Subscript):
-        owner, key = _value(node.value, known), _value(node.slice, known)
+        owner, key = value_of(node.value, known), value_of(node.slice, known)
         return owner.get(key) if type(owner) is dict and isinstance(key, str) else None
     if isinstance(node, ast.BinOp) and type(node.op) in _SUMS:
         one, other = _integer(node.left, known), _integer(node.right, known)

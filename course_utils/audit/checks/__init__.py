@@ -20,6 +20,7 @@ from course_utils.audit.checks.hooks import Hooks
 from course_utils.audit.checks.leaks import Leaks
 from course_utils.audit.checks.loading import Loading
 from course_utils.audit.checks.losses import Losses
+from course_utils.audit.checks.magnitudes import Magnitudes
 from course_utils.audit.checks.masks import Masks
 from course_utils.audit.checks.membership import Membership
 from course_utils.audit.checks.modes import Modes
@@ -40,10 +41,13 @@ from course_utils.audit.checks.references import References
 from course_utils.audit.checks.replacing import Replacing
 from course_utils.audit.checks.reshaping import Reshaping
 from course_utils.audit.checks.rounding import Rounding
+from course_utils.audit.checks.rows import Rows
 from course_utils.audit.checks.samples import Samples
 from course_utils.audit.checks.schedules import Schedules
 from course_utils.audit.checks.seeding import Seeding
 from course_utils.audit.checks.settings import Settings
+from course_utils.audit.checks.sharing import Sharing
+from course_utils.audit.checks.spent import Spent
 from course_utils.audit.checks.squares import Squares
 from course_utils.audit.checks.statements import Statements
 from course_utils.audit.checks.statistics import Statistics
@@ -86,6 +90,10 @@ CHECKS: tuple[type[Check], ...] = (
     Rates,
     Doubled,
     Drawing,
+    Spent,
+    Rows,
+    Sharing,
+    Magnitudes,
     Seeding,
     Schedules,
     Pacing,

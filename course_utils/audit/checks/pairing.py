@@ -13,7 +13,9 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot, here, spots
+from course_utils.audit.mentions import ran
+from course_utils.audit.orders import orders_apart
 from course_utils.audit.origins import Draw, Marks, Origins, spots_of
 from course_utils.audit.source import function_around, text_at
 
@@ -58,6 +60,7 @@ class Pairing(Check):
         self._differences: OrderedDict[int, tuple[weakref.ref[torch.Tensor], Marks, Marks]] = OrderedDict()
         self._quiet = 0
         self._suspicious = False
+        self._ran: set[Spot] = set()
 
     def function(self, event: Op) -> None:
         if self._quiet >= _QUIET:
@@ -134,10 +137,16 @@ class Pairing(Check):
         self._suspicious = True
 
     def pass_begins(self, event: Pass) -> None:
+        if event.number <= _QUIET:
+            self._ran.update(spots())
         self._quiet = 0 if self._suspicious else self._quiet + 1
         self._suspicious = False
 
     def found(self) -> Iterator[Found]:
+        for file, scope in ran(self._ran) if self.clock.steps >= _TIMES else ():
+            for drawn, used, rows, labels in orders_apart(file, scope):
+                if not _is_on_purpose(used) and not _is_on_purpose(drawn):
+                    yield self._ordered(drawn, used, rows, labels)
         for spot, apart in self._apart.items():
             if apart.times < _TIMES or apart.times < apart.losses or not apart.places:
                 continue
@@ -164,6 +173,18 @@ class Pairing(Check):
             times=apart.times,
         )
 
+    def _ordered(self, drawn: Spot, used: Spot, rows: str, labels: str) -> Found:
+        return self.say(
+            "shuffled-apart",
+            drawn,
+            f"{rows} and {labels} are shuffled in two different orders: rows and targets do not belong together",
+            f"Each order is drawn by itself, and applied up to line {used.line}. Nearly each prediction is compared "
+            "with the target of another sample.",
+            f"order = rng.permutation(len({rows}))\n{rows}[order], {labels}[order]  # one order for both",
+            level="likely",
+            certain=False,
+        )
+
     def _drawn_again(self, spot: Spot, anew: _Apart) -> Found:
         where = f"line {anew.places[0].line}" if anew.places else "another line"
         return self.say(
@@ -180,4 +201,5 @@ class Pairing(Check):
 def _is_on_purpose(spot: Spot) -> bool:
     """Say whether names at a line, or of its function, tell that targets were to be shuffled."""
     name: Any = getattr(function_around(spot), "name", "")
-    return bool(_ON_PURPOSE.search(text_at(spot)) or _ON_PURPOSE.search(name))
+    text = text_at(spot).replace(".permutation(", "")
+    return bool(_ON_PURPOSE.search(text) or _ON_PURPOSE.search(name))

@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 
 import torch
 
+from course_utils.audit.book import Slot, sampled
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Op
-from course_utils.audit.lines import Spot, here, is_checkpointing, is_learners, names_in
+from course_utils.audit.events import Op, Step
+from course_utils.audit.lines import Spot, here, is_checkpointing, is_learners, is_torch, names_in
 from course_utils.audit.source import assigned, function_around, statement
 
 _NOISE = frozenset(
@@ -22,6 +23,9 @@ _NOISE = frozenset(
         *("rand", "rand_like", "randn", "randn_like", "bernoulli", "normal"),
     }
 )
+_ROUNDS = frozenset({"sign_", "sgn_", "round_", "floor_", "trunc_"})
+_FEW, _MANY = 0.25, 0.5  # shares of a parameter's numbers that are different: rounded ones, and others
+_LEAST = 16  # so many numbers a parameter must have
 _STEPS = 5
 _SHARE = 0.8
 
@@ -30,11 +34,13 @@ class Replacing(Check):
     """Parameters that are set anew in each forward, and checkpoints that draw anew in each recomputation."""
 
     codes: ClassVar = ("overwritten", "recomputed-otherwise")
-    functions: ClassVar = frozenset({"data.__set__", "copy_"}) | _NOISE
+    functions: ClassVar = frozenset({"data.__set__", "copy_"}) | _NOISE | _ROUNDS
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._steps: dict[tuple[Spot, int], set[int]] = {}  # by line and leaf: steps before which it was set
+        self._rounded: dict[tuple[Spot, int], set[int]] = {}  # the same, where few different values were left
+        self._exact: dict[int, bool] = {}  # leaves that were rounded, and whether the last step told them apart again
         self._otherwise: Counter[Spot] = Counter()
 
     def function(self, event: Op) -> None:
@@ -43,12 +49,62 @@ class Replacing(Check):
                 spot = _unkept()
                 if spot is not None:
                     self._otherwise[spot] += 1
-        elif event.args and isinstance(event.args[0], torch.nn.Parameter):
+            return
+        self._round(event.args[0] if event.args else None)
+        if event.args and isinstance(event.args[0], torch.nn.Parameter):
             slot, spot = self.book.find(event.args[0]), here()
             if slot is not None and spot is not None and self.clock.steps:
                 self._steps.setdefault((spot, slot.key), set()).add(self.clock.steps)
 
+    def _lost(self, spot: Spot, slots: list[Slot]) -> Found:
+        names = ", ".join(slot.name for slot in slots[:3])
+        return self.say(
+            "overwritten",
+            spot,
+            f"each forward writes rounded values over {names}, so what a small step did to it is lost",
+            "The optimizer moves a number a little, and this line sets it to one of a few values again. Only a step "
+            "that is large enough for the next value stays; the small ones never add up.",
+            "exact = self.weight\nrounded = exact + (exact.sign() * scale - exact).detach()  # and compute with it",
+            level="likely",
+            times=max(len(steps) for (line, _), steps in self._rounded.items() if line == spot),
+            about={slot.key for slot in slots},
+            names=[slot.name for slot in slots],
+        )
+
+    def _round(self, written: Any) -> None:
+        """Note a leaf of whose values a forward leaves few different ones."""
+        spot, slot = here(), self._slot(written)
+        if slot is None or spot is None or not _is_forward():
+            return
+        leaf = slot.tensor
+        few = leaf is not None and leaf.requires_grad and _variety(leaf) <= _FEW
+        if few and self._exact.setdefault(slot.key, False):
+            self._rounded.setdefault((spot, slot.key), set()).add(self.clock.steps)
+
+    def _slot(self, written: Any) -> Slot | None:
+        """Return the leaf whose memory a tensor is."""
+        if not isinstance(written, torch.Tensor) or written.numel() < _LEAST:
+            return None
+        known = self.book.find(written)
+        if known is not None:
+            return known
+        held = [(slot, slot.tensor) for slot in self.book.live() if slot.shape == written.shape]
+        return next((slot for slot, leaf in held if leaf is not None and leaf.data_ptr() == written.data_ptr()), None)
+
+    def step_ended(self, event: Step) -> None:
+        for slot in event.trainer.slots if self._exact else ():
+            leaf = slot.tensor
+            if slot.key in self._exact and leaf is not None:
+                self._exact[slot.key] = _variety(leaf) >= _MANY
+
     def found(self) -> Iterator[Found]:
+        rounded: dict[Spot, list[Any]] = {}
+        names_of = {slot.key: slot for slot in self.book.live()}
+        for (spot, key), steps in self._rounded.items():
+            if len(steps) >= _STEPS - 2 and key in names_of:
+                rounded.setdefault(spot, []).append(names_of[key])
+        for spot, slots in rounded.items():
+            yield self._lost(spot, slots)
         by_key = {slot.key: slot for slot in self.book.live()}
         held, watched = self.book.held(), min(self.clock.steps, self.recorder.full_steps)
         lines: dict[Spot, list[Any]] = {}
@@ -83,6 +139,23 @@ class Replacing(Check):
                     "checkpoint(block, x, use_reentrant=False)  # without preserve_rng_state=False",
                     times=times,
                 )
+
+
+def _variety(leaf: torch.Tensor) -> float:
+    """Return how many of the numbers that are not zero are different, as a share of them."""
+    values = sampled(leaf)
+    values = values[values != 0]
+    return values.unique().numel() / values.numel() if values.numel() >= _LEAST else 1.0
+
+
+def _is_forward() -> bool:
+    """Say whether a line runs on behalf of a module's call."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "_call_impl" and is_torch(frame.f_code.co_filename):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_set_anew(spot: Spot) -> bool:

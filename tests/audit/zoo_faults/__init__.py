@@ -2,6 +2,7 @@
 
 from tests.audit.zoo_faults import (
     axes,
+    batches,
     calls,
     derivatives,
     first_graphs,
@@ -14,6 +15,7 @@ from tests.audit.zoo_faults import (
     later_models,
     later_sequences,
     later_steps,
+    moves,
     paces,
     states,
     strangers,
@@ -23,6 +25,7 @@ from tests.audit.zoo_faults import (
 
 __all__ = [
     "axes",
+    "batches",
     "calls",
     "derivatives",
     "first_graphs",
@@ -35,6 +38,7 @@ __all__ = [
     "later_models",
     "later_sequences",
     "later_steps",
+    "moves",
     "paces",
     "states",
     "strangers",

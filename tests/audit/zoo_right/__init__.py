@@ -2,6 +2,7 @@
 
 from tests.audit.zoo_right import (
     axes,
+    batches,
     by_hand,
     calls,
     derivatives,
@@ -12,6 +13,7 @@ from tests.audit.zoo_right import (
     later_kinds,
     later_sequences,
     lookalikes,
+    moves,
     paces,
     products,
     states,
@@ -25,6 +27,7 @@ from tests.audit.zoo_right import (
 
 __all__ = [
     "axes",
+    "batches",
     "by_hand",
     "calls",
     "derivatives",
@@ -35,6 +38,7 @@ __all__ = [
     "later_kinds",
     "later_sequences",
     "lookalikes",
+    "moves",
     "paces",
     "products",
     "states",

@@ -7,8 +7,8 @@ ORDER = (
     "missing_numbers",
     "vjp_matmul",
     "vjp_product",
-    "predict_gradients",
     "parameter_gradients",
+    "predict_gradients",
     "vjp_softmax",
     "run_order",
     "backward_engine",
@@ -16,8 +16,9 @@ ORDER = (
     "jacobian",
 )
 
-# What belongs to the deeper pages: no turn of the lesson names them.
+# No turn of the lesson names these; all but the first belong to the deeper pages.
 FURTHER = (
+    "predict_gradients",
     "vjp_softmax",
     "run_order",
     "backward_engine",

@@ -66,14 +66,14 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
             return
         found = to_rounding(seen["derivatives"][number], right, f"The {which} derivative")
         yield Finding(f"{which} derivative", found.ok, found.message)
-    found = to_rounding(seen["squared"], _of_the_square(case), "The second derivative of log_cosh(x) ** 2")
+    found = to_rounding(seen["times x"], _times_x(case), "The second derivative of log_cosh(x) * x")
     yield Finding("behind another", found.ok, found.message)
 
 
-def _of_the_square(case: Case) -> torch.Tensor:
-    """Return the second derivative of the square, weighted by the direction twice."""
+def _times_x(case: Case) -> torch.Tensor:
+    """Return the second derivative of log cosh x times x, weighted by the direction twice."""
     x, direction = case.given["x"].tensor().requires_grad_(), case.given["direction"].tensor()
-    (first,) = torch.autograd.grad(x.cosh().log().square(), x, direction, create_graph=True)
+    (first,) = torch.autograd.grad(x.cosh().log() * x, x, direction, create_graph=True)
     second: torch.Tensor = torch.autograd.grad(first, x, direction)[0]
     return second
 

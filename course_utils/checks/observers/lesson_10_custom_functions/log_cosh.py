@@ -17,8 +17,10 @@ def observe(answer: Answer, case: Case) -> Observation:
     mode = unrecorded(answer, direction)
     y = answer(x)
     with torch.enable_grad():
-        squared = answer(x).square()
+        behind = answer(x)
         answer((direction + 1).requires_grad_())  # another call before the pass: each has its own numbers
+    with torch.enable_grad():
+        times_x = behind * x
     seen: Observation = {"returned": plain(y), "attached": attached(y, x)}
     if seen["attached"]:
         seen["operations"] = operations(y, x)
@@ -29,7 +31,7 @@ def observe(answer: Answer, case: Case) -> Observation:
             (y,) = torch.autograd.grad(y, x, direction, create_graph=True, allow_unused=True)
             derivatives.append(plain(y))
         seen["derivatives"] = derivatives
-        seen["squared"] = _second_of(squared, x, direction)
+        seen["times x"] = _second_of(times_x, x, direction)
         seen["changed"] = around.changed() + mode
     return seen
 

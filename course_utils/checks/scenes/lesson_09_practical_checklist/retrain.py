@@ -28,7 +28,7 @@ class Headed(nn.Module):
 def headed(case: Case) -> tuple[Headed, nn.Module]:
     """Return the model and the head to put in place.
 
-    With `oddities` an earlier pass has left gradients in both, a bias of the body is frozen, and a part of it evaluates.
+    With `oddities` an earlier pass has left gradients in both; in the body a bias is frozen, and a part evaluates.
     """
     model, head = Headed(case.given["seed"]), new_head(case)
     if case.given.get("oddities"):

@@ -170,7 +170,7 @@ def dropout_with_a_hook(x, p, seed):
     """Leaves a hook on the input."""
     if x.requires_grad:
         x.register_hook(lambda gradient: None)
-    return seeded_dropout(x, p, seed)
+    return SeededDropout.apply(x, p, seed)
 
 
 class DropoutByTheCall(SeededDropout):

@@ -37,6 +37,7 @@ def tried_on(
     """
     points: list[bool] = []  # whether each was several points at once
     asked: Callable[[torch.Tensor], torch.Tensor] = function
+    counted = False
     module = function if isinstance(function, nn.Module) else None
     if module is not None:
         notice(module, lambda part, inputs, result: points.append(any(map(batched, inputs))), name="calls")
@@ -44,12 +45,14 @@ def tried_on(
 
         def asked(point: torch.Tensor) -> torch.Tensor:
             points.append(batched(point))
-            telling.tell("calls")
+            if counted:
+                telling.tell("calls")
             return function(point)
 
     if earlier:
         answer(asked, *earlier)
         points.clear()
+    counted = True
     parameters = list(module.parameters()) if module is not None else []
     before, facts = [state(parameter) for parameter in parameters], facts_about(module)
     with every_pass() as passes:

@@ -65,8 +65,10 @@ def observe(answer: Answer, case: Case) -> Observation:
 def _recorded(answer: Answer, case: Case) -> dict[str, Array]:
     """Return a new model's parameters after a pass that is recorded itself."""
     model = tied(case)
-    answer(model, case.given["lr"])
+    nodes = [get_gradient_edge(it).node for it in model.parameters() if it.requires_grad]  # held weakly by parameters
+    handles = answer(model, case.given["lr"])
     loss_of(model, batches_of(case)[0]).backward(create_graph=True)
+    del nodes, handles
     return dict(_parameters(model))
 
 

@@ -42,7 +42,8 @@ def test_runs_that_are_hidden_show_in_the_numbers(name, answer):
     for case in exercise.cases(7):
         honest, _ = examine.observe(observer, answer, case, 7, 5.0)
         forged = 1 if name == "saliency" else len(case.given["sizes"])
-        assert honest["runs"] > forged or honest["raised"]
+        one = case.given.get("count") == 1  # one image by one is as all at once
+        assert one or honest["runs"] > forged or honest["raised"]
         pairs.append((case, {**honest, "runs": forged}))
     failed = [finding for finding in examine.judge(exercise, pairs).findings if not finding.ok]
     assert {finding.prop for finding in failed} == {"value"}

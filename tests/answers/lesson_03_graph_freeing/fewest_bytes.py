@@ -110,6 +110,7 @@ WRONG = [
 ]
 
 EQUIVALENT = {
+    "InInferenceMode.__call__: def __call__(self, *given): ... -> (without @torch.inference_mode())": "What it calls switches recording off itself.",
     "by_slices: total += cross_entropy(model... -> total = total + cross_entropy(model...": "The same sum, in place or not.",
     "by_slices: cross_entropy(model(part), label, reduction='sum').item() -> cross_entropy(model(part), label, reduction='sum')": "A tensor with one number is one real number, too.",
     "written_over: isinstance(layer, torch.nn.Tanh) -> False": "Ours writes over; the task asks for 25 times fewer bytes, which slices alone reach.",

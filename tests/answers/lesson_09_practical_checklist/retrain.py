@@ -107,6 +107,7 @@ EQUIVALENT = {
     "retrain_and_add: model.zero_grad() | loss = cross_entropy(model(inputs), targets) -> (swapped)": "Neither line reads what the other one writes.",
     "retrain_and_add: optimizer.step() | losses.append(float(loss)) -> (swapped)": "Neither line reads what the other one writes.",
     "retrain_and_add: model.head = head | optimizer.add_param_group({'params': list(head.parameters())}) -> (swapped)": "Neither line reads what the other one writes.",
+    "retrain_without_optimizer: loss = cross_entropy(model(inputs), targets) | learning = [p for p in model.parameters() if p.requires_grad] -> (swapped)": "Neither line reads what the other one writes.",
     "retrain_without_optimizer: torch.autograd.grad(loss, learning) -> torch.autograd.grad(loss, learning, retain_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
     "retrain_without_optimizer: torch.autograd.grad(loss, learning) -> torch.autograd.grad(loss, learning, create_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
     "retrain_without_optimizer: with torch.no_grad(): ... | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",

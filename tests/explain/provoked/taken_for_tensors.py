@@ -108,3 +108,10 @@ def checkpoint_that_was_told_nothing():
     layer = nn.Linear(3, 3)
     out = checkpoint(layer, torch.rand(2, 3))  # checkpointed here
     out.sum().backward()  # raised here
+
+
+@case("not-a-tensor", "`out` is a tuple of 2", "out, state = gru(torch.rand(4, 3))")
+def result_of_a_gru_subtracted_from_targets():
+    gru = nn.GRU(3, 5)
+    out = gru(torch.rand(4, 3))
+    return (torch.zeros(4, 5) - out).pow(2).mean()  # raised here

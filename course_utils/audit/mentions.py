@@ -152,3 +152,13 @@ def is_shown(spot: Spot) -> bool:
     """Say whether a line is the last of a cell: its value is displayed."""
     tree = tree_of(spot.file)
     return bool(tree and tree.body and tree.body[-1] in around(spot) and not spot.file.endswith(".py"))
+
+
+def functions_at(file: str, first: int) -> Iterator[ast.FunctionDef | ast.Lambda]:
+    """Yield the functions of a file whose code begins in a line: that of a decorator, of `def` or of `lambda`."""
+    tree = tree_of(file)
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, ast.FunctionDef | ast.Lambda):
+            decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+            if first in (node.lineno, *(it.lineno for it in decorators)):
+                yield node

@@ -138,6 +138,11 @@ def assigned(call: Call, name: str) -> list[ast.stmt]:
     return [node for node in walk(call.scope) if isinstance(node, ast.stmt) and name in targets(node)]
 
 
+def bound_before(call: Call, name: str) -> list[ast.stmt]:
+    """Return the statements before a function's failing line that bind or change a name, in source order."""
+    return [node for node in assigned(call, name) if node.lineno < call.line]
+
+
 def targets(statement: ast.stmt) -> list[str]:
     """Return the names that a statement binds, with attributes as written: ["h", "self.state"]."""
     found: list[ast.expr] = []

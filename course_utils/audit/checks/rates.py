@@ -17,6 +17,7 @@ from course_utils.audit.book import Trainer
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Step
 from course_utils.audit.lines import Spot, is_learners
+from course_utils.audit.mentions import functions_at
 from course_utils.audit.source import function_around, nearest, tree_of
 from course_utils.explain.source import called
 
@@ -121,7 +122,9 @@ def _bodies(scheduler: Any) -> Iterator[tuple[str, ast.AST]]:
             code = getattr(
                 plain if hasattr(plain, "__code__") else vars(type(function)).get("__call__"), "__code__", None
             )
-            body = _body(code) if isinstance(code, CodeType) and is_learners(code.co_filename) else None
+            body = None
+            if isinstance(code, CodeType) and is_learners(code.co_filename):
+                body = next(functions_at(code.co_filename, code.co_firstlineno), None)
             if isinstance(code, CodeType) and body is not None:
                 yield code.co_filename, body
 
@@ -138,16 +141,6 @@ def _says_zero(body: ast.AST) -> bool:
         if any(isinstance(it, ast.Compare) for it in counts):
             return True
     return False
-
-
-def _body(code: CodeType) -> ast.AST | None:
-    tree = tree_of(code.co_filename)
-    for node in ast.walk(tree) if tree else ():
-        if isinstance(node, ast.FunctionDef | ast.Lambda) and node.lineno == code.co_firstlineno:
-            return node
-        if isinstance(node, ast.FunctionDef) and code.co_firstlineno in [it.lineno for it in node.decorator_list]:
-            return node
-    return None
 
 
 def _division(file: str, scope: ast.AST | None) -> Spot | None:

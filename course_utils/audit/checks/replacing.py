@@ -99,13 +99,12 @@ class Replacing(Check):
 
     def found(self) -> Iterator[Found]:
         rounded: dict[Spot, list[Any]] = {}
-        names_of = {slot.key: slot for slot in self.book.live()}
+        by_key = {slot.key: slot for slot in self.book.live()}
         for (spot, key), steps in self._rounded.items():
-            if len(steps) >= _STEPS - 2 and key in names_of:
-                rounded.setdefault(spot, []).append(names_of[key])
+            if len(steps) >= _STEPS - 2 and key in by_key:
+                rounded.setdefault(spot, []).append(by_key[key])
         for spot, slots in rounded.items():
             yield self._lost(spot, slots)
-        by_key = {slot.key: slot for slot in self.book.live()}
         held, watched = self.book.held(), min(self.clock.steps, self.recorder.full_steps)
         lines: dict[Spot, list[Any]] = {}
         for (spot, key), steps in self._steps.items():

@@ -15,7 +15,7 @@ from course_utils.audit.book import Slot, Trainer, sampled
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Step
 from course_utils.audit.lines import Spot, here, is_learners
-from course_utils.audit.source import tree_of
+from course_utils.audit.mentions import functions_at
 
 _LOOKS = 20  # so many steps of each parameter are looked at
 _TIMES = 3
@@ -179,12 +179,7 @@ def _content(cell: Any) -> Any:
 def _writes(file: str, first: int) -> tuple[tuple[int, str, str], ...]:
     """Return what a function does that may set a part to zero: the line, how, and the name of what it multiplies by."""
     found: list[tuple[int, str, str]] = []
-    tree = tree_of(file)
-    for scope in ast.walk(tree) if tree else ():
-        if not isinstance(scope, ast.FunctionDef | ast.Lambda):
-            continue
-        if first not in (scope.lineno, *(it.lineno for it in getattr(scope, "decorator_list", ()))):
-            continue
+    for scope in functions_at(file, first):
         for node in ast.walk(scope):
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
                 if isinstance(node.value, ast.Constant) and node.value.value == 0:

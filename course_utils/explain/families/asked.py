@@ -12,7 +12,7 @@ import torch
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.families.no_graph import started_from
 from course_utils.explain.loops import callee
-from course_utils.explain.naming import argument, assigned, name_of, receiver, tensors
+from course_utils.explain.naming import argument, assigned, bound_before, name_of, receiver, tensors
 from course_utils.explain.nodes import behind
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
@@ -85,7 +85,7 @@ def _replaced(s: Situation, name: str) -> tuple[int, ast.stmt, tuple[Place, ...]
     here = s.here
     if here is None or here.scope is None or here.source is None or not name.isidentifier():
         return None
-    given = [it for it in assigned(here, name) if it.lineno < here.line]
+    given = bound_before(here, name)
     if len(given) < 2 or not isinstance(given[-1], ast.Assign) or any(here.source.loop(it) for it in given):
         return None
     last, before = given[-1], given[-2]

@@ -8,7 +8,7 @@ import re
 import torch
 
 from course_utils.explain.explanation import Explanation, Place
-from course_utils.explain.naming import assigned, targets
+from course_utils.explain.naming import assigned, bound_before, targets
 from course_utils.explain.nodes import operation
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
@@ -140,7 +140,7 @@ def _read_here(s: Situation) -> list[ast.Attribute]:
 def _assignment(s: Situation, name: str) -> tuple[Source, ast.stmt] | None:
     """Return where a name got its value in the function of the line."""
     if s.here is not None and s.here.source is not None:
-        found = [it for it in assigned(s.here, name) if it.lineno < s.here.line]
+        found = bound_before(s.here, name)
         return (s.here.source, found[-1]) if found else None
     source = s.sources.of(s.file)
     if source is None or s.line_tree is None:

@@ -11,7 +11,7 @@ import torch
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.flow import Flow, Found
 from course_utils.explain.loops import callee
-from course_utils.explain.naming import assigned, receiver
+from course_utils.explain.naming import assigned, bound_before, receiver
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
@@ -84,7 +84,7 @@ def without_return(s: Situation, owner: ast.expr | None) -> str:
         return ""
     call: ast.AST | None = owner
     if not isinstance(owner, ast.Call):
-        bindings = [it for it in assigned(s.here, written(owner)) if it.lineno < s.here.line]
+        bindings = bound_before(s.here, written(owner))
         call = getattr(bindings[-1], "value", None) if bindings else None
     if not isinstance(call, ast.Call):
         return ""

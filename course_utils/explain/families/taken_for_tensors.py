@@ -10,7 +10,7 @@ import torch
 
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.families.not_tensors import without_return
-from course_utils.explain.naming import assigned
+from course_utils.explain.naming import bound_before
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
@@ -87,7 +87,7 @@ def _culprit(s: Situation, kind: str) -> tuple[ast.expr | None, Any]:
 
 def _made(s: Situation, node: ast.expr) -> ast.expr | None:
     """Return the expression that gave a name its value, in the last assignment before the failing line."""
-    before = [it for it in assigned(s.here, written(node)) if it.lineno < s.here.line] if s.here is not None else []
+    before = bound_before(s.here, written(node)) if s.here is not None else []
     last = before[-1] if before else None
     whole = isinstance(last, ast.Assign) and written(last.targets[0]) == written(node)
     return last.value if whole and isinstance(last, ast.Assign) else None

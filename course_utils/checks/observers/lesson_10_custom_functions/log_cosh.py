@@ -19,8 +19,6 @@ def observe(answer: Answer, case: Case) -> Observation:
     with torch.enable_grad():
         behind = answer(x)
         answer((direction + 1).requires_grad_())  # another call before the pass: each has its own numbers
-    with torch.enable_grad():
-        times_x = behind * x
     seen: Observation = {"returned": plain(y), "attached": attached(y, x)}
     if seen["attached"]:
         seen["operations"] = operations(y, x)
@@ -31,14 +29,16 @@ def observe(answer: Answer, case: Case) -> Observation:
             (y,) = torch.autograd.grad(y, x, direction, create_graph=True, allow_unused=True)
             derivatives.append(plain(y))
         seen["derivatives"] = derivatives
-        seen["times x"] = _second_of(times_x, x, direction)
+        seen["times x"] = _second_times_x(behind, x, direction)
         seen["changed"] = around.changed() + mode
     return seen
 
 
-def _second_of(y: torch.Tensor, x: torch.Tensor, direction: torch.Tensor) -> Value:
-    """Return the second derivative of what an operation behind the answer's gave, which reaches it through both."""
-    (first,) = torch.autograd.grad(y, x, direction, create_graph=True, allow_unused=True)
+def _second_times_x(y: torch.Tensor, x: torch.Tensor, direction: torch.Tensor) -> Value:
+    """Return the second derivative of y times x: then a gradient comes in that depends on x."""
+    with torch.enable_grad():  # an answer may have left it off
+        product = y * x
+    (first,) = torch.autograd.grad(product, x, direction, create_graph=True, allow_unused=True)
     if not attached(first, x):
         return None
     return plain(torch.autograd.grad(first, x, direction, allow_unused=True)[0])

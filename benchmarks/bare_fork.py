@@ -17,6 +17,7 @@ from course_utils.checks.data import Case, decode, encode
 from course_utils.checks.examine import observe
 from course_utils.checks.registry import exercises, observer_for
 from course_utils.grading.sandbox import learner
+from course_utils.grading.sandbox.threads import ThreadLimit
 from course_utils.grading.sandbox.warm import Warmth
 from course_utils.grading.wire import Run
 
@@ -41,8 +42,9 @@ def main(path: str) -> None:
         start = time.perf_counter()
         out, into = os.pipe()
         if os.fork() == 0:
+            code = 1  # until all is observed
             try:
-                learner._run(warmth.shell, Run(b"", order.sources, SECONDS))
+                learner._run(warmth.shell, Run(b"", order.sources, SECONDS), ThreadLimit())
                 for name, cases in order.posed:
                     answer = warmth.shell.user_ns.get(name, ...)
                     for case, given in cases:
@@ -50,13 +52,16 @@ def main(path: str) -> None:
                         message = encode(seen)
                         os.write(into, len(message).to_bytes(4, "big"))
                         os.write(into, message)
+                code = 0
             finally:
-                os._exit(0)
+                os._exit(code)
         os.close(into)
         while os.read(out, 1 << 20):
             pass
         os.close(out)
-        os.wait()
+        _, status = os.wait()
+        if status:
+            raise SystemExit("the bare child did not come to its end: what it does differs from the grader's by now")
         print(time.perf_counter() - start, flush=True)
 
 

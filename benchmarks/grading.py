@@ -51,7 +51,8 @@ LESSON = LESSONS[5]
 JOBS = 2
 PEERS = 4  # submissions that each peer grades
 CLASS, SOAK = 60, 10_000
-NBGRADER, OTTER, BARE, COLD, SIGN, MASTER = 45, 90, 1.5, 3.0, 1.0, 0.1
+NBGRADER, OTTER, COLD, SIGN, MASTER = 45, 90, 3.0, 1.0, 0.1
+BARE = 1.5 * 1.9  # what the sandbox may cost, and the second look
 
 
 def rows() -> Iterator[Row]:
@@ -226,9 +227,9 @@ def _against_a_bare_fork(submission: Submission) -> Row:
     grader.close()
     medians = {name: statistics.median(taken[3:]) for name, taken in times.items()}
     ratio = medians["graded"] / medians["bare"]
-    what = f"a submission of {submission.assignment}, sandboxed and judged, against a bare fork"
+    what = f"a submission of {submission.assignment}, sandboxed, looked at twice and judged, against a bare fork"
     result = f"{ratio:.2f} times ({medians['graded'] * 1e3:.0f} and {medians['bare'] * 1e3:.0f} ms)"
-    return Row(what, result, f"at most {BARE} times", ratio <= BARE)
+    return Row(what, result, f"at most {BARE:.2f} times", ratio <= BARE)
 
 
 def _cold(folder: Path, lesson: str) -> Row:

@@ -72,6 +72,8 @@ def _prepare(cell: Any, before: Any, folder: Path, pages: Collection[Path]) -> N
             cell.source = folded(cell.source, "After you have thought about it")
     elif "predict" in tags:  # its source holds the reasons, which come after the choice
         cell.metadata["tags"] = [*tags, "remove-input"]
+    elif "folded" in tags:
+        cell.metadata["tags"] = [*tags, "hide-input"]
     elif before is not None and before.cell_type == "markdown" and "**Predict" in before.source:
         cell.metadata["tags"] = [*tags, "hide-output"]
 

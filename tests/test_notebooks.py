@@ -312,6 +312,12 @@ def test_what_a_machine_measures_is_not_stored():
     assert (kept.outputs, kept.execution_count) == ([], 1)
 
 
+def test_the_source_of_predictions_and_of_what_is_tagged_so_is_folded():
+    cells = [new_code_cell("1", metadata={"tags": tags} if tags else {}) for tags in ([], ["predict"], ["folded"])]
+    kept = notebooks.normalise(new_notebook(cells=cells), Path("a.ipynb")).cells
+    assert [cell.metadata.get("jupyter", {}).get("source_hidden") for cell in kept] == [None, True, True]
+
+
 def test_a_cell_whose_output_is_not_stored_is_not_compared():
     """And a lesson has few of them: what is stored is what the suite compares."""
     for path in COMMITTED:

@@ -7,12 +7,13 @@ import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import log
 
 from course_utils.ask.entries import Entry
-from course_utils.ask.words import Names, names_in, split, telling
+from course_utils.ask.words import Names, names_in, split, telling, those_that_tell
 
 # How much a word counts where it stands in the question, in another wording, in the answer, in the run, in the why.
 _WEIGHTS = (8.0, 4.0, 3.0, 0.7, 0.7)
@@ -28,6 +29,11 @@ _COVERED = 4.0
 _ONLY_ASKED = 0.25
 _STEM = 6  # letters by which two words of a wording are taken for the same
 
+# A word that no entry has, of so many letters or more, is taken for the known word that it is as much like as this
+# (difflib's ratio; two letters exchanged in a word of six are 0.83). With two letters exchanged in one word of each of
+# the titles from which entries were written, 96 in 100 find theirs, and 90 without this.
+_LETTERS, _LIKE = 6, 0.83
+
 
 def best(question: str, among: Sequence[Entry], count: int = 3) -> list[Entry]:
     """Return the entries that fit a question best, the best first: none where no word of it is known.
@@ -35,10 +41,11 @@ def best(question: str, among: Sequence[Entry], count: int = 3) -> list[Entry]:
     A word counts the more, the fewer entries have it (bm25, https://sqlite.org/fts5.html#the_bm25_function), and
     several words side by side as in an error message count more than each alone. An entry one of whose wordings is
     like the question as a whole comes before one that has its words here and there. Names are searched by their
-    parts: `BatchNorm`, `batch_norm` and "batchnorm" are the words batch and norm.
+    parts: `BatchNorm`, `batch_norm` and "batchnorm" are the words batch and norm. A misspelt word is taken for the
+    known word most like it.
     """
     index = _index(tuple(among))
-    words = telling(question, index.names)
+    words = list(dict.fromkeys(index.spelt(word) for word in telling(question, index.names)))
     if not words:
         return []
     pairs = [f'"{first} {second}"' for first, second in pairwise(words)]
@@ -54,13 +61,21 @@ def best(question: str, among: Sequence[Entry], count: int = 3) -> list[Entry]:
 
 @dataclass(frozen=True)
 class _Index:
-    """The entries in a database, the stems of each wording, how rare a stem is, and names with their parts."""
+    """The entries in a database, the stems of each wording, how rare a stem is, names with their parts, all words."""
 
     database: sqlite3.Connection
     wordings: tuple[tuple[frozenset[str], ...], ...]
     all_of: tuple[frozenset[str], ...]
     rarity: dict[str, float]
     names: Names
+    words: frozenset[str]
+
+    def spelt(self, word: str) -> str:
+        """Return a word as entries spell it: itself, or the known word that a long unknown one is like."""
+        if word in self.words or len(word) < _LETTERS:
+            return word
+        likely = [known for known in self.words if known[0] == word[0]]  # slips are seldom in the first letter
+        return next(iter(get_close_matches(word, likely, 1, _LIKE)), word)
 
     def second_look(self, asked: set[str], place: int) -> float:
         """Return by how much the fit of the entry at a place grows: 1 where it shares no word, in its wordings."""
@@ -79,21 +94,21 @@ class _Index:
 
 @lru_cache(maxsize=2)
 def _index(among: tuple[Entry, ...]) -> _Index:
-    texts = [(it.question, " ; ".join(it.also), it.answer, it.run, _prose(it.why)) for it in among]
+    texts = [(it.question, *it.also, it.answer, it.run, _prose(it.why)) for it in among]
     names = names_in(" ".join(text for row in texts for text in row))
+    said = [[split(text, names) for text in row] for row in texts]
     database = sqlite3.connect(":memory:", check_same_thread=False)
     database.execute(
         "create virtual table entries using fts5(question, also, answer, run, why, tokenize = 'porter unicode61')"
     )
-    database.executemany(
-        "insert into entries values (?, ?, ?, ?, ?)",
-        ([" ".join(split(text, names)) for text in row] for row in texts),
-    )
-    wordings = tuple(tuple(_stems(text, names) for text in (it.question, *it.also)) for it in among)
-    all_of = tuple(_stems(it.answer, names).union(*known) for it, known in zip(among, wordings, strict=True))
+    rows = [[" ".join(words) for words in (row[0], chain.from_iterable(row[1:-3]), *row[-3:])] for row in said]
+    database.executemany("insert into entries values (?, ?, ?, ?, ?)", rows)
+    wordings = tuple(tuple(map(_stems, row[:-3])) for row in said)
+    all_of = tuple(_stems(row[-3]).union(*known) for row, known in zip(said, wordings, strict=True))
     having = Counter(stem for stems in all_of for stem in stems)
     rarity = {stem: log(1 + len(among) / entries) for stem, entries in having.items()}
-    return _Index(database, wordings, all_of, rarity, names)
+    words = frozenset(word for row in said for words in row for word in words)
+    return _Index(database, wordings, all_of, rarity, names, words)
 
 
 def _prose(why: str) -> str:
@@ -101,5 +116,5 @@ def _prose(why: str) -> str:
     return re.sub(r"\]\([^)]*\)", "]", why.partition("**Also asked as")[0])
 
 
-def _stems(text: str, names: Names) -> frozenset[str]:
-    return frozenset(word[:_STEM] for word in telling(text, names))
+def _stems(words: Sequence[str]) -> frozenset[str]:
+    return frozenset(word[:_STEM] for word in those_that_tell(words))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 
 Names = dict[str, list[str]]  # a name in lower case and in one, and its words
@@ -67,7 +68,11 @@ _SAME = {
 
 def telling(question: str, names: Names) -> list[str]:
     """Return the words of a question that tell, each once, as `split` gives them; all of them where none does."""
-    words = split(question, names)
+    return those_that_tell(split(question, names))
+
+
+def those_that_tell(words: Sequence[str]) -> list[str]:
+    """Return the words that tell among those that `split` gave, each once; all of them where none does."""
     return list(dict.fromkeys(word for word in words if word not in _COMMON)) or list(dict.fromkeys(words))
 
 
@@ -83,7 +88,9 @@ def names_in(text: str) -> Names:
 
 def split(text: str, names: Names) -> list[str]:
     """Return the words of a text in lower case, `names` and short forms in theirs, without signs."""
-    pieces = re.findall(r"[^\W_]+", _CALLED.sub(_kept, _POINTED.sub(" ", text)))
+    if "." in text or "(" in text:
+        text = _CALLED.sub(_kept, _POINTED.sub(" ", text))
+    pieces = re.findall(r"[^\W_]+", text)
     return [word for piece in pieces for part in _parts(piece) for word in names.get(part, [part])]
 
 

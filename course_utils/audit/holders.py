@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import deque
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -13,6 +14,7 @@ from course_utils.audit.classes import assigned_anywhere, assigned_from_itself
 from course_utils.audit.events import number_of
 from course_utils.audit.lines import Spot, frames, is_learners, names_in
 from course_utils.audit.source import augmented, filled, function_around
+from course_utils.audit.stores import line_that_fills, stores_of
 from course_utils.graph.trace import GraphTooLarge, walk
 
 _FRAMES = 6
@@ -25,12 +27,14 @@ class Holder(NamedTuple):
     name: str
     kind: Literal["list", "total", "state", "unknown"]
     spot: Spot | None
+    numbers: bool = True  # of single numbers, as losses are
 
 
 def holders(before: int) -> list[Holder]:
     """Return the variables that hold graphs made before a sequence number, containers first."""
     lists, totals = [], []
-    for spot, name, value in variables():
+    known = list(variables())
+    for spot, name, value in chain(known, stores_of(known)):
         if isinstance(value, torch.Tensor):
             if value.grad_fn is not None and not value.is_leaf and _reaches(value, before):
                 owner = name.partition(".")[0]
@@ -39,7 +43,8 @@ def holders(before: int) -> list[Holder]:
         elif isinstance(value, list | tuple | deque | dict | set):
             kept = [it for it in _inside(value) if it.grad_fn is not None and number_of(it.grad_fn) < before]
             if len(kept) >= 3:
-                lists.append(Holder(name, "list", filled(spot, name)))
+                numbers = all(it.dim() == 0 for it in kept)
+                lists.append(Holder(name, "list", line_that_fills(spot, name), numbers))
     return [*lists, *sorted(totals, key=lambda it: it.spot is None)]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from course_utils.audit.book import Slot, Trainer
 from course_utils.audit.desk import Desk
@@ -174,6 +176,10 @@ class Optimizers:
                 self._recorder.tell("scheduled", scheduler, here())
         self._scheduling = True
         try:
-            return original(scheduler, *args, **kwargs)
+            result = original(scheduler, *args, **kwargs)
         finally:
             self._scheduling = False
+        if isinstance(scheduler, ReduceLROnPlateau):
+            with self._recorder.aside():
+                self._recorder.tell("measured", scheduler, kwargs.get("metrics", next(iter(args), math.nan)))
+        return result

@@ -37,6 +37,7 @@ _EVENTS = (
     "called",
     "clipped",
     "scheduled",
+    "measured",
     "hooked",
     "mode_set",
     "state_made",

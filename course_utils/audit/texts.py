@@ -79,6 +79,8 @@ def _name_of(iterated: ast.expr, target: ast.expr, file: str) -> str:
         source = _source_of(Spot(file, iterated.lineno), ast.unparse(plain if plain is not None else iterated))
     if not any(it in source for it in _NAMES) or not isinstance(target, ast.Tuple) or not target.elts:
         return ""
+    if "recurse=False" in source:  # the names within one module, as "weight": no parameter of a model is called that
+        return ""
     first = target.elts[0]
     return first.id if isinstance(first, ast.Name) else ""
 

@@ -82,10 +82,13 @@ class Graphs:
     def add(self, tensor: torch.Tensor) -> None:
         """Watch the node that made a tensor. Nodes allow no weak reference, but what they carry does."""
         if tensor.grad_fn is not None:
-            metadata: dict[Any, Any] = tensor.grad_fn.metadata  # type: ignore[assignment]
-            token = metadata.setdefault(_Token, _Token())  # others may watch the node, too
-            if not any(known() is token for known in self._tokens):
-                self._tokens.append(weakref.ref(token))
+            self.add_node(tensor.grad_fn)
+
+    def add_node(self, node: Any) -> None:
+        """Watch a node."""
+        token = node.metadata.setdefault(_Token, _Token())  # others may watch the node, too
+        if not any(known() is token for known in self._tokens):
+            self._tokens.append(weakref.ref(token))
 
     def alive(self) -> int:
         """Return how many of the watched nodes are still held by anything."""

@@ -16,6 +16,8 @@ _READABLE_ID = re.compile(r"^(?![0-9a-f]{8}$)(?![0-9a-f]{8}-)[a-z0-9][a-z0-9-]{0
 # The tag of a cell whose output is the machine's own, as seconds are, and is not stored. Such a cell has nbval's own
 # tag, too, which keeps it from being compared.
 LIVE = "live"
+# Tags of cells whose source is folded: a prediction's holds the reasons, which come after the choice.
+_FOLDED = {"predict", "folded"}
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -50,7 +52,7 @@ def normalise(notebook: Any, path: Path) -> Any:
     cells = []
     for cell in notebook.cells:
         metadata = {key: cell.metadata[key] for key in ("nbgrader", "tags") if cell.metadata.get(key)}
-        if "predict" in metadata.get("tags", ()):  # its source holds the reasons, which come after the choice
+        if _FOLDED & set(metadata.get("tags", ())):
             metadata["jupyter"] = {"source_hidden": True}
         kept = {"cell_type": cell.cell_type, "id": cell.id, "metadata": metadata, "source": cell.source.strip("\n")}
         if cell.get("attachments"):  # pictures pasted into the text

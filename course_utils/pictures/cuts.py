@@ -17,7 +17,7 @@ Named = Mapping[int, Mapping[str, torch.Tensor]]
 
 @dataclass(frozen=True)
 class Cut:
-    """A tensor without a gradient that went into node `into`. `beside` is the node whose result has the same memory."""
+    """A tensor without a gradient that went into node `into`. `beside` is the node whose result it was made from."""
 
     box: Box
     into: int
@@ -30,19 +30,22 @@ def cuts_of(
 ) -> list[Cut]:
     """Return the cuts that `told` names: by a tensor's name, the name of the result, or results, that it went into.
 
+    A result may be a cut tensor itself: then the tensor that went into it is what it was made from, and is drawn so.
     What the graph can tell is checked. Raises ValueError where a name is unknown, where the tensor needs a gradient, or
     where the operation that made the result has a link for each of its inputs.
     """
+    pairs = [(name, result) for name, one in told.items() for result in ([one] if isinstance(one, str) else one)]
+    origins = {result: name for name, result in pairs if result in told}
     cuts = []
-    for name, results in told.items():
-        for result in [results] if isinstance(results, str) else results:
+    for name, result in pairs:
+        if result not in origins:
             tensor, into = _checked(name, result, names, graph, named)
-            beside, owner = _same_memory(tensor, named)
+            beside, how = _origin(name, origins[name], named) if name in origins else _same_memory(tensor, named)
             lines = [*_lines(name, tensor, values), Line("needs no gradient", "apart")]
-            shared = f", though it has {owner}'s memory" if owner else ""
-            sentence = f"{lines[0].text} went into {result} and has no link: no gradient passes{shared}."
-            if owner:
-                lines.append(Line(f"has {owner}'s memory", "apart"))
+            sentence = f"{lines[0].text} went into {result} and has no link: no gradient passes"
+            sentence += f", though it {how}." if how else "."
+            if how:
+                lines.append(Line(how, "apart"))
             cuts.append(Cut(Box(tuple(lines), apart=True, called=lines[0].text), into, beside, sentence))
     return cuts
 
@@ -71,11 +74,19 @@ def _checked(
     return names[name], into
 
 
+def _origin(name: str, origin: str, named: Named) -> tuple[int, str]:
+    """Return the node of the tensor that a cut one was made from, and words for the box."""
+    for index, own in named.items():
+        if origin in own:
+            return index, f"was made from {origin}"
+    raise ValueError(f"draw() got cuts={{{origin!r}: {name!r}}}, but {origin} is not in the drawn graph")
+
+
 def _same_memory(tensor: torch.Tensor, named: Named) -> tuple[int | None, str]:
-    """Return the node and the name of a tensor in the graph with the same memory, as `detach()` leaves it."""
+    """Return the node of a tensor in the graph with the same memory, as `detach()` leaves it, and words for the box."""
     memory, size = memory_of(tensor)
     for index, own in named.items():
         for name, other in own.items():
             if size and memory_of(other)[0] == memory:
-                return index, name
+                return index, f"has {name}'s memory"
     return None, ""

@@ -78,6 +78,7 @@ def draw(
     A cut leaves nothing in a graph, so it has to be told: `draw(z, y=y, h=h, z=z, cuts={"h": "z"})` says that h went
     into z without a link, and draws that. What the graph can tell is checked: that the operation behind z has such an
     input, that h needs no gradient, and whether h has the memory of a named tensor, as after `h = y.detach()`.
+    `cuts={"y": "h", "h": "z"}` tells as well that h was made from y, where PyTorch could not see it.
 
     Tensors of an engine of your own (lesson 11) are drawn as well, by `grad_fn`, and
     `name` and `inputs` of its nodes.

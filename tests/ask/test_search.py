@@ -53,6 +53,16 @@ def test_a_long_title_with_words_that_no_entry_has_finds_its_wording():
     assert best(rare, [MEMORY, GRAD, STEP])[0] == STEP
 
 
+@pytest.mark.parametrize("slip", ["gradeints", "gradints", "gradientts"])
+def test_a_misspelt_word_is_taken_for_the_known_one(slip):
+    assert best(slip, [MEMORY, GRAD, STEP]) == [STEP]
+
+
+def test_a_short_or_strange_word_is_taken_for_none():
+    assert best("grae", [GRAD]) == []
+    assert best("TSANet", [MEMORY, GRAD, STEP]) == []
+
+
 def test_quotes_and_signs_of_the_search_language_do_no_harm():
     assert best('"grad" AND (None* OR NEAR', [GRAD, MEMORY])[0] == GRAD
     assert best("'; drop table entries; --", [GRAD, MEMORY]) == []

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils.checkpoint import checkpoint
 
-from course_utils.audit.checks import leaks
+from course_utils.audit.checks import leaks, shifts
 from course_utils.audit.watch import audit
 from tests.audit.parts import blobs, mlp
 
@@ -31,13 +31,13 @@ class Language(nn.Module):
         return self.head(x)
 
 
-def train(model):
+def train(model, moved=1):
     torch.manual_seed(3)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     seen = []
     for _ in range(5):
         text = torch.randint(9, (4, 8))
-        loss = F.cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
+        loss = F.cross_entropy(model(text[:, : 8 - moved]).flatten(0, 1), text[:, moved:].flatten())
         optimizer.zero_grad()
         loss.backward()
         seen += [loss.detach(), *(p.grad.clone() for p in model.parameters())]
@@ -56,6 +56,26 @@ def test_looking_for_a_leak_changes_no_bit(monkeypatch):
         watched = train(copy.deepcopy(model))
     assert len(looks) == 3
     assert "sees-target" in report.codes
+    assert all(torch.equal(a, b) for a, b in zip(alone, watched, strict=True))
+
+
+class Back(Language):
+    def block(self, x):
+        mask = torch.triu(torch.ones(x.shape[1], x.shape[1], dtype=torch.bool), 1)
+        return x + self.mix(x, x, x, attn_mask=mask, need_weights=False)[0]
+
+
+def test_looking_whether_a_model_looks_back_changes_no_bit(monkeypatch):
+    torch.manual_seed(0)
+    model = Back()
+    alone = train(copy.deepcopy(model), 0)
+    looks = []
+    original = shifts._looks_back
+    monkeypatch.setattr(shifts, "_looks_back", lambda *args: looks.append(1) or original(*args))
+    with audit() as report:
+        watched = train(copy.deepcopy(model), 0)
+    assert len(looks) == 3
+    assert "not-shifted" in report.codes
     assert all(torch.equal(a, b) for a, b in zip(alone, watched, strict=True))
 
 

@@ -36,6 +36,19 @@ def test_values_of_a_cut_tensor(named):
     assert shown[shown.index("cut (2,)") + 1] == "[1 4]"
 
 
+def test_what_a_cut_tensor_was_made_from_can_be_told(named):
+    copied = torch.from_numpy(named["y"].detach().numpy() * 2)
+    z = named["y"] * named["w"] + copied
+    picture = draw(z, **(named | {"copied": copied, "z": z}), cuts={"y": "copied", "copied": "z"})
+    assert {"copied (2,)", "needs no gradient", "was made from y"} <= set(texts(picture))
+    assert picture.svg.count('class="cut"') == 4, "a line and a cross, to z and to y"
+    assert picture.alt.endswith(
+        "copied (2,) went into z and has no link: no gradient passes, though it was made from y."
+    )
+    with pytest.raises(ValueError, match="but other is not in the drawn graph"):
+        draw(z, **(named | {"copied": copied, "z": z}), other=z.exp(), cuts={"other": "copied", "copied": "z"})
+
+
 def test_a_result_of_no_grad_has_no_memory_in_the_graph(named):
     with torch.no_grad():
         h = named["x"].exp()

@@ -8,14 +8,17 @@ from course_utils.audit.checks.averages import Averages
 from course_utils.audit.checks.cancelling import Cancelling
 from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.clipping import Clipping
+from course_utils.audit.checks.decaying import Decaying
 from course_utils.audit.checks.derivatives import Derivatives
 from course_utils.audit.checks.doubled import Doubled
 from course_utils.audit.checks.drawing import Drawing
+from course_utils.audit.checks.drifting import Drifting
 from course_utils.audit.checks.filters import Filters
 from course_utils.audit.checks.following import Following
 from course_utils.audit.checks.freezing import Freezing
 from course_utils.audit.checks.functions import Functions
 from course_utils.audit.checks.growth import Growth
+from course_utils.audit.checks.holdouts import Holdouts
 from course_utils.audit.checks.hooks import Hooks
 from course_utils.audit.checks.leaks import Leaks
 from course_utils.audit.checks.loading import Loading
@@ -28,16 +31,19 @@ from course_utils.audit.checks.naming import Naming
 from course_utils.audit.checks.normalizing import Normalizing
 from course_utils.audit.checks.numbers import Numbers
 from course_utils.audit.checks.pacing import Pacing
+from course_utils.audit.checks.padded_loss import PaddedLoss
 from course_utils.audit.checks.padding import Padding
 from course_utils.audit.checks.pairing import Pairing
 from course_utils.audit.checks.partial import Partial
 from course_utils.audit.checks.passes import Passes
+from course_utils.audit.checks.plateaus import Plateaus
 from course_utils.audit.checks.players import Players
 from course_utils.audit.checks.rates import Rates
 from course_utils.audit.checks.ratios import Ratios
 from course_utils.audit.checks.reaching import Reaching
 from course_utils.audit.checks.recurrence import Recurrence
 from course_utils.audit.checks.references import References
+from course_utils.audit.checks.remaking import Remaking
 from course_utils.audit.checks.replacing import Replacing
 from course_utils.audit.checks.reshaping import Reshaping
 from course_utils.audit.checks.rounding import Rounding
@@ -45,14 +51,18 @@ from course_utils.audit.checks.rows import Rows
 from course_utils.audit.checks.samples import Samples
 from course_utils.audit.checks.schedules import Schedules
 from course_utils.audit.checks.seeding import Seeding
+from course_utils.audit.checks.selves import Selves
 from course_utils.audit.checks.settings import Settings
 from course_utils.audit.checks.sharing import Sharing
+from course_utils.audit.checks.shifts import Shifts
+from course_utils.audit.checks.sorted_batches import SortedBatches
 from course_utils.audit.checks.spent import Spent
 from course_utils.audit.checks.squares import Squares
 from course_utils.audit.checks.statements import Statements
 from course_utils.audit.checks.statistics import Statistics
 from course_utils.audit.checks.stepping import Stepping
 from course_utils.audit.checks.straight import Straight
+from course_utils.audit.checks.sums import Sums
 from course_utils.audit.checks.terms import Terms
 from course_utils.audit.checks.ties import Ties
 from course_utils.audit.checks.units import Units
@@ -93,7 +103,17 @@ CHECKS: tuple[type[Check], ...] = (
     Spent,
     Rows,
     Sharing,
+    Holdouts,
+    Drifting,
+    Remaking,
     Magnitudes,
+    Decaying,
+    Plateaus,
+    Selves,
+    SortedBatches,
+    PaddedLoss,
+    Shifts,
+    Sums,
     Seeding,
     Schedules,
     Pacing,

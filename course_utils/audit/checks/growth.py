@@ -11,15 +11,22 @@ from typing import Any, ClassVar
 import torch
 
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Call, Pass, Step
+from course_utils.audit.events import Call, Pass, Step, number_of
 from course_utils.audit.finding import Level
 from course_utils.audit.holders import Holder, carried, holders
 from course_utils.audit.lines import Spot
+from course_utils.audit.stores import detached
 from course_utils.graph.alive import Graphs
+from course_utils.graph.trace import LiveNode
 
 # Graphs of so many earlier steps alive at once: those that a pass has run through, and those that may still be used.
 _CONSUMED = 4
 _WAITING = 12
+
+# The beginnings of graphs are watched in the first steps: what is kept of the middle of a model keeps them alive.
+_BEGUN = 24
+_BEGINNINGS = 6
+_MOST = 32  # of them in one graph
 
 # Looking for cycles takes long, so it is done so often at most.
 _COLLECTIONS = 4
@@ -33,6 +40,9 @@ class _Births:
 
     def add(self, step: int, tensor: torch.Tensor) -> None:
         self._steps.setdefault(step, Graphs()).add(tensor)
+
+    def add_node(self, step: int, node: LiveNode) -> None:
+        self._steps.setdefault(step, Graphs()).add_node(node)
 
     def alive(self, before: int) -> int:
         """Return of how many steps before this one a graph is alive."""
@@ -81,7 +91,7 @@ class Growth(Check):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
-        self._roots, self._outputs = _Births(), _Births()
+        self._roots, self._outputs, self._beginnings = _Births(), _Births(), _Births()
         self._looked = 0
         self._next = 0
         self._alive = 0
@@ -107,6 +117,8 @@ class Growth(Check):
         for out in event.outputs:
             if event.accumulate and isinstance(out, torch.Tensor) and out.grad_fn is not None:
                 self._roots.add(self.clock.steps, out)
+        if event.accumulate and self.clock.steps < _BEGUN:
+            self._mark_beginnings(event)
         if event.accumulate and (event.retain or self._retained):
             self._reaches_back(event)
             self._inside.began(event)
@@ -114,6 +126,16 @@ class Growth(Check):
         if event.root is not None and event.accumulate:
             self._last_root = event.root[0]
         self._spot = event.spot or self._spot
+
+    def _mark_beginnings(self, event: Pass) -> None:
+        """Watch what was computed from leaves alone, and since the last step, the deepest first."""
+        since, marked = self.clock.marks[-1], 0
+        for node in reversed(event.graph.inner):
+            if number_of(node) >= since and all(to is None or not to.next_functions for to, _ in node.next_functions):
+                self._beginnings.add_node(self.clock.steps, node)
+                marked += 1
+                if marked == _MOST:
+                    return
 
     def _reaches_back(self, event: Pass) -> None:
         """Note a graph that began some steps ago and is larger than the last."""
@@ -143,18 +165,20 @@ class Growth(Check):
         self._look(step - 1)
 
     def _look(self, before: int) -> None:
-        consumed, waiting = self._roots.alive(before), self._outputs.alive(before)
-        if self._holder is not None or (consumed < _CONSUMED and waiting < _WAITING):
-            return
-        if self._looked >= _COLLECTIONS:
+        if self._holder is not None or not self._is_growing(before) or self._looked >= _COLLECTIONS:
             return
         self._looked += 1
         gc.collect()  # cycles are freed late by themselves
-        consumed, waiting = self._roots.alive(before), self._outputs.alive(before)
-        if consumed >= _CONSUMED or waiting >= _WAITING:
+        if self._is_growing(before):
             found = holders(self.clock.marks[-2] if len(self.clock.marks) > 1 else 0)
-            self._alive = max(consumed, waiting)
             self._holder = next(iter(found), Holder("", "unknown", None))
+
+    def _is_growing(self, before: int) -> bool:
+        """Count of how many earlier steps a graph is alive, and say whether that is too many."""
+        consumed, waiting = self._roots.alive(before), self._outputs.alive(before)
+        begun = self._beginnings.alive(before)
+        self._alive = max(consumed, waiting, begun)
+        return consumed >= _CONSUMED or waiting >= _WAITING or begun >= _BEGINNINGS
 
     def found(self) -> Iterator[Found]:
         if self._holder is None:
@@ -199,7 +223,9 @@ class Growth(Check):
             f"{name} keeps the graphs of {self._alive} earlier steps alive",
             "A tensor that was computed with a graph refers to all of it. Kept in a container, it keeps the graph, "
             "and memory grows from step to step.",
-            f"{name}.append(loss.item())  # or loss.detach(): the number without the graph",
+            f"{name}.append(loss.item())  # or loss.detach(): the number without the graph"
+            if holder.numbers
+            else f"{detached(holder.spot)}  # the values without the graph",
             certain=holder.kind == "list",
             times=self._alive,
             names=(name,) if holder.name else (),

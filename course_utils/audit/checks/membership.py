@@ -12,6 +12,7 @@ import torch
 from course_utils.audit.book import Model, Slot, Trainer, listed
 from course_utils.audit.check import Check, Found
 from course_utils.audit.classes import assigned_anywhere
+from course_utils.audit.derived import derived_from
 from course_utils.audit.events import Pass, Step
 from course_utils.audit.lines import Spot, name_of
 from course_utils.audit.source import first_assigned, replaced_parts, text_at
@@ -212,6 +213,11 @@ class Membership(Check):
 
     def _stray(self, slots: list[Slot], trainers: list[Trainer]) -> Found:
         trainer = self._nearest(slots, trainers)
+        derived = derived_from(self.book.models.values(), slots)
+        if derived is not None:
+            about = {slot.key for slot in slots}
+            times = max(slot.received for slot in slots)
+            return self.say("not-in-optimizer", *derived, level="error", times=times, about=about)
         spot, holder = self._list_of(slots)
         where = f" They stand in {holder}, a plain list or dict, which a module does not look into." if holder else ""
         return self.say(

@@ -18,6 +18,7 @@ _LOW = (torch.bfloat16, torch.float16)
 _LOOKS = 20  # so many steps are looked at
 _STEPS = 5  # so many must have had a gradient and a rate
 _SHARE = 0.95  # of the elements with a gradient must never have moved
+_STILL = 0.8  # or so many of them in each step
 
 
 @dataclass
@@ -26,6 +27,8 @@ class _Looked:
     first: torch.Tensor  # a sample of its value before the first step that could move it
     asked: torch.Tensor  # which elements of the sample had a gradient that is not zero
     steps: int = 0
+    before: torch.Tensor | None = None  # the sample before the step that is being made
+    now: torch.Tensor | None = None  # which of its elements have a gradient in it
 
 
 @dataclass
@@ -33,6 +36,9 @@ class _Watched:
     trainer: Trainer
     spot: Spot | None = None
     rate: float = 0.0
+    peak: float = 0.0  # the largest rate of all steps
+    asked: int = 0  # elements that a step at about the largest rate so far should have moved, all steps together
+    still: int = 0  # of them those that stayed as they were
     looked: dict[int, _Looked] = field(default_factory=dict)
 
 
@@ -47,6 +53,9 @@ class Rounding(Check):
 
     def step_begins(self, event: Step) -> None:
         optimizer = event.trainer.ref()
+        watched = self._watched.get(event.trainer.key)
+        if watched is not None and optimizer is not None:
+            watched.peak = max(watched.peak, *(float(group.get("lr") or 0.0) for group in optimizer.param_groups))
         # An optimizer from elsewhere may keep the exact values for itself.
         if optimizer is None or event.trainer.steps >= _LOOKS or not _is_plain(optimizer):
             return
@@ -61,12 +70,24 @@ class Rounding(Check):
                 if not bool(asked.any()):
                     continue
                 watched = self._watched.setdefault(event.trainer.key, _Watched(event.trainer))
+                if rate > 2 * watched.rate:
+                    watched.asked = watched.still = 0  # it was warming up
                 watched.spot, watched.rate = event.trainer.made or event.spot, max(watched.rate, rate)
                 looked = watched.looked.get(slot.key)
                 if looked is None:
                     looked = watched.looked[slot.key] = _Looked(slot, sampled(parameter), torch.zeros_like(asked))
                 looked.asked |= asked
                 looked.steps += 1
+                looked.before, looked.now = sampled(parameter), asked
+
+    def step_ended(self, event: Step) -> None:
+        watched = self._watched.get(event.trainer.key)
+        for it in watched.looked.values() if watched is not None else ():
+            leaf, before, asked = it.slot.tensor, it.before, it.now
+            it.before = it.now = None
+            if watched is not None and leaf is not None and before is not None and asked is not None:
+                watched.asked += int(asked.sum())
+                watched.still += int(((sampled(leaf) == before) & asked).sum())
 
     def found(self) -> Iterator[Found]:
         for watched in self._watched.values():
@@ -77,15 +98,21 @@ class Rounding(Check):
                 asked += int(it.asked.sum())
                 still += int((same & it.asked).sum())
                 moved |= {it.slot.key} if bool((~same).any()) else set()
-            if not asked or still < _SHARE * asked:
+            never = asked and still >= _SHARE * asked
+            # A step that is rounded away now and then is none of a schedule's small ones.
+            often = every and watched.still >= _STILL * watched.asked and watched.peak <= 2 * watched.rate
+            if not asked or not (never or often):
                 continue
+            what = f"{100 * still // asked} of 100 elements never moved"
+            if not never:
+                what = f"each leaves {100 * watched.still // watched.asked} of 100 elements as they were"
             slots = [it.slot for it in every]
             kind = str(slots[0].tensor.dtype).removeprefix("torch.")  # type: ignore[union-attr]
             yield self.say(
                 "update-lost",
                 cast_before(watched.spot) or watched.spot,
                 f"{listed(slots)} are {kind}, and the steps of {watched.trainer.name or 'optimizer'} are too small for "
-                f"it: {100 * still // asked} of 100 elements never moved",
+                f"it: {what}",
                 f"{watched.trainer.steps} steps with gradients that are not zero and a rate of {watched.rate:g} were "
                 "rounded away: a number of this type has 8 bits (bfloat16) or 11 bits (float16), and less than half of "
                 "its last bit added to it leaves it as it is.",

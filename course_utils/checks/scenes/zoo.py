@@ -108,6 +108,22 @@ def leave_gradients(model: nn.Module, seed: int) -> None:
         parameter.grad = numbers(seed + 700 + offset, *parameter.shape, dtype=parameter.dtype)
 
 
+def in_groups(parameters: Iterable[torch.Tensor]) -> list[dict[str, list[torch.Tensor]]]:
+    """Return parameters as an optimizer's groups, the first by itself: who reads one group alone sees a part."""
+    first, *rest = parameters
+    return [{"params": [first]}, {"params": rest}]
+
+
+def steepen(layer: nn.Module, steep: float) -> None:
+    """Divide a first layer's weight, for inputs that are so many times as large.
+
+    The results stay as they are, and the weight's gradient is as many times longer: long enough for any clipping
+    that nobody asked for to show.
+    """
+    with torch.no_grad():
+        layer.get_parameter("weight").div_(steep)
+
+
 # What `kind_of` makes. For each, a slip that only it shows: `x[0]`, `len(x)`, `x.view(-1)`, `1 / x`, `x > 0`, ...
 KINDS = ("number", "one entry", "transposed", "every second", "negative", "with zeros", "ties", "half", "fine", "huge")
 

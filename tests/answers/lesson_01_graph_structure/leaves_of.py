@@ -86,6 +86,23 @@ def leaves_remembering(tensor, seen=set()):  # noqa: B006
     return leaves
 
 
+def leaves_by_object(tensor, known={}):  # noqa: B006
+    """Remembers what it found behind a tensor, which can be written to."""
+    return known.setdefault(tensor, leaves_by_walking(tensor))
+
+
+def leaves_without_gradients(tensor):
+    leaves = leaves_by_walking(tensor)
+    for leaf in leaves:
+        leaf.grad = None
+    return leaves
+
+
+def leaves_down_every_path(tensor):
+    """Names each leaf once, and still walks every path."""
+    return list({leaf: None for leaf in leaf_per_path(tensor)})
+
+
 def leaves_and_copies(tensor):
     return [*leaves_by_walking(tensor), *(leaf.detach() for leaf in leaves_by_walking(tensor))]
 
@@ -118,6 +135,9 @@ WRONG = [
     leaves_and_a_pass,
     leaves_with_zeros,
     leaves_remembering,
+    leaves_by_object,
+    leaves_without_gradients,
+    said(leaves_down_every_path, "once per path"),
     leaves_by_memory,
     leaves_of_modules,
     said(leaves_and_copies, "copies"),
@@ -142,7 +162,7 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "It returns a list of the leaf tensors": {"type": WRONG[-2], "leaves only": WRONG[10]},
+    "It returns a list of the leaf tensors": {"type": WRONG[-2], "leaves only": WRONG[13]},
     "that the graph of `tensor` ends in": {"all": WRONG[-3], "dependence": leaves_and_what_is_saved},
     "each once": {"once": leaf_per_edge},
     "The list holds the leaves themselves and no copies": {"the leaves themselves": leaves_and_copies},
@@ -150,8 +170,8 @@ GUARDS = {
         "not itself": MISCONCEIVED["a leaf without a graph"]
     },
     "A leaf that was frozen after the forward pass is still in the graph": {"all": MISCONCEIVED["frozen later"]},
-    "nothing may be left over from an earlier call": {"all": leaves_remembering},
-    "Your function runs no backward pass.": {
+    "nothing may be left over from an earlier call": {"all": leaves_by_object},
+    "Your function runs no backward pass": {
         "passes": leaves_and_a_pass,
         "grad": leaves_with_zeros,
         "numbers": leaves_changed,

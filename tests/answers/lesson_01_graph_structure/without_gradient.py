@@ -125,6 +125,23 @@ def names_and_freeze(model, loss):
     return names
 
 
+def names_and_a_switch(training):
+    """Puts the whole model into one mode."""
+
+    def answer(model, loss):
+        model.train(training)
+        return names_by_leaves(model, loss)
+
+    return answer
+
+
+def names_and_new_numbers(model, loss):
+    """Tries out what a change of the parameters does, and leaves it."""
+    for parameter in model.parameters():
+        parameter.data += 1
+    return names_by_leaves(model, loss)
+
+
 def names_and_all_zeros(model, loss):
     """Whatever has a gradient of zeros is listed as well."""
     names = names_by_leaves(model, loss)
@@ -168,6 +185,9 @@ WRONG = [
     names_by_layers,
     names_unsorted,
     names_and_freeze,
+    names_and_a_switch(training=False),
+    names_and_a_switch(training=True),
+    names_and_new_numbers,
     names_and_all_zeros,
     names_twice,
     names_remembered,
@@ -199,6 +219,8 @@ GUARDS = {
     "A parameter may have been frozen or unfrozen after the forward pass.": {"missing": names_by_graph_alone},
     "The model stays as it is: also `.grad` and which parameters require a gradient.": {
         "flags": names_and_freeze,
+        "mode": WRONG[9],
+        "numbers": names_and_new_numbers,
         "grad": names_after_zero_grad,
     },
     "also with two losses of one model": {"missing": names_remembered},

@@ -286,6 +286,16 @@ def engine_touching_grad(loss):
     return found
 
 
+def engine_without_zeros(loss):
+    """Takes a gradient of zeros for none."""
+    return {leaf: gradient for leaf, gradient in engine(loss).items() if gradient.count_nonzero()}
+
+
+def engine_from_single(loss):
+    """Begins with a one of float32, whatever the loss is."""
+    return {leaf: torch.tensor(1.0) if leaf is loss else gradient for leaf, gradient in engine(loss).items()}
+
+
 def engine_in_lists(loss):
     return {leaf: gradient.tolist() for leaf, gradient in engine(loss).items()}
 
@@ -335,6 +345,8 @@ WRONG = [
     said(engine_in_double, "the wrong dtype"),
     said(engine_touching_grad, "AccumulateGrad is called"),
     engine_in_lists,
+    engine_without_zeros,
+    engine_from_single,
 ]
 
 EQUIVALENT = {
@@ -346,7 +358,7 @@ EQUIVALENT = {
 GUARDS = {
     "what `loss.backward()` does": {"value": engine_doubled},
     "Return a dict from leaf tensor to gradient": {"type": WRONG[12], "keys": engine_with_guests},
-    "one entry for each leaf that a gradient comes to, and no other.": {"missing": WRONG[14]},
+    "one entry for each leaf that a gradient comes to, and no other.": {"missing": engine_without_zeros},
     "PyTorch's own engine must not run": {"passes": engine_with_a_seed_by_torch},
     "Each node runs once, when all its contributions have come.": {"once": engine_twice},
     "The `.grad` of every leaf stays as it is.": {"grad": engine_touching_grad},

@@ -60,6 +60,21 @@ def remembering(f, x, known={}):  # noqa: B006
     return known.setdefault((f, x.shape), jacobian_by_rows(f, x))
 
 
+def remembering_objects(f, x, known={}):  # noqa: B006
+    return known.setdefault((f, x), jacobian_by_rows(f, x))
+
+
+def without_ones_of_the_output(f, x):
+    right = jacobian_by_rows(f, x)
+    outputs = right.shape[: right.dim() - x.dim()]
+    return right.reshape(*(size for size in outputs if size > 1), *x.shape)
+
+
+def without_ones_of_the_input(f, x):
+    right = jacobian_by_rows(f, x)
+    return right.reshape(*right.shape[: right.dim() - x.dim()], *(size for size in x.shape if size > 1))
+
+
 def moving(f, x):
     right = jacobian_by_rows(f, x)
     x.data.add_(1)
@@ -88,10 +103,13 @@ WRONG = [
     lambda f, x: torch.func.jacrev(lambda x: f(x).sum(0))(x),
     clearing,
     remembering,
+    remembering_objects,
     moving,
     lambda f, x: jacobian_by_rows(f, x).double(),
     lambda f, x: jacobian_by_rows(f, x).tolist(),
     lambda f, x: 2 * jacobian_by_rows(f, x),
+    without_ones_of_the_output,
+    without_ones_of_the_input,
 ]
 
 EQUIVALENT = {
@@ -100,8 +118,8 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "Return the Jacobian of `f` at `x`": {"value": WRONG[9], "type": WRONG[8]},
-    "a tensor of shape `f(x).shape + x.shape`, in the dtype of `f(x)`": {"shape": WRONG[2], "dtype": WRONG[7]},
+    "Return the Jacobian of `f` at `x`": {"value": WRONG[10], "type": WRONG[9]},
+    "a tensor of shape `f(x).shape + x.shape`, in the dtype of `f(x)`": {"shape": WRONG[2], "dtype": WRONG[8]},
     "Run `f` forward once.": {"forward": forward_for_each_row},
     "Leave `x` alone.": {"input": moving},
     "It may or may not require grad, and its `.grad` may hold something: both stay as they are.": {

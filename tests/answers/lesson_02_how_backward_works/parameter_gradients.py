@@ -64,6 +64,11 @@ def doubled(loss, model):
     return {name: None if it is None else 2 * it for name, it in parameters_by_grad(loss, model).items()}
 
 
+def none_for_zeros(loss, model):
+    found = parameters_by_grad(loss, model)
+    return {name: it if it is not None and it.count_nonzero() else None for name, it in found.items()}
+
+
 @torch.no_grad()
 def move_parameters(loss, model):
     for parameter in model.parameters():
@@ -143,6 +148,7 @@ WRONG = [
     in_two_passes,
     recorded_and_freed,
     doubled,
+    none_for_zeros,
 ]
 
 GUARDS = {

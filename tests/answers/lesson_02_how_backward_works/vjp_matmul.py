@@ -22,6 +22,23 @@ def matmul_by_formula(a, b, v):
     return v @ b.T, a.T @ v
 
 
+def zeros_for_no_gradient(a, b, v):
+    for given in (a, b, v):
+        if given.requires_grad and given.grad is None:
+            given.grad = torch.zeros_like(given)
+
+
+def averaging(dim):
+    """Takes a column or a row for one number: wrong where m or n alone is 1."""
+
+    def answer(a, b, v):
+        if v.shape[dim] == 1 and v.numel() > 1:
+            v = v.mean().expand_as(v)
+        return matmul_by_formula(a, b, v)
+
+    return answer
+
+
 RIGHT = [matmul_by_formula, matmul_by_einsum, vjp_by_autograd(torch.matmul)]
 
 MISCONCEIVED = {
@@ -37,9 +54,12 @@ WRONG = [
     remembering(matmul_by_formula),
     spoiling_after(matmul_by_formula, without_grad),
     spoiling_after(matmul_by_formula, clear),
+    spoiling_after(matmul_by_formula, zeros_for_no_gradient),
     in_single(matmul_by_formula),
     in_double(matmul_by_formula),
     spoiled(matmul_by_formula, lambda a, b, v: v.mul_(2)),
+    averaging(0),
+    averaging(1),
     lambda a, b, v: [g.squeeze() for g in matmul_by_formula(a, b, v)],
     lambda a, b, v: matmul_by_formula(a, b, v)[0],
 ]
@@ -48,9 +68,9 @@ STILL_RIGHT = {"detached"}
 
 GUARDS = {
     "the gradients of `((a @ b) * v).sum()` with respect to `a` and to `b`": {"type": WRONG[-1]},
-    "each in the shape and dtype of its input": {"shape": WRONG[-2], "dtype": WRONG[7]},
-    "as precisely as the dtype allows": {"value": WRONG[6]},
-    "Leave the inputs alone:": {"input": WRONG[8]},
+    "each in the shape and dtype of its input": {"shape": WRONG[-2], "dtype": WRONG[8]},
+    "as precisely as the dtype allows": {"value": WRONG[7]},
+    "Leave the inputs alone:": {"input": WRONG[9]},
     "their `.grad`": {"grad": WRONG[5]},
     "whether they require grad": {"requires_grad": WRONG[4]},
 }

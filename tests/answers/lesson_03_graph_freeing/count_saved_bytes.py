@@ -112,10 +112,12 @@ def count_and_empty(loss, besides):
     return total
 
 
-def count_and_cut(loss, besides):
-    total = count_by_address(loss, besides)
-    loss.detach_()
-    return total
+def count_and_write(loss, besides):
+    """Backward will refuse what leaves were saved."""
+    for node in all_nodes(loss):
+        if hasattr(node, "variable"):
+            node.variable.detach().add_(0)
+    return count_by_raw_data(loss, besides)
 
 
 def count_after_another_pass(loss, besides):
@@ -131,6 +133,29 @@ def count_without_constants(loss, besides):
     tensors = [tensor for node in nodes for tensor in tensors_of(node)]
     made = [tensor for tensor in tensors if not tensor.is_leaf and storage_of(tensor) not in given]
     return sum({storage_of(tensor): tensor.untyped_storage().nbytes() for tensor in made}.values())
+
+
+def count_less_besides(loss, besides):
+    """Takes off what lives anyway, also where the graph does not keep it."""
+    return count_owned(loss, besides) - sum({storage_of(it): it.untyped_storage().nbytes() for it in besides}.values())
+
+
+def count_less_each(loss, besides):
+    """Takes off a storage again for every tensor of the list that lies in it."""
+    nodes = all_nodes(loss)
+    own = {storage_of(node.variable) for node in nodes if hasattr(node, "variable")}
+    sizes = {storage_of(it): it.untyped_storage().nbytes() for node in nodes for it in tensors_of(node)}
+    kept = sum(size for storage, size in sizes.items() if storage not in own)
+    return kept - sum(sizes.get(storage_of(it), 0) for it in besides)
+
+
+def count_new_nodes(loss, besides, seen=set()):  # noqa: B006
+    """Passes over nodes that an earlier call has met."""
+    nodes = [node for node in all_nodes(loss) if node not in seen]
+    seen.update(nodes)
+    given = {storage_of(node.variable) for node in nodes if hasattr(node, "variable")} | set(map(storage_of, besides))
+    tensors = [tensor for node in nodes for tensor in tensors_of(node) if storage_of(tensor) not in given]
+    return sum({storage_of(tensor): tensor.untyped_storage().nbytes() for tensor in tensors}.values())
 
 
 def count_with_saved_besides(loss, besides):
@@ -160,7 +185,8 @@ WRONG = [
     said(count_owned, "leaves included"),
     said(lambda loss, besides: count_owned(loss, besides, leaves=False), "leaves included"),
     count_and_empty,
-    *(count_numbers, count_and_cut, count_after_another_pass, count_without_constants, count_with_saved_besides),
+    *(count_less_besides, count_less_each, count_new_nodes),
+    *(count_numbers, count_and_write, count_after_another_pass, count_without_constants, count_with_saved_besides),
     lambda loss, besides: saved(loss, besides=besides).bytes,
     lambda loss, besides: len(trace(loss).nodes),
 ]
@@ -179,5 +205,5 @@ GUARDS = {
     "Some hold numbers, some a tensor, some a tuple with tensors and None in it.": {"value": count_without_tuples},
     "A constant in the graph is counted, unless it is in `besides`.": {"value": count_without_constants},
     "nor a backward pass": {"passes": count_after_another_pass},
-    "nor a change of the graph or of `besides`": {"untouched": count_and_cut, "besides": count_and_empty},
+    "nor a change of the graph or of `besides`": {"untouched": count_and_write, "besides": count_and_empty},
 }

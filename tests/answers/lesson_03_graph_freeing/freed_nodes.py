@@ -115,6 +115,20 @@ def freed_by_the_first_thing(loss):
     return freed
 
 
+def freed_until_something_else(loss):
+    """Ends at the first error that says something else."""
+    freed = set()
+    for node in all_nodes(loss):
+        for name in dir(node):
+            try:
+                getattr(node, name)
+            except RuntimeError as error:
+                if "already been freed" not in str(error):
+                    return freed
+                freed.add(node)
+    return freed
+
+
 RIGHT = [freed_by_message, freed_by_instrument]
 
 MISCONCEIVED = {
@@ -136,6 +150,8 @@ WRONG = [
     lambda loss: len(freed_by_message(loss)),
     lambda loss: set(all_nodes(loss)),
     freed_by_the_first_thing,
+    freed_until_something_else,
+    lambda loss: freed_by_message(loss) - {loss.grad_fn},
     lambda loss: [[1], {}, None],
 ]
 

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from tests.answers.leaving import leaving
+from tests.answers.leaving import clipping, leaving
 from tests.answers.lesson_03_graph_freeing.training import (
     in_columns,
     train_by_functions,
@@ -189,6 +189,7 @@ MISCONCEIVED = {
 ROW_OF_A_COPY = trainer(keep_row=lambda row: row._base.detach().clone()[0])
 
 WRONG = [
+    clipping(train_with_floats),
     *(train_nothing, train_clearing("between"), train_evaluating, train_without_the_optimizer),
     train_keeping_the_last,
     train_in_two_passes,

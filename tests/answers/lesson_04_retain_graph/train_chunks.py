@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import mse_loss
 
-from tests.answers.leaving import gradients_off, leaving
+from tests.answers.leaving import clipping, gradients_off, leaving
 from tests.answers.lesson_04_retain_graph.side_effects import frozen, hooked, in_evaluation
 from tests.answers.said import said
 from tests.answers.updating import updated
@@ -249,6 +249,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
+    clipping(chunks_detached_after),
     *(leaving(chunks_detached_after, change) for change in (gradients_off, in_evaluation, frozen, hooked)),
     chunks_zeroing_between,
     chunks_moment_by_moment,

@@ -135,6 +135,13 @@ def hessian_transposed_parts(loss, parameters):
     return torch.stack(rows)
 
 
+def hessian_where_it_slopes(loss, parameters):
+    """Rows of zeros for each number whose gradient is zero."""
+    gradient = torch.autograd.grad(loss, parameters, retain_graph=True, materialize_grads=True)
+    slopes = torch.cat([part.reshape(-1) for part in gradient]) != 0
+    return hessian_by_rows(loss, parameters) * slopes[:, None]
+
+
 RIGHT = [hessian_by_rows, hessian_batched, hessian_by_seeds]
 
 MISCONCEIVED = {
@@ -159,6 +166,8 @@ WRONG = [
     lambda loss, parameters: hessian_by_rows(loss, parameters[:1]),
     lambda loss, parameters: hessian_by_rows(loss, [p for p in parameters if p.numel() > 2]),
     hessian_live := lambda loss, parameters: hessian_by_rows(loss, parameters).requires_grad_(),
+    lambda loss, parameters: hessian_by_rows(loss, parameters).to(parameters[0].dtype),
+    hessian_where_it_slopes,
     hessian_doubled := lambda loss, parameters: hessian_by_rows(loss, parameters).double(),
 ]
 

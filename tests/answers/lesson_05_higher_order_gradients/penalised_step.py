@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import mse_loss
 
-from tests.answers.leaving import leaving
+from tests.answers.leaving import clipping, leaving
 from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on
 from tests.answers.said import said
 
@@ -26,6 +26,12 @@ def finish(optimizer, total):
 def step_by_grad(model, optimizer, inputs, targets, weight):
     loss = mse_loss(model(inputs), targets)
     gradients = recorded_gradients(loss, list(model.parameters()))
+    return finish(optimizer, loss + weight * squares(gradients))
+
+
+def step_over_one_group(model, optimizer, inputs, targets, weight):
+    loss = mse_loss(model(inputs), targets)
+    gradients = recorded_gradients(loss, optimizer.param_groups[0]["params"])
     return finish(optimizer, loss + weight * squares(gradients))
 
 
@@ -192,6 +198,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
+    clipping(step_by_grad),
     said(step_cleared_after, "the loss counted twice"),
     step_evaluating := leaving(step_by_grad, lambda model, *given: model[0].eval()),
     leaving(step_by_grad, lambda model, *given: hook_on(model[0].weight)),
@@ -208,6 +215,7 @@ WRONG = [
     step_over := lambda *given: 1.01 * step_by_grad(*given),
     step_held,
     lambda model, optimizer, inputs, targets, weight: 1.0,
+    step_over_one_group,
     said(
         lambda model, optimizer, inputs, targets, weight: step_by_grad(model, optimizer, inputs, targets, 0.0),
         "a penalty that is a constant",

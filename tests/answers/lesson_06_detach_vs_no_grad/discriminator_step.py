@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from tests.answers.leaving import leaving
+from tests.answers.leaving import clipping, leaving
 from tests.answers.lesson_06_detach_vs_no_grad.games import goal, stepped
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_on_module
 from tests.answers.said import said
@@ -125,6 +125,7 @@ def discriminator_by_sigmoid(generator, discriminator, optimizer, real, noise):
 
 
 WRONG = [
+    clipping(discriminator_under_no_grad),
     discriminator_as_a_mean,
     discriminator_clears_too_much,
     discriminator_freezes,

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from tests.answers.leaving import leaving
+from tests.answers.leaving import clipping, leaving
 from tests.answers.lesson_06_detach_vs_no_grad.games import goal, stepped
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_left
 from tests.answers.said import said
@@ -132,6 +132,15 @@ def generator_in_training(generator, discriminator, optimizer, noise):
     return loss
 
 
+def generator_by_logarithm(generator, discriminator, optimizer, noise):
+    """The same loss, until the sigmoid is rounded to 0."""
+    optimizer.zero_grad()
+    loss = -discriminator(generator(noise)).sigmoid().log().mean()
+    loss.backward(inputs=list(generator.parameters()))
+    optimizer.step()
+    return loss.item()
+
+
 def generator_peeking(generator, discriminator, optimizer, noise):
     generator(noise)
     return generator_by_inputs(generator, discriminator, optimizer, noise)
@@ -158,7 +167,9 @@ MISCONCEIVED = {
 }
 
 WRONG = [
+    clipping(generator_by_inputs),
     generator_no_grad,
+    generator_by_logarithm,
     said(generator_broken, "cut at the points"),
     said(generator_thaws, "frozen for good"),
     said(generator_clears_both, "gradients left behind"),

@@ -116,6 +116,7 @@ WRONG = [
     loss_long := lambda points, scale, weights: uncut_by_norm(points, scale, weights)[None],
     loss_of_another_value := lambda *given: uncut_by_norm(*given) + 1,
     loss_remembered(),
+    lambda points, scale, weights: (weights / torch.exp(scale * points.norm(dim=1))).sum(),
 ]
 
 GUARDS = {

@@ -5,6 +5,7 @@ import itertools
 import torch
 from torch.nn.functional import cross_entropy
 
+from tests.answers.leaving import clipping
 from tests.answers.lesson_07_gradient_accumulation.side_effects import (
     passing_twice,
     seeded,
@@ -170,6 +171,7 @@ ONE_SLIP = {
 }
 
 WRONG = [
+    clipping(epoch_by_slices),
     said(ONE_SLIP["steps"], "a step too many"),
     *list(ONE_SLIP.values())[1:],
     epoch(lambda size, sizes, every: size),

@@ -2,6 +2,7 @@
 
 from torch.nn.functional import cross_entropy
 
+from tests.answers.leaving import clipping
 from tests.answers.lesson_07_gradient_accumulation.side_effects import (
     passing_twice,
     running_once_more,
@@ -40,6 +41,29 @@ def windows_cleared_before_the_first(model, optimizer, micro_batches, every):
         optimizer.step()
         losses.append(sum(parts) / len(parts))
     return losses
+
+
+def windows_divided(which):
+    """Divides the gradients of `which(model, optimizer)` before each step."""
+
+    def windows(model, optimizer, micro_batches, every):
+        losses, parts = [], []
+        optimizer.zero_grad()
+        for inputs, targets in micro_batches:
+            loss = cross_entropy(model(inputs), targets)
+            loss.backward()
+            parts.append(loss.item())
+            if len(parts) == every:
+                for parameter in which(model, optimizer):
+                    if parameter.grad is not None:
+                        parameter.grad /= every
+                optimizer.step()
+                optimizer.zero_grad()
+                losses.append(sum(parts) / every)
+                parts = []
+        return losses
+
+    return windows
 
 
 def windows_divided_at_the_step(model, optimizer, micro_batches, every):
@@ -151,6 +175,7 @@ ONE_SLIP = {
 }
 
 WRONG = [
+    clipping(windows_divided_at_the_step),
     *ONE_SLIP.values(),
     windows_as_one_batch,
     windows_in_one_pass,
@@ -160,6 +185,8 @@ WRONG = [
         window_loop(clear=lambda number, every: (number + 1) % every == 0), "cleared within the window"
     ),  # between backward and step
     window_loop(step=lambda number, every: number % every == 0),
+    windows_divided(lambda model, optimizer: optimizer.param_groups[0]["params"]),
+    windows_divided(lambda model, optimizer: [p for part in model.modules() for p in part.parameters(recurse=False)]),
     lambda model, optimizer, micro_batches, every: [0.5, 0.5],
     lambda model, optimizer, micro_batches, every: [[1.0], None, "x"],
 ]

@@ -78,6 +78,8 @@ WRONG = [
     hooked(lambda gradient, strength: None),
     reverse_by_the_last_strength,
     lambda x, strength: x,
+    said(hooked(lambda gradient, strength: -abs(strength) * gradient), "not turned around"),  # where it is negative
+    lambda x, strength: hooked(turn)(x, strength) if strength else x.clone(),
     lambda x, strength: x.detach() - strength * x,
     lambda x, strength: x.detach().requires_grad_(),
     lambda x, strength: (1 + strength) * x.data - strength * x.data,

@@ -177,19 +177,24 @@ def checkup_by_numbers(model, optimizer, step):
     return report
 
 
-def checkup_of_grad_as_it_comes(model, optimizer, step):
-    """Looks at .grad when a gradient was added to it: an old NaN counts as arrived."""
-    report, odd, handles = {}, set(), []
-    for name, p in model.named_parameters():
-        if p.requires_grad:
-            note = lambda p, name=name: odd if p.grad.isfinite().all() else odd.add(name)  # noqa: E731
-            handles.append(p.register_post_accumulate_grad_hook(note))
+def reported_beside(model, optimizer, step, hook):
+    """The report, while hook(name, p) has put a hook of its own on each parameter that learns."""
+    handles = [hook(name, p) for name, p in model.named_parameters() if p.requires_grad]
     try:
-        report = usual(model, optimizer, step)
+        return usual(model, optimizer, step)
     finally:
         for handle in handles:
             handle.remove()
-    return {**report, "not_finite": odd}
+
+
+def checkup_of_grad_as_it_comes(model, optimizer, step):
+    """Looks at .grad when a gradient was added to it: an old NaN counts as arrived."""
+    odd = set()
+
+    def hook(name, p):
+        return p.register_post_accumulate_grad_hook(lambda p: odd if p.grad.isfinite().all() else odd.add(name))
+
+    return {**reported_beside(model, optimizer, step, hook), "not_finite": odd}
 
 
 def checkup_by_versions(model, optimizer, step):
@@ -215,32 +220,34 @@ def checkup_of_sums(model, optimizer, step):
     return {**report, "frozen_but_changed": moved}
 
 
-def checkup_of_squares(model, optimizer, step):
-    """Squares of huge numbers are infinite."""
-    odd, handles = set(), []
-    for name, p in model.named_parameters():
-        if p.requires_grad:
-            note = lambda grad, name=name: None if grad.square().sum().isfinite() else odd.add(name)  # noqa: E731
-            handles.append(p.register_hook(note))
-    try:
-        report = usual(model, optimizer, step)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return {**report, "not_finite": odd}
+def checkup_finite_by(number):
+    """Takes a gradient for finite where a number made from it is."""
+
+    def checkup_finite(model, optimizer, step):
+        odd = set()
+
+        def hook(name, p):
+            return p.register_hook(lambda gradient: None if number(gradient).isfinite() else odd.add(name))
+
+        return {**reported_beside(model, optimizer, step, hook), "not_finite": odd}
+
+    return checkup_finite
+
+
+def checkup_of_buffers(model, optimizer, step):
+    before = {name: it.clone() for name, it in model.named_buffers()}
+    report = usual(model, optimizer, step)
+    moved = [name for name, it in model.named_buffers() if not torch.equal(it, before[name])]
+    return {**report, "frozen_but_changed": report["frozen_but_changed"] + moved}
 
 
 def checkup_of_the_last_pass(model, optimizer, step):
-    odd, handles = {}, []
-    for name, p in model.named_parameters():
-        if p.requires_grad:
-            note = lambda grad, name=name: odd.update({name: not grad.isfinite().all()})  # noqa: E731
-            handles.append(p.register_hook(note))
-    try:
-        report = usual(model, optimizer, step)
-    finally:
-        for handle in handles:
-            handle.remove()
+    odd = {}
+
+    def hook(name, p):
+        return p.register_hook(lambda gradient: odd.update({name: not gradient.isfinite().all()}))
+
+    report = reported_beside(model, optimizer, step, hook)
     return {**report, "not_finite": [name for name, is_odd in odd.items() if is_odd]}
 
 
@@ -306,7 +313,9 @@ WRONG = [
     checkup_clearing := leaving(checkup, lambda model: model.zero_grad()),
     checkup_twice_each := changed(checkup, after=lambda report: {key: [*it, *it] for key, it in report.items()}),
     checkup_of_sums,
-    checkup_of_squares,
+    checkup_of_squares := checkup_finite_by(lambda gradient: gradient.square().sum()),  # of huge ones infinite
+    checkup_finite_by(torch.sum),
+    checkup_of_buffers,
     said(checkup_of_the_last_pass, ".grad after the step"),  # in that case it is what .grad shows
     checkup_of_all_names,
     checkup_clearing_all_hooks,

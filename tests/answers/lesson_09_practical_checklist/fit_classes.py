@@ -3,6 +3,7 @@
 import torch
 from torch.nn.functional import cross_entropy, nll_loss
 
+from tests.answers.leaving import clipping
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
 from tests.answers.lesson_09_practical_checklist.training import step
 from tests.answers.said import said
@@ -104,6 +105,7 @@ SLIPS = slips(classifier())
 LEFT = [leaving(classifier(), mess) for mess in MESSES]
 
 WRONG = [
+    clipping(classifier()),
     *SLIPS.values(),
     said(classifier(twice, clear=False), "softmax twice", "never cleared"),
     said(cleared_after_the_step(classifier(twice, clear=False)), "softmax twice", "gradients from before"),

@@ -3,6 +3,7 @@
 import torch
 from torch.nn.functional import mse_loss
 
+from tests.answers.leaving import clipping
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
 from tests.answers.lesson_09_practical_checklist.training import step
 from tests.answers.said import said
@@ -71,6 +72,17 @@ def masked_at_the_end(model, optimizer, batches, limit):
     return losses
 
 
+def limited_while_it_learns(weight, limit):
+    if weight.requires_grad:
+        weight.data.clamp_(-limit, limit)
+
+
+def by_the_first_mask():
+    """The mask of the first batch of a shape serves all of that shape."""
+    masks = {}
+    return lambda hidden, mask: hidden * masks.setdefault(mask.shape, mask)
+
+
 RIGHT = [
     masked_loop(by_product, how=lambda w, limit: w.detach().clamp_(-limit, limit)),
     masked_with_copy,
@@ -91,6 +103,7 @@ SLIPS = slips(masked_loop(by_product))
 LEFT = [leaving(masked_loop(by_product), mess) for mess in MESSES]
 
 WRONG = [
+    clipping(masked_loop(by_product)),
     *SLIPS.values(),
     said(masked_loop(by_data, "before"), "a write into what tanh saved", "limited before backward"),
     said(masked_loop(by_constant, "never"), "a mask that autograd does not know", "beyond the limit"),
@@ -105,6 +118,15 @@ WRONG = [
         masked_loop(by_product, "before", how=lambda w, limit: w.detach().clamp_(-limit, limit)),
         "caught by the counter",
     ),
+    said(masked_loop(by_product, how=limited_while_it_learns), "beyond the limit"),
+    said(
+        masked_loop(by_product, how=lambda weight, limit: weight.data.clamp_(-limit, limit) if limit else None),
+        "beyond the limit",
+    ),
+    masked_loop(
+        by_product, how=lambda weight, limit: weight.requires_grad_(False).clamp_(-limit, limit).requires_grad_()
+    ),
+    lambda *given: masked_loop(by_the_first_mask())(*given),
     masked_bias_too,
     masked_at_the_end,
     *LEFT,

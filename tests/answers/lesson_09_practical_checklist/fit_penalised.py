@@ -3,6 +3,7 @@
 import torch
 from torch.nn.functional import mse_loss
 
+from tests.answers.leaving import clipping
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
 from tests.answers.lesson_09_practical_checklist.training import step
 from tests.answers.said import said
@@ -112,10 +113,26 @@ def penalised_where_held(model, optimizer, batches, weight):
     return penalised(lambda model: sum(p.pow(2).sum() for p in held))(model, optimizer, batches, weight)
 
 
+def penalised_thawed(model, *given):
+    """Everything learns meanwhile, and is frozen again."""
+    frozen = [p.requires_grad_() for p in model.parameters() if not p.requires_grad]
+    losses = penalised(squares)(model, *given)
+    for p in frozen:
+        p.requires_grad_(False)
+        p.grad = None
+    return losses
+
+
+def squares_of_unlike(model):
+    """Each one once, told apart by its numbers."""
+    return sum(p.pow(2).sum() for p in {str(p.tolist()): p for p in model.parameters()}.values())
+
+
 SLIPS = slips(penalised(squares))
 LEFT = [leaving(penalised(squares), mess) for mess in MESSES]
 
 WRONG = [
+    clipping(penalised(squares)),
     *SLIPS.values(),
     said(
         penalised(lambda model: squares(model).item(), clear="never"), "a penalty without a gradient", "never cleared"
@@ -124,6 +141,8 @@ WRONG = [
     penalised_with_an_optimizer_of_its_own,
     penalised_in_training_mode,
     penalised_where_held,
+    penalised_thawed,
+    penalised(squares_of_unlike),
     penalised_by_decay,
     penalised_by_decay_and_back,
     penalised_of_live := penalised(lambda model: sum(p.pow(2).sum() for p in model.parameters() if p.requires_grad)),

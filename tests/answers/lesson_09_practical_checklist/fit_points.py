@@ -99,6 +99,7 @@ WRONG = [
     points_clipped := points_with(safe_root, lambda gradient: gradient.clamp(-0.1, 0.1)),
     lambda points, wanted, steps: points_by_norm(points, wanted.fill_diagonal_(0.0), steps),
     points_with(lambda squares: (squares + 1e-6).sqrt()),
+    points_with(lambda squares: torch.where(squares > 1e-9, torch.where(squares > 1e-9, squares, 1.0).sqrt(), 0.0)),
     points_with(lambda squares: safe_root(squares).detach().requires_grad_()),
     points_in_place,
     lambda *given: (points_by_norm(*given), torch.set_grad_enabled(False))[0],

@@ -3,6 +3,7 @@
 import torch
 from torch.nn.functional import mse_loss
 
+from tests.answers.leaving import clipping
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
 from tests.answers.lesson_09_practical_checklist.training import step
 from tests.answers.said import said
@@ -89,15 +90,17 @@ MISCONCEIVED = {
 
 def scheduled_by_longer_gradients(model, optimizer, scheduler, batches, epochs):
     """Steps at a tenth of the rate, along ten times the gradient."""
-    rates, group = [], optimizer.param_groups[0]
+    rates = []
     for _ in range(epochs):
-        rates.append(group["lr"])
+        rates.append(scheduler.get_last_lr()[0])
         for inputs, targets in batches:
             optimizer.zero_grad()
             mse_loss(model(inputs), targets).mul(10).backward()
-            group["lr"] = rates[-1] / 10
+            for group in optimizer.param_groups:
+                group["lr"] = rates[-1] / 10
             optimizer.step()
-            group["lr"] = rates[-1]
+            for group in optimizer.param_groups:
+                group["lr"] = rates[-1]
         scheduler.step()
     return rates
 
@@ -116,6 +119,7 @@ SLIPS.pop("steps")
 LEFT = [leaving(scheduled(), mess) for mess in MESSES]
 
 WRONG = [
+    clipping(scheduled()),
     *SLIPS.values(),
     scheduled_once_more,
     scheduled_by_longer_gradients,
@@ -135,6 +139,8 @@ WRONG = [
 ]
 
 EQUIVALENT = {
+    "scheduled.fit_scheduled: scheduler.get_last_lr()[0] -> scheduler.get_last_lr()[1]": "Both groups have one rate.",
+    "scheduled_by_groups: optimizer.param_groups[0] -> optimizer.param_groups[1]": "Both groups have one rate.",
     "scheduled.fit_scheduled: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
     "scheduled.fit_scheduled: rates.append(scheduler.get_last_lr()[0]) | for inputs, targets in batches: ... -> (swapped)": "Neither line reads what the other one writes.",
     "step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",

@@ -107,6 +107,15 @@ def clamp_writing_to_x(x, low, high):
     return usual(x, low, high)
 
 
+def nearer(x, g, low, high):
+    """Where a whole step would end nearer to the range: one that goes far beyond it does not."""
+
+    def away(t):
+        return (low - t).clamp(min=0) + (t - high).clamp(min=0)
+
+    return ((x >= low) & (x <= high)) | (away(x - g) < away(x))
+
+
 RIGHT = [clamp_inward, ClampBySide.apply, clamper(inward)]
 
 MISCONCEIVED = {
@@ -122,6 +131,7 @@ WRONG = [
     said(lambda x, low, high: x + (x.clamp(low, high) - x).detach(), "everything passes"),
     clamper(inward, nones=1),
     lambda x, low, high: ClampInward.apply(x, -1.3, 2.6),
+    clamper(nearer),
     clamper(lambda x, g, low, high: ((x > low) & (x < high)) | inward(x, g, low + 1e-9, high - 1e-9)),
     clamper(lambda x, g, low, high: inward(x, g, low, high) * 1.5),
     lambda x, low, high: x.detach().clamp(low, high).requires_grad_(),
@@ -150,11 +160,11 @@ EQUIVALENT = {
 GUARDS = {
     "Between the inputs and the result there is one node, that of your Function.": {"one node": clamp_of_a_copy},
     "What forward needs to remember of tensors goes through `save_for_backward`, not onto `ctx`.": {
-        "attribute": WRONG[9]
+        "attribute": WRONG[10]
     },
-    "the inputs, the gradient mode and PyTorch's global random generator stay as they were": {"left alone": WRONG[7]},
+    "the inputs, the gradient mode and PyTorch's global random generator stay as they were": {"left alone": WRONG[8]},
     "Outside it passes only where a step of gradient descent, which subtracts the gradient, would move the number": {
         "value": MISCONCEIVED["outward"],
     },
-    "Its gradient passes unchanged where `x` is inside the range": {"exact": WRONG[8]},
+    "Its gradient passes unchanged where `x` is inside the range": {"exact": WRONG[9]},
 }

@@ -1,5 +1,6 @@
 """Right and wrong answers to `seeded_dropout`."""
 
+import numpy as np
 import torch
 from torch import nn
 from torch.autograd import Function
@@ -230,6 +231,16 @@ WRONG = [
     said(lambda x, p, seed: x * mask_of(x.shape, p, seed) / (1 - p), "the mask is kept"),
     lambda x, p, seed: SeededDropout.apply(x, 1 - p, seed),
     lambda x, p, seed: SeededDropout.apply(x, p, 7),
+    lambda x, p, seed: SeededDropout.apply(x, p, seed or 1),
+    lambda x, p, seed: SeededDropout.apply(x, p, min(seed, 2**31 - 1)),
+    lambda x, p, seed: SeededDropout.apply(x, p, seed % 65536),
+    said(
+        dropout(
+            lambda ctx, mask: setattr(ctx, "mask", np.packbits(mask.flatten().numpy())),
+            lambda ctx, g: torch.from_numpy(np.unpackbits(ctx.mask, count=g.numel())).bool().reshape(g.shape),
+        ),
+        "the mask is kept",
+    ),
     said(dropout(lambda ctx, mask: setattr(ctx, "mask", mask), lambda ctx, g: ctx.mask), "the mask is kept"),
     said(
         dropout(lambda ctx, mask: setattr(ctx, "mask", mask.numpy()), lambda ctx, g: torch.from_numpy(ctx.mask)),

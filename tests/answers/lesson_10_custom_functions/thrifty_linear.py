@@ -72,13 +72,48 @@ def linear(save="wanted", compute="wanted"):
         x, weight = ctx.kept if save == "attributes" else ctx.saved_tensors
         rows, needs = g.flatten(0, -2), ctx.needs_input_grad
         if compute == "all":
-            anything = rows @ rows.new_ones(3, 5), rows.T @ rows.new_ones(len(rows), 5)
+            anything = rows @ rows.new_ones(g.shape[-1], 5), rows.T @ rows.new_ones(len(rows), 5)
         to_x = g @ weight if needs[0] else (anything[0].reshape(*g.shape[:-1], 5) if compute == "all" else None)
         to_weight = rows.T @ x.flatten(0, -2) if needs[1] else None
         return to_x, to_weight, rows.sum(0) if needs[2] else None
 
     apply = function(forward, backward)
     return lambda x, weight, bias: apply(x, weight, bias)
+
+
+class LinearBySide(Linear):
+    """A square weight is turned round: its shape does not tell which side it is on."""
+
+    @staticmethod
+    def backward(ctx, g):
+        to_x, *rest = Linear.backward(ctx, g)
+        weight = ctx.saved_tensors[1]
+        if to_x is not None and weight.shape[0] == weight.shape[1]:
+            to_x = g @ weight.T
+        return to_x, *rest
+
+
+class LinearInThree(Linear):
+    """Knows of two dimensions and of three."""
+
+    @staticmethod
+    def backward(ctx, g):
+        return Linear.backward(ctx, g if g.dim() < 4 else g[0])
+
+
+class LinearKeepingAll(Linear):
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        y = Linear.forward(ctx, x, weight, bias)
+        ctx.save_for_backward(*ctx.to_save, bias)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        x, weight, _ = ctx.saved_tensors
+        rows, (for_x, for_weight, for_bias) = g.flatten(0, -2), ctx.needs_input_grad
+        to_weight = rows.T @ x.flatten(0, -2) if for_weight else None
+        return g @ weight if for_x else None, to_weight, rows.sum(0) if for_bias else None
 
 
 class WholeLinear(Function):
@@ -203,6 +238,9 @@ WRONG = [
     linear_of_copies := lambda x, weight, bias: SparinglyCopyingLinear.apply(x, weight, bias),
     said(linear_clearing := LinearClearing.apply, "attributes of ctx"),
     LinearByElements.apply,
+    LinearBySide.apply,
+    LinearInThree.apply,
+    LinearKeepingAll.apply,
     linear_of_views := LinearOfViews.apply,
     linear_zeroing := LinearZeroing.apply,
     linear_of_means := LinearOfMeans.apply,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -13,7 +14,7 @@ from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_01_graph_structure import LESSON
 from course_utils.checks.judges.lesson_01_graph_structure.reading import abridged
-from course_utils.checks.scenes.lesson_01_graph_structure.connected_loss import broken_loss, gated_model
+from course_utils.checks.scenes.lesson_01_graph_structure.connected_loss import broken_loss, gated_model, move_on
 
 
 def _input_overwritten(case: Case, seen: Observation) -> bool:
@@ -63,6 +64,9 @@ def _judge_loss(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("inputs", not back, f"Your function wrote into {listed(back)}, and put the numbers back.")
     changed = seen["changed"]
     yield Finding("parameters", not changed, f"Your function changed the numbers in {listed(changed)}.")
+    if value.ok and not given and not changed:
+        what = "Called again after the parameters and x had got other numbers, your loss"
+        yield replace(right_value(seen["again"], _next_loss(case), what), prop="again")
     graded = seen["graded"]
     yield Finding("grad", not graded, f"Your function changed .grad of {listed(graded)}.")
     count = seen["passes"]
@@ -152,6 +156,12 @@ def _ends_in(strangers: list[str | list[int]]) -> str:
 
 def _cut_loss(model: nn.Module, case: Case) -> torch.Tensor:
     return broken_loss(model, case.given["x"].tensor(), case.given["target"].tensor()).detach()
+
+
+def _next_loss(case: Case) -> torch.Tensor:
+    model, x = gated_model(case), case.given["x"].tensor()
+    move_on(model, x)
+    return broken_loss(model, x, case.given["target"].tensor()).detach()
 
 
 def _right_slope(case: Case, name: str, received: Value) -> bool:

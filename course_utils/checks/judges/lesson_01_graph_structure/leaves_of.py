@@ -14,7 +14,7 @@ from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_01_graph_structure import LESSON
 from course_utils.checks.judges.lesson_01_graph_structure.programs import random_program
 from course_utils.checks.judges.lesson_01_graph_structure.reading import no_passes, tagged
-from course_utils.checks.scenes.lesson_01_graph_structure.graphs import graph_of
+from course_utils.checks.scenes.lesson_01_graph_structure.graphs import graph_of, write_to
 from course_utils.graph.trace import nodes_behind
 
 
@@ -37,6 +37,7 @@ def _leaves_cases(seed: int) -> list[Case]:
         Case("a view that was written to", {"shape": "written view"}),
         Case("a leaf frozen after the forward pass", {"shape": "frozen later"}),
         Case("called twice", {"shape": "diamond", "calls": 2}),
+        Case("called again after a write", {"shape": "diamond", "written": True}),
         Case("a random graph", random_program(seed, 5, 12)),
         Case("another random graph", random_program(seed + 1, 5, 12)),
         Case("40 doublings", {"shape": "doublings"}),
@@ -71,7 +72,7 @@ def _judge_leaves_of(case: Case, seen: Observation) -> Iterator[Finding]:
     changed = seen["changed"]
     yield Finding("numbers", not changed, f"Your function changed the numbers in {listed(changed)}.")
     graded = seen["graded"]
-    yield Finding("grad", not graded, f"Your function wrote to .grad of {listed(graded)}.")
+    yield Finding("grad", not graded, f"Your function changed .grad of {listed(graded)}.")
 
 
 def _returned_copies(case: Case, seen: Observation) -> bool:
@@ -132,7 +133,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "once per path",
-            "Your list names a leaf again for every path that leads to it.",
+            "You come to a leaf again by each path or edge that leads to it. Go on from each node once, and name each "
+            "leaf once.",
             _repeated_leaves,
             ended=("TimedOut",),
             ended_in=("40 doublings", "a recurrent loop"),
@@ -161,7 +163,8 @@ EXERCISE = Exercise(
 
 def _leaves_for(case: Case) -> tuple[str, ...]:
     """Return the names of the leaves that a backward pass arrives at."""
-    return _leaves_of_shape(case.given["shape"]) if "shape" in case.given else _leaves_by_backward(case)
+    known = "shape" in case.given and "written" not in case.given
+    return _leaves_of_shape(case.given["shape"]) if known else _leaves_by_backward(case)
 
 
 @cache
@@ -171,6 +174,8 @@ def _leaves_of_shape(shape: str) -> tuple[str, ...]:
 
 def _leaves_by_backward(case: Case) -> tuple[str, ...]:
     tensor, named = graph_of(case)
+    if case.given.get("written"):
+        write_to(tensor, named)
     if not tensor.requires_grad:
         return ()
     asked = [leaf.requires_grad_() for leaf in named.values()]  # also those that were frozen after the forward pass

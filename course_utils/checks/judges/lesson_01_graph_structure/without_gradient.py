@@ -58,6 +58,10 @@ def _judge_names(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("grad", not graded, f"Your function changed .grad of {listed(graded)}.")
     flags = seen["flags"]
     yield Finding("flags", not flags, f"Your function changed requires_grad of {listed(flags)}.")
+    message = "Your function switched the model, or a part of it, between training and evaluation."
+    yield Finding("mode", not seen["mode"], message)
+    moved = seen["moved"]
+    yield Finding("numbers", not moved, f"Your function changed the numbers in {listed(moved)}.")
 
 
 def _buffers_too(case: Case, seen: Observation) -> bool:

@@ -16,16 +16,17 @@ from course_utils.graph.saved import saved
 _HELD = {
     "no gradients before": [],
     "some gradients before": ["trunk.weight", "head.bias", "spare.weight", "frozen.weight"],
+    "a batch of zeros": [],
 }
 
 
 def _cases(seed: int) -> Iterator[Case]:
     for offset, (name, held) in enumerate(_HELD.items()):
-        yield Case(name, {"seed": seed + offset, "held": held})
+        yield Case(name, {"seed": seed + offset, "held": held, "zeros": name == "a batch of zeros"})
 
 
 def _parameter_oracle(case: Case) -> dict[str, torch.Tensor | None]:
-    model, loss = two_branches(case.given["seed"])
+    model, loss = two_branches(case)
     wanted = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     found = dict(zip(wanted, torch.autograd.grad(loss, list(wanted.values()), allow_unused=True), strict=True))
     return {name: found.get(name) for name, _ in model.named_parameters()}
@@ -61,7 +62,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
-    model, loss = two_branches(seen[0][0].given["seed"])
+    model, loss = two_branches(seen[0][0])
     asked = sum(parameter.requires_grad for parameter in model.parameters())
     size = saved(loss).bytes
     yield (

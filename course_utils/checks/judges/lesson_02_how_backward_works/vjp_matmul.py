@@ -22,13 +22,16 @@ from course_utils.checks.judges.lesson_02_how_backward_works.pairs import (
 
 
 def _cases(seed: int) -> Iterator[Case]:
-    sizes = ((2, 3, 5), (5, 2, 3), (3, 5, 2), (4, 4, 4), (2, 3, 5), (3, 1, 4), (1, 4, 1))
+    sizes = ((2, 3, 5), (5, 2, 3), (3, 5, 2), (4, 4, 4), (2, 3, 5), (3, 1, 4), (1, 4, 1), (3, 4, 1), (1, 3, 2))
     leaves: dict[int, list[str]] = {2: ["a", "b"], 5: ["b"]}
     for offset, (m, k, n) in enumerate(sizes):
         dtype = torch.float32 if offset == 3 else torch.float64
         given = tensors(seed + 10 * offset, dtype, a=(m, k), b=(k, n), v=(m, n))
         name = f"({m}, {k}) @ ({k}, {n}){', other numbers' if offset == 4 else ''}"
-        yield Case(name, {**given, "strided": offset == 1, "leaves": leaves.get(offset, [])})
+        yield Case(
+            name,
+            {**given, "strided": offset == 1, "leaves": leaves.get(offset, []), "new": ["a"] if offset == 5 else []},
+        )
 
 
 def _as_columns(case: Case, seen: Observation) -> bool:

@@ -5,9 +5,9 @@ LESSON = "03_graph_freeing"
 # In the order of the notebook.
 ORDER = (
     "predict_second_backward",
-    "find_the_writer",
     "predict_alive",
     "train",
+    "find_the_writer",
     "fewest_bytes",
     "count_saved_bytes",
     "freed_nodes",

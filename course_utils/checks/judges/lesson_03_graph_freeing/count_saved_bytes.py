@@ -31,7 +31,13 @@ def _cases(seed: int) -> list[Case]:
     cases = enumerate(_KEEPING.items())
     # From the seed, so that nobody knows the numbers of bytes beforehand.
     return [
-        Case(name, {"scene": scene, "seed": seed + n, "rows": 3 + n % 3 + 3 * (seed // 1000 % 20)})
+        Case(
+            name,
+            {
+                **{"scene": scene, "seed": seed + n, "rows": 3 + n % 3 + 3 * (seed // 1000 % 20)},
+                "calls": 2 if scene == "used twice" else 1,
+            },
+        )
         for n, (name, scene) in cases
     ]
 

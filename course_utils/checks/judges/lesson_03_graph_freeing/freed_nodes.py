@@ -16,9 +16,9 @@ _PARTLY: dict[str, tuple[str, set[str]]] = {
     "a pass through one branch": ("one branch", {"trunk", "left"}),
     "a pass through each branch": ("both branches", {"left", "right"}),
     "a factor that was never saved": ("constant", {"m"}),
-    "a write in place": ("written", {"top"}),
+    "a write in place": ("written", {"top", "h"}),
     "a pass that retained": ("retained", set()),
-    "a node that keeps a tuple": ("rows picked", {"picked", "m"}),
+    "a node that keeps a tuple": ("rows picked", {"picked", "m", "loss"}),
     "thirty doublings": ("doublings", {"h"}),
 }
 
@@ -134,7 +134,7 @@ EXERCISE = Exercise(
             "modified is not freed",
             "You named nodes whose saved tensor was written to in place. Reading it raises an error, too, but the "
             "tensor is still there.",
-            _extra({"written": {"h", "z"}}),
+            _extra({"written": {"m", "z"}}),
         ),
         Misconception(
             "None is not freed",

@@ -6,8 +6,8 @@ LESSON = "04_retain_graph"
 ORDER = (
     "predict_second_pass",
     "fit_scale",
-    "why_second_time",
     "train_chunks",
+    "why_second_time",
     "one_pass",
     "loss_gradients",
     "two_updates",

@@ -4,10 +4,10 @@ LESSON = "05_higher_order_gradients"
 
 # In the order of the notebook.
 ORDER = (
-    "predict_second_order",
     "hvp",
     "largest_rate",
     "penalised_step",
+    "predict_second_order",
     "nth_derivative",
     "gradient_penalty",
     "loss_hessian",

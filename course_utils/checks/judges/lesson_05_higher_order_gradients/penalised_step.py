@@ -19,8 +19,11 @@ from course_utils.checks.scenes.lesson_05_higher_order_gradients.penalised_step 
 
 
 def _cases(seed: int) -> Iterator[Case]:
-    yield Case("one step", {"seed": seed + 1, "sizes": [5], "momentum": 0.0, "weight": 0.3})
-    yield Case("four steps with momentum", {"seed": seed + 2, "sizes": [5, 3, 4, 6], "momentum": 0.9, "weight": 0.2})
+    yield Case("one step", {"seed": seed + 1, "sizes": [5], "momentum": 0.0, "weight": 0.3, "far": 30.0})
+    yield Case(
+        "four steps with momentum",
+        {"seed": seed + 2, "sizes": [5, 3, 4, 6], "momentum": 0.9, "weight": 0.2, "far": 1.0},
+    )
 
 
 _Combine: TypeAlias = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]

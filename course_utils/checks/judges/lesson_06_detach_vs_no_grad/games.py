@@ -19,14 +19,16 @@ def games(seed: int) -> list[Case]:
         Case(
             name,
             {
-                **{"seed": seed + rows, "frozen": frozen, "sure": sure, "rate": 0.3},
-                **{"real": Array.of(numbers(seed + 3, rows, 2)), "noise": Array.of(numbers(seed + 4, more, 3))},
+                **{"seed": seed + rows, "frozen": frozen, "sure": sure, "steep": steep, "rate": 0.3},
+                "real": Array.of(steep * numbers(seed + 3, rows, 2)),
+                "noise": Array.of(steep * numbers(seed + 4, more, 3)),
             },
         )
-        for name, rows, more, frozen, sure in (
-            ("five and five", 5, 5, False, False),
-            ("one bias is frozen", 3, 4, True, False),
-            ("large logits", 4, 4, False, True),
+        for name, rows, more, frozen, sure, steep in (
+            ("five and five", 5, 5, False, 0.0, 300.0),
+            ("one bias is frozen", 3, 4, True, 0.0, 1.0),
+            ("large logits", 4, 4, False, 60.0, 1.0),
+            ("large negative logits", 2, 3, False, -200.0, 1.0),
         )
     ]
 

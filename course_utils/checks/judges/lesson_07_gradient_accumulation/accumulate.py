@@ -43,7 +43,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("number", number, f"You returned {describe(seen['returned'])}; expected the loss, a Python float.")
     if number:
         yield right_value(seen["returned"], step.loss, "The loss that you returned")
-    model = classifier(case.given["seed"])
+    model = classifier(case)
     for name, parameter in model.named_parameters():
         kept = close(seen["parameters"].get(name), parameter.detach())
         yield Finding("parameters", kept, "Your function changed the parameters. Only gradients were asked for.")
@@ -59,7 +59,7 @@ def _combined(weights: Callable[[Step], list[float]]) -> Callable[[Case, Observa
 
 
 def _on_top(case: Case, seen: Observation) -> bool:
-    model = classifier(case.given["seed"])
+    model = classifier(case)
     stale(model, case)
     step = _window(case)
     old = {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}

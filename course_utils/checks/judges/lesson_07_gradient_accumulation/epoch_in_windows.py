@@ -22,7 +22,10 @@ def _cases(seed: int) -> list[Case]:
     return [
         Case("one size, a last window that is not full", {"seed": seed + 1, "sizes": [4] * 5, "every": 3, **rich}),
         Case("uneven sizes, full windows", {"seed": seed + 2, "sizes": [5, 2, 3, 1, 4, 6], "every": 3, **rich}),
-        Case("uneven in both ways", {"seed": seed + 3, "sizes": [6, 2, 3, 4, 5, 2, 3], "every": 3, **plain}),
+        Case(
+            "uneven in both ways",
+            {"seed": seed + 3, "sizes": [6, 2, 3, 4, 5, 2, 3], "every": 3, "steep": 300.0, **plain},
+        ),
         Case(
             "fewer micro-batches than a window, and old gradients",
             {"seed": seed + 4, "sizes": [3, 5], "every": 4, "stale": True, **plain},

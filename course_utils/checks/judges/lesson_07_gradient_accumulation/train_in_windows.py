@@ -30,10 +30,11 @@ def _cases(seed: int) -> list[Case]:
     plain = {"lr": 0.3, "momentum": 0.0, "decay": 0.0}
     rich = {"lr": 0.2, "momentum": 0.7, "decay": 0.05}
     return [
-        Case("two windows of three", {"seed": seed + 1, "sizes": [4] * 6, "every": 3, **plain}),
+        Case("two windows of three", {"seed": seed + 1, "sizes": [4] * 6, "every": 3, "steep": 300.0, **plain}),
         Case("three windows of two, with momentum", {"seed": seed + 2, "sizes": [3] * 6, "every": 2, **rich}),
         Case(
-            "windows of one, and old gradients", {"seed": seed + 3, "sizes": [5] * 3, "every": 1, "stale": True, **rich}
+            "windows of one, and old gradients",
+            {"seed": seed + 3, "sizes": [5] * 3, "every": 1, "stale": True, **rich},
         ),
     ]
 
@@ -51,7 +52,7 @@ def _keeps_old(case: Case, seen: Observation) -> bool:
     steps = full_batches(case, case.given["every"])
     if len(seen["steps"]) != len(steps):
         return False
-    model = classifier(case.given["seed"])
+    model = classifier(case)
     stale(model, case)
     names = steps[0].gradient
     old = {

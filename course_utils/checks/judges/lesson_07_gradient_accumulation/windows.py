@@ -46,7 +46,7 @@ def trained(
 
     `every` is the length of the windows, or their lengths. `rates` are those of the steps, by default the case's.
     """
-    model, batches = classifier(case.given["seed"]), batches_of(case)
+    model, batches = classifier(case), batches_of(case)
     live: Tensors = {
         name: item for name, item in model.named_parameters() if item.requires_grad and "spare" not in name
     }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -15,13 +16,17 @@ from course_utils.checks.scenes.numbers import numbers
 _Rule = Callable[[Case, torch.Tensor], torch.Tensor]
 
 
-def cases(asked: str, values: tuple[float, float]) -> Callable[[int], list[Case]]:
+def cases(
+    asked: str, values: tuple[float, float], odd: Mapping[str, float] = MappingProxyType({})
+) -> Callable[[int], list[Case]]:
+    """Return what makes the cases. `odd` names further values of what is asked, each for x in the middle of a graph."""
     # Name: is x a leaf, does it require a gradient, is the call under no_grad, and the argument.
     kinds = {
         "x in the middle of a graph": (False, True, False, values[0]),
         "x a leaf, float64": (True, True, False, values[1]),
         "x without a gradient": (True, False, False, values[0]),
         "called under no_grad": (False, True, True, values[1]),
+        **{name: (False, True, False, value) for name, value in odd.items()},
     }
 
     def cases(seed: int) -> list[Case]:

@@ -36,7 +36,7 @@ EXERCISE = Exercise(
     minutes=12,
     points=2,
     call="reverse_gradient(x, strength)",
-    cases=cases("strength", (0.7, 2.5)),
+    cases=cases("strength", (0.7, 2.5), {"a negative strength": -1.5, "no strength": 0.0}),
     judge=judge(_reversed),
     hints=(
         "Two things are asked of one tensor: the numbers of x, and another gradient. Whatever changes the gradient "
@@ -70,7 +70,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "not turned around",
-            "Your gradient is scaled by the strength, and its sign is as before.",
+            "Your gradient is multiplied by the strength, and not by minus the strength.",
             by_rule(lambda case, gradient: case.given["strength"] * gradient),
         ),
     ),

@@ -27,11 +27,15 @@ from course_utils.checks.scenes.lesson_09_practical_checklist.training import RA
 
 def _cases(seed: int) -> list[Case]:
     return [
-        Case("three batches", {"seed": seed, "sizes": [5, 4, 6], "limit": 0.2}),
+        Case("three batches", {"seed": seed, "sizes": [5, 5, 6], "limit": 0.2, "far": 90.0}),
         Case("a wide limit", {"seed": seed + 1, "sizes": [4, 3], "limit": 9.0}),
         Case(
             "momentum and old gradients",
             {"seed": seed + 2, "sizes": [4, 3, 5], "limit": 0.3, "left": True, "momentum": 0.9},
+        ),
+        Case(
+            "a frozen last weight, and a limit of zero",
+            {"seed": seed + 3, "sizes": [4, 3], "limit": 0.0, "frozen": True, "left": True},
         ),
     ]
 
@@ -69,7 +73,7 @@ def _masked_path(case: Case, slips: Slips = frozenset()) -> Path:
         return of
 
     def within(state: State) -> State:
-        weight = state["last.weight"]
+        weight = weights[-1] if case.given.get("frozen") else state["last.weight"]
         if slips & {_BETWEEN, _EARLY}:
             weight = weight + limited(weights[-1]) - weights[-1]
         elif _UNLIMITED not in slips:

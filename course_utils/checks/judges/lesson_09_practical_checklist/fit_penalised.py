@@ -22,7 +22,8 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
 )
 from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, one_step_each, quiet, work_done
 from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, LEFT, NEVER, Slips, led, uncleared
-from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, network, regression
+from course_utils.checks.scenes.lesson_09_practical_checklist.fit_penalised import penalised
+from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, regression
 
 _PENALTY, _ERROR = "a penalty without a gradient", "an error without a gradient"
 
@@ -32,16 +33,20 @@ _SLIPS = ((_PENALTY, _ERROR), CLEARING)
 def _cases(seed: int) -> list[Case]:
     return [
         Case("three batches", {"seed": seed, "sizes": [5, 3, 6], "weight": 0.07}),
-        Case("a strong penalty", {"seed": seed + 1, "sizes": [4, 7], "weight": 0.9}),
+        Case("a strong penalty", {"seed": seed + 1, "sizes": [4, 7], "weight": 0.9, "far": 90.0}),
         Case(
             "a frozen bias, a parameter that the forward does not use, and one with two names",
             {"seed": seed + 2, "sizes": [4, 6, 3], "weight": 0.2, "oddities": True, "left": True, "momentum": 0.9},
+        ),
+        Case(
+            "a frozen bias that the optimizer holds",
+            {"seed": seed + 3, "sizes": [3, 4], "weight": 0.3, "oddities": True, "holds all": True},
         ),
     ]
 
 
 def _penalised(case: Case, slips: Slips = frozenset()) -> Path:
-    model, weight = network(case), case.given["weight"]
+    (model, _), weight = penalised(case), case.given["weight"]
     fixed = {name: it.detach().clone() for name, it in model.named_parameters() if not it.requires_grad}
 
     def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
@@ -71,7 +76,7 @@ def _end(case: Case, slips: Slips) -> State:
 
 
 def _given_no_gradient(case: Case, seen: Observation) -> bool:
-    return reached(seen, parameters_of(network(case)))
+    return reached(seen, parameters_of(penalised(case)[0]))
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -84,7 +89,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, _ = seen[0]
-    model = network(case)
+    model, _ = penalised(case)
     (inputs, targets), *_ = regression(case)
     error = mse_loss(model(inputs), targets)
     squares = sum(float(it.detach().square().sum()) for it in model.parameters())

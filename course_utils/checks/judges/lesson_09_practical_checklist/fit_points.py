@@ -17,11 +17,11 @@ from course_utils.checks.scenes.numbers import numbers
 def _cases(seed: int) -> list[Case]:
     five = numbers(seed, 5, 2, dtype=torch.float64) * 2
     four = numbers(seed + 1, 4, 3, dtype=torch.float64) * 2
-    four[2] = four[0]
+    four[2], four[3] = four[0], four[1] + 1e-6
     far = numbers(seed + 2, 30, 2, dtype=torch.float64) * 2 + 1e6
     made = {
         "five points": (five, 4),
-        "two points in the same place": (four, 1),
+        "two points in the same place, and two all but there": (four, 1),
         "thirty points far from the origin": (far, 2),
         "no step at all": (five + 1, 0),
     }
@@ -118,7 +118,7 @@ EXERCISE = Exercise(
         Misconception(
             "only the diagonal",
             "Your distances are safe for a point and itself. Two different points can be in one place as well.",
-            lambda case, seen: case.name == "two points in the same place" and _nan(seen) == 2,
+            lambda case, seen: case.name.startswith("two points") and _nan(seen) == 2,
         ),
         Misconception(
             "large squares subtracted",

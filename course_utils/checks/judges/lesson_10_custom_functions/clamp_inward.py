@@ -21,12 +21,15 @@ from course_utils.checks.judges.lesson_10_custom_functions.functions import (
 _RANGES = {"a matrix": ((4, 7), -1.3, 2.6), "three dimensions, transposed": ((2, 5, 3), 0.9, 1.7)}
 
 _KINDS = {
-    # where x is: (its bound, how far above the bound, sign of the incoming gradient or 0 for both, whether it passes)
+    # where x is: (its bound, how far above the bound, sign and size of the incoming gradient or 0 for both
+    # signs, whether it passes)
     "inside": ("low", 0.4, 0, True),
     "below, pushed up": ("low", -0.7, -1, True),
     "below, pushed down": ("low", -0.9, 1, False),
     "above, pushed down": ("high", 0.6, 1, True),
     "above, pushed up": ("high", 1.3, -1, False),
+    "below, pushed far beyond the range": ("low", -0.5, -40, True),
+    "above, pushed far beyond the range": ("high", 0.8, 40, True),
     "on the lower bound": ("low", 0.0, 0, True),
     "on the upper bound": ("high", 0.0, 0, True),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import Any
 
 import torch
@@ -18,6 +19,8 @@ from course_utils.checks.judges.lesson_10_custom_functions.functions import (
     to_rounding,
 )
 
+_ENDS = (0, 1, 2**31 - 1, 2**31)  # seeds at the ends of what is allowed
+
 
 def _cases(seed: int) -> list[Case]:
     shapes = {"a matrix": ((50, 81), 0.3, torch.float64), "float32, transposed": ((7, 21, 23), 0.5, torch.float32)}
@@ -30,6 +33,7 @@ def _cases(seed: int) -> list[Case]:
                 "p": p,
                 "transposed": name.endswith("transposed"),
                 "seed": 1000 + seed + n,
+                "ends": list(_ENDS),
             },
         )
         for n, (name, (shape, p, dtype)) in enumerate(shapes.items())
@@ -70,6 +74,10 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("by chance", counts != {int(mask.sum())}, message)
     message = "Called with another seed, it dropped the same numbers."
     yield Finding("other", seen["returned"] not in seen["others"], message)
+    tried = zip(_ENDS, seen["ends"], strict=True)
+    alike = [(one, other) for (one, mine), (other, its) in combinations(tried, 2) if mine == its]
+    message = f"With the seeds {alike[0][0]} and {alike[0][1]} it dropped the same numbers." if alike else ""
+    yield Finding("other", not alike, message)
     message = "Your function used PyTorch's global random generator: its state afterwards was another."
     yield Finding("generator", seen["generator"], message)
     yield one_function(seen)

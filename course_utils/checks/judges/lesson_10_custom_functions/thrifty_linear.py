@@ -26,20 +26,23 @@ _WANTED: dict[str, tuple[tuple[int, ...], tuple[str, ...], bool]] = {
     "only the bias is wanted": ((6, 5), ("bias",), True),
     "x has three dimensions": ((2, 7, 5), ("x", "weight", "bias"), True),
     "three dimensions, only the weight": ((2, 7, 5), ("weight",), False),
+    "x has four dimensions, and the weight is square": ((2, 3, 2, 5), ("x", "weight", "bias"), True),
 }
 
 
 def _cases(seed: int) -> list[Case]:
     cases = []
     for n, (name, (shape, wanted, with_bias)) in enumerate(_WANTED.items()):
+        many = 5 if "square" in name else 3
+        rows = shape[:-1] if len(shape) == 2 else (1, *shape[1:-1])
         given: dict[str, Any] = {
             "x": Array.of(spread(seed + n, *shape)),
-            "weight": Array.of(spread(seed + n + 1, 3, 5)),
-            "direction": Array.of(spread(seed + n + 2, *(shape[:-1] if len(shape) == 2 else (1, shape[1])), 3)),
+            "weight": Array.of(spread(seed + n + 1, many, 5)),
+            "direction": Array.of(spread(seed + n + 2, *rows, many)),
             "wanted": list(wanted),
         }
         if with_bias:
-            given["bias"] = Array.of(spread(seed + n + 3, 3))
+            given["bias"] = Array.of(spread(seed + n + 3, many))
         cases.append(Case(name, given))
     return cases
 
@@ -94,8 +97,8 @@ def _right_linear(case: Case, seen: Observation) -> bool:
     return all(close(mine, right) for mine, right in zip(seen["gradients"], _linear(case)[1], strict=True))
 
 
-def _extra(case: Case, seen: Observation) -> bool:
-    return bool(set(seen["kept"]) - _needed(case))
+def _extra(case: Case, seen: Observation) -> set[str]:
+    return set(seen["kept"]) - _needed(case)
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -138,7 +141,11 @@ EXERCISE = Exercise(
             "everything is kept",
             "Your backward computes only what is wanted. But your forward keeps both factors even where only one of "
             "them, or none, will be used.",
-            lambda case, seen: _right_linear(case, seen) and seen["backward"] <= _products(case) and _extra(case, seen),
+            lambda case, seen: (
+                _right_linear(case, seen)
+                and seen["backward"] <= _products(case)
+                and set() < _extra(case, seen) <= {"x", "weight"}
+            ),
         ),
         Misconception(
             "attributes of ctx",

@@ -7,14 +7,20 @@ from typing import Any
 import torch
 from torch import nn
 
-from course_utils.checks.data import Answer, Array, Case, Observation, Value, type_name
+from course_utils.checks.data import Answer, Array, Case, Observation, Value, plain, type_name
 from course_utils.checks.observers.lesson_01_graph_structure.reading import items
 from course_utils.checks.observers.passes import every_pass
-from course_utils.checks.scenes.lesson_01_graph_structure.graphs import Named, graph_of
+from course_utils.checks.scenes.lesson_01_graph_structure.graphs import Named, graph_of, write_to
 
 
 def observe(answer: Answer, case: Case) -> Observation:
     tensor, named = graph_of(case)
+    if case.given.get("written"):
+        answer(tensor)
+        write_to(tensor, named)
+    for leaf in list(named.values())[::2]:  # some hold a gradient from before, some hold none
+        leaf.grad = torch.full_like(leaf, 7.0)
+    held = {name: plain(leaf.grad) for name, leaf in named.items()}
     names = {id(leaf): name for name, leaf in named.items()}
     before = {name: Array.of(leaf) for name, leaf in named.items()}
     with every_pass() as passes:
@@ -31,7 +37,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         return ["type", type_name(item)]
 
     changed = [name for name, leaf in named.items() if Array.of(leaf) != before[name]]
-    graded = [name for name, leaf in named.items() if leaf.is_leaf and leaf.grad is not None]
+    graded = [name for name, leaf in named.items() if plain(leaf.grad) != held[name]]
     return {"returned": items(result, name_of), "passes": len(passes), "changed": changed, "graded": graded}
 
 

@@ -20,8 +20,10 @@ def observe(answer: Answer, case: Case) -> Observation:
         calls += 1
         return inner(point)
 
-    if "earlier" in case.given:  # another point of the same f, of the same shape
-        answer(f, case.given["earlier"].tensor())
+    if "earlier" in case.given:  # another point of the same f, in the same tensor
+        x.data.copy_(case.given["earlier"].tensor())
+        answer(f, x)
+        x.data.copy_(case.given["x"].tensor())
         calls = 0
     with every_pass() as passes:
         returned = plain(answer(f, x))

@@ -19,7 +19,7 @@ def on_tensors(answer: Answer, case: Case, *names: str, last: tuple[int, ...] = 
 def laid_out(case: Case, name: str) -> torch.Tensor:
     """Return a tensor of the case, as a view that is not contiguous where the case asks for one.
 
-    Those that the case calls leaves require grad, and hold a gradient from before.
+    Those that the case calls leaves require grad, and hold a gradient from before; those it calls new hold none.
     """
     tensor: torch.Tensor = case.given[name].tensor()
     if case.given.get("transposed"):
@@ -31,16 +31,17 @@ def laid_out(case: Case, name: str) -> torch.Tensor:
     if name in case.given.get("leaves", ()):
         tensor.requires_grad_()
         tensor.grad = torch.full_like(tensor, 7.0)
-    return tensor
+    return tensor.requires_grad_() if name in case.given.get("new", ()) else tensor
 
 
 def left(tensors: dict[str, torch.Tensor], case: Case) -> Observation:
     """Name the tensors that no longer have the numbers, the gradient or the flag that they were given with."""
     leaves = case.given.get("leaves", ())
+    requiring = [*leaves, *case.given.get("new", ())]
     held = {name: Array.of(torch.full_like(it, 7.0)) if name in leaves else None for name, it in tensors.items()}
     return {
         "changed": [name for name, tensor in tensors.items() if plain(tensor) != case.given[name]],
         "graded": [name for name, tensor in tensors.items() if tensor.is_leaf and plain(tensor.grad) != held[name]],
-        "switched on": [name for name, it in tensors.items() if it.requires_grad and name not in leaves],
-        "switched off": [name for name, it in tensors.items() if not it.requires_grad and name in leaves],
+        "switched on": [name for name, it in tensors.items() if it.requires_grad and name not in requiring],
+        "switched off": [name for name, it in tensors.items() if not it.requires_grad and name in requiring],
     }

@@ -27,7 +27,8 @@ def observe(answer: Answer, case: Case) -> Observation:
     instrument.kept = counted
     try:
         with every_pass() as passes:
-            returned = plain(answer(loss, besides))
+            for _ in range(case.given["calls"]):
+                returned = plain(answer(loss, besides))
     finally:
         instrument.kept = original
     return {

@@ -39,8 +39,15 @@ def tried_on(
     asked: Callable[[torch.Tensor], torch.Tensor] = function
     counted = False
     module = function if isinstance(function, nn.Module) else None
+    parameters = list(module.parameters()) if module is not None else []
+    before, facts = [state(parameter) for parameter in parameters], facts_about(module)
+    left: list[str] = []
     if module is not None:
+        if earlier:
+            answer(module, *earlier)
+            left = changes(facts, facts_about(module))
         notice(module, lambda part, inputs, result: points.append(any(map(batched, inputs))), name="calls")
+        facts = facts_about(module)
     else:
 
         def asked(point: torch.Tensor) -> torch.Tensor:
@@ -49,19 +56,18 @@ def tried_on(
                 telling.tell("calls")
             return function(point)
 
-    if earlier:
-        answer(asked, *earlier)
-        points.clear()
+        if earlier:
+            answer(asked, *earlier)
+            points.clear()
     counted = True
-    parameters = list(module.parameters()) if module is not None else []
-    before, facts = [state(parameter) for parameter in parameters], facts_about(module)
     with every_pass() as passes:
         returned = answer(asked, *given)
+    left += changes(facts, facts_about(module))
     return returned, {
         "calls": len(points),
         "batched": any(points),
         "passes": len(passes),
         "recorded passes": sum(it.recorded for it in passes),
         "own parameter": [state(parameter) for parameter in parameters] == before,
-        "left": [what.replace("the model", "f") for what in changes(facts, facts_about(module))],
+        "left": list(dict.fromkeys(what.replace("the model", "f") for what in left)),
     }

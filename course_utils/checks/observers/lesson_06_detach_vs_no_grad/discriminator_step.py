@@ -7,11 +7,12 @@ import torch
 from course_utils.checks.data import Answer, Case, Observation
 from course_utils.checks.observers.lesson_06_detach_vs_no_grad.games import played
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.players import players
+from course_utils.checks.scenes.zoo import in_groups
 
 
 def observe(answer: Answer, case: Case) -> Observation:
     generator, discriminator = players(case)
     generator[3].bias.requires_grad_(not case.given["frozen"])
-    optimizer = torch.optim.SGD(discriminator.parameters(), lr=case.given["rate"])
+    optimizer = torch.optim.SGD(in_groups(discriminator.parameters()), lr=case.given["rate"])
     real, noise = case.given["real"].tensor(), case.given["noise"].tensor()
     return played(answer, (real, noise), generator, discriminator, optimizer)

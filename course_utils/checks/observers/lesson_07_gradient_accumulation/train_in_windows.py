@@ -13,7 +13,7 @@ from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier impor
 
 
 def observe(answer: Answer, case: Case) -> Observation:
-    model = classifier(case.given["seed"])
+    model = classifier(case)
     optimizer = optimizer_of(model, case)
     stale(model, case)
     watch = Watch(model, model.first, model.bend)

@@ -16,7 +16,8 @@ def observe(answer: Answer, case: Case) -> Observation:
     factors = case.given["factors"]
     scheduler: LRScheduler = LambdaLR(optimizer, lambda epoch: _factor(factors, epoch))
     if case.given.get("by ratios"):  # get_lr() of this one is the rate to come
-        optimizer.param_groups[0]["lr"] = optimizer.param_groups[0]["initial_lr"] = RATE * factors[0]
+        for group in optimizer.param_groups:
+            group["lr"] = group["initial_lr"] = RATE * factors[0]
         scheduler = MultiplicativeLR(optimizer, lambda epoch: _factor(factors, epoch) / _factor(factors, epoch - 1))
     epochs = case.given["epochs"]
     seen = watched(lambda: answer(model, optimizer, scheduler, batches, epochs), [model], batches, optimizer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import numpy as np
 import torch
 from torch.autograd.function import FunctionCtx
 
@@ -25,6 +26,7 @@ def _size(value: Any) -> int:
     total, rest = 0, [value]
     for item in rest:
         total += sys.getsizeof(item) if type(item) in (bytes, bytearray, int, float, str, list, tuple) else 0
+        total += item.nbytes if type(item) is np.ndarray else 0
         if type(item) in (list, tuple, set):
             rest += item
         elif type(item) is dict:
@@ -46,7 +48,8 @@ def observe(answer: Answer, case: Case) -> Observation:
     with PeakMemory() as made:
         y = answer(x, p, seed)
         seen: Observation = {"returned": plain(y), "attached": attached(y, x), "again": plain(answer(x, p, seed))}
-        seen["others"] = [plain(answer(x, p, seed + more)) for more in (1, 2, 1024)]
+        seen["others"] = [plain(answer(x, p, seed + more)) for more in (1, 2, 1024, 65536)]
+        seen["ends"] = [plain(answer(x, p, end)) for end in case.given["ends"]]
     mode = unrecorded(answer, x[:3], p / 2, seed + 1)  # must not disturb the first
     if seen["attached"]:
         seen["operations"] = operations(y, x)

@@ -19,20 +19,22 @@ def observe(answer: Answer, case: Case) -> Observation:
     }
     for name, leaf in leaves.items():
         leaf.requires_grad_(name in wanted)
-    x, weight, memory = leaves["x"] + 0, leaves["weight"] + 0, {"x": Memory(), "weight": Memory()}
-    memory["x"].add(x)
-    memory["weight"].add(weight)
+    x, weight, bias = leaves["x"] + 0, leaves["weight"] + 0, leaves["bias"] + 0 if "bias" in leaves else None
+    memory = {"x": Memory(), "weight": Memory(), "bias": Memory()}
+    for name, tensor in zip(memory, (x, weight, bias), strict=True):
+        if tensor is not None:
+            memory[name].add(tensor)
     direction = case.given["direction"].tensor().expand(*x.shape[:-1], len(weight))
     around = Surroundings({**leaves, INCOMING: direction})
     three = [leaves["x"], leaves["weight"], leaves.get("bias", torch.zeros(len(weight), dtype=x.dtype))]
     with Products() as forward:
-        y = answer(x, weight, leaves.get("bias"))
+        y = answer(x, weight, bias)
     seen: Observation = {"returned": plain(y), "attached": attached(y, direction), "forward": forward.count}
     if seen["attached"]:
-        given = (x, weight, leaves["bias"]) if "bias" in leaves else (x, weight)
+        given = [tensor for tensor in (x, weight, bias) if tensor is not None]
         seen["operations"] = operations(y, *given)
         seen["attribute"] = on_ctx(y)
-        del given, x, weight
+        del given, x, weight, bias, tensor
         seen["copied"] = max(0, forward.alive() - y.untyped_storage().nbytes())
         seen["kept"] = [name for name, watched in memory.items() if watched.alive()]
         with Products() as backward:

@@ -19,6 +19,13 @@ def gated_model(case: Case) -> nn.Module:
     return model
 
 
+def move_on(model: nn.Module, x: torch.Tensor) -> None:
+    """Give the parameters and the batch other numbers in place, as training does between two losses."""
+    for parameter in model.parameters():
+        parameter.data.add_(0.25)
+    x.data.neg_()
+
+
 def broken_loss(model: Any, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     x -= x.mean(dim=1, keepdim=True)
     hidden = torch.tanh(model["stem"](x))

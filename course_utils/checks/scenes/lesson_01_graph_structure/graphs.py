@@ -20,6 +20,12 @@ def graph_of(case: Case) -> tuple[torch.Tensor, Named]:
     return SHAPES[case.given["shape"]]()
 
 
+def write_to(tensor: torch.Tensor, named: Named) -> None:
+    """Add a new leaf to a tensor in place: the same object then has another graph."""
+    named["late"] = tracked_numbers(3)
+    tensor.add_(named["late"])
+
+
 def run_program(program: list[list[Any]], tracked: list[bool]) -> tuple[torch.Tensor, Named]:
     """Run operations on small tensors: the first ones are leaves, then each operation appends its result."""
     named = {f"t{i}": torch.full((3,), 0.5 + i / 7).requires_grad_(flag) for i, flag in enumerate(tracked)}

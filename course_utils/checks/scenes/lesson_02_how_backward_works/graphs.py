@@ -191,9 +191,10 @@ def two_dtypes(seed: int) -> Scene:
 
 
 def unused_output(seed: int) -> Scene:
-    x = leaf(seed, 3, 5)
-    first, _, third = x.sin().unbind(0)
-    return Scene((first * third.cos()).sum(), {"x": x})
+    """The leaf behind the unused output gets a gradient, too: one of zeros."""
+    leaves = {name: leaf(seed + offset, 5) for offset, name in enumerate("abc")}
+    first, _, third = torch.stack([*leaves.values()]).sin().unbind(0)
+    return Scene((first * third.cos()).sum(), leaves)
 
 
 def second_output(seed: int) -> Scene:
@@ -203,7 +204,8 @@ def second_output(seed: int) -> Scene:
 
 
 def leaf_as_loss(seed: int) -> Scene:
-    x = leaf(seed)
+    """Of float64: nothing behind it would convert a gradient that begins as float32."""
+    x = leaf(seed, dtype=torch.float64)
     return Scene(x, {"x": x})
 
 

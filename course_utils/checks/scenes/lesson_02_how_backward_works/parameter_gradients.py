@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from course_utils.checks.data import Case
 from course_utils.checks.scenes.numbers import numbers, seeded
 
 
@@ -26,8 +27,9 @@ class TwoBranches(nn.Module):
         return result
 
 
-def two_branches(seed: int) -> tuple[nn.Module, torch.Tensor]:
-    """Return the model and its loss on a batch."""
-    model = seeded(TwoBranches(), seed)
-    loss: torch.Tensor = model(numbers(seed + 1, 6, 3)).square().mean()
+def two_branches(case: Case) -> tuple[nn.Module, torch.Tensor]:
+    """Return the model and its loss on a batch. On one of zeros, the trunk's weight gets a gradient of zeros."""
+    seed = case.given["seed"]
+    model, batch = seeded(TwoBranches(), seed), numbers(seed + 1, 6, 3)
+    loss: torch.Tensor = model(torch.zeros_like(batch) if case.given["zeros"] else batch).square().mean()
     return model, loss

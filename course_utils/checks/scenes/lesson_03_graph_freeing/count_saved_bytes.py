@@ -17,7 +17,7 @@ def keeping(case: Case) -> tuple[torch.Tensor, list[torch.Tensor]]:
         case "nothing":
             return (x + mask).sum(), []
         case "one result":
-            return x.exp().sum(), []
+            return x.exp().sum(), [mask]  # which the graph does not keep
         case "used twice":
             y = x.exp()
             return (y * y.sin()).sum(), []
@@ -30,7 +30,7 @@ def keeping(case: Case) -> tuple[torch.Tensor, list[torch.Tensor]]:
             model[2].weight.requires_grad_(False)  # it is the leaf of its node all the same
             return loss, [mask]
         case "mask":
-            return ((x + 1) * mask).sigmoid().sum(), [mask.t()]
+            return ((x + 1) * mask).sigmoid().sum(), [mask.t(), mask[0]]
         case "rows picked":
             return (x.exp()[torch.tensor([0, 2, 2])] * x[:3]).sum(), []
         case "doublings":

@@ -52,12 +52,14 @@ def partly_freed(case: Case) -> tuple[torch.Tensor, Named, Named]:
             return loss, {"h": h, "m": m, "loss": loss}, {"x": x}
         case "written":
             h = x.exp()
-            z = h * h
+            h.sum().backward()
+            m = h.exp()  # what its node saves is its result
+            z = m * m
             top = z.sin()
             loss = top.sum()
             torch.autograd.grad(loss, z)
-            h.detach().add_(1)
-            return loss, {"h": h, "z": z, "top": top, "loss": loss}, {"x": x}
+            m.detach().add_(1)
+            return loss, {"h": h, "m": m, "z": z, "top": top, "loss": loss}, {"x": x}
         case "retained":
             h = x.exp()
             z = h * x
@@ -68,7 +70,7 @@ def partly_freed(case: Case) -> tuple[torch.Tensor, Named, Named]:
             h = x + 1
             picked = h[torch.tensor([0, 2, 2])]
             m = picked.exp()
-            loss = m.sum()
+            loss = m.prod()  # its own node saves something, too
             loss.backward()
             return loss, {"h": h, "picked": picked, "m": m, "loss": loss}, {"x": x}
     h = y = x.exp()  # doublings

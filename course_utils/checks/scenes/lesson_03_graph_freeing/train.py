@@ -8,7 +8,7 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.batches import Batch
 from course_utils.checks.scenes.lesson_03_graph_freeing.leaves import numbers
-from course_utils.checks.scenes.zoo import leave_gradients, lived_in
+from course_utils.checks.scenes.zoo import in_groups, leave_gradients, lived_in
 
 
 def trainee(case: Case) -> tuple[nn.Sequential, torch.optim.Optimizer, list[Batch]]:
@@ -18,5 +18,7 @@ def trainee(case: Case) -> tuple[nn.Sequential, torch.optim.Optimizer, list[Batc
     model = nn.Sequential(nn.Linear(4, 9), nn.Tanh(), nn.Dropout(0.3), nn.Linear(9, 3))
     leave_gradients(model, seed)
     lived_in(model, model[1])
-    batches = [(numbers(seed + n, size, 4), numbers(seed - n, size, 3)) for n, size in enumerate(sizes, 1)]
-    return model, torch.optim.SGD(model.parameters(), lr=0.2), batches
+    batches = [
+        (numbers(seed + n, size, 4), case.given["far"] * numbers(seed - n, size, 3)) for n, size in enumerate(sizes, 1)
+    ]
+    return model, torch.optim.SGD(in_groups(model.parameters()), lr=0.2), batches

@@ -8,7 +8,7 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.batches import Batch
 from course_utils.checks.scenes.numbers import numbers, seeded
-from course_utils.checks.scenes.zoo import leave_gradients, lived_in
+from course_utils.checks.scenes.zoo import in_groups, leave_gradients, lived_in
 
 
 def scaled_classifier(case: Case) -> tuple[nn.Sequential, torch.Tensor, torch.optim.Optimizer, list[Batch]]:
@@ -23,6 +23,6 @@ def scaled_classifier(case: Case) -> tuple[nn.Sequential, torch.Tensor, torch.op
     lived_in(model, model[1])
     log_scale = torch.tensor(case.given["start"], requires_grad=True)
     log_scale.grad = torch.tensor(0.7)
-    optimizer = torch.optim.SGD([*model.parameters(), log_scale], lr=0.4, momentum=0.5)
+    optimizer = torch.optim.SGD(in_groups([*model.parameters(), log_scale]), lr=0.4, momentum=0.5)
     batches = [(numbers(seed + n, size, 4), torch.arange(size) % 3) for n, size in enumerate(sizes, 1)]
     return model, log_scale, optimizer, batches

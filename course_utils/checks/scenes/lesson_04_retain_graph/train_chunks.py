@@ -8,7 +8,7 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.batches import Batch
 from course_utils.checks.scenes.numbers import numbers, seeded
-from course_utils.checks.scenes.zoo import leave_gradients, lived_in
+from course_utils.checks.scenes.zoo import in_groups, leave_gradients, lived_in
 
 State = tuple[torch.Tensor, torch.Tensor]
 
@@ -25,6 +25,8 @@ def recurrent(case: Case) -> tuple[nn.LSTM, nn.Linear, torch.optim.Optimizer, li
     leave_gradients(lstm, seed)
     leave_gradients(readout, seed + 1)
     lived_in(lstm, readout)
-    optimizer = torch.optim.SGD([*lstm.parameters(), *readout.parameters()], lr=0.3)
-    chunks = [(numbers(seed + n, 2, t, 3), numbers(seed - n, 2, t, 2)) for n, t in enumerate(lengths, 1)]
+    optimizer = torch.optim.SGD(in_groups([*lstm.parameters(), *readout.parameters()]), lr=0.3)
+    chunks = [
+        (numbers(seed + n, 2, t, 3), case.given["far"] * numbers(seed - n, 2, t, 2)) for n, t in enumerate(lengths, 1)
+    ]
     return lstm, readout, optimizer, chunks, (numbers(seed + 50, 1, 2, 5), numbers(seed + 51, 1, 2, 5))

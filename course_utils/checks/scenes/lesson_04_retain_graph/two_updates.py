@@ -9,7 +9,7 @@ from torch import nn
 
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.numbers import numbers, seeded
-from course_utils.checks.scenes.zoo import lived_in
+from course_utils.checks.scenes.zoo import in_groups, lived_in
 
 
 def two_headed(case: Case) -> tuple[nn.Sequential, list[nn.Sequential], list[torch.optim.Optimizer], list[Any]]:
@@ -21,11 +21,11 @@ def two_headed(case: Case) -> tuple[nn.Sequential, list[nn.Sequential], list[tor
         seeded(part, seed + number)
         lived_in(part, part[1])
     optimizers: list[torch.optim.Optimizer] = [
-        torch.optim.SGD([*trunk.parameters(), *heads[0].parameters()], lr=0.3, momentum=0.5),
-        torch.optim.Adam([*trunk.parameters(), *heads[1].parameters()], lr=0.05),
+        torch.optim.SGD(in_groups([*trunk.parameters(), *heads[0].parameters()]), lr=0.3, momentum=0.5),
+        torch.optim.Adam(in_groups([*trunk.parameters(), *heads[1].parameters()]), lr=0.05),
     ]
     batches = [
-        (numbers(seed + n, size, 4), [numbers(seed + n, size, 2), numbers(seed - n, size, 3)])
+        (numbers(seed + n, size, 4), [40 * numbers(seed + n, size, 2), 40 * numbers(seed - n, size, 3)])
         for n, size in enumerate(case.given["sizes"], 1)
     ]
     return trunk, heads, optimizers, batches

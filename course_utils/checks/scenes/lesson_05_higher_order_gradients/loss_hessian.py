@@ -34,10 +34,18 @@ def _with_a_spare(p: list[torch.Tensor]) -> torch.Tensor:
     return (scale * scale * shift.exp() + (scale * shift).sin()).sum()
 
 
+def _at_rest(p: list[torch.Tensor]) -> torch.Tensor:
+    """The gradient for the first is zero, and its second derivatives are not."""
+    first, second = p
+    away = first - first.detach()
+    return (away.square().sum() + 1) * second.square().sum()
+
+
 LOSSES: dict[str, tuple[list[tuple[int, ...]], Callable[[list[torch.Tensor]], torch.Tensor]]] = {
     "two layers": ([(2, 3), (3,), (3,)], _two_layers),
     "straight in one": ([(2,), (3,)], _straight_in_one),
     "straight": ([(2,), (3,)], _straight),
+    "at rest": ([(2,), (3,)], _at_rest),
     "a spare": ([(2,), (3,), ()], _with_a_spare),
 }
 
@@ -46,6 +54,6 @@ def parameters_of(case: Case) -> list[torch.Tensor]:
     """Return the case's parameters as leaves; matrices are not contiguous."""
     shapes, _ = LOSSES[case.given["loss"]]
     made = [doubles(case.given["seed"] + n, *shape) for n, shape in enumerate(shapes)]
-    if case.given["single"]:
-        made = [number.float() for number in made]
+    single = {"all": len(made), "the first": 1}.get(case.given["single"], 0)
+    made = [number.float() if n < single else number for n, number in enumerate(made)]
     return [(t.mT.contiguous().mT if t.dim() == 2 else t).requires_grad_() for t in made]

@@ -8,7 +8,7 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.maps import doubles
 from course_utils.checks.scenes.numbers import seeded
-from course_utils.checks.scenes.zoo import leave_gradients, lived_in
+from course_utils.checks.scenes.zoo import in_groups, leave_gradients, lived_in
 
 
 def regularised(case: Case) -> tuple[nn.Module, torch.optim.Optimizer, list[tuple[torch.Tensor, torch.Tensor]]]:
@@ -19,6 +19,9 @@ def regularised(case: Case) -> tuple[nn.Module, torch.optim.Optimizer, list[tupl
     model = seeded(layers.double(), seed)
     leave_gradients(model, seed)
     lived_in(model, layers[2])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=case.given["momentum"])
-    batches = [(doubles(seed + size, size, 3), doubles(seed + size + 1, size, 2)) for size in case.given["sizes"]]
+    optimizer = torch.optim.SGD(in_groups(model.parameters()), lr=0.05, momentum=case.given["momentum"])
+    batches = [
+        (doubles(seed + size, size, 3), case.given["far"] * doubles(seed + size + 1, size, 2))
+        for size in case.given["sizes"]
+    ]
     return model, optimizer, batches

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import torch
 from torch import nn
 
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.left_over import stale
 from course_utils.checks.scenes.numbers import seeded
-from course_utils.checks.scenes.zoo import lived_in
+from course_utils.checks.scenes.zoo import lived_in, steepen
 
 
 def players(case: Case) -> tuple[nn.Sequential, nn.Sequential]:
@@ -20,9 +21,15 @@ def players(case: Case) -> tuple[nn.Sequential, nn.Sequential]:
         seeded(model, own)
         lived_in(model, model[2])
         stale(model, own + 50)
+    steep = case.given["steep"]  # what is said stays as it is; points and noise are far from 0, first gradients long
+    for player in (generator, discriminator):
+        steepen(player[0], steep)
+    with torch.no_grad():
+        for parameter in generator[3].parameters():
+            parameter.mul_(steep)
     if case.given["frozen"]:
         discriminator[0].bias.requires_grad_(False)
         discriminator.eval()
-    if case.given["sure"]:  # so sure of all points that the sigmoid of its logits is rounded to 1
-        discriminator[3].get_parameter("bias").data.fill_(60.0)
+    # So sure of all points that the sigmoid of its logits is rounded to 1, or to 0.
+    discriminator[3].get_parameter("bias").data.add_(case.given["sure"])
     return generator, discriminator

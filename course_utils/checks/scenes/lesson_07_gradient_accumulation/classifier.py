@@ -8,13 +8,16 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.batches import Batch
 from course_utils.checks.scenes.numbers import numbers, seeded
-from course_utils.checks.scenes.zoo import lived_in
+from course_utils.checks.scenes.zoo import in_groups, lived_in, steepen
 
 FEATURES, CLASSES = 3, 4
 
 
 class Classifier(nn.Module):
-    """Two layers. The first one's bias is frozen, and the spare layer takes no part: its gradients stay None."""
+    """Two layers. The first one's bias is frozen, and the spare layer takes no part: its gradients stay None.
+
+    The last one's weight belongs to a second layer as well, which is not called.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -22,6 +25,8 @@ class Classifier(nn.Module):
         self.bend = nn.Tanh()
         self.last = nn.Linear(5, CLASSES)
         self.spare = nn.Linear(2, 3)
+        self.twin = nn.Linear(5, CLASSES, bias=False)
+        self.twin.weight = self.last.weight
         self.first.bias.requires_grad_(False)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
@@ -29,10 +34,11 @@ class Classifier(nn.Module):
         return scores
 
 
-def classifier(seed: int) -> Classifier:
-    """Return the classifier with numbers from a seed, in float64."""
+def classifier(case: Case) -> Classifier:
+    """Return the classifier with the case's numbers, in float64. With `steep` its first gradient is long."""
     model = Classifier().double()
-    seeded(model, seed, 0.8)
+    seeded(model, case.given["seed"], 0.8)
+    steepen(model.first, case.given.get("steep", 1.0))
     lived_in(model, model.bend)
     return model
 
@@ -40,7 +46,8 @@ def classifier(seed: int) -> Classifier:
 def batches_of(case: Case) -> list[Batch]:
     """Return one batch of inputs and targets for each of the case's sizes."""
     seed, sizes = case.given["seed"], case.given["sizes"]
-    inputs = [2 * numbers(seed + 50 + n, size, FEATURES).double() for n, size in enumerate(sizes)]
+    scale = 2 * case.given.get("steep", 1.0)
+    inputs = [scale * numbers(seed + 50 + n, size, FEATURES).double() for n, size in enumerate(sizes)]
     generator = torch.Generator().manual_seed(seed)
     return [(given, torch.randint(CLASSES, (len(given),), generator=generator)) for given in inputs]
 
@@ -55,6 +62,6 @@ def stale(model: nn.Module, case: Case) -> None:
 
 
 def optimizer_of(model: nn.Module, case: Case) -> torch.optim.Optimizer:
-    """Return SGD with the case's momentum and weight decay, over all parameters."""
-    given = case.given
-    return torch.optim.SGD(model.parameters(), lr=given["lr"], momentum=given["momentum"], weight_decay=given["decay"])
+    """Return SGD with the case's momentum and weight decay, over all parameters, in two groups."""
+    given, groups = case.given, in_groups(model.parameters())
+    return torch.optim.SGD(groups, lr=given["lr"], momentum=given["momentum"], weight_decay=given["decay"])

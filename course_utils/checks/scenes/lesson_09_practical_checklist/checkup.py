@@ -22,6 +22,7 @@ class Patient(nn.Module):
         self.first = nn.Linear(4, 5)
         self.middle = nn.Linear(5, 5)
         self.last = nn.Linear(5, 3)
+        self.register_buffer("steps", torch.zeros(1))  # changes in each step, and is no parameter
         seeded(self.double(), seed)
 
 
@@ -65,6 +66,7 @@ def patient(case: Case) -> tuple[Patient, Optimizer, Callable[[], None]]:
         if scene == "two passes":
             (model.middle.bias[:1] * torch.inf).sum().backward()
             optimizer.zero_grad()
+        model.get_buffer("steps").add_(1)
         hidden = model.first(inputs).tanh()
         if not skips:
             hidden = model.middle(hidden).tanh()
@@ -78,6 +80,7 @@ def patient(case: Case) -> tuple[Patient, Optimizer, Callable[[], None]]:
             loss = loss + (model.middle.bias - model.middle.bias.detach())[:1].sqrt().sum()
         if scene == "huge":
             loss = 1e200 * loss
+            loss = loss + 1.5e308 * (model.last.bias - model.last.bias.detach()).sum()  # finite each, not their sum
         loss.backward()
         if scene == "root, hidden":
             for parameter in model.parameters():

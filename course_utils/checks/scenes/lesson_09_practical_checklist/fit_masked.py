@@ -24,8 +24,9 @@ class Masked(nn.Module):
 
 
 def started(case: Case) -> Masked:
-    """Return the model. With `left` an earlier pass has left its gradients."""
+    """Return the model. With `left` an earlier pass has left its gradients, with `frozen` the last weight is frozen."""
     model = Masked(case.given["seed"])
+    model.last.weight.requires_grad_(not case.given.get("frozen"))
     model.first.eval()  # a linear layer has one way, but its mode is to stay
     if case.given.get("left"):
         leave_gradients(model, case.given["seed"])

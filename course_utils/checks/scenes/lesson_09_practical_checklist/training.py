@@ -9,7 +9,7 @@ from torch import nn
 
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.numbers import numbers, seeded
-from course_utils.checks.scenes.zoo import leave_gradients
+from course_utils.checks.scenes.zoo import in_groups, leave_gradients, steepen
 
 Batch = tuple[torch.Tensor, ...]
 
@@ -24,16 +24,17 @@ def double(seed: int, *shape: int) -> torch.Tensor:
 
 
 def regression(case: Case) -> list[Batch]:
-    """Return batches of uneven sizes: 4 numbers in, 3 out."""
-    seed = case.given["seed"]
-    return [(double(seed + n, size, 4), double(seed - n, size, 3)) for n, size in enumerate(case.given["sizes"], 1)]
+    """Return batches of uneven sizes: 4 numbers in, 3 out. With `far` the targets are so many times as large."""
+    seed, far = case.given["seed"], case.given.get("far", 1.0)
+    sizes = enumerate(case.given["sizes"], 1)
+    return [(double(seed + n, size, 4), far * double(seed - n, size, 3)) for n, size in sizes]
 
 
 def classes(case: Case) -> list[Batch]:
-    """Return batches of uneven sizes: 4 numbers in, one of 3 classes out."""
-    seed = case.given["seed"]
+    """Return batches of uneven sizes: 4 numbers in, one of 3 classes out. With `steep` they suit its network."""
+    seed, steep = case.given["seed"], case.given.get("steep", 1.0)
     return [
-        (double(seed + n, size, 4), (torch.arange(size) * (n + 1) + n) % 3)
+        (steep * double(seed + n, size, 4), (torch.arange(size) * (n + 1) + n) % 3)
         for n, size in enumerate(case.given["sizes"])
     ]
 
@@ -42,7 +43,7 @@ def network(case: Case, scale: float = 0.5) -> nn.Sequential:
     """Return a small network for these batches, in float64.
 
     With `oddities` a bias is frozen, one parameter is no part of the result, one has two names, there is a buffer, and
-    a part evaluates. With `left` an earlier pass has left its gradients.
+    a part evaluates. With `left` an earlier pass has left its gradients. With `steep` a gradient is long.
     """
     model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)).double()
     if case.given.get("oddities"):
@@ -52,6 +53,7 @@ def network(case: Case, scale: float = 0.5) -> nn.Sequential:
         model.add_module("drop", nn.Dropout(0.5).eval())
         model[0].bias.requires_grad_(False)
     seeded(model, case.given["seed"], scale)
+    steepen(model[0], case.given.get("steep", 1.0))
     if case.given.get("left"):
         leave_gradients(model, case.given["seed"])
         for name, parameter in model.named_parameters():
@@ -67,5 +69,6 @@ def new_head(case: Case) -> nn.Linear:
 
 
 def sgd(model: nn.Module, rate: float = RATE, momentum: float = 0.0) -> Optimizer:
-    """Return gradient descent for what a model trains, without momentum where none is given."""
-    return torch.optim.SGD([it for it in model.parameters() if it.requires_grad], lr=rate, momentum=momentum)
+    """Return gradient descent for what a model trains, in two groups; without momentum where none is given."""
+    groups = in_groups(it for it in model.parameters() if it.requires_grad)
+    return torch.optim.SGD(groups, lr=rate, momentum=momentum)

@@ -1,0 +1,176 @@
+"""Stored rows that a training writes to: what is read again is no longer what was stored."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from course_utils.audit.check import Check, Found
+from course_utils.audit.classes import class_source
+from course_utils.audit.events import Call
+from course_utils.audit.holders import variables
+from course_utils.audit.inplace import Write, method, writes, writes_to_parameter
+from course_utils.audit.lines import Spot
+from course_utils.audit.source import function_around, loop_around, tree_of
+
+_SEARCHES = 3
+_LOOKS = 300
+_ROWS, _WIDE = 256, 16  # so much of a store is compared
+_SHARE = 0.1  # of its rows must have changed twice
+
+
+@dataclass
+class _Store:
+    """Rows of the learner's, and the line that may write to them."""
+
+    name: str
+    spot: Spot
+    write: Write
+    rows: Any
+    last: torch.Tensor
+    times: torch.Tensor  # how often each row had changed at a look
+
+
+class Drifting(Check):
+    """Whether the rows of data sets and of tensors that loops go through change again and again."""
+
+    codes: ClassVar = ("data-drifts",)
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self._stores: dict[int, _Store] = {}
+        self._looks = self._searches = 0
+        self._step = -1
+
+    def called(self, event: Call) -> None:
+        if self.clock.steps == self._step or not event.grad:
+            return
+        self._step = self.clock.steps
+        if self._searches < _SEARCHES:
+            self._searches += 1
+            self._search()
+        elif self._stores and self._looks < _LOOKS:
+            self._looks += 1
+            for store in self._stores.values():
+                now = _values(store.rows)
+                if now is not None and now.shape == store.last.shape:
+                    store.times += (now != store.last).flatten(1).any(dim=1)
+                    store.last = now
+
+    def _search(self) -> None:
+        for spot, name, value in list(variables()):
+            for thing in _things(value):
+                if isinstance(thing, torch.Tensor) or type(thing).__name__ == "ndarray":
+                    self._of_loop(spot, name, thing)
+                else:
+                    self._of_set(thing)
+
+    def _of_loop(self, spot: Spot, name: str, value: Any) -> None:
+        scope = function_around(spot)
+        loop = loop_around(spot)
+        if scope is None or loop is None or name in _bound(loop):
+            return
+        write = next((it for it in writes(loop) if name in it.roots), None)
+        if write is not None:
+            self._add(name, value, Spot(spot.file, write.line), write)
+
+    def _of_set(self, thing: Any) -> None:
+        kind, file = class_source(type(thing))
+        reading = method(kind, "__getitem__") if kind is not None else None
+        if reading is None:
+            return
+        found = list(writes(reading))
+        tree = tree_of(file)
+        asks = {ast.unparse(it.func).rpartition(".")[2] for it in ast.walk(reading) if isinstance(it, ast.Call)}
+        others = [it for it in (ast.walk(tree) if tree else ()) if isinstance(it, ast.FunctionDef)]
+        for name, value in vars(thing).items():
+            write = next((it for it in found if f"self.{name}" in it.roots), None)
+            if write is None and f"self.{name}" in ast.unparse(reading):
+                given = [writes_to_parameter(it) for it in others if _is_asked(it, thing, asks)]
+                write = next((it for it in given if it is not None), None)
+            if write is not None:
+                self._add(f"{type(thing).__name__}.{name}", value, Spot(file, write.line), write)
+
+    def _add(self, name: str, rows: Any, spot: Spot, write: Write) -> None:
+        values = _values(rows)
+        if values is not None and len(values) > 1:
+            self._stores.setdefault(
+                id(rows), _Store(name, spot, write, rows, values, torch.zeros(len(values), dtype=torch.int64))
+            )
+
+    def found(self) -> Iterator[Found]:
+        for store in self._stores.values():
+            again = int((store.times >= 2).sum())
+            if again < _SHARE * len(store.times) or again < 2:
+                continue
+            own = store.write.name
+            yield self.say(
+                "data-drifts",
+                store.spot,
+                f"the rows of {store.name} change each time that they are read: {own} is a view of them",
+                f"An index or a slice of a tensor or array shares its memory. What this line writes into {own} stays "
+                f"in the stored data, and the next epoch adds to it: of {len(store.times)} rows looked at, {again} "
+                "changed more than once.",
+                f"{own} = {own}.clone()  # before it is changed (NumPy: .copy()), or write {own} = {own} + ...",
+                times=int(store.times.max()),
+                names=(store.name, own),
+            )
+        self._stores.clear()
+
+
+def _is_asked(function: ast.FunctionDef, thing: Any, asks: set[str]) -> bool:
+    """Say whether reading a row runs a function: by its name, or by that of an attribute that it stands in."""
+    if function.name in asks:
+        return True
+    for name in asks & vars(thing).keys():
+        given = vars(thing)[name]
+        parts = getattr(given, "transforms", None) or (given if isinstance(given, list | tuple) else [given])
+        if any(getattr(it, "__name__", "") == function.name for it in parts):
+            return True
+    return False
+
+
+def _things(value: Any) -> Iterator[Any]:
+    """Yield data sets, tensors and arrays that a variable stands for or leads to."""
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    for it in (value, *list(values)[:8]):
+        it = getattr(it, "dataset", it) if isinstance(it, torch.utils.data.DataLoader) else it
+        for _ in range(3):
+            if isinstance(it, torch.utils.data.Subset):
+                it = it.dataset
+        plain = isinstance(it, torch.Tensor)
+        rows = plain and not it.requires_grad and it.dim() and it.is_floating_point()
+        stored = not plain and hasattr(type(it), "__getitem__") and hasattr(it, "__dict__")
+        if stored or (it is value and (rows or type(it).__name__ == "ndarray")):
+            yield it
+
+
+def _values(rows: Any) -> torch.Tensor | None:
+    """Return a copy of some numbers of some rows: of a tensor, an array, or a list of either."""
+    if isinstance(rows, list | tuple):
+        parts = [_values([it]) if isinstance(it, list) else _one(it) for it in rows[:_ROWS]]
+        flat = [it.reshape(-1)[:_WIDE] for it in parts if it is not None]
+        return torch.stack(flat).clone() if flat and len({len(it) for it in flat}) == 1 else None
+    whole = _one(rows)
+    if whole is None or not whole.dim() or whole.requires_grad:
+        return None
+    wide = whole[:_ROWS].reshape(min(len(whole), _ROWS), -1)
+    return wide[:, :: max(1, wide.shape[1] // _WIDE)][:, :_WIDE].clone()
+
+
+def _one(value: Any) -> torch.Tensor | None:
+    if isinstance(value, torch.Tensor):
+        return value.detach() if value.layout == torch.strided else None
+    if type(value).__name__ == "ndarray" and value.dtype.kind in "fiu" and value.flags.writeable:
+        return torch.from_numpy(value) if value.dtype.str not in ("<u2", "<u4", "<u8") else None
+    return None
+
+
+def _bound(loop: ast.For | ast.While) -> set[str]:
+    """Return the names that a loop binds anew."""
+    found = {ast.unparse(it) for node in ast.walk(loop) if isinstance(node, ast.Assign) for it in node.targets}
+    return found | ({ast.unparse(loop.target)} if isinstance(loop, ast.For) else set())

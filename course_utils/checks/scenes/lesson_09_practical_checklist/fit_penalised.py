@@ -1,0 +1,24 @@
+"""What an answer to `fit_penalised` is tried on."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from course_utils.checks.data import Case
+from course_utils.checks.scenes.lesson_09_practical_checklist.training import Optimizer, network, sgd
+
+
+def penalised(case: Case) -> tuple[nn.Sequential, Optimizer]:
+    """Return the model and an optimizer for what it trains; with `holds all`, for its frozen parameters as well.
+
+    With `oddities` two parameters hold the same numbers, of which one is no part of the result.
+    """
+    model = network(case)
+    if case.given.get("oddities"):
+        with torch.no_grad():
+            model.get_parameter("spare").copy_(model.get_parameter("2.bias"))
+    optimizer = sgd(model, momentum=case.given.get("momentum", 0.0))
+    if case.given.get("holds all"):
+        optimizer.add_param_group({"params": [it for it in model.parameters() if not it.requires_grad]})
+    return model, optimizer

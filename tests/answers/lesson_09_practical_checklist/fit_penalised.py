@@ -170,7 +170,6 @@ EQUIVALENT = {
     "penalised_in_two_passes: optimizer.step() | losses.append((error + penalty).item()) -> (swapped)": "Neither line reads what the other one writes.",
     "penalised_by_formula: optimizer.zero_grad(set_to_none=False) -> optimizer.zero_grad()": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
     "penalised_by_formula: optimizer.zero_grad(set_to_none=False) -> optimizer.zero_grad(set_to_none=True)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
-    "penalised_by_formula: p.requires_grad -> True": "The optimizer does not hold the frozen parameter, and .grad is free to change.",
     "penalised_by_formula: losses.append(error.item() + weight * squares(model).item()) | optimizer.zero_grad(set_to_none=False) -> (swapped)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
     "penalised_by_formula: error.backward() | for p in model.parameters(): ... -> (swapped)": "Neither line reads what the other one writes.",
 }

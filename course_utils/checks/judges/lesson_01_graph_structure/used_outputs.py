@@ -80,7 +80,7 @@ def _own_output_missing(case: Case, seen: Observation) -> bool:
 
 def _by_name_only(case: Case, seen: Observation) -> bool:
     """Tell whether outputs of another node of the same kind were counted."""
-    other = {"elsewhere": [2], "two of one kind": [0, 6]}.get(case.given["how"])
+    other = {"elsewhere": [2], "two of one kind": [0, 6], "parts of a part": [1, 3]}.get(case.given["how"])
     return bool(seen["returned"] == other)
 
 

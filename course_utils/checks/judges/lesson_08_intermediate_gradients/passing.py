@@ -39,20 +39,12 @@ def cases(
                         key: Array.of(numbers(10 * seed + 4 * n + k, *shape, dtype=_dtype(name)))
                         for k, (key, shape) in enumerate({"x": (5, 3), "down": (3, 5), "beside": (3, 5)}.items())
                     },
-                    **({} if requires else {"x": _with_a_huge_one(10 * seed + 4 * n)}),
                 },
             )
             for n, (name, (leaf, requires, silent, value)) in enumerate(kinds.items())
         ]
 
     return cases
-
-
-def _with_a_huge_one(seed: int) -> Array:
-    """Return numbers of which one is near the largest that there is: who computes with it leaves the finite ones."""
-    x = numbers(seed, 5, 3)
-    x[0, 0] = 0.9 * torch.finfo(x.dtype).max
-    return Array.of(x)
 
 
 def _dtype(name: str) -> torch.dtype:

@@ -135,7 +135,19 @@ MISCONCEIVED = {
     "recursion": outputs_recursive,
 }
 
+
+def outputs_at_once(tensor, node):
+    """Ends at a tensor that is an output of the node's kind, although the graph may come to the node below it."""
+    if not tensor.requires_grad:
+        return []
+    edge = get_gradient_edge(tensor)
+    if edge.node.name() == node.name():
+        return [edge.output_nr] if edge.node == node else []
+    return outputs_by_edges(tensor, node)
+
+
 WRONG = [
+    outputs_at_once,
     outputs_of_the_first,
     outputs_unsorted,
     outputs_by_hook,

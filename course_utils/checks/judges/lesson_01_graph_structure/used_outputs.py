@@ -62,6 +62,7 @@ def _outputs_cases(seed: int) -> list[Case]:
         Case("one output, used twice", {"used": [5, 5], "how": "deep"}),
         Case("three outputs at random", {"used": [*some, some[0]], "how": "deep"}),
         Case("the tensor is itself an output", {"used": [3], "how": "itself"}),
+        Case("a part of a part", {"sizes": [2, 1, 3, 6], "used": [3], "how": "parts of a part"}),
         Case("a detached output", {"used": [2], "how": "detached"}),
         Case("another operation's outputs", {"used": [], "how": "elsewhere"}),
         Case("two operations of one kind", {"used": [6], "how": "two of one kind"}),
@@ -79,7 +80,7 @@ def _own_output_missing(case: Case, seen: Observation) -> bool:
 
 def _by_name_only(case: Case, seen: Observation) -> bool:
     """Tell whether outputs of another node of the same kind were counted."""
-    other = {"elsewhere": [2], "two of one kind": [0, 6]}.get(case.given["how"])
+    other = {"elsewhere": [2], "two of one kind": [0, 6], "parts of a part": [1, 3]}.get(case.given["how"])
     return bool(seen["returned"] == other)
 
 

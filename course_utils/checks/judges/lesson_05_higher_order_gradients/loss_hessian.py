@@ -21,6 +21,7 @@ def _cases(seed: int) -> Iterator[Case]:
         "a loss that is linear in one parameter": ("straight in one", ""),
         "a parameter without influence": ("a spare", ""),
         "a loss that is linear in all parameters": ("straight", ""),
+        "a loss that is linear in each of two parameters": ("a product", ""),
         "float32": ("a spare", "all"),
         "a float32 parameter in a loss of float64": ("straight in one", "the first"),
         "a gradient that is zero": ("at rest", ""),

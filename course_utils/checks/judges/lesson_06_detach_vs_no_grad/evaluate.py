@@ -21,7 +21,7 @@ _EVALUATIONS: dict[str, tuple[str, list[int], str, bool, bool, bool]] = {
     "only one part in training, and targets that are shares of the classes": ("head", [3, 4], "", True, False, False),
     "evaluating, gradients off": ("eval", [3, 6], "", False, False, False),
     "a batch that cannot be read": ("mixed", [3, 2, 4], "an error", True, False, False),
-    "a batch that raises what is no Exception": ("mixed", [3, 2], "a stop", True, False, False),
+    "a first batch that raises what is no Exception": ("mixed", [3, 2], "a stop", True, False, False),
     "a layer that multiplies by another number in each run": ("mixed", [2, 4, 3], "", True, False, True),
 }
 

@@ -46,6 +46,19 @@ def clip_what_leaves(x, most):
     return y
 
 
+def clip_and_leave(x, most):
+    """The hook takes itself away."""
+    y = x * 1
+    if y.requires_grad:
+
+        def hook(gradient):
+            handle.remove()
+            return shorten(gradient, most)
+
+        handle = y.register_hook(hook)
+    return y
+
+
 def clip_once(x, most):
     """The factor of the first pass is used for all."""
     y, factors = x.view_as(x), []
@@ -77,6 +90,7 @@ RIGHT = [hooked(shorten), lambda x, most: Clip.apply(x, most), hooked(clip_with_
 MISCONCEIVED = {
     "number by number": hooked(lambda gradient, most: gradient.clamp(-most, most)),
     "short ones are stretched": hooked(lambda gradient, most: gradient * (most / gradient.norm())),
+    "only once": clip_and_leave,
     "row by row": hooked(clip_rows),
     "a hook on x": hooked_on_x(shorten),
 }

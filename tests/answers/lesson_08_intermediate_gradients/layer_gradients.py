@@ -214,7 +214,6 @@ def gradients_of_inputs(model, names, x, loss_fn):
 RIGHT = [gradients_by_hooks, gradients_by_edges, gradients_by_moving]
 
 MISCONCEIVED = {
-    "hooks stay": gradients_with(remove=False),
     "the newest version": gradients_retained,
     "one entry for a layer": gradients_with(last=True),
     "in the order of the pass": gradients_with(reverse=True),
@@ -275,14 +274,15 @@ def gradients_before_own_hooks(model, names, x, loss_fn):
 WRONG = [
     gradients_before_own_hooks,
     *ONE_SLIP.values(),
-    said(gradients_with(always=False), "hooks stay"),
-    said(gradients_stopped := gradients_with(kind=Exception), "hooks stay"),
+    gradients_leaving_hooks := gradients_with(remove=False),
+    gradients_with(always=False),
+    gradients_stopped := gradients_with(kind=Exception),
     gradients_with(backward=True),
     gradients_with(backward=True, clean=True),
     gradients_on_a_copy,
     gradients_one_by_one,
-    said(gradients_clearing_all_hooks, "hooks stay"),
-    said(gradients_clearing_named_hooks, "hooks stay"),
+    gradients_clearing_all_hooks,
+    gradients_clearing_named_hooks,
     gradients_in_evaluation,
     gradients_of_trained_layers,
     gradients_of_inputs,
@@ -306,7 +306,7 @@ GUARDS = {
     "one backward pass, which frees what it used": {"passes": ONE_SLIP["passes"], "kept": ONE_SLIP["kept"]},
     "None where no gradient comes by": {"none": ONE_SLIP["none"]},
     "the error reaches the caller": {"raises": ONE_SLIP["raises"]},
-    "Afterwards the model has its own hooks and none of yours": {"model": MISCONCEIVED["hooks stay"]},
+    "Afterwards the model has its own hooks and none of yours": {"model": gradients_leaving_hooks},
     "or is stopped from the keyboard": {"model": gradients_stopped},
     "its settings are as before": {"mode": ONE_SLIP["mode"], "x": ONE_SLIP["x"]},
 }

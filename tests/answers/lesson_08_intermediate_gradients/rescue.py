@@ -1,5 +1,7 @@
 """Right and wrong answers to `rescue`."""
 
+from copy import deepcopy
+
 import torch
 from torch import nn
 
@@ -87,10 +89,16 @@ def rescue_with_a_dead_unit(model):
 RIGHT = [rescue_by_kaiming, rescue_by_orthogonal, rescue_by_scaling, rescue_at_low_rank]
 
 MISCONCEIVED = {
+    "another model": lambda model: rescue_by_kaiming(deepcopy(model)),
     "still vanishing": rescue_with(lambda weight: nn.init.normal_(weight, std=0.02)),
     "too much": rescue_with(nn.init.normal_),
     "new parameters": rescue_with_new_parameters,
 }
+
+
+def rescue_with_zeros_at_the_end(model):
+    rescue_by_kaiming(model)
+    nn.init.zeros_(model[-1].weight)
 
 
 def rescue_with_a_loud_start(model):
@@ -116,6 +124,7 @@ def rescue_too_steep(model):
 
 
 WRONG = [
+    rescue_with_zeros_at_the_end,
     said(rescue_too_steep, "too much"),
     said(rescue_with_a_loud_start, "too much"),
     rescue_a_little_short,
@@ -128,7 +137,7 @@ WRONG = [
     rescue_with(nn.init.eye_),
     said(rescue_with(nn.init.xavier_normal_), "still vanishing"),
     rescue_with(nn.init.zeros_),
-    said(lambda model: model, "still vanishing"),
+    said(lambda model: model, "another model"),
     lambda model: model.eval(),
     lambda model: model.requires_grad_(False),
 ]

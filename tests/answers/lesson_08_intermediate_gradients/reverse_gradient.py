@@ -53,10 +53,25 @@ def reverse_by_the_last_strength(x, strength):
 
 RIGHT = [hooked(turn), lambda x, s: Reversal.apply(x, s), reverse_by_arithmetic, reverse_by_node]
 
+def reverse_once(x, strength):
+    y = x * 1
+    if y.requires_grad:
+
+        def hook(gradient):
+            handle.remove()
+            return -strength * gradient
+
+        handle = y.register_hook(hook)
+    return y
+
+
 MISCONCEIVED = {
     "a hook on x": hooked_on_x(turn),
     "the numbers are negated": lambda x, strength: -strength * x,
     "without the strength": hooked(lambda gradient, strength: -gradient),
+    "zero is none": hooked(lambda gradient, strength: -(strength or 1.0) * gradient),
+    "the latest strength": reverse_by_the_last_strength,
+    "only once": reverse_once,
     "not turned around": hooked(lambda gradient, strength: strength * gradient),
 }
 
@@ -76,9 +91,8 @@ WRONG = [
     said(reverse_in_place, "a hook on x"),
     reverse_in_what_arrives,
     hooked(lambda gradient, strength: None),
-    reverse_by_the_last_strength,
     lambda x, strength: x,
-    said(hooked(lambda gradient, strength: -abs(strength) * gradient), "not turned around"),  # where it is negative
+    hooked(lambda gradient, strength: -abs(strength) * gradient),
     lambda x, strength: hooked(turn)(x, strength) if strength else x.clone(),
     lambda x, strength: x.detach() - strength * x,
     lambda x, strength: x.detach().requires_grad_(),

@@ -123,10 +123,18 @@ def saliency_one_by_one(model, images, labels):
 
 RIGHT = [maps_of, saliency_by_seed, saliency_on_a_copy, saliency_by_func]
 
+def saliency_without_switching(model, images, labels):
+    twin = copy.deepcopy(model).eval()
+    pixels = images.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(own_score(twin(pixels), labels), pixels)
+    return strongest_of(gradient)
+
+
 MISCONCEIVED = {
     "the loss in place of the score": partial(maps_of, score=nn.functional.cross_entropy),
     "in training mode": partial(maps_of, mode=True),
     "with a sign": partial(maps_of, strongest=lambda gradient: gradient.amax(1)),
+    "gradients stay off": saliency_without_switching,
     "parameters got gradients": saliency_and_gradients,
 }
 

@@ -16,6 +16,7 @@ from course_utils.checks.judges.lesson_08_intermediate_gradients.passing import 
     cases,
     gradients,
     judge,
+    only_once,
     reached,
 )
 
@@ -59,7 +60,7 @@ EXERCISE = Exercise(
     minutes=15,
     points=3,
     call="clip_passing(x, max_norm)",
-    cases=cases("max_norm", (0.8, 1.3)),
+    cases=cases("max_norm", (0.8, 1.3), lambda most: 3 * most),
     judge=judge(_clipped),
     hints=(
         "The norm is known only when the gradient comes by. So the work is done in a function that runs then.",
@@ -70,6 +71,12 @@ EXERCISE = Exercise(
     ),
     debrief=_debrief,
     misconceptions=(
+        Misconception(
+            "only once",
+            "The first pass through your result was right. In a later one the same gradient arrived as it was: what "
+            "clips was gone by then.",
+            only_once(_clipped),
+        ),
         Misconception(
             "number by number",
             "You limit each number by itself. That changes the direction of the gradient, and its norm may still be "

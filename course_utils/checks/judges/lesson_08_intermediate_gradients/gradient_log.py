@@ -139,7 +139,7 @@ def _gave_norms(case: Case, seen: Observation, right: list[dict[str, float]]) ->
 
 
 def _graded(case: Case, seen: Observation) -> bool:
-    return any(isinstance(what, str) and what.startswith("the gradient that") for what in seen["changed"])
+    return any(isinstance(what, str) and what.endswith(".grad") for what in seen["changed"])
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:

@@ -18,8 +18,8 @@ _SCENES: dict[str, tuple[str, tuple[str, ...], bool]] = {
     "ReLUs that write in place": ("in place", ("0.0", "1", "3"), False),
     "a layer that is used twice": ("tied", ("shared", "leave"), False),
     "two frozen layers and an unused one": ("branches", ("frozen", "trunk", "spare", "idle", "head"), False),
-    "a loss function that raises what is no Exception": ("plain", ("0", "3"), True),
     "a model that raises": ("failing", ("0", "3"), False),
+    "a loss function that raises what is no Exception": ("plain", ("0", "3"), True),
 }
 
 
@@ -49,6 +49,9 @@ def _fails(case: Case) -> bool:
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    if _hooks_differ(seen):
+        yield Finding("model", False, _of_hooks(case, seen["more hooks"]))
+    yield from left(seen)
     if _fails(case):
         message = "The model or the loss function raised an error, and your function swallowed it."
         yield Finding("raises", bool(seen["raised"]), message)
@@ -59,8 +62,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield Finding("runs", once, f"{runs}; once is enough.")
         message = f"{seen['passes']} backward passes ran; one is enough for all layers."
         yield Finding("passes", seen["passes"] <= 1, message)
-        yield Finding("kept", not seen["kept"], "Your pass kept the saved tensors for another pass. None follows.")
-    yield from left(seen)
+        # What a pass towards one layer does not come by is kept, and so says nothing where there are several.
+        kept = seen["kept"] and seen["passes"] <= 1
+        yield Finding("kept", not kept, "Your pass kept the saved tensors for another pass. None follows.")
     yield Finding("x", seen["x"], "Your function changed x, its requires_grad or its .grad.")
 
 
@@ -92,7 +96,22 @@ def _layer_lists(case: Case, seen: Observation) -> dict[str, list[Value]]:
     return {name: mine for name, mine in received.items() if isinstance(mine, list)}
 
 
-def _hooks_stay(case: Case, seen: Observation) -> bool:
+def _of_hooks(case: Case, more: int) -> str:
+    """Say of which end of the function the model's hooks are not those from before, and whether some are gone."""
+    end = "Afterwards"
+    if case.given["scene"] == "failing":
+        end = "When the model raises an error,"
+    if case.given["fails"]:
+        end = "When what is raised is no Exception, such as KeyboardInterrupt,"
+    hooks = "1 hook of yours is" if more == 1 else f"{more} hooks of yours are"
+    if more > 0 and case.given["fails"]:
+        return f"{end} {hooks} left on the model. `except Exception` does not see such an end; `finally` does."
+    if more > 0:
+        return f"{end} {hooks} left on the model, and would run in every later pass."
+    return f"{end} hooks are gone that the model had before your function, or others stand in their place."
+
+
+def _hooks_differ(seen: Observation) -> bool:
     changed = seen["changed"]
     return bool(changed) and all(isinstance(what, str) and what.startswith("the hooks on") for what in changed)
 
@@ -156,12 +175,6 @@ EXERCISE = Exercise(
     debrief=_debrief,
     reaches=("_forward_hooks",),
     misconceptions=(
-        Misconception(
-            "hooks stay",
-            "When your function has ended, by a result or by an error, the model's hooks are not those from before: "
-            "hooks of yours are still there, and run in every later pass, or others are gone.",
-            _hooks_stay,
-        ),
         Misconception(
             "the newest version",
             "Where a ReLU writes into a layer's result, you give the gradient for the numbers after the write.",

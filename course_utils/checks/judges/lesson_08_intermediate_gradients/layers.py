@@ -32,9 +32,16 @@ def results_of(model: nn.Module, names: list[str], x: torch.Tensor, moved: list[
 
 def left(seen: Observation) -> Iterator[Finding]:
     changed = seen["changed"]
-    message = f"Afterwards the model is not as before. Your function changed {listed(changed)}."
+    message = f"Afterwards the model is not as before. Your function changed {things(changed)}."
     yield Finding("model", not changed, message)
     yield Finding("mode", not seen["switched"], "Your function left gradients switched off.")
+
+
+def things(changed: Any) -> str:
+    """Name what a function changed; of many things the first few, and how many more there are."""
+    if not isinstance(changed, list) or len(changed) <= 5:
+        return listed(changed)
+    return listed([*changed[:4], f"{len(changed) - 4} more things"])
 
 
 def times(count: int) -> str:

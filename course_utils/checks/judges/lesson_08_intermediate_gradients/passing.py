@@ -17,9 +17,15 @@ _Rule = Callable[[Case, torch.Tensor], torch.Tensor]
 
 
 def cases(
-    asked: str, values: tuple[float, float], odd: Mapping[str, float] = MappingProxyType({})
+    asked: str,
+    values: tuple[float, float],
+    another: Callable[[float], float],
+    odd: Mapping[str, float] = MappingProxyType({}),
 ) -> Callable[[int], list[Case]]:
-    """Return what makes the cases. `odd` names further values of what is asked, each for x in the middle of a graph."""
+    """Return what makes the cases. `odd` names further values of what is asked, each for x in the middle of a graph.
+
+    `another` makes of a value that of a second call, which is not to change the first one.
+    """
     # Name: is x a leaf, does it require a gradient, is the call under no_grad, and the argument.
     kinds = {
         "x in the middle of a graph": (False, True, False, values[0]),
@@ -34,7 +40,8 @@ def cases(
             Case(
                 name,
                 {
-                    **{"leaf": leaf, "requires_grad": requires, "no_grad": silent, asked: value},
+                    **{"leaf": leaf, "requires_grad": requires, "no_grad": silent},
+                    **{asked: value, "another": another(value)},
                     **{
                         key: Array.of(numbers(10 * seed + 4 * n + k, *shape, dtype=_dtype(name)))
                         for k, (key, shape) in enumerate({"x": (5, 3), "down": (3, 5), "beside": (3, 5)}.items())
@@ -90,7 +97,8 @@ def judge(rule: _Rule) -> Callable[[Case, Observation], Iterator[Finding]]:
         yield Finding("requires_grad", same, "Your function changed requires_grad of its input.")
         yield Finding("held", seen["held"] is None, "Your function left a gradient in .grad.")
         yield Finding("retains", not seen["retains"], "Your function called retain_grad() on x, which is not yours.")
-        yield Finding("mode", not seen["switched"], "Your function left gradients switched on or off.")
+        left = "on" if case.given["no_grad"] else "off"
+        yield Finding("mode", not seen["switched"], f"Your function left gradients switched {left}.")
         if not source.requires_grad or case.given["no_grad"] or not isinstance(seen["returned"], Array):
             return
         yield Finding("graph", seen["recorded"], "What you returned has no graph: no gradient gets through.")
@@ -130,6 +138,19 @@ def by_rule(rule: _Rule) -> Callable[[Case, Observation], bool]:
         right = gradients(case, rule)
         pairs = zip((seen["through"][0], seen["beside"]), (right["through"][0], right["beside"]), strict=True)
         return all(close(mine, wanted) for mine, wanted in pairs)
+
+    return explains
+
+
+def only_once(rule: _Rule) -> Callable[[Case, Observation], bool]:
+    """Return whether a gradient was treated rightly in the first pass, and the same one not at all in a later one."""
+
+    def explains(case: Case, seen: Observation) -> bool:
+        if not reached(case, seen):
+            return False
+        right, untouched = gradients(case, rule), gradients(case, lambda case, gradient: gradient)
+        first = close(seen["through"][0], right["through"][0]) and close(seen["beside"], right["beside"])
+        return first and close(seen["both"], untouched["both"]) and not close(seen["both"], right["both"])
 
     return explains
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from course_utils.checks.compare import listed
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_08_intermediate_gradients import LESSON
+from course_utils.checks.judges.lesson_08_intermediate_gradients.layers import things
 
 _FACTOR = 50.0
 
@@ -25,7 +25,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     message = "Your function replaced or changed layers. Only the numbers in their parameters may change."
     yield Finding("model", seen["kept"] is True, message)
     changed = seen["changed"]
-    message = f"Your function changed {listed(changed)}. Only the numbers in parameters may change."
+    message = f"Your function changed {things(changed)}. Only the numbers in parameters may change."
     yield Finding("model", not changed, message)
     gradients, outputs = _floats(seen["gradients"]), _floats(seen["outputs"])
     if not gradients or not outputs:
@@ -37,12 +37,14 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         f"The gradient at the first activation is {share:.2g} times that at the last; it should be between "
         f"1/{_FACTOR:g} and {_FACTOR:g} times."
     )
+    if not gradients[-1]:
+        message = "No gradient arrives at any activation, not even at the last one: all are zero."
     yield Finding("gradient", 1 / _FACTOR <= share <= _FACTOR, message)
     low, high = min(outputs), max(outputs)
     message = f"The activations have sizes from {low:.2g} to {high:.2g} (root mean squares); expected is 0.02 to 20."
     yield Finding("activations", low >= 0.02 and high <= 20, message)
-    message = "In one of the layers two units have the same weights, or a unit has zeros only."
-    yield Finding("units", all(seen["units"]), message)
+    alike = [f"In linear layer {n} {what}." for n, what in enumerate(seen["units"], 1) if what]
+    yield Finding("units", not alike, next(iter(alike), ""))
     spread = min(_floats(seen["spread"]), default=0.0)
     message = f"Behind one of the activations, numbers of different inputs differ by {spread:.2g} only: too little."
     yield Finding("spread", spread >= 0.005, message)
@@ -88,10 +90,16 @@ EXERCISE = Exercise(
     debrief=_debrief,
     misconceptions=(
         Misconception(
+            "another model",
+            "Not one number in the model that your function was given has changed. What it starts anew is another "
+            "model, or nothing.",
+            lambda case, seen: seen["moved"] is False,
+        ),
+        Misconception(
             "still vanishing",
             "The gradient at the first activation is still more than a thousand times smaller than at the last: your "
             "weights are too small for the depth.",
-            lambda case, seen: 0 < _share(seen) < 1e-3 and max(_floats(seen["outputs"]), default=99) < 20,
+            lambda case, seen: seen["moved"] is True and 0 < _share(seen) < 1e-3 and max(_floats(seen["outputs"]), default=99) < 20,
         ),
         Misconception(
             "too much",
@@ -108,7 +116,7 @@ EXERCISE = Exercise(
             lambda case, seen: (
                 seen["kept"] is True
                 and isinstance(seen["changed"], list)
-                and any(isinstance(what, str) and what.startswith("which tensor") for what in seen["changed"])
+                and any(isinstance(what, str) and what.endswith("for another tensor") for what in seen["changed"])
             ),
         ),
     ),

@@ -16,11 +16,20 @@ from course_utils.checks.judges.lesson_08_intermediate_gradients.passing import 
     cases,
     graph,
     judge,
+    only_once,
 )
 
 
 def _reversed(case: Case, gradient: torch.Tensor) -> torch.Tensor:
     return gradient * -float(case.given["strength"])
+
+
+_turned_alike = by_rule(lambda case, gradient: -gradient)
+
+
+def _another_arrived(seen: Observation, times: float) -> bool:
+    """Return whether a gradient of ones arrived so many times at what a second call was given."""
+    return close(seen["another"], torch.full((2, 3), times))
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -36,7 +45,12 @@ EXERCISE = Exercise(
     minutes=12,
     points=2,
     call="reverse_gradient(x, strength)",
-    cases=cases("strength", (0.7, 2.5), {"a negative strength": -1.5, "no strength": 0.0}),
+    cases=cases(
+        "strength",
+        (0.7, 2.5),
+        lambda strength: 2 - 3 * strength,  # of the other sign, where the strength is not small
+        {"a negative strength": -1.5, "a strength of 0": 0.0},
+    ),
     judge=judge(_reversed),
     hints=(
         "Two things are asked of one tensor: the numbers of x, and another gradient. Whatever changes the gradient "
@@ -66,12 +80,37 @@ EXERCISE = Exercise(
         Misconception(
             "without the strength",
             "Your gradient is turned around, and its size is as before: the strength plays no part.",
-            by_rule(lambda case, gradient: -gradient),
+            lambda case, seen: _turned_alike(case, seen) and _another_arrived(seen, -1.0),
+        ),
+        Misconception(
+            "zero is none",
+            "With a strength of 0 the gradient arrives turned around, and whole. Expected is 0 times the gradient. "
+            "With other strengths your answer is right.",
+            lambda case, seen: (
+                case.given["strength"] == 0
+                and _turned_alike(case, seen)
+                and _another_arrived(seen, -case.given["another"])
+            ),
+        ),
+        Misconception(
+            "the latest strength",
+            "After another call, with another strength, passes through the earlier result used that one's. Each "
+            "result has to keep its own strength.",
+            by_rule(lambda case, gradient: -case.given["another"] * gradient),
+        ),
+        Misconception(
+            "only once",
+            "The first pass through your result was right. In a later one the same gradient arrived as it was: what "
+            "turns it around was gone by then.",
+            only_once(_reversed),
         ),
         Misconception(
             "not turned around",
             "Your gradient is multiplied by the strength, and not by minus the strength.",
-            by_rule(lambda case, gradient: case.given["strength"] * gradient),
+            lambda case, seen: (
+                by_rule(lambda case, gradient: case.given["strength"] * gradient)(case, seen)
+                and _another_arrived(seen, case.given["another"])
+            ),
         ),
     ),
 )

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import nn
 
-from course_utils.checks.compare import close, listed, right_value
+from course_utils.checks.compare import close, right_value
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_08_intermediate_gradients import LESSON
-from course_utils.checks.judges.lesson_08_intermediate_gradients.layers import times
+from course_utils.checks.judges.lesson_08_intermediate_gradients.layers import things, times
 from course_utils.checks.scenes.lesson_08_intermediate_gradients.saliency import scorer_of_images
 
 
@@ -66,12 +66,13 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("graph", not seen["recorded"], "What you returned still has a graph.")
     yield Finding("runs", seen["runs"] == 1, f"The model ran {times(seen['runs'])}; once for the batch is enough.")
     changed = seen["changed"]
-    message = f"Afterwards the model is not as before. Your function changed {listed(changed)}."
+    message = f"Afterwards the model is not as before. Your function changed {things(changed)}."
     yield Finding("model", not changed, message)
     yield Finding("images", seen["images"], "Your function changed the images, their requires_grad or their .grad.")
     yield Finding("kept", not seen["kept"], "Your pass kept the saved tensors for another pass. None follows.")
     yield Finding("labels", seen["labels"], "Your function changed the labels.")
-    yield Finding("mode", seen["mode"], "Your function left gradients switched on or off.")
+    left = "on" if case.given["no_grad"] else "off"
+    yield Finding("mode", seen["mode"], f"Your function left gradients switched {left}.")
 
 
 def _mapped(case: Case, seen: Observation, expected: torch.Tensor) -> bool:
@@ -118,6 +119,14 @@ EXERCISE = Exercise(
     debrief=_debrief,
     misconceptions=(
         Misconception(
+            "gradients stay off",
+            "Where the caller has switched gradients off, the scores that you differentiate have no graph. Switch "
+            "gradients on around your forward pass: with torch.enable_grad().",
+            ended=("RuntimeError",),
+            ended_in=("one image, called under no_grad",),
+            ended_saying="does not require grad and does not have a grad_fn",
+        ),
+        Misconception(
             "the loss in place of the score",
             "Your map is that of the cross-entropy loss. For a sure model it is nearly zero everywhere.",
             lambda case, seen: any(
@@ -140,7 +149,7 @@ EXERCISE = Exercise(
             "Your function filled or cleared .grad of the model's parameters. Nobody asked for that.",
             lambda case, seen: (
                 bool(seen["changed"])
-                and all(isinstance(what, str) and what.startswith("the gradient that") for what in seen["changed"])
+                and all(isinstance(what, str) and what.endswith(".grad") for what in seen["changed"])
             ),
         ),
     ),

@@ -19,7 +19,10 @@ def spread(seed: int, *shape: int, dtype: torch.dtype = torch.float64) -> torch.
 def one_function(seen: Observation) -> Finding:
     """Find whether the graph between inputs and result is a single node, and a custom one."""
     if not seen["attached"]:
-        message = "No gradient can go through what you returned: it has no graph, or another shape or dtype."
+        message = (
+            "No gradient of the right result's shape and dtype can go through what you returned: it has no graph, or "
+            "another shape or dtype."
+        )
         return Finding("graph", False, message)
     found = seen["operations"]
     single = len(found) == 1 and found[0][1] is True
@@ -32,7 +35,18 @@ def one_function(seen: Observation) -> Finding:
 def left_alone(seen: Observation) -> Finding:
     """Find whether everything is as it was that is not the answer's own."""
     changed = seen.get("changed", [])
-    return Finding("left alone", not changed, f"Your code changed what is not its own: {listed(changed)}.")
+    return Finding("left alone", not changed, f"Your code changed what is not its own: {listed(dict.fromkeys(changed))}.")
+
+
+def second_derivative(received: Value, expected: torch.Tensor, what: str = "The second derivative") -> Finding:
+    """Find whether a second derivative is right, or why there is none."""
+    if received is None:
+        message = (
+            f"{what} is missing: what your backward returned has no graph that leads back to x. detach(), .data, "
+            "no_grad, once_differentiable, or a tensor that forward computed beside its result, cuts it."
+        )
+        return Finding("type", False, message)
+    return right_value(received, expected, what)
 
 
 def nothing_on_ctx(seen: Observation) -> Finding:

@@ -14,6 +14,7 @@ from course_utils.checks.judges.lesson_10_custom_functions.functions import (
     left_alone,
     nothing_on_ctx,
     one_function,
+    second_derivative,
     spread,
 )
 from course_utils.graph.saved import saved
@@ -60,7 +61,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         message = f"Besides the result itself, {kept} bytes are kept for backward; expected none."
         yield Finding("kept", kept <= 8, message)
         yield nothing_on_ctx(seen)
-        yield right_value(seen["second"], second, "The second derivative")
+        yield second_derivative(seen["second"], second)
 
 
 def _slope(case: Case) -> torch.Tensor:

@@ -66,24 +66,43 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     for name, mine, right in zip(names, seen["gradients"], gradients, strict=True):
         found = to_rounding(mine, right, f"The gradient of {name}")
         yield Finding(f"{name} {found.prop}", found.ok, found.message)
-    safe = all(_safe(written, gradients) for written in seen["written"])
+    safe = all(_safe(written, gradients, seen["gradients"]) for written in seen["written"])
     message = "After a write to x or beta, your backward ran and gave other gradients than before, without an error."
     yield Finding("noticed", safe, message)
-    message = "After the pass your Function still holds a tensor. What save_for_backward gets is freed by a pass."
+    message = (
+        "After the pass something of yours still holds a tensor, such as an attribute of ctx or of the class. What "
+        "save_for_backward gets, and nothing else holds, is freed by a pass."
+    )
     yield Finding("freed", not seen["attribute"] and not seen["kept"], message)
 
 
-def _safe(written: Value, gradients: list[torch.Tensor]) -> bool:
-    """Return whether a pass after a write raised, or gave the gradients of what the forward had computed."""
+def _safe(written: Value, gradients: list[torch.Tensor], own: list[Value]) -> bool:
+    """Return whether a pass after a write raised, or gave the right gradients, or at least what it gave before."""
     if not isinstance(written, list) or len(written) != len(gradients):
         return written == "raised"
-    return all(close(mine, right) for mine, right in zip(written, gradients, strict=True))
+    return all(
+        mine == before or close(mine, right) for mine, right, before in zip(written, gradients, own, strict=True)
+    )
 
 
 def _right_swish(case: Case, seen: Observation) -> bool:
     if not seen["attached"]:
         return False
     return all(close(mine, right) for mine, right in zip(seen["gradients"], _swish(case)[1], strict=True))
+
+
+def _all_safe(case: Case, seen: Observation) -> bool:
+    right = _swish(case)[1]
+    return all(_safe(written, right, seen["gradients"]) for written in seen["written"])
+
+
+def _exchanged(case: Case, seen: Observation) -> bool:
+    """Return whether beta got the gradient of x, summed to its shape, where x wants none."""
+    if not seen["attached"] or not case.given["data"]:
+        return False
+    x, beta, direction = (case.given[name].tensor() for name in ("x", "beta", "direction"))
+    (right,) = torch.autograd.grad(x.requires_grad_() * torch.sigmoid(beta * x), x, direction)
+    return close(seen["gradients"][0], right.sum_to_size(beta.shape))
 
 
 def _beta_alone(case: Case, seen: Observation) -> bool:
@@ -126,7 +145,21 @@ EXERCISE = Exercise(
             "tensors on ctx",
             "Your gradients are right. But tensors are kept as attributes of ctx: a write to them goes unnoticed, and "
             "they outlive the pass.",
-            lambda case, seen: _right_swish(case, seen) and seen["attribute"],
+            lambda case, seen: _right_swish(case, seen) and seen["attribute"] and not _all_safe(case, seen),
+        ),
+        Misconception(
+            "copies on ctx",
+            "Your gradients are right, also after a write to x or beta. But tensors are kept as attributes of ctx, "
+            "which no pass frees.",
+            lambda case, seen: _right_swish(case, seen) and seen["attribute"] and _all_safe(case, seen),
+        ),
+        Misconception(
+            "the other way round",
+            "Your backward returns for x what does not fit the shape of x. Gradients come in the order of forward's "
+            "inputs: that of x first, then that of beta.",
+            _exchanged,
+            ended=("RuntimeError",),
+            ended_saying="returned an invalid gradient at index 0",
         ),
         Misconception(
             "beta without g",
@@ -139,6 +172,7 @@ EXERCISE = Exercise(
             "numbers, or over the wrong ones.",
             ended=("RuntimeError",),
             ended_in=("a beta for each column", "a beta for each row", "x is data"),
+            ended_saying="returned an invalid gradient at index 1",
         ),
     ),
 )

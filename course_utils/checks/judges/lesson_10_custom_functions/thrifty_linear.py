@@ -31,6 +31,10 @@ _WANTED: dict[str, tuple[tuple[int, ...], tuple[str, ...], bool]] = {
 }
 
 
+_WITHOUT_BIAS = tuple(name for name, (_, _, with_bias) in _WANTED.items() if not with_bias)
+_ONE_FACTOR = tuple(name for name, (_, wanted, _) in _WANTED.items() if len({"x", "weight"} & set(wanted)) == 1)
+
+
 def _cases(seed: int) -> list[Case]:
     cases = []
     for n, (name, (shape, wanted, with_bias)) in enumerate(_WANTED.items()):
@@ -76,7 +80,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     for name, mine, right in zip(case.given["wanted"], seen["gradients"], gradients, strict=True):
         yield right_value(mine, right, f"The gradient of {name}")
     needed = _products(case)
-    message = f"Your backward computed {seen['backward']} matrix products; the wanted gradients take {needed}."
+    message = f"Your backward computed {seen['backward']} matrix products; the wanted gradients take {needed}, that of the "
+    message += "bias none: it is a sum."
     yield Finding("products", seen["backward"] == needed, message)
     message = f"Your forward computed {seen['forward']} matrix products; it takes one."
     yield Finding("forward", seen["forward"] == 1, message)
@@ -87,7 +92,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("copied", copied <= 8, message)
     extra = sorted(_extra(case, seen))
     yield Finding("kept", not extra, f"Kept for backward without need: {listed(extra)}.")
-    message = f"After the pass still in memory: {listed(seen['held'])}. What save_for_backward gets is freed by a pass."
+    message = f"After the pass still in memory: {listed(seen['held'])}. Something besides "
+    message += "save_for_backward holds it, such as an attribute of ctx."
     yield Finding("held", not seen["held"] or bool(extra), message)
     yield nothing_on_ctx(seen)
 
@@ -132,11 +138,26 @@ EXERCISE = Exercise(
     ),
     misconceptions=(
         Misconception(
+            "a gradient of None",
+            "Where bias is None your backward returns a gradient for it. Return None in its place.",
+            ended=("RuntimeError",),
+            ended_in=_WITHOUT_BIAS,
+            ended_saying="returned a gradient different than None at position 3",
+        ),
+        Misconception(
+            "the wrong factor",
+            "Where only one of x and weight wants a gradient, your code computes with a None. The gradient of x is "
+            "made of the weight, and that of the weight of x: keep the one that will be used.",
+            ended=("TypeError", "AttributeError"),
+            ended_in=_ONE_FACTOR,
+            ended_saying="NoneType",
+        ),
+        Misconception(
             "everything is computed",
             "Your gradients are right. But your backward also computes gradients that nobody asked for, and throws "
             "them away.",
             lambda case, seen: (
-                _right_linear(case, seen) and seen["backward"] > _products(case) and not _extra(case, seen)
+                _right_linear(case, seen) and seen["backward"] == 2 > _products(case) and not _extra(case, seen)
             ),
         ),
         Misconception(

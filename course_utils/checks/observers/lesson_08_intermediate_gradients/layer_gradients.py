@@ -9,6 +9,7 @@ from course_utils.checks.observers.lesson_08_intermediate_gradients.held import 
 from course_utils.checks.observers.lesson_08_intermediate_gradients.state import changed, state
 from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.observers.runs import notice
+from course_utils.checks.observers.traces import hooks_on, parts_of
 from course_utils.checks.scenes.lesson_08_intermediate_gradients.layer_gradients import layered, weighed
 from course_utils.checks.scenes.lesson_08_intermediate_gradients.planned import Planned
 from course_utils.checks.scenes.zoo import Stopped
@@ -30,7 +31,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         losses[-1] = loss = weighed(output)
         return loss
 
-    before, values = state(model), Array.of(x)
+    before, values, hooks = state(model), Array.of(x), hooks_on(*parts_of(model))
     raised, returned = "", None
     with torch.enable_grad(), every_pass() as passes:
         try:
@@ -46,6 +47,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         "kept": any(still_held(loss) for loss in losses),
         "passes": len(passes),
         "changed": changed(before, model),
+        "more hooks": hooks_on(*parts_of(model)) - hooks,
         "x": Array.of(x) == values and not x.requires_grad and x.grad is None,
         "switched": switched,
     }

@@ -18,11 +18,12 @@ def on_the_way(answer: Callable[[torch.Tensor, float], torch.Tensor], case: Case
     neighbour = other * 1
     with torch.set_grad_enabled(not case.given["no_grad"]):
         y = answer(x, value)
-        answer(torch.ones(2, requires_grad=True), 3 * value)  # another call, which is not to change the first one
+        another = torch.ones(2, 3, requires_grad=True)
+        later = answer(another, case.given["another"])  # not to change what the first call gave
         switched = torch.is_grad_enabled() == case.given["no_grad"]
     seen: Observation = {
         **{"returned": plain(y), "recorded": type(y) is torch.Tensor and y.requires_grad, "through": None},
-        **{"beside": None, "both": None, "twice": None, "neighbour": None},
+        **{"beside": None, "both": None, "twice": None, "neighbour": None, "another": None},
     }
     if seen["recorded"] and y.shape == x.shape and y.dtype == x.dtype and source.requires_grad:
         down, beside = case.given["down"].tensor(), case.given["beside"].tensor()
@@ -33,6 +34,8 @@ def on_the_way(answer: Callable[[torch.Tensor, float], torch.Tensor], case: Case
         # The node of a sum hands one tensor to both sides; the neighbour's side is the later one to use it.
         added = ((y + neighbour) * down).sum()
         seen["neighbour"] = plain(torch.autograd.grad(added, (other, source), retain_graph=True, allow_unused=True)[0])
+        if type(later) is torch.Tensor and later.requires_grad:
+            seen["another"] = _arriving((later * torch.ones(2, 3)).sum(), another)
     after = {"changed": Array.of(x) != values or x._version != version, "held": plain(source.grad)}
     return {**seen, **after, "required": source.requires_grad, "retains": x.retains_grad, "switched": switched}
 

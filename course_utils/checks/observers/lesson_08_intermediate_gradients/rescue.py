@@ -17,11 +17,13 @@ def observe(answer: Answer, case: Case) -> Observation:
     parts: list[tuple[str, bool]] = [(str(layer), layer.training) for layer in layers]
     answer(model)
     # Numbers in parameters are what the answer is to change.
-    found = changed(before, model, but="numbers")
+    everything = changed(before, model)
+    found = [what for what in everything if "numbers" not in what]
     kept = len(model) == len(layers) and all(now is was for now, was in zip(model, layers, strict=True))
     kept = kept and [(str(layer), layer.training) for layer in model] == parts
     seen: Observation = {"changed": found, "kept": kept, "outputs": [], "gradients": [], "units": []}
-    if not kept or any("which tensor" in what for what in found):
+    seen["moved"] = bool(everything)
+    if not kept or any("another tensor" in what for what in found):
         return seen
     outputs = []
     h = x
@@ -38,15 +40,17 @@ def observe(answer: Answer, case: Case) -> Observation:
         **seen,
         "outputs": [_rms(output) for output in outputs],
         "gradients": [_rms(gradient) * gradient.shape[1] ** 0.5 for gradient in gradients],
-        "units": [_varied(weight.double()) for weight in weights],
+        "units": [_alike(weight.double()) for weight in weights],
         "spread": [_rms(output - output.mean(0)) for output in outputs],
     }
 
 
-def _varied(weight: torch.Tensor) -> bool:
-    """Return whether a layer's units have weights that are not all zero, and no two of them the same."""
+def _alike(weight: torch.Tensor) -> str:
+    """Say what a layer's units have in common that they should not; nothing where all is well."""
+    if not bool(weight.any(dim=1).all()):
+        return "a unit has zeros only"
     apart = torch.pdist(weight).min() > 1e-5 * weight.norm(dim=1).max()  # closer is rounding
-    return bool(weight.any(dim=1).all()) and bool(apart)
+    return "" if bool(apart) else "two units have the same weights"
 
 
 def _rms(tensor: torch.Tensor) -> float:

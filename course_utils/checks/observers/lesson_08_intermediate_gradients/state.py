@@ -14,10 +14,10 @@ def state(model: nn.Module) -> dict[str, Any]:
     """Return what a model is, each fact under words that fit behind "you changed"."""
     facts: dict[str, Any] = {}
     for name, parameter in model.named_parameters():
-        facts[f"the gradient that {name} holds"] = plain(parameter.grad)
+        facts[f"{name}.grad"] = plain(parameter.grad)
         facts[f"the numbers in {name}"] = plain(parameter)
         facts[f"requires_grad of {name}"] = parameter.requires_grad
-        facts[f"which tensor {name} is"] = id(parameter)
+        facts[f"{name} for another tensor"] = id(parameter)
         facts[f"the hooks on {name}"] = hook_counts(parameter)
     for name, buffer in model.named_buffers():
         facts[f"the numbers in {name}"] = plain(buffer)
@@ -34,5 +34,5 @@ def state(model: nn.Module) -> dict[str, Any]:
 
 
 def changed(before: dict[str, Any], model: nn.Module, but: str | None = None) -> list[str]:
-    """Name what is different now, at most five things, leaving out what has the word `but` in its name."""
-    return [what for what in changes(before, state(model)) if but is None or but not in what][:5]
+    """Name what is different now, leaving out what has the word `but` in its name."""
+    return [what for what in changes(before, state(model)) if but is None or but not in what]

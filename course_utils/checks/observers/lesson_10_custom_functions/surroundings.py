@@ -35,10 +35,12 @@ class Surroundings:
 
 
 def unrecorded(answer: Answer, *given: Any) -> list[str]:
-    """Call an answer where nothing is recorded. Name the grad mode where that is another afterwards."""
+    """Call an answer with copies of what is given, where nothing is recorded. Name what is not as it was."""
     with torch.no_grad():
-        answer(*given)
-        return ["the grad mode"] if torch.is_grad_enabled() else []
+        copies = [it.detach().clone() if isinstance(it, torch.Tensor) else it for it in given]
+        around = Surroundings({"x": copies[0]}, may_draw=True)
+        answer(*copies)
+        return around.changed()
 
 
 INCOMING = "the incoming gradient"

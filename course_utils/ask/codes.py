@@ -17,7 +17,7 @@ def asked(code: str) -> str:
     if entry is None:
         return ""
     place = f"in {FOLDER}/{entry.notebook}."
-    question = shorten(entry.question.replace("`", ""), WIDTH - len(place), placeholder=" ...")
+    question = shorten(entry.question.replace("`", "").replace('"', ""), WIDTH - len(place), placeholder=" ...")
     return f'Asked as "{question}" {place}'
 
 

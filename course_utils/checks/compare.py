@@ -85,6 +85,9 @@ def right_floats(received: Value, expected: torch.Tensor, what: str) -> Finding:
         if type(item) is not float:
             message = f"{what} should be a list of Python floats; yours has {describe(item)} in it."
             return Finding("floats", False, message)
+    if expected.shape != (len(received),):
+        entries = "1 entry" if len(received) == 1 else f"{len(received)} entries"
+        return Finding("shape", False, f"{what} has {entries}; expected {len(expected)}.")
     return right_value(Array.of(torch.tensor(received, dtype=expected.dtype)), expected, what)
 
 

@@ -108,7 +108,10 @@ def _hook_without_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
         f"A hook runs when a gradient arrives. None will ever arrive at `{name}`: it requires none and no "
         f"recorded operation made it."
     )
-    fix = f"{name}.requires_grad_()  # before it is used; or put the hook on what a layer returns"
+    fix = (
+        f"{name}.requires_grad_()  # before it is used, where its gradient is wanted\n"
+        f"if {name}.requires_grad: ...  # around the hook, where {name} may rightly require none"
+    )
     return card(
         "hook-without-graph", f"`{name}` gets no gradient, so a hook on it would never run", why, fix, s.needed()
     )

@@ -160,7 +160,6 @@ MISCONCEIVED = {
     "no_grad around it": through_no_grad,
     "frozen for good": through_with(after=lambda layer: None),
     "thawed": through_with(after=lambda layer: layer.requires_grad_(True)),
-    "stuck after an error": through_with(secure=False),
     "a copy ran": lambda layer, x: copy.deepcopy(layer).requires_grad_(False)(x),
 }
 
@@ -176,8 +175,9 @@ WRONG = [
     through_untied,
     through_with_hook,
     through_all := lambda layer, x: layer(x),
-    said(through_with(kind=RuntimeError), "stuck after an error"),
-    said(through_stopped := through_with(kind=Exception), "stuck after an error"),
+    through_with(secure=False),
+    through_with(kind=RuntimeError),
+    through_stopped := through_with(kind=Exception),
     through_past_hooks,
     said(lambda layer, x: through_by_flags(layer, x).detach(), "no_grad around it"),
     through_off := leaving(through_by_flags, gradients_off),

@@ -163,8 +163,11 @@ RIGHT = [
     sampler(samples_by_hooks),
 ]
 
+PASS_FOR_EACH = sampler(samples_by_retained_passes)
+
 MISCONCEIVED = {
     "one after the other": sampler(samples_by_loop),
+    "a pass for each sample": PASS_FOR_EACH,
     "the mean clipped": sampler(clip=clip_mean),
     "each parameter by itself": sampler(clip=clip_parts),
     "short ones stretched": sampler(clip=clip_always),
@@ -173,7 +176,6 @@ MISCONCEIVED = {
 }
 
 IN_SINGLE_PRECISION = sampler(change=lambda name, part, count: part.float())
-PASS_FOR_EACH = sampler(samples_by_retained_passes)
 WITH_A_GRAPH = sampler(samples_with_graph)
 SEEDED = sampler(before=lambda model, images, targets: torch.manual_seed(0))
 RUN_TWICE = sampler(before=lambda model, images, targets: model(images))
@@ -193,7 +195,6 @@ WRONG = [
     WITH_A_GRAPH,
     RUN_TWICE,
     CLIPPED_BY_A_QUOTIENT,
-    said(PASS_FOR_EACH, "one after the other"),
     said(sampler(samples_by_backward), "one after the other"),
     said(sampler(samples_by_copy), "one after the other"),
     said(sampler(samples_by_new_model), "one after the other"),

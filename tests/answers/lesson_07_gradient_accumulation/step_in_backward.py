@@ -168,8 +168,18 @@ def step_by_new_parameters(model, lr):
 
 RIGHT = [step_by_hook, step_by_optimizers, step_in_all_names, step_by_node_hooks]
 
+
+def step_after_zeros(model, lr):
+    """Fills .grad beforehand, also of what no pass reaches."""
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.grad = torch.zeros_like(parameter)
+    return hooked(move_and_free)(model, lr)
+
+
 MISCONCEIVED = {
     "gradients left": hooked(move),
+    "zeros left": hooked(move_and_zero),
     "frozen parameters": hooked(move_and_free, choose=lambda p: True),
     "nothing moves": hooked(only_free),
 }
@@ -199,7 +209,7 @@ ONE_SLIP = {
 
 WRONG = [
     *ONE_SLIP.values(),
-    said(hooked(move_and_zero), "gradients left"),
+    said(step_after_zeros, "zeros left"),
     said(hooked(move_by_arrival, register="register_hook"), "gradients left"),
     hooked(move_and_free, choose=lambda p: p.requires_grad and p.dim() > 1),
     step_where_recording_is_off,

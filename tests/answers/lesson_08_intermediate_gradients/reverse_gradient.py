@@ -53,6 +53,7 @@ def reverse_by_the_last_strength(x, strength):
 
 RIGHT = [hooked(turn), lambda x, s: Reversal.apply(x, s), reverse_by_arithmetic, reverse_by_node]
 
+
 def reverse_once(x, strength):
     y = x * 1
     if y.requires_grad:

@@ -123,6 +123,7 @@ def saliency_one_by_one(model, images, labels):
 
 RIGHT = [maps_of, saliency_by_seed, saliency_on_a_copy, saliency_by_func]
 
+
 def saliency_without_switching(model, images, labels):
     twin = copy.deepcopy(model).eval()
     pixels = images.clone().requires_grad_()

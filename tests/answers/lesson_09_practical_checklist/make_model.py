@@ -51,6 +51,19 @@ class TrainedMean(Net):
         self.mean = nn.Parameter(mean)
 
 
+class FrozenMean(Net):
+    def __init__(self, sizes, mean):
+        super().__init__(sizes, mean)
+        del self.mean
+        self.mean = nn.Parameter(mean, requires_grad=False)
+
+
+class Subtracting(Net):
+    def forward(self, x):
+        x -= self.mean
+        return super().forward(x + self.mean)
+
+
 class LooseMean(Net):
     def __init__(self, sizes, mean):
         super().__init__(sizes, mean)
@@ -244,11 +257,13 @@ MISCONCEIVED = {
     "layers in a list": lambda sizes, mean: ListNet(sizes, mean),
     "the scale is no parameter": lambda sizes, mean: FixedScale(sizes, mean),
     "the mean is trained": lambda sizes, mean: TrainedMean(sizes, mean),
+    "a write to the input": lambda sizes, mean: Subtracting(sizes, mean),
+    "the scale is a buffer": lambda sizes, mean: BufferScale(sizes, mean),
+    "the mean is a frozen parameter": lambda sizes, mean: FrozenMean(sizes, mean),
     "the mean is no state": lambda sizes, mean: LooseMean(sizes, mean),
 }
 
 WRONG = [
-    said(lambda sizes, mean: BufferScale(sizes, mean), "the scale is no parameter"),
     said(lambda sizes, mean: PassingMean(sizes, mean), "the mean is no state"),
     said(
         lambda sizes, mean: Broken(sizes, mean),

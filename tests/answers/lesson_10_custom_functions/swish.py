@@ -164,17 +164,32 @@ class SwishOfOneShape(Function):
         return g * (s + beta * x * bend), (g * x**2 * bend).sum_to_size(SwishOfOneShape.shape)
 
 
+def _copies(ctx, x, beta):
+    ctx.copies = x.clone(), beta.clone()
+    return x * torch.sigmoid(beta * x)
+
+
+def _by_copies(ctx, g):
+    x, beta = ctx.copies
+    s = torch.sigmoid(beta * x)
+    bend = s * (1 - s)
+    return g * (s + beta * x * bend), (g * x**2 * bend).sum_to_size(beta.shape)
+
+
+swish_by_copies = function(_copies, _by_copies)
+
 RIGHT = [lambda x, beta: Swish.apply(x, beta), SwishSummed.apply, swisher(), CopyingSwish.apply]
 
 MISCONCEIVED = {
     "tensors on ctx": swisher(attributes=True),
+    "copies on ctx": swish_by_copies,
+    "the other way round": swisher(swap=True),
     "beta without g": swisher(beta_gradient=lambda g, full, beta: full.sum_to_size(beta.shape)),
     "summed too far": swisher(beta_gradient=lambda g, full, beta: (g * full).sum()),
 }
 
 WRONG = [
-    swisher(swap=True),
-    swisher(attributes=True, beta_gradient=lambda g, full, beta: full.sum(), swap=True),
+    said(swisher(attributes=True, beta_gradient=lambda g, full, beta: full.sum(), swap=True), "the other way round"),
     swisher(beta_gradient=lambda g, full, beta: None),
     lambda x, beta: HalfSwish.apply(x, beta),
     SwishInPlace.apply,

@@ -219,10 +219,55 @@ class LinearRemembering(Linear):
         return Linear.backward(ctx, g)
 
 
+class LinearComputingAll(Linear):
+    """Computes what x and the weight would get, whether they want it or not."""
+
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        ctx.save_for_backward(x, weight)
+        return nn.functional.linear(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, weight = ctx.saved_tensors
+        rows = g.flatten(0, -2)
+        return g @ weight, rows.T @ x.flatten(0, -2), rows.sum(0) if ctx.needs_input_grad[2] else None
+
+
+class LinearAlwaysBias(Linear):
+    """Gives a gradient for the bias where there is none."""
+
+    @staticmethod
+    def backward(ctx, g):
+        return *Linear.backward(ctx, g)[:2], g.flatten(0, -2).sum(0)
+
+
+class LinearTurnedAround(Linear):
+    """Keeps the factor that has the gradient, and not the one that makes it."""
+
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        x_needed, weight_needed, _ = ctx.needs_input_grad
+        ctx.save_for_backward(x if x_needed else None, weight if weight_needed else None)
+        return nn.functional.linear(x, weight, bias)
+
+
+class LinearSummingByProduct(Linear):
+    """Sums for the bias by a product with ones."""
+
+    @staticmethod
+    def backward(ctx, g):
+        to_x, to_weight, to_bias = Linear.backward(ctx, g)
+        rows = g.flatten(0, -2)
+        return to_x, to_weight, None if to_bias is None else (rows.new_ones(1, len(rows)) @ rows)[0]
+
+
 RIGHT = [thrifty_linear, LinearInTwo.apply, linear()]
 
 MISCONCEIVED = {
-    "everything is computed": linear(compute="all"),
+    "a gradient of None": LinearAlwaysBias.apply,
+    "the wrong factor": LinearTurnedAround.apply,
+    "everything is computed": LinearComputingAll.apply,
     "everything is kept": linear(save="all"),
     "attributes of ctx": linear(save="attributes"),
 }
@@ -251,6 +296,8 @@ class ResultKept(Linear):
 
 
 WRONG = [
+    linear(compute="all"),
+    LinearSummingByProduct.apply,
     lambda x, weight, bias: FrozenBiasForgotten.apply(x, weight, bias),
     lambda x, weight, bias: ResultKept.apply(x, weight, bias),
     nn.functional.linear,

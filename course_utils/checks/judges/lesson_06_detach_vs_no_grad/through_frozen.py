@@ -50,10 +50,22 @@ def _flags_kept(seen: Observation) -> bool:
     return bool(seen["flags"] if seen["flags at first"] is None else seen["flags at first"])
 
 
+def _of_flags(case: Case, seen: Observation) -> str:
+    """Say for which parameters requires_grad is another, and where only an error left it so, after which."""
+    switched = listed(seen["switched"])
+    if not case.given["breaks"] or not seen["raised"] or not _flags_kept(seen):
+        return f"Afterwards requires_grad is not what it was, for {switched}."
+    if case.given["breaks"] == "an error":
+        return f"When the layer raises, what puts requires_grad back does not run: it stays changed for {switched}."
+    return (
+        f"When what is raised is no Exception, such as KeyboardInterrupt, requires_grad stays changed for {switched}. "
+        "`except Exception` does not see such an end; `finally` does."
+    )
+
+
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("objects", seen["same objects"], "The layer has other parameter objects than before.")
-    text = f"Afterwards requires_grad is not what it was, for {listed(seen['switched'])}."
-    yield Finding("flags", seen["flags"], text)
+    yield Finding("flags", seen["flags"], _of_flags(case, seen))
     yield Finding("hooks", seen["hooks"], "Your function left a hook on the layer, or removed one.")
     yield Finding("grad mode", seen["grad mode"], "Afterwards recording is still switched off.")
     yield Finding("gradients", seen["gradients"], "Your function changed the .grad of a parameter.")
@@ -128,13 +140,6 @@ EXERCISE = Exercise(
             "thawed",
             "Your function switched requires_grad on for parameters that had been frozen before.",
             lambda case, seen: not _flags_kept(seen) and case.given["flags"] != "all" and seen["thawed"] is True,
-        ),
-        Misconception(
-            "stuck after an error",
-            "When the layer raises, parameters stay frozen: the line that puts things back is not reached.",
-            lambda case, seen: (
-                case.given["breaks"] and seen["raised"] is True and not seen["flags"] and _flags_kept(seen)
-            ),
         ),
         Misconception(
             "a copy ran",

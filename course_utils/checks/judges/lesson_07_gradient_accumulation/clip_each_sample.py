@@ -11,7 +11,7 @@ from course_utils.checks.compare import close, describe, listed, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
-from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import FLAGS, times, well_formed
+from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import flags_kept, times, well_formed
 from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import Tensors
 from course_utils.checks.scenes.lesson_07_gradient_accumulation.clip_each_sample import image_batch
 
@@ -105,7 +105,7 @@ def _judge_side_effects(case: Case, seen: Observation) -> Iterator[Finding]:
     )
     text = "Your function changed the parameters, the images or the targets."
     yield Finding("numbers", same_numbers and seen["inputs"], text)
-    yield Finding("flags", seen["flags"], FLAGS)
+    yield flags_kept(seen)
 
 
 def _is_quarter(value: Value) -> bool:
@@ -172,9 +172,15 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "one after the other",
-            "The numbers are right, but the samples went through the model one by one, or one backward pass each.",
+            "The numbers are right, but the samples went through the model one by one.",
+            lambda case, seen: seen["runs"] >= case.given["count"] and _returned(_right_mean)(case, seen),
+        ),
+        Misconception(
+            "a pass for each sample",
+            "The numbers are right, and the samples went through the model together. But each of them had a backward "
+            "pass of its own.",
             lambda case, seen: (
-                max(seen["runs"], seen["passes"]) >= case.given["count"] and _returned(_right_mean)(case, seen)
+                seen["runs"] <= 1 < case.given["count"] <= seen["passes"] and _returned(_right_mean)(case, seen)
             ),
         ),
         Misconception(

@@ -7,15 +7,10 @@ from typing import Any
 
 import torch
 
-from course_utils.checks.compare import describe, right_value
+from course_utils.checks.compare import describe, listed, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Finding
 from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import Step, Tensors
-
-FLAGS = (
-    "After your function, a parameter object, a requires_grad flag, a mode, the state of the random numbers, or the "
-    "number of hooks differs."
-)
 
 
 def numbers_right(
@@ -23,10 +18,11 @@ def numbers_right(
 ) -> Iterator[Finding]:
     """Find whether a list of Python floats is right."""
     if not isinstance(received, list) or not all(type(item) is float for item in received):
-        odd: Value = received
         if isinstance(received, list):
             odd = next(item for item in received if type(item) is not float)
-        message = f"Expected a list of Python floats, {what}. {_capital(describe(odd))} is none, or none in the list."
+            message = f"The list of {what} should hold Python floats; yours has {describe(odd)} in it."
+        else:
+            message = f"Expected a list of Python floats, the {what}; you returned {describe(received)}."
         yield Finding("list", False, message)
         return
     if len(received) != len(expected):
@@ -84,12 +80,19 @@ def ran_well(case: Case, seen: Observation) -> Iterator[Finding]:
     text = f"{ran} ran for {batches}; each needs one."
     yield Finding("passes", passes == len(sizes), text)
     text = (
-        "When the next forward or a step began, saved numbers of an earlier micro-batch were still held. A micro-batch "
-        "should be done with, its backward pass included, before the next one starts."
+        "When the next forward or a step began, saved numbers of an earlier micro-batch were still held. Its backward "
+        "pass should be over by then, and should have freed them: no retain_graph."
     )
     yield Finding("held", seen["held"] == 0, text)
     yield Finding("inputs", seen["inputs"], "Your function changed the micro-batches that it was given.")
-    yield Finding("flags", seen["flags"], FLAGS)
+    yield flags_kept(seen)
+
+
+def flags_kept(seen: Observation) -> Finding:
+    """Find whether everything around the numbers is as it was."""
+    what = seen["switched"]
+    text = f"Your function changed {listed(what[:4])}{' and more' if len(what) > 4 else ''}."
+    return Finding("flags", seen["flags"], text)
 
 
 def trained_well(

@@ -48,18 +48,20 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     handles = isinstance(kinds, list) and len(kinds) > 0 and all(kind == "handle" for kind in kinds)
     text = f"You returned {describe(kinds)}; expected a list of the handles that registering the hooks gave."
     yield Finding("handles", handles, text)
+    yield Finding("same", seen["same"], _of_change(seen))
     for number, (mine, right) in enumerate(zip(seen["passes"], after, strict=True)):
-        for name, value in right.items():
-            what = f"After {'one backward pass' if number == 0 else 'two backward passes'}, {name}"
-            yield right_value(mine["parameters"].get(name), value, what)
         left = [name for name, value in mine["gradients"].items() if value is not None]
-        text = f"After a backward pass .grad is not None for {listed(left)}. The memory should be free by then."
+        ended = "one backward pass" if number == 0 else "two backward passes"
+        text = f"After {ended} .grad is not None for {listed(left)}. The memory should be free by then."
         yield Finding("gradients", not left, text)
+        for name, value in right.items():
+            yield right_value(mine["parameters"].get(name), value, f"After {ended}, {name}")
     for name, value in after[0].items():
         yield right_value(seen["recorded"].get(name), value, f"After a pass with create_graph=True, {name}")
+    parameters = "1 parameter" if seen["waiting"] == 1 else f"{seen['waiting']} parameters"
     text = (
-        f"While a pass ran, {seen['waiting']} earlier {'gradient was' if seen['waiting'] == 1 else 'gradients were'} "
-        "still in .grad when the next one arrived. Each should be used and let go before the next parameter's arrives."
+        f"When a gradient arrived, .grad was not None for {parameters}. Each gradient should be used and let go before "
+        "the next parameter's arrives."
     )
     yield Finding("waiting", seen["waiting"] == 0, text)
     text = (
@@ -69,8 +71,6 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("alive", seen["waiting"] > 0 or seen["alive"] == 0, text)
     text = "Calling your function left the grad mode or the state of the random numbers different."
     yield Finding("modes", seen["modes"], text)
-    text = "A parameter is another object than before, a requires_grad flag differs, or hooks are left after remove()."
-    yield Finding("same", seen["same"], text)
     text = "Your handles were removed, and a backward pass still moved the parameters."
     yield Finding("removed", not seen["moved"], text)
     for name, value in gradient.items():
@@ -78,11 +78,27 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
             yield right_value(seen["gradients"].get(name), value, f"With your handles removed, .grad of {name}")
 
 
+def _of_change(seen: Observation) -> str:
+    """Say what is not as it was, where something is not."""
+    if seen["hooks left"]:
+        hooks = "1 hook is" if seen["hooks left"] == 1 else f"{seen['hooks left']} hooks are"
+        return f"After remove() on each of your handles {hooks} left on the model: return a handle for each hook."
+    if seen["switched"]:
+        return f"Your function changed requires_grad of {listed(seen['switched'])}."
+    return "A parameter of the model is another object than before."
+
+
 def _gradient_left(case: Case, seen: Observation) -> bool:
     """Return whether the first pass moved the parameters rightly and left the gradients."""
     first, right = seen["passes"][0], _taught(case)[0][0]
     moved = all(close(first["parameters"].get(name), value) for name, value in right.items())
     return moved and any(value is not None for value in first["gradients"].values())
+
+
+def _zeros(seen: Observation) -> bool:
+    """Return whether all that the first pass left in .grad is zeros."""
+    left = [value for value in seen["passes"][0]["gradients"].values() if value is not None]
+    return all(not bool(value.tensor().any()) for value in left)
 
 
 def _nothing_happened(case: Case, seen: Observation) -> bool:
@@ -127,7 +143,13 @@ EXERCISE = Exercise(
             "gradients left",
             "The first pass moved the parameters by the right amount, but .grad still holds gradients after it. They "
             "take memory, and the next pass adds to them.",
-            _gradient_left,
+            lambda case, seen: _gradient_left(case, seen) and not _zeros(seen),
+        ),
+        Misconception(
+            "zeros left",
+            "The first pass moved the parameters by the right amount, but after it .grad holds zeros. They take as "
+            "much memory as a gradient; expected is None.",
+            lambda case, seen: _gradient_left(case, seen) and _zeros(seen),
         ),
         Misconception(
             "frozen parameters",

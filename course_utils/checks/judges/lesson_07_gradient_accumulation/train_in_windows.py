@@ -42,8 +42,8 @@ def _cases(seed: int) -> list[Case]:
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     well_formed(seen)
     steps, parameters = trained(case, case.given["every"])
-    yield from trained_well(seen, steps, parameters)
     yield from ran_well(case, seen)
+    yield from trained_well(seen, steps, parameters)
     yield from numbers_right(seen["returned"], [step.loss for step in steps], "window losses")
 
 

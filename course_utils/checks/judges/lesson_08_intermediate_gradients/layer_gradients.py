@@ -143,6 +143,15 @@ def _backwards(case: Case, seen: Observation) -> bool:
     )
 
 
+def _by_full_hooks(case: Case, seen: Observation) -> bool:
+    """Return whether modules had full backward hooks, and layers that no gradient comes by have too few entries."""
+    mine, right = _layer_lists(case, seen), _wanted(case)
+    short = [name for name, entries in right.items() if len(mine.get(name, entries)) < len(entries)]
+    return (
+        seen["full hooks"] is True and bool(short) and all(right[name] == [None] * len(right[name]) for name in short)
+    )
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, it = seen[0]
     count = len(case.given["names"])
@@ -175,6 +184,15 @@ EXERCISE = Exercise(
     debrief=_debrief,
     reaches=("_forward_hooks",),
     misconceptions=(
+        Misconception(
+            "full backward hooks",
+            "A full backward hook of a module wraps what the module returns, and a ReLU that writes into that raises. "
+            "It also never runs where no gradient comes by. A forward hook can attach something to the result itself.",
+            _by_full_hooks,
+            ended=("RuntimeError",),
+            ended_in=("ReLUs that write in place",),
+            ended_saying="BackwardHookFunction",
+        ),
         Misconception(
             "the newest version",
             "Where a ReLU writes into a layer's result, you give the gradient for the numbers after the write.",

@@ -99,7 +99,9 @@ EXERCISE = Exercise(
             "still vanishing",
             "The gradient at the first activation is still more than a thousand times smaller than at the last: your "
             "weights are too small for the depth.",
-            lambda case, seen: seen["moved"] is True and 0 < _share(seen) < 1e-3 and max(_floats(seen["outputs"]), default=99) < 20,
+            lambda case, seen: (
+                seen["moved"] is True and 0 < _share(seen) < 1e-3 and max(_floats(seen["outputs"]), default=99) < 20
+            ),
         ),
         Misconception(
             "too much",

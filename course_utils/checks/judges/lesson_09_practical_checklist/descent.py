@@ -108,4 +108,4 @@ def right_end(seen: Observation, right: State, module: int = 0, whose: str = "")
         yield Finding("names", False, f"After your loop {whose or 'the model'} has the parameters {', '.join(mine)}.")
         return
     for name, it in right.items():
-        yield right_value(mine[name], it, f"After your loop {whose and whose + ', '}{name}")
+        yield right_value(mine[name], it, f"After your loop the parameter `{name}`{whose and ' of ' + whose}")

@@ -61,10 +61,10 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("backbone", _frozen(seen["parameters"][0], parameters), text)
     changed = [name for name, it in buffers.items() if seen["buffers"][0].get(name) != Array.of(it)]
     yield Finding("buffers", not changed, f"Buffers of the backbone changed: {listed(changed)}.")
+    yield one_step_each(seen, len(case.given["sizes"]))
+    yield from quiet(seen, modes=False, free=True)
     yield floats(seen["returned"], path.losses, "The list of losses")
     yield from right_end(seen, path.end, 1, "the head")
-    yield from quiet(seen, modes=False, free=True)
-    yield one_step_each(seen, len(case.given["sizes"]))
     text = "What a layer of the backbone returned had a graph. Nothing in there is to be trained."
     yield Finding("recorded", not seen["recorded"][0], text)
 

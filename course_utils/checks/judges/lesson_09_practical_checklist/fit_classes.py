@@ -96,11 +96,11 @@ def _share(case: Case) -> float:
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     right = _classified(case)
     yield parts(seen["returned"], 2, "losses, accuracy")
+    yield one_step_each(seen, len(case.given["sizes"]))
+    yield from quiet(seen)
     yield floats(part(seen["returned"], 0), right.losses, "The list of losses")
     yield from one_float(part(seen["returned"], 1), _share(case), "The accuracy")
     yield from right_end(seen, right.end)
-    yield one_step_each(seen, len(case.given["sizes"]))
-    yield from quiet(seen)
 
 
 def _finite(seen: Observation) -> bool:
@@ -146,7 +146,8 @@ EXERCISE = Exercise(
         Misconception(
             "logarithm of a softmax",
             "Your loss is right for moderate scores. For large ones it holds infinity or NaN: exp() of such a score "
-            "overflows, and a probability rounds to 0, whose logarithm is minus infinity.",
+            "overflows, or a probability rounds to 0, whose logarithm is minus infinity. cross_entropy computes both "
+            "at once, and avoids that.",
             lambda case, seen: case.given["scale"] > 1 and not _finite(seen),
         ),
     ),

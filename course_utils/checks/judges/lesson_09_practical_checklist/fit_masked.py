@@ -98,10 +98,10 @@ def _end(case: Case, slips: Slips) -> State:
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     right = _masked_path(case)
-    yield floats(seen["returned"], right.losses, "The list of losses")
-    yield from right_end(seen, right.end)
     yield one_step_each(seen, len(case.given["sizes"]))
     yield from quiet(seen)
+    yield floats(seen["returned"], right.losses, "The list of losses")
+    yield from right_end(seen, right.end)
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:

@@ -96,17 +96,24 @@ def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     count = len(case.given["sizes"])
+    turned, epochs = seen["scheduler"], case.given["epochs"]
+    yield from quiet(seen)
+    text = f"After {epochs} epochs the scheduler counts {turned}: one step() after each epoch makes {epochs}."
+    yield Finding("turns", turned == epochs, text)
     yield floats(seen["returned"], _rates(case)[::count], "The list of rates")
     used = [step["rate"] for step in seen["steps"]]
     text = f"The optimizer stepped with the rates {_shown(used)}. These are not the schedule's, epoch by epoch."
+    if len(used) != count * epochs:
+        made = "1 step" if len(used) == 1 else f"{len(used)} steps"
+        text = f"The optimizer made {made} in {epochs} epochs of {count} batches; one for each batch makes "
+        text += f"{count * epochs}."
     text = text if used else "The optimizer that your function was given made no step."
     yield Finding("rates", _alike(used, _rates(case)), text)
     yield from right_end(seen, _scheduled(case).end)
-    yield from quiet(seen)
-    turned, epochs = seen["scheduler"], case.given["epochs"]
-    text = f"After your loop the optimizer's rate is {_shown([seen['rate']])}, which is not what the schedule names."
-    yield Finding("rate", _alike([seen["rate"]], _rates(case, shift=epochs)[:1]), text)
-    yield Finding("turns", turned == epochs, f"The scheduler stepped {turned} times in {epochs} epochs.")
+    due = _rates(case, shift=epochs)[:1]
+    text = f"After your loop the optimizer's rate is {_shown([seen['rate']])}. {epochs} steps of the scheduler make it "
+    text += f"{_shown(due)}."
+    yield Finding("rate", turned != epochs or _alike([seen["rate"]], due), text)
 
 
 def _shown(rates: Sequence[object]) -> str:

@@ -93,17 +93,19 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     if known:
         yield right_value(seen["output"], _by_formula(case, seen, _inputs(case)), "What a new model returns")
         later = _by_formula(case, seen, _inputs(case), seen["trained parameters"])
-        yield right_value(
-            seen["trained"], later, "What a model with other numbers in its parameters returns in evaluation mode"
-        )
+        yield right_value(seen["trained"], later, "With other numbers in its parameters, what the model returns")
     missing = [name for name in seen["without gradient"] if name not in seen["frozen"]]
     yield Finding("gradients", not missing, f"These parameters get no gradient: {listed(missing)}.")
-    yield Finding("frozen", not seen["frozen"], f"These parameters require no gradient: {listed(seen['frozen'])}.")
+    frozen = shapes == right and bool(seen["frozen"])  # one that is too many is none to train
+    yield Finding("frozen", not frozen, f"These parameters require no gradient: {listed(seen['frozen'])}.")
     same = isinstance(seen["copied"], Array) and isinstance(seen["trained"], Array) and _equal(seen)
-    text = (
-        "A second model that loads the first one's state_dict() gives other results. Something that the result depends "
-        "on is not in the state."
-    )
+    text = "A second model that loads the first one's state_dict() gives other results. "
+    if seen["wrote"]:
+        text += "It got other inputs, too: your forward writes into them."
+    elif shapes == right and _means(case, seen["state"]):
+        text += "The mean is in the state: does forward read it there, or elsewhere?"
+    else:
+        text += "Something that the result depends on is not in the state."
     yield Finding("state", same, text)
     moved = seen["moved"]
     text = "After model.double() the model cannot compute in float64: a part of it did not move."
@@ -114,8 +116,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield result
         here, there = (_by_formula(case, seen, inputs, seen["trained parameters"]) for inputs in barely_moved(case))
         text = (
-            "After model.double() two inputs that differ by 1e-9 do not give results that differ as in float64: on the "
-            "way the model computes in fewer digits."
+            "After model.double() two inputs that differ by 1e-9 do not give results that differ as they should. Such a "
+            "difference gets lost where something on the way computes in float32, or cuts numbers off."
         )
         yield Finding("digits", not result.ok or _alike(seen["apart"], (there - here) / APART), text)
 
@@ -152,6 +154,15 @@ def _has_layers(case: Case, seen: Observation) -> bool:
 def _lasts(shapes: list[tuple[int, ...]], case: Case) -> list[tuple[int, ...]]:
     """Return the shapes that a scale could have."""
     return [shape for shape in shapes if shape == (case.given["sizes"][-1],)]
+
+
+def _scale_missing(case: Case, seen: Observation) -> bool:
+    return _shapes(seen) == _without(_expected_shapes(case), case) or not _lasts(_shapes(seen), case)
+
+
+def _scale_in_buffers(case: Case, seen: Observation) -> bool:
+    """Return whether a buffer holds ones, a number for each output. The mean holds others."""
+    return any(close(it, torch.ones(case.given["sizes"][-1])) for it in seen["buffers"].values())
 
 
 def _uses_the_mean(case: Case, seen: Observation) -> bool:
@@ -196,6 +207,11 @@ EXERCISE = Exercise(
     ),
     misconceptions=(
         Misconception(
+            "a write to the input",
+            "Your forward writes into its input: after a call the caller's x holds other numbers.",
+            lambda case, seen: seen["module"] and seen["wrote"] is True,
+        ),
+        Misconception(
             "layers in a list",
             "The layers' parameters are not among the model's own. A module does not look into a Python list.",
             lambda case, seen: seen["module"] and not _has_layers(case, seen),
@@ -204,15 +220,26 @@ EXERCISE = Exercise(
             "the scale is no parameter",
             "The scale is not among the model's parameters. A plain tensor is no parameter, even where it requires a "
             "gradient.",
-            lambda case, seen: (
-                seen["module"]
-                and (_shapes(seen) == _without(_expected_shapes(case), case) or not _lasts(_shapes(seen), case))
-            ),
+            lambda case, seen: seen["module"] and _scale_missing(case, seen) and not _scale_in_buffers(case, seen),
+        ),
+        Misconception(
+            "the scale is a buffer",
+            "The scale is a buffer, and not among the model's parameters: it is saved, and nothing trains it.",
+            lambda case, seen: seen["module"] and _scale_missing(case, seen) and _scale_in_buffers(case, seen),
         ),
         Misconception(
             "the mean is trained",
             "The mean is among model.parameters(), which are what is trained.",
-            lambda case, seen: seen["module"] and _means(case, seen["parameters"]),
+            lambda case, seen: (
+                seen["module"]
+                and _means(case, {name: it for name, it in seen["parameters"].items() if name not in seen["frozen"]})
+            ),
+        ),
+        Misconception(
+            "the mean is a frozen parameter",
+            "The mean is among model.parameters(), if a frozen one. It is to be no parameter: what is saved and not "
+            "trained is a buffer.",
+            lambda case, seen: seen["module"] and _means(case, {it: seen["parameters"][it] for it in seen["frozen"]}),
         ),
         Misconception(
             "the mean is no state",

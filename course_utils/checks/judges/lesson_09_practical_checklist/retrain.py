@@ -54,9 +54,9 @@ def _end(case: Case, slips: Slips) -> State:
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     right = _retrained(case)
     yield Finding("head", seen["head in place"], "After your loop model.head is not the head that was given.")
+    yield from quiet(seen)
     yield floats(seen["returned"], right.losses, "The list of losses")
     yield from right_end(seen, right.end)
-    yield from quiet(seen)
 
 
 def _head_unmoved(case: Case, seen: Observation) -> bool:

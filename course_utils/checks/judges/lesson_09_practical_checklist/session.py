@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from course_utils.checks.compare import describe, right_floats, right_value
+from course_utils.checks.compare import describe, listed, right_floats, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Finding
 
@@ -40,8 +40,9 @@ def quiet(seen: Observation, *, modes: bool = True, free: bool = False) -> Itera
     flags = seen["flags"][1:] if free else seen["flags"]
     yield Finding("flags", all(flags), "After your loop other parameters require a gradient than before.")
     if seen["settings"] is not None:  # the loop got an optimizer
-        text = "After your loop the optimizer holds other tensors, or has other settings, than when you got it."
-        yield Finding("settings", seen["settings"], text)
+        settings = seen["settings"]
+        what = "holds other tensors" if "params" in settings else f"has another {listed(settings)}"
+        yield Finding("settings", not settings, f"After your loop the optimizer {what} than when you got it.")
 
 
 def one_step_each(seen: Observation, count: int) -> Finding:

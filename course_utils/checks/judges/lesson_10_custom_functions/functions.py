@@ -35,7 +35,9 @@ def one_function(seen: Observation) -> Finding:
 def left_alone(seen: Observation) -> Finding:
     """Find whether everything is as it was that is not the answer's own."""
     changed = seen.get("changed", [])
-    return Finding("left alone", not changed, f"Your code changed what is not its own: {listed(dict.fromkeys(changed))}.")
+    return Finding(
+        "left alone", not changed, f"Your code changed what is not its own: {listed(dict.fromkeys(changed))}."
+    )
 
 
 def second_derivative(received: Value, expected: torch.Tensor, what: str = "The second derivative") -> Finding:

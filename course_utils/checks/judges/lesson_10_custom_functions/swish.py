@@ -149,7 +149,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "copies on ctx",
-            "Your gradients are right, also after a write to x or beta. But tensors are kept as attributes of ctx, "
+            "Your gradients are right, and a write to x or beta does them no harm. But tensors are kept as attributes of ctx, "
             "which no pass frees.",
             lambda case, seen: _right_swish(case, seen) and seen["attribute"] and _all_safe(case, seen),
         ),

@@ -80,7 +80,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     for name, mine, right in zip(case.given["wanted"], seen["gradients"], gradients, strict=True):
         yield right_value(mine, right, f"The gradient of {name}")
     needed = _products(case)
-    message = f"Your backward computed {seen['backward']} matrix products; the wanted gradients take {needed}, that of the "
+    message = (
+        f"Your backward computed {seen['backward']} matrix products; the wanted gradients take {needed}, that of the "
+    )
     message += "bias none: it is a sum."
     yield Finding("products", seen["backward"] == needed, message)
     message = f"Your forward computed {seen['forward']} matrix products; it takes one."
@@ -156,9 +158,7 @@ EXERCISE = Exercise(
             "everything is computed",
             "Your gradients are right. But your backward also computes gradients that nobody asked for, and throws "
             "them away.",
-            lambda case, seen: (
-                _right_linear(case, seen) and seen["backward"] == 2 > _products(case) and not _extra(case, seen)
-            ),
+            lambda case, seen: _right_linear(case, seen) and seen["backward"] == 2 > _products(case),
         ),
         Misconception(
             "everything is kept",

@@ -43,7 +43,8 @@ def observe(answer: Answer, case: Case) -> Observation:
     same = {name: id(parameter) for name, parameter in model.named_parameters()} == before
     for handle in removable:
         handle.remove()
-    same = same and not hooks_on(*parts_of(model))
+    hooks = hooks_on(*parts_of(model))
+    switched = [name for name, parameter in model.named_parameters() if parameter.requires_grad != flags.get(name)]
     left = _parameters(model)
     for parameter in model.parameters():
         parameter.grad = None
@@ -55,7 +56,9 @@ def observe(answer: Answer, case: Case) -> Observation:
         "alive": max(alive),
         "modes": modes,
         "passes": after,
-        "same": same and flags == {name: parameter.requires_grad for name, parameter in model.named_parameters()},
+        "same": same and not hooks and not switched,
+        "hooks left": hooks,
+        "switched": switched,
         "moved": _parameters(model) != left,
         "gradients": gradients(model),
         "recorded": _recorded(answer, case),

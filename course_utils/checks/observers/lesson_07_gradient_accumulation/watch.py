@@ -11,7 +11,7 @@ from torch import nn
 from course_utils.checks.data import Array, Observation, Value, plain
 from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.observers.runs import notice
-from course_utils.checks.observers.traces import hooks_on
+from course_utils.checks.observers.traces import changes, hooks_on
 from course_utils.checks.scenes.batches import Batch
 from course_utils.graph.alive import Memory
 
@@ -81,7 +81,8 @@ class Watch:
             "steps": self.steps,
             "held": self.held,
             "ahead": self.ahead,
-            "flags": self._flags() == self._before,
+            "flags": not (switched := changes(self._before, self._flags())),
+            "switched": switched,
             "inputs": all(plain(tensor) == was and not tensor.requires_grad for tensor, was in self._given),
             "gradients": gradients(self.model),
             "parameters": {name: Array.of(parameter) for name, parameter in self.model.named_parameters()},
@@ -103,8 +104,17 @@ class Watch:
         rate = float(optimizer.param_groups[0]["lr"])
         self.steps.append({"gradients": gradients(self.model), "rate": rate, "after": len(self.forwards)})
 
-    def _flags(self) -> list[Any]:
-        parameters = [(name, id(item), item.requires_grad) for name, item in self.model.named_parameters()]
-        modules = [(module.training, hooks_on(module)) for module in self.model.modules()]
-        modes = [torch.is_grad_enabled(), torch.get_rng_state().tolist()]
-        return [parameters, modules, hooks_on(*self.model.parameters()), modes]
+    def _flags(self) -> dict[str, Any]:
+        """Return what must stay, each fact under words that fit behind "you changed"."""
+        facts: dict[str, Any] = {}
+        for name, item in self.model.named_parameters():
+            facts[f"requires_grad of {name}"] = item.requires_grad
+            facts[f"{name} for another parameter"] = id(item)
+        for name, module in self.model.named_modules():
+            known = f"module {name}" if name else "the model"
+            facts[f"the mode of {known}"] = module.training
+            facts[f"the hooks on {known}"] = hooks_on(module)
+        facts["the hooks on parameters"] = hooks_on(*self.model.parameters())
+        facts["the grad mode"] = torch.is_grad_enabled()
+        facts["the state of the random numbers"] = torch.get_rng_state().tolist()
+        return facts

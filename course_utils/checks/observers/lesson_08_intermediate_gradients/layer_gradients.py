@@ -19,7 +19,13 @@ def observe(answer: Answer, case: Case) -> Observation:
     model, x = layered(case)
     hold_gradients(model)
     runs: list[bool] = []
-    notice(model, lambda module, given, result: runs.append(module is model), name="forward runs")
+    full: list[bool] = []  # whether a module had a full backward hook when the model had run
+
+    def ran(module: torch.nn.Module, given: object, result: object) -> None:
+        runs.append(module is model)
+        full.append(any(part._backward_hooks for part in module.modules()))
+
+    notice(model, ran, name="forward runs")
     for module in model.modules():
         module.register_forward_hook(lambda module, given, result: None)  # the model's own
     losses: list[torch.Tensor | None] = []
@@ -43,6 +49,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         "returned": plain(returned),
         "raised": raised,
         "forward runs": sum(runs),
+        "full hooks": any(full),
         "loss runs": len(losses),
         "kept": any(still_held(loss) for loss in losses),
         "passes": len(passes),

@@ -13,6 +13,7 @@ from course_utils.checks.scenes.lesson_09_practical_checklist.training import do
 def observe(answer: Answer, case: Case) -> Observation:
     sizes, mean = case.given["sizes"], case.given["mean"].tensor()
     inputs = double(case.given["seed"] + 3, 6, sizes[0]).float()
+    untouched = inputs.clone()
     model = answer(list(sizes), mean.clone())
     if not isinstance(model, nn.Module):
         return {"returned": plain(model), "module": False}
@@ -38,6 +39,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     other = answer(list(sizes), mean + 1)
     seen["shared"] = isinstance(other, nn.Module) and _share(other, model)
     seen["copied"] = _loaded(other, model, inputs) if isinstance(other, nn.Module) else plain(other)
+    seen["wrote"] = not torch.equal(inputs, untouched)
     try:
         seen["moved"] = plain(model.double()(near(case)))
         here, there = (model(inputs) for inputs in barely_moved(case))

@@ -86,7 +86,7 @@ def watched(
         "modes": modes_of(modules) == modes,
         "hooks": hooks_on(*parts_of(*modules)),
         "flags": [mine == it for mine, it in zip(flags_of(modules), flags, strict=True)],
-        "settings": None if optimizer is None else settings_of(optimizer) == settings,
+        "settings": None if optimizer is None else _others(settings, settings_of(optimizer)),
         "rate": plain(optimizer.param_groups[0]["lr"]) if optimizer is not None else None,
     }
 
@@ -106,12 +106,20 @@ def modes_of(modules: Iterable[nn.Module]) -> list[dict[str, bool]]:
     return [{name: part.training for name, part in module.named_modules()} for module in modules]
 
 
-def settings_of(optimizer: Optimizer | None) -> list[Any]:
+def settings_of(optimizer: Optimizer | None) -> list[dict[str, Any]]:
     """Return what an optimizer holds and how it steps. The rate is left out: a scheduler may change it."""
     return [
         {key: [id(it) for it in value] if key == "params" else value for key, value in group.items() if key != "lr"}
         for group in (optimizer.param_groups if optimizer is not None else ())
     ]
+
+
+def _others(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[str]:
+    """Name the settings that are others now; "params" also where there are more groups, or fewer."""
+    if len(before) != len(after):
+        return ["params"]
+    pairs = list(zip(before, after, strict=True))
+    return sorted({str(key) for was, now in pairs for key in {**was, **now} if was.get(key) != now.get(key)})
 
 
 def _named(tensors: Iterable[tuple[str, torch.Tensor]]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from torch.autograd.graph import get_gradient_edge
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_08_intermediate_gradients.models import parameters_of
-from tests.answers.said import said
 
 
 def gradients_by_hooks(model, names, x, loss_fn):

@@ -153,8 +153,8 @@ def _reentrant(s: Situation, name: str) -> Explanation | None:
 
 def _unknown(s: Situation, name: str) -> Explanation:
     why = (
-        "No recorded way leads from it to a tensor that requires a gradient. Most often the graph was cut by detach(), .item(), NumPy, "
-        "torch.tensor(...), argmax or no_grad, the caller's too; or all parameters are frozen."
+        "No recorded way leads from it to a tensor that requires a gradient. Most often the graph was cut by detach(), "
+        ".item(), NumPy, torch.tensor(...), argmax or no_grad, the caller's too; or all parameters are frozen."
     )
     fix = "# print .requires_grad of each tensor from the model's output to the loss: the first False is it"
     return card("no-graph", f"{name} has no graph to go back through", why, fix, s.needed(), False)

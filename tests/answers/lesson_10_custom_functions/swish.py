@@ -220,7 +220,7 @@ GUARDS = {
     "Swish with a learned slope": {"value": swish_too_large},
     "Between the inputs and the result there is one node, that of your Function.": {"one node": WRONG[-1]},
     "Both gradients are right": {"x exact": swish_rough_in_x, "beta exact": swish_rough_in_beta},
-    "backward raises, or still gives the right gradients": {"noticed": WRONG[6]},
-    "After the pass nothing is left in memory that belongs to it.": {"freed": WRONG[7]},
-    "the inputs, the gradient mode and PyTorch's global random generator stay as they were": {"left alone": WRONG[4]},
+    "backward raises, or still gives the right gradients": {"noticed": WRONG[5]},
+    "After the pass nothing is left in memory that belongs to it.": {"freed": WRONG[6]},
+    "the inputs, the gradient mode and PyTorch's global random generator stay as they were": {"left alone": WRONG[3]},
 }

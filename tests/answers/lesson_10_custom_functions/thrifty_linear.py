@@ -219,21 +219,6 @@ class LinearRemembering(Linear):
         return Linear.backward(ctx, g)
 
 
-class LinearComputingAll(Linear):
-    """Computes what x and the weight would get, whether they want it or not."""
-
-    @staticmethod
-    def forward(ctx, x, weight, bias):
-        ctx.save_for_backward(x, weight)
-        return nn.functional.linear(x, weight, bias)
-
-    @staticmethod
-    def backward(ctx, g):
-        x, weight = ctx.saved_tensors
-        rows = g.flatten(0, -2)
-        return g @ weight, rows.T @ x.flatten(0, -2), rows.sum(0) if ctx.needs_input_grad[2] else None
-
-
 class LinearAlwaysBias(Linear):
     """Gives a gradient for the bias where there is none."""
 
@@ -267,7 +252,7 @@ RIGHT = [thrifty_linear, LinearInTwo.apply, linear()]
 MISCONCEIVED = {
     "a gradient of None": LinearAlwaysBias.apply,
     "the wrong factor": LinearTurnedAround.apply,
-    "everything is computed": LinearComputingAll.apply,
+    "everything is computed": lambda x, weight, bias: WholeLinear.apply(x, weight, bias),
     "everything is kept": linear(save="all"),
     "attributes of ctx": linear(save="attributes"),
 }
@@ -296,12 +281,11 @@ class ResultKept(Linear):
 
 
 WRONG = [
-    linear(compute="all"),
+    linear_of_more := linear(compute="all"),
     LinearSummingByProduct.apply,
     lambda x, weight, bias: FrozenBiasForgotten.apply(x, weight, bias),
     lambda x, weight, bias: ResultKept.apply(x, weight, bias),
     nn.functional.linear,
-    lambda x, weight, bias: WholeLinear.apply(x, weight, bias),
     lambda x, weight, bias: Linear.apply(x.clone(), weight, bias),
     lambda x, weight, bias: Linear.apply(x, weight, None),
     lambda x, weight, bias: Linear.apply(x, weight.T, bias),
@@ -340,9 +324,7 @@ GUARDS = {
     "It returns what `nn.functional.linear` returns": {"value": linear_of_means},
     "`x` has two or more dimensions": {"runs": linear_of_views},
     "There is exactly one matrix product in the forward": {"forward": linear_twice},
-    "in the backward exactly one for each of `x` and `weight` that wants a gradient": {
-        "products": MISCONCEIVED["everything is computed"]
-    },
+    "in the backward exactly one for each of `x` and `weight` that wants a gradient": {"products": linear_of_more},
     "Kept for backward are `x` only if it will be used, and `weight` only if it will be used.": {
         "kept": MISCONCEIVED["everything is kept"],
         "copied": linear_of_copies,

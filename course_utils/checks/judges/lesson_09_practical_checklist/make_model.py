@@ -116,8 +116,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield result
         here, there = (_by_formula(case, seen, inputs, seen["trained parameters"]) for inputs in barely_moved(case))
         text = (
-            "After model.double() two inputs that differ by 1e-9 do not give results that differ as they should. Such a "
-            "difference gets lost where something on the way computes in float32, or cuts numbers off."
+            "After model.double() two inputs that differ by 1e-9 do not give results that differ as they should. Such "
+            "a difference gets lost where something on the way computes in float32, or cuts numbers off."
         )
         yield Finding("digits", not result.ok or _alike(seen["apart"], (there - here) / APART), text)
 

@@ -148,7 +148,8 @@ def _difference(values: torch.Tensor, wanted: torch.Tensor) -> str | None:
         return f"is zero{' everywhere' if a.numel() > 1 else ''}: {_first(values, wanted, ~near)}"
     for factor in _factors(a, b):
         if torch.allclose(a, factor * b, rtol=relative, atol=absolute * max(scale, 1e-3)):
-            return f"is exactly {factor:.5g} times the right one: {_first(values, wanted, ~near)}"
+            times = f"{'exactly' if factor in _FACTORS else 'everywhere'} {_fraction(factor)} times"
+            return f"is {times} the right one: {_first(values, wanted, ~near)}"
     if a.numel() > 1 and torch.allclose(a.flatten().sort().values, b.flatten().sort().values, relative, absolute):
         return f"has the right numbers, but not each in its place: {_first(values, wanted, ~near)}"
     small = not single and float((a - b).abs().nan_to_num(math.inf).max()) < _SINGLE_ROUNDING * scale
@@ -160,12 +161,18 @@ def _difference(values: torch.Tensor, wanted: torch.Tensor) -> str | None:
     return f"differs in {count} of {near.numel()} {numbers}{by}: {_first(values, wanted, ~near)}"
 
 
+def _fraction(factor: float) -> str:
+    """Write 1/24 as that, and any other number with its digits."""
+    below = round(1 / factor) if abs(factor) < 0.4 else 0
+    return f"1/{below}" if below > 0 and abs(1 / factor - below) < 1e-3 else f"{factor:.5g}"
+
+
 def _factors(a: torch.Tensor, b: torch.Tensor) -> tuple[float, ...]:
     """Return the factors that may be all that is wrong. Of a single number any one would do, so only plain ones."""
     largest = int(b.abs().nan_to_num().argmax())
     one = float(a.flatten()[largest] / b.flatten()[largest])
     several = int((b != 0).sum()) > 1
-    return (one,) if several and math.isfinite(one) and one else _FACTORS
+    return (*_FACTORS, one) if several and math.isfinite(one) and one else _FACTORS
 
 
 def _first(values: torch.Tensor, wanted: torch.Tensor, where: torch.Tensor) -> str:

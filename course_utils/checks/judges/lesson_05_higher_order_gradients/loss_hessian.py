@@ -57,7 +57,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("untouched", seen["untouched"], text)
     most = len(right) + 1
     ran = counted(seen["passes"])
-    text = f"{ran} ran. One for the gradient and one for each of its {most - 1} numbers do."
+    text = f"{ran} ran. One for the gradient and one for each of its {most - 1} numbers are enough."
     yield Finding("passes", seen["passes"] <= most, text)
     yield untouched(seen)
 

@@ -168,8 +168,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "stuck after an error",
-            "When a batch raises, the model is left in the wrong mode: the lines that put things back are never "
-            "reached.",
+            "When a batch raises, the model is left in the wrong mode: what puts things back does not run then, or not "
+            "for every kind of exception. `finally` runs for each, KeyboardInterrupt as well.",
             lambda case, seen: (
                 bool(case.given["bad"])
                 and seen["raised"] is True

@@ -44,9 +44,11 @@ def hooks_in(*models: nn.Module) -> int:
     return hooks_on(*parts_of(*models))
 
 
-def unmarked(*tensors: torch.Tensor) -> bool:
-    """Return whether no tensor has a hook, or keeps its gradient."""
-    return not hooks_on(*tensors) and not any(tensor.retains_grad for tensor in tensors)
+def marks_on(**tensors: torch.Tensor) -> list[str]:
+    """Say which tensors have a hook or keep their gradient, and whether recording is switched off."""
+    marks = [f"a hook on {name}" for name, tensor in tensors.items() if hooks_on(tensor)]
+    marks += [f"retain_grad() on {name}" for name, tensor in tensors.items() if tensor.retains_grad]
+    return marks if torch.is_grad_enabled() else [*marks, "recording switched off"]
 
 
 def gradients_of(result: torch.Tensor, tensors: Sequence[torch.Tensor], seed: torch.Tensor) -> list[Any] | None:

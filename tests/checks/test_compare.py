@@ -54,7 +54,8 @@ def test_a_number_in_any_form_is_right(scalar):
         ),
         (
             Array.of(WANTED.flip(0)),
-            "Your gradient has the right numbers, but not each in its place: at [0, 0] yours is 4, the right one is 1.5.",
+            "Your gradient has the right numbers, but not each in its place: at [0, 0] yours is 4, the right one is "
+            "1.5.",
         ),
         (Array.of(WANTED * 0), "Your gradient is zero everywhere: at [0, 0] yours is 0, the right one is 1.5."),
     ],

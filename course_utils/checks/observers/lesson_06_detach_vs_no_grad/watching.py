@@ -34,6 +34,20 @@ def gradients_in(model: nn.Module) -> list[Any]:
     return [plain(parameter.grad) for parameter in model.parameters()]
 
 
+def parameters_as_found(**models: nn.Module) -> dict[str, Any]:
+    """Return facts about the parameters of models, each under words that fit into a sentence."""
+    facts: dict[str, Any] = {}
+    for name, model in models.items():
+        facts |= {f"the numbers in {name}": numbers_in(model), f"requires_grad in {name}": flags(model)}
+    return facts
+
+
+def modes_as_found(**models: nn.Module) -> dict[str, Any]:
+    """Return facts about modes, each under words that fit into a sentence."""
+    modes = {f"the mode of a part of {name}": [it.training for it in model.modules()] for name, model in models.items()}
+    return {**modes, "whether gradients are recorded": torch.is_grad_enabled()}
+
+
 def modes_of(*models: nn.Module) -> list[bool]:
     """Return whether recording is on, and the mode of each part of the models."""
     return [torch.is_grad_enabled(), *(module.training for model in models for module in model.modules())]

@@ -141,17 +141,10 @@ def hvp_of_a_function_known(f, x, v):
     return torch.autograd.grad(gradient, own, v, retain_graph=True, materialize_grads=True)[0]
 
 
-def product_of_a_constant(f, x, v):
-    """Records no pass, and takes every gradient for one that depends on nothing."""
-    own = x.detach().requires_grad_()
-    (gradient,) = torch.autograd.grad(f(own), own)
-    return torch.autograd.grad(gradient, own, v)[0] if gradient.requires_grad else torch.zeros_like(x)
-
-
 RIGHT = [hvp_by_seed, hvp_forward_over_reverse, hvp_by_scalar, hvp_reverse_over_forward, hvp_by_library]
 
 MISCONCEIVED = {
-    "not recorded": product_of_a_constant,
+    "not recorded": hvp_retained,
     "the gradient times v": hvp_gradient_times_v,
     "row sums times v": hvp_row_sums,
     "the whole Hessian": hvp_whole,
@@ -166,7 +159,6 @@ WRONG = [
     hvp_differences,
     hvp_on_x,
     hvp_recorded,
-    hvp_retained,
     lambda f, x, v: torch.func.grad(f)(x.detach()),
     lambda f, x, v: (v * hvp_by_seed(f, x, v)).sum(),
     lambda f, x, v: hvp_by_seed(f, x, v) / v.norm(),

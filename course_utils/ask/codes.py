@@ -17,8 +17,9 @@ def asked(code: str) -> str:
     if entry is None:
         return ""
     place = f"in {FOLDER}/{entry.notebook}."
-    question = shorten(entry.question.replace("`", "").replace('"', ""), WIDTH - len(place), placeholder=" ...")
-    return f'Asked as "{question}" {place}'
+    question = shorten(entry.question.replace("`", ""), WIDTH - len(place), placeholder=" ...")
+    quoted = question if question.startswith('"') else f'"{question}"'  # an error's text has its own quotes
+    return f"Asked as {quoted} {place}"
 
 
 @cache

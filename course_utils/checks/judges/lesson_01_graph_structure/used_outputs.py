@@ -11,7 +11,7 @@ from course_utils.checks.compare import describe
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_01_graph_structure import LESSON
-from course_utils.checks.judges.lesson_01_graph_structure.reading import no_passes, set_of
+from course_utils.checks.judges.lesson_01_graph_structure.reading import edge_refused, no_passes, recursion, set_of
 from course_utils.checks.scenes.lesson_01_graph_structure.used_outputs import outputs_of
 from course_utils.graph.trace import trace
 
@@ -135,16 +135,12 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "only the first edge",
-            "Your list has one output of several. A node that was seen before can still be reached at other outputs: "
-            "look at each edge that arrives at it.",
+            "Your list has one output of several. Go on until the whole graph is seen, and look at each edge that "
+            "arrives at the node, also where the node itself was seen before.",
             _first_edge_only,
         ),
-        Misconception(
-            "recursion",
-            "Your search calls itself once for each node on the way. Python stops that after a few thousand calls.",
-            ended=("RecursionError",),
-            ended_in=("a chain of 3,500 operations",),
-        ),
+        recursion("search"),
+        edge_refused("an empty list"),
     ),
     debrief=_debrief,
 )

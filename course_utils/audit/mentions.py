@@ -124,14 +124,39 @@ def dead_bindings(file: str, scope: ast.AST) -> Iterator[tuple[Spot, str, str]]:
             found = _last_binding(list(own(node)), names)
             if found is not None:
                 yield Spot(file, found[0]), found[1], "parameter"
+    for hook in hooks_put_on(file, scope):
+        given = hook.args.args[-1:]
+        found = None if _returns(hook) or not given else _last_binding(list(own(hook)), {given[0].arg})
+        if found is not None:
+            yield Spot(file, found[0]), found[1], "gradient"
+
+
+def hooks_put_on(file: str, scope: ast.AST) -> Iterator[ast.FunctionDef]:
+    """Yield the functions of a file that a scope registers as hooks of tensors, also where another function made one.
+
+    What a hook computes runs inside a pass, where the watch hears no functions: its lines have to be read.
+    """
     for call in parts(scope):
-        if isinstance(call, ast.Call) and called(call) == "register_hook" and call.args:
-            for hook in _functions(file).get(ast.unparse(call.args[0]).rpartition(".")[2], ()):
-                given = hook.args.args[-1:]  # type: ignore[attr-defined]
-                returns = any(isinstance(part, ast.Return) and part.value is not None for part in ast.walk(hook))
-                found = None if returns or not given else _last_binding(list(own(hook)), {given[0].arg})
-                if found is not None:
-                    yield Spot(file, found[0]), found[1], "gradient"
+        if not isinstance(call, ast.Call) or called(call) != "register_hook" or not call.args:
+            continue
+        hook = call.args[0]
+        name = called(hook) if isinstance(hook, ast.Call) else ast.unparse(hook).rpartition(".")[2]
+        for function in _functions(file).get(name, ()):
+            if not isinstance(hook, ast.Call):
+                made = [function]
+            else:
+                made = [node for node in ast.walk(function) if node is not function]
+            yield from (node for node in made if isinstance(node, ast.FunctionDef))
+
+
+def thrown_away(hook: ast.FunctionDef) -> Iterator[ast.expr]:
+    """Yield the results that a hook which returns nothing computes and leaves on a line by themselves."""
+    if not _returns(hook):
+        yield from (node.value for node in own(hook) if isinstance(node, ast.Expr))
+
+
+def _returns(hook: ast.FunctionDef) -> bool:
+    return any(isinstance(part, ast.Return) and part.value is not None for part in ast.walk(hook))
 
 
 def _last_binding(lines: list[ast.stmt], names: set[str]) -> tuple[int, str] | None:

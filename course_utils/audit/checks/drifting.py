@@ -16,6 +16,7 @@ from course_utils.audit.holders import variables
 from course_utils.audit.inplace import Write, method, writes, writes_to_parameter
 from course_utils.audit.lines import Spot
 from course_utils.audit.source import function_around, loop_around, tree_of
+from course_utils.explain.source import called
 
 _SEARCHES = 3
 _LOOKS = 300
@@ -68,6 +69,7 @@ class Drifting(Check):
                     self._of_loop(spot, name, thing)
                 else:
                     self._of_set(thing)
+                    self._of_batches(spot, name, thing)
 
     def _of_loop(self, spot: Spot, name: str, value: Any) -> None:
         scope = function_around(spot)
@@ -94,6 +96,18 @@ class Drifting(Check):
                 write = next((it for it in given if it is not None), None)
             if write is not None:
                 self._add(f"{type(thing).__name__}.{name}", value, Spot(file, write.line), write)
+
+    def _of_batches(self, spot: Spot, name: str, thing: Any) -> None:
+        """Look at what a loader of the learner's hands out, where the loop over it writes into its batches."""
+        kind, _ = class_source(type(thing))
+        reading = method(kind, "__iter__") if kind is not None else None
+        loop = loop_around(spot)
+        if reading is None or not isinstance(loop, ast.For) or name not in _names(loop.iter):
+            return
+        write = _written_in(loop, _names(loop.target), tree_of(spot.file))
+        for attribute, value in vars(thing).items() if write is not None else ():
+            if write is not None and f"self.{attribute}" in ast.unparse(reading):
+                self._add(f"{type(thing).__name__}.{attribute}", value, Spot(spot.file, write.line), write)
 
     def _add(self, name: str, rows: Any, spot: Spot, write: Write) -> None:
         values = _values(rows)
@@ -122,6 +136,23 @@ class Drifting(Check):
         self._stores.clear()
 
 
+def _names(node: ast.AST) -> set[str]:
+    return {it.id for it in ast.walk(node) if isinstance(it, ast.Name)}
+
+
+def _written_in(loop: ast.For, batch: set[str], tree: ast.AST | None) -> Write | None:
+    """Return the line that writes into a batch: in a loop itself, or in a function that the loop gives it to."""
+    own = next((it for it in writes(loop) if it.name in batch), None)
+    functions = {it.name: it for it in (ast.walk(tree) if tree else ()) if isinstance(it, ast.FunctionDef)}
+    given = [
+        writes_to_parameter(functions[name])
+        for it in ast.walk(loop)
+        if isinstance(it, ast.Call) and (name := called(it)) in functions
+        if any(isinstance(argument, ast.Name) and argument.id in batch for argument in it.args)
+    ]
+    return own or next((it for it in given if it is not None), None)
+
+
 def _is_asked(function: ast.FunctionDef, thing: Any, asks: set[str]) -> bool:
     """Say whether reading a row runs a function: by its name, or by that of an attribute that it stands in."""
     if function.name in asks:
@@ -144,7 +175,8 @@ def _things(value: Any) -> Iterator[Any]:
                 it = it.dataset
         plain = isinstance(it, torch.Tensor)
         rows = plain and not it.requires_grad and it.dim() and it.is_floating_point()
-        stored = not plain and hasattr(type(it), "__getitem__") and hasattr(it, "__dict__")
+        read = hasattr(type(it), "__getitem__") or hasattr(type(it), "__iter__")
+        stored = not plain and read and hasattr(it, "__dict__")
         if stored or (it is value and (rows or type(it).__name__ == "ndarray")):
             yield it
 

@@ -40,6 +40,7 @@ class Loading(Check):
         self._states: OrderedDict[int, _Made] = OrderedDict()  # by the id of their tensor
         self._written: weakref.WeakKeyDictionary[torch.nn.Module, int] = weakref.WeakKeyDictionary()
         self._aliases: Counter[tuple[Spot | None, Spot | None]] = Counter()
+        self._kept: Counter[tuple[Spot | None, Spot | None]] = Counter()  # the same, loaded into another model
         self._skipped: dict[int, tuple[weakref.ref[torch.nn.Module], Found]] = {}  # by the module's id, its last load
         self._lost: list[Found] = []
 
@@ -60,6 +61,10 @@ class Loading(Check):
         # What the learner wrote into the state's own tensors is in the model as well: only steps and loads are lost.
         elif made.moment != self._moment(module) and made.versions != _versions(module):
             self._aliases[made.spot, spot] += 1
+        other = None if made is None else made.module()
+        # Who puts the tensors into a dictionary of his own means to keep them.
+        if other is not None and other is not module and type(state) is dict and _is_own(other, state):
+            self._kept[made.spot, spot] += made.moment[0] != self.clock.steps
 
     def _moment(self, module: torch.nn.Module) -> tuple[int, int]:
         return self.clock.steps, self._written.get(module, 0)
@@ -121,8 +126,23 @@ class Loading(Check):
                 "copy.deepcopy(model.state_dict())",
                 times=times,
             )
+        for (made, loaded), times in self._kept.items():
+            if times:
+                yield self._kept_by_reference(made, loaded, times)
         yield from self._lost
         yield from (found for _, found in self._skipped.values())
+
+    def _kept_by_reference(self, made: Spot | None, loaded: Spot | None, times: int) -> Found:
+        return self.say(
+            "state-is-alias",
+            made or loaded,
+            "state_dict() copies nothing: what was kept here moved along with the model",
+            "The tensors of a state_dict are the model's own memory, also in a dictionary of your own. Steps of the "
+            f"optimizer changed them: what {f'line {loaded.line}' if loaded else 'another model'} loads is what the "
+            "model holds now.",
+            "{name: value.clone() for name, value in model.state_dict().items()}",
+            times=times,
+        )
 
 
 def _tensors(state: Any) -> Iterator[torch.Tensor]:

@@ -237,8 +237,8 @@ class Membership(Check):
         held = self.book.held()
         for model in self.book.models.values() if wanted else ():
             module = model.ref()
-            if not any(slot.key in held for slot in model.slots):
-                continue
+            if model.slots and not any(slot.key in held for slot in model.slots):
+                continue  # nobody trains it
             for part in module.modules() if module is not None else ():
                 for name, value in list(vars(part).items()):
                     found = self.book.find(value) if isinstance(value, torch.Tensor) else None

@@ -13,7 +13,15 @@ import torch
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Op, Pass, Step
 from course_utils.audit.lines import Spot, frames, here, in_module, is_torch, names_in
-from course_utils.audit.mentions import bare_result, bare_statements, dead_bindings, is_shown, ran
+from course_utils.audit.mentions import (
+    bare_result,
+    bare_statements,
+    dead_bindings,
+    hooks_put_on,
+    is_shown,
+    ran,
+    thrown_away,
+)
 from course_utils.audit.source import function_around
 from course_utils.explain.source import called
 
@@ -121,6 +129,24 @@ class Statements(Check):
                 if place not in told:
                     told.add(place)
                     yield self._bound(place, name, kind)
+            for hook in hooks_put_on(file, scope):
+                for value in thrown_away(hook):
+                    if (isinstance(value, ast.BinOp) or called(value) in _PURE) and Spot(
+                        file, value.lineno
+                    ) not in told:
+                        place = Spot(file, value.lineno)
+                        told.add(place)
+                        yield self._computed(place, ast.unparse(value))
+
+    def _computed(self, spot: Spot, text: str) -> Found:
+        return self.say(
+            "no-effect",
+            spot,
+            f"{_short(text)} gives a new tensor, and the hook does not return it",
+            "What a hook returns takes the place of the gradient. This one returns nothing, so the gradient goes on as "
+            "it came: without the line, the training would be the same.",
+            f"return {_short(text)}",
+        )
 
     def _bound(self, spot: Spot, name: str, kind: str) -> Found:
         return self.say(

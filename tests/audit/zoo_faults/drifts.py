@@ -283,3 +283,82 @@ def a_parameter_shaped_after_it_was_made():
         optimizer.zero_grad()
         F.cross_entropy(model(inputs), targets).backward()
         optimizer.step()
+
+
+@fault("not-in-optimizer")
+def centres_of_a_loss_that_are_no_parameter():
+    class Centres(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.centres = torch.randn(3, 4, requires_grad=True)  # <- here
+
+        def forward(self, points, labels):
+            return (points - self.centres[labels]).pow(2).sum(1).mean()
+
+    x, y = blobs(24)
+    model, measure = nn.Linear(4, 4), Centres()
+    optimizer = torch.optim.SGD([*model.parameters(), *measure.parameters()], lr=0.1)
+    for inputs, targets in batches(x, y):
+        optimizer.zero_grad()
+        measure(model(inputs), targets).backward()
+        optimizer.step()
+
+
+@fault("state-is-alias")
+def mean_weights_kept_by_reference():
+    x, y = lines(24)
+    model, smooth = mlp(out=1), mlp(out=1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    mean = {name: value for name, value in model.state_dict().items()}  # <- here
+    for _ in range(6):
+        optimizer.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+        with torch.no_grad():
+            for name, value in model.state_dict().items():
+                mean[name].copy_(0.9 * mean[name] + 0.1 * value)
+    smooth.load_state_dict(mean)
+
+
+@fault("no-effect")
+def a_hook_that_returns_nothing():
+    def limiting(limit):
+        def hook(gradient):
+            gradient.clamp(-limit, limit)  # <- here
+
+        return hook
+
+    x, y = lines(24)
+    model = mlp(out=1)
+    for parameter in model.parameters():
+        parameter.register_hook(limiting(0.05))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for _ in range(6):
+        optimizer.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+
+
+@fault("data-drifts")
+def noise_that_stays_in_the_stored_rows():
+    def shaken(rows):
+        rows += 0.1 * torch.randn_like(rows)  # <- here
+        return rows
+
+    class Loader:
+        def __init__(self, x, y):
+            self.x, self.y = x, y
+
+        def __iter__(self):
+            for start in range(0, len(self.x), 8):
+                yield self.x[start : start + 8], self.y[start : start + 8]
+
+    loader = Loader(*blobs(24))
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for _ in range(5):
+        for inputs, targets in loader:
+            inputs = shaken(inputs)
+            optimizer.zero_grad()
+            F.cross_entropy(model(inputs), targets).backward()
+            optimizer.step()

@@ -150,17 +150,20 @@ MISCONCEIVED = {
     "recorded for nothing": td_with(torch.enable_grad, torch.Tensor.detach),
     "its own judge": td_with(live=True),
     "after the end": td_with(masked=False),
+    "every pair": td_column,
+    "the best action's value": td_best_action,
+    "done turned round": lambda network, target_network, batch, discount: td_under_no_grad(
+        network, target_network, (*batch[:4], 1 - batch[4]), discount
+    ),
 }
 
 WRONG = [
-    td_best_action,
     td_freezes,
     td_freezes_and_thaws,
     td_writes_rewards,
     td_with_hook,
     lambda network, target_network, batch, discount: td_under_no_grad(network, target_network.eval(), batch, discount),
     td_runs_back,
-    td_column,
     said(td_with(torch.enable_grad, live=True), "its own judge"),
     td_cut := td_with(chosen=torch.Tensor.detach),
     said(td_with(masked=False, live=True), "its own judge", "after the end"),

@@ -38,7 +38,7 @@ def _cases(seed: int) -> list[Case]:
     return cases
 
 
-def _goals(case: Case, old: bool = True, masked: bool = True) -> torch.Tensor:
+def _goals(case: Case, old: bool = True, masked: bool = True, turned: bool = False) -> torch.Tensor:
     """Return what the chosen values should be, one transition after the other."""
     network, target_network = q_networks(case)
     given = {name: case.given[name].tensor() for name in ("rewards", "next_states", "done")}
@@ -47,7 +47,7 @@ def _goals(case: Case, old: bool = True, masked: bool = True) -> torch.Tensor:
     rewards, done = given["rewards"].tolist(), given["done"].tolist()
     return torch.tensor(
         [
-            reward + (0.0 if masked and ended else case.given["discount"] * max(values))
+            reward + (0.0 if masked and bool(ended) is not turned else case.given["discount"] * max(values))
             for reward, ended, values in zip(rewards, done, later, strict=True)
         ],
         dtype=given["rewards"].dtype,
@@ -109,6 +109,21 @@ def _loss_is(case: Case, seen: Observation, **changed: bool) -> bool:
     return close(seen["returned"], torch.tensor(_td(case, _goals(case, **changed))[0]))
 
 
+def _every_pair(case: Case, seen: Observation) -> bool:
+    """Tell whether each chosen value was compared with every goal, as shapes (n, 1) and (n,) are."""
+    chosen = _values(case).gather(1, case.given["actions"].tensor()[:, None])
+    return not _loss_is(case, seen) and close(seen["returned"], (chosen - _goals(case)).square().mean())
+
+
+def _best_actions(case: Case, seen: Observation) -> bool:
+    return not _loss_is(case, seen) and close(seen["returned"], (_values(case).amax(1) - _goals(case)).square().mean())
+
+
+def _values(case: Case) -> torch.Tensor:
+    result: torch.Tensor = q_networks(case)[0](case.given["states"].tensor()).detach()
+    return result
+
+
 EXERCISE = Exercise(
     id="td_loss",
     title="Repair a loss that chases itself",
@@ -153,6 +168,23 @@ EXERCISE = Exercise(
                 seen["old runs"] == 0
                 and (_loss_is(case, seen, old=False) or _loss_is(case, seen, old=False, masked=False))
             ),
+        ),
+        Misconception(
+            "every pair",
+            "Your loss compares each chosen value with every goal. Shapes (n, 1) and (n,) broadcast to (n, n): bring "
+            "both to one shape.",
+            _every_pair,
+        ),
+        Misconception(
+            "the best action's value",
+            "Your loss takes the largest value of each state. What is to learn is the value of the action that was "
+            "taken.",
+            _best_actions,
+        ),
+        Misconception(
+            "done turned round",
+            "Your goals count the next state where the episode has ended, and leave it out where it goes on.",
+            lambda case, seen: _loss_is(case, seen, turned=True) and not _loss_is(case, seen),
         ),
         Misconception(
             "after the end",

@@ -1,6 +1,7 @@
 """Which tests a run takes: all, a sample that the commit draws, or those of what changed."""
 
 import hashlib
+import math
 import re
 import subprocess
 import sys
@@ -13,58 +14,50 @@ ROOT = Path(__file__).parents[1]
 
 # What is large, and the share of it that guards a commit (`make test`). `make nightly` runs the whole.
 SHARES = {
-    "tests/checks/test_exercises.py": 0.1,
-    "tests/mutation/test_guards.py": 0.2,
-    "tests/mutation/test_mutation.py": 0.02,
-    "tests/browser/test_lessons.py": 0.15,
-    "tests/browser/test_site.py": 0.35,
+    "tests/checks/test_exercises.py": 0.06,
+    "tests/mutation/test_guards.py": 0.1,
+    "tests/mutation/test_mutation.py": 0.01,
+    "tests/browser/test_lessons.py": 0.06,
     "tests/browser/test_site_whole.py": 0.0,  # `test_site.py` has a sample of its pages
-    "tests/browser/test_stepper.py": 0.35,
-    "tests/browser/test_theme.py": 0.35,
     "tests/explain/test_provoked.py": 0.15,
-    "tests/audit/test_zoo.py": 0.1,
-    "tests/audit/": 0.15,
-    "tests/grading/test_nbgrader.py": 0.35,
-    "tests/grading/test_teaching.py": 0.35,
-    "tests/test_skeleton.py": 0.35,
-    "tests/grading/test_gradescope.py": 0.35,
-    "tests/grading/outgoing/test_github.py": 0.35,
-    "tests/explain/test_script.py": 0.35,
-    "tests/grading/test_killed.py": 0.25,
-    "tests/grading/test_agreement.py": 0.02,
-    "tests/grading/controller/test_cluster.py": 0.25,
+    "tests/audit/test_zoo.py": 0.08,
+    "tests/audit/": 0.1,
+    "tests/grading/test_agreement.py": 0.01,
     "tests/grading/controller/test_pool.py::test_the_masters": 0.15,
-    "tests/grading/controller/test_pool.py": 0.5,
-    "tests/grading/outgoing/test_autograded.py": 0.35,
+    "tests/grading/controller/test_pool.py": 0.4,
     "tests/grading/outgoing/test_posting.py::test_ended_at_any_step": 0.25,
-    "tests/grading/outgoing/test_posting.py::test_killed_at_random": 0.25,
-    "tests/grading/sandbox/test_attacks.py": 0.12,
-    "tests/grading/sandbox/test_threads.py": 0.35,
-    "tests/grading/sandbox/test_behaviour.py": 0.15,
-    "tests/grading/sandbox/test_naive.py": 0.25,
+    "tests/grading/sandbox/test_attacks.py": 0.08,
     "tests/checks/observers/test_telling.py": 0.12,
-    "tests/attached/": 0.35,
-    "tests/test_colab.py": 0.35,
-    "tests/browser/test_copy.py": 0.35,
-    "tests/browser/test_report.py": 0.35,
-    "notebooks/deeper/": 0.12,
+    "notebooks/deeper/": 0.1,
     "notebooks/questions/": 0.1,
     "notebooks/": 0.2,
     "solutions/": 0.2,
 }
-# Where the tests of a file share something dear, they are drawn together.
-_TOGETHER = (
-    "test_cluster.py",
-    "test_naive.py",
-    "test_nbgrader.py",
-    "test_gradescope.py",
-    "test_github.py",
-    "test_site.py",
-    "test_stepper.py",
-    "test_theme.py",
-    "test_behaviour.py",
-    "test_report.py",
+# Files that are long and drawn as one: their tests share something dear, or take turns at something rare. A commit
+# draws this share of the files.
+WHOLE = (
+    "tests/attached/test_attached.py",
+    "tests/browser/test_copy.py",
+    "tests/browser/test_report.py",
+    "tests/browser/test_site.py",
+    "tests/browser/test_stepper.py",
+    "tests/browser/test_theme.py",
+    "tests/explain/test_script.py",
+    "tests/grading/controller/test_cluster.py",
+    "tests/grading/outgoing/test_autograded.py",
+    "tests/grading/outgoing/test_github.py",
+    "tests/grading/outgoing/test_posting.py::test_killed_at_random",
+    "tests/grading/sandbox/test_behaviour.py",
+    "tests/grading/sandbox/test_naive.py",
+    "tests/grading/sandbox/test_threads.py",
+    "tests/grading/test_gradescope.py",
+    "tests/grading/test_killed.py",
+    "tests/grading/test_nbgrader.py",
+    "tests/grading/test_teaching.py",
+    "tests/test_colab.py",
+    "tests/test_skeleton.py",
 )
+SHARE_OF_WHOLE = 0.2
 # What these tests read beside the modules that they mirror: a change of it concerns them.
 READS = {
     "tests/attached/test_attached.py": ("tests/attached/", "course_utils/checks/scenes/"),
@@ -97,27 +90,43 @@ _EXERCISE = re.compile(r"(?:course_utils/checks/(?:observers|scenes|judges)|test
 
 def sampled(tests: Iterable[str]) -> set[str]:
     """Return the tests that guard a commit, by node id: of what is large a sample, and all about what it changed."""
-    chosen = set()
+    tests = list(tests)
+    units: dict[str, set[str]] = {}
     for test in tests:
-        share = next((share for place, share in SHARES.items() if test.startswith(place)), 1.0)
-        if drawn(unit(test), share) or concerns(test, changed("HEAD~1")):
-            chosen.add(test)
-    return chosen
+        units.setdefault(place(test), set()).add(unit(test))
+    chosen = {one for where, found in units.items() for one in drawn(found, share(where))}
+    return {test for test in tests if unit(test) in chosen or concerns(test, changed("HEAD~1"))}
+
+
+def place(test: str) -> str:
+    """Return the key of SHARES that a test belongs to, WHOLE's name, or "" for what always runs."""
+    if test.startswith(WHOLE):
+        return "WHOLE"
+    return next((place for place in SHARES if test.startswith(place)), "")
+
+
+def share(place: str) -> float:
+    """Return how much of a place a commit draws."""
+    return SHARE_OF_WHOLE if place == "WHOLE" else SHARES.get(place, 1.0)
 
 
 def unit(test: str) -> str:
-    """Return what is drawn as one: a notebook, all tests of an exercise, or a single test."""
+    """Return what is drawn as one: a notebook, all tests of an exercise, a file of WHOLE, or a single test."""
     file, _, name = test.partition("::")
-    if file.endswith((".ipynb", *_TOGETHER)):
-        return file
+    whole = next((one for one in WHOLE if test.startswith(one)), None)
+    if file.endswith(".ipynb") or whole:
+        return whole or file
     parameter = re.search(r"\[(?:\d+-)?(\w+?)(?:-.*)?\]$", name)
     return f"{file}[{parameter[1]}]" if parameter and file.endswith("test_exercises.py") else test
 
 
-def drawn(unit: str, share: float) -> bool:
-    """Return whether the commit draws a unit. Every process of a run draws the same."""
-    number = hashlib.sha256(f"{commit()} {unit}".encode()).digest()
-    return int.from_bytes(number[:4], "big") < share * 2**32
+def drawn(units: Iterable[str], share: float) -> set[str]:
+    """Return the units that the commit draws: so many that a run is about as long for each commit.
+
+    Every process of a run draws the same.
+    """
+    in_turn = sorted(units, key=lambda unit: hashlib.sha256(f"{commit()} {unit}".encode()).digest())
+    return set(in_turn[: math.ceil(share * len(in_turn))])
 
 
 def concerns(test: str, files: frozenset[str]) -> bool:
@@ -169,7 +178,8 @@ def said(shares: Counter[str], chosen: Counter[str]) -> str:
 
 def large(tests: Iterable[str]) -> Counter[str]:
     """Count tests by the large places that they stand in."""
-    return Counter(place for test in tests for place in SHARES if test.startswith(place))
+    places = ((unit(test) if place(test) == "WHOLE" else place(test)) for test in tests)
+    return Counter(filter(None, places))
 
 
 @cache

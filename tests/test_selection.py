@@ -22,13 +22,30 @@ def test_a_commit_draws_its_share_and_another_commit_others(monkeypatch: pytest.
 
     def drawn_by(commit: str) -> set[str]:
         monkeypatch.setattr(selection, "commit", lambda: commit)
-        return {unit for unit in units if selection.drawn(unit, 0.4)}
+        return selection.drawn(units, 0.4)
 
     first, second = drawn_by("a"), drawn_by("b")
     assert drawn_by("a") == first
-    assert 330 < len(first) < 470
-    assert len(first & second) < len(first)
-    assert all(selection.drawn(unit, 1.0) for unit in units)
+    assert len(first) == len(second) == 400
+    assert 100 < len(first & second) < 220
+    assert selection.drawn(units, 1.0) == set(units)
+    assert selection.drawn(units, 0.0) == set()
+    assert len(selection.drawn(units[:3], 0.01)) == 1, "of what is large something runs each time"
+
+
+def test_of_the_files_that_are_drawn_whole_a_commit_draws_some() -> None:
+    tests = [f"{one.partition('::')[0]}::test_killed_at_random[{n}]" for one in selection.WHOLE for n in range(3)]
+    chosen = selection.sampled(tests)
+    files = {selection.unit(test) for test in chosen}
+    assert len(files) >= selection.SHARE_OF_WHOLE * len(selection.WHOLE)
+    assert len(chosen) == 3 * len(files)
+
+
+def test_every_place_has_tests() -> None:
+    for place in (*selection.SHARES, *selection.WHOLE):
+        file, _, name = place.partition("::")
+        assert (selection.ROOT / file).exists()
+        assert not name or f"def {name}" in (selection.ROOT / file).read_text(encoding="utf-8")
 
 
 def test_a_sample_leaves_out_nothing_that_is_small_or_that_the_commit_changed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +57,7 @@ def test_a_sample_leaves_out_nothing_that_is_small_or_that_the_commit_changed(mo
     chosen = selection.sampled([*TESTS, *small])
     assert chosen >= {*small, "tests/checks/test_exercises.py::test_right[7]"}
     expected = selection.SHARES["tests/checks/test_exercises.py"] * len(TESTS)
-    assert expected - 120 < len(chosen) < expected + 120
+    assert expected <= len(chosen) <= expected + 4, "its share, the changed exercise and two small ones"
 
 
 @pytest.mark.parametrize(

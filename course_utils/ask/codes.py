@@ -18,7 +18,8 @@ def asked(code: str) -> str:
         return ""
     place = f"in {FOLDER}/{entry.notebook}."
     question = shorten(entry.question.replace("`", ""), WIDTH - len(place), placeholder=" ...")
-    return f'Asked as "{question}" {place}'
+    quoted = question if question.startswith('"') else f'"{question}"'  # an error's text has its own quotes
+    return f"Asked as {quoted} {place}"
 
 
 @cache

@@ -11,8 +11,11 @@ import torch
 from course_utils.checks.data import Array, Other, Value
 from course_utils.checks.exercise import Finding
 
-# Factors that wrong formulas are off by: a sign, a pass too many, a mean in place of a sum.
-_FACTORS = (2.0, -1.0, 0.5, 3.0, 4.0, -2.0)
+# Factors that a single number is off by: a sign, a pass too many, a mean in place of a sum.
+_FACTORS = (-1.0, *(sign * factor for n in range(2, 11) for factor in (n, 1 / n) for sign in (1, -1)))
+
+# By how much of the largest number results in float32 differ, where nothing else is wrong.
+_SINGLE_ROUNDING = 1e-6
 
 
 def right_value(received: Value, expected: torch.Tensor | float, what: str) -> Finding:
@@ -142,15 +145,34 @@ def _difference(values: torch.Tensor, wanted: torch.Tensor) -> str | None:
     if bool((a.isnan() & ~b.isnan()).any()):
         return f"holds NaN where the right one is a number: {_first(values, wanted, a.isnan() & ~b.isnan())}"
     if not bool(a.any()):
-        return f"is zero everywhere: {_first(values, wanted, ~near)}"
-    for factor in _FACTORS:
+        return f"is zero{' everywhere' if a.numel() > 1 else ''}: {_first(values, wanted, ~near)}"
+    for factor in _factors(a, b):
         if torch.allclose(a, factor * b, rtol=relative, atol=absolute * max(scale, 1e-3)):
-            return f"is exactly {factor:g} times the right one: {_first(values, wanted, ~near)}"
+            times = f"{'exactly' if factor in _FACTORS else 'everywhere'} {_fraction(factor)} times"
+            return f"is {times} the right one: {_first(values, wanted, ~near)}"
+    if a.numel() > 1 and torch.allclose(a.flatten().sort().values, b.flatten().sort().values, relative, absolute):
+        return f"has the right numbers, but not each in its place: {_first(values, wanted, ~near)}"
+    small = not single and float((a - b).abs().nan_to_num(math.inf).max()) < _SINGLE_ROUNDING * scale
+    by = ", by no more than float32 would round" if small else ""
     count = int((~near).sum())
     if not wanted.dim():
-        return f"is wrong: {_first(values, wanted, ~near)}"
+        return f"is wrong{by}: {_first(values, wanted, ~near)}"
     numbers = "number" if near.numel() == 1 else "numbers"
-    return f"differs in {count} of {near.numel()} {numbers}: {_first(values, wanted, ~near)}"
+    return f"differs in {count} of {near.numel()} {numbers}{by}: {_first(values, wanted, ~near)}"
+
+
+def _fraction(factor: float) -> str:
+    """Write 1/24 as that, and any other number with its digits."""
+    below = round(1 / factor) if abs(factor) < 0.4 else 0
+    return f"1/{below}" if below > 0 and abs(1 / factor - below) < 1e-3 else f"{factor:.5g}"
+
+
+def _factors(a: torch.Tensor, b: torch.Tensor) -> tuple[float, ...]:
+    """Return the factors that may be all that is wrong. Of a single number any one would do, so only plain ones."""
+    largest = int(b.abs().nan_to_num().argmax())
+    one = float(a.flatten()[largest] / b.flatten()[largest])
+    several = int((b != 0).sum()) > 1
+    return (*_FACTORS, one) if several and math.isfinite(one) and one else _FACTORS
 
 
 def _first(values: torch.Tensor, wanted: torch.Tensor, where: torch.Tensor) -> str:

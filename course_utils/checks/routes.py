@@ -25,7 +25,7 @@ READING = {
     "08_intermediate_gradients": 40,
     "09_practical_checklist": 40,
     "10_custom_functions": 40,
-    "11_build_your_own": 60,
+    "11_build_your_own": 55,
 }
 
 

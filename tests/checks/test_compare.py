@@ -48,6 +48,15 @@ def test_a_number_in_any_form_is_right(scalar):
             Array.of(-WANTED),
             "Your gradient is exactly -1 times the right one: at [0, 0] yours is -1.5, the right one is 1.5.",
         ),
+        (
+            Array.of(WANTED / 24),
+            "Your gradient is everywhere 1/24 times the right one: at [0, 0] yours is 0.0625, the right one is 1.5.",
+        ),
+        (
+            Array.of(WANTED.flip(0)),
+            "Your gradient has the right numbers, but not each in its place: at [0, 0] yours is 4, the right one is "
+            "1.5.",
+        ),
         (Array.of(WANTED * 0), "Your gradient is zero everywhere: at [0, 0] yours is 0, the right one is 1.5."),
     ],
 )

@@ -17,15 +17,20 @@ def moved(received: Value, right: list[torch.Tensor]) -> bool:
     return isinstance(received, list) and all(close(mine, its) for mine, its in zip(received, right, strict=True))
 
 
-def lean(
+def turns(
     seen: Observation, count: int, ran: str = "The model's last layer", what: str = "batches"
 ) -> Iterator[Finding]:
-    """Judge that each batch took one run, pass and step, and that a step found no more than its own graph."""
+    """Judge that each batch took one run, pass and step. Where one did not, the numbers only follow from that."""
     runs, passes, steps = seen["runs"], seen["passes"], seen["steps"]
     yield Finding("forwards", runs == count, f"{ran} ran {times(runs)} for {count} {what}.")
     text = f"{passes} backward {'pass' if passes == 1 else 'passes'} ran for {count} {what}."
     yield Finding("passes", passes == count, text)
     yield Finding("steps", len(steps) == count, f"The optimizer stepped {times(len(steps))} for {count} {what}.")
+
+
+def lean(seen: Observation, what: str = "batches") -> Iterator[Finding]:
+    """Judge that a step found no more than its own graph, and that all around the loop is as it was."""
+    steps = seen["steps"]
     kept = [step["kept"] for step in steps]
     text = f"Saved tensors still held when the optimizer steps, step by step: {kept}. No pass will use them."
     yield Finding("kept", not any(kept), text)

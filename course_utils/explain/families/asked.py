@@ -20,6 +20,8 @@ from course_utils.explain.settings import switched_off, switched_off_by
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, walk, written
 
+_UNUSED = "materialize_grads=True gives zeros where there is no path; allow_unused=True gives None"
+
 
 def _not_used(s: Situation, m: re.Match[str]) -> Explanation | None:
     inputs, names = _asked_for(s)
@@ -35,7 +37,9 @@ def _not_used(s: Situation, m: re.Match[str]) -> Explanation | None:
             f"`{output}` is a gradient, and no recorded path leads from it to {which}. The gradient of a function that "
             f"is linear in {which} no longer contains it: the derivative is 0."
         )
-    fix = "# ask for the tensor that was used; or allow_unused=True, which gives None where there is no path"
+    fix = f"# ask for the tensor that was used; or {_UNUSED}"
+    if code == "not-in-graph-second-order":
+        fix = f"# {_UNUSED}"
     if tensor is not None and tensor.is_leaf is False and code == "not-in-graph":
         why += " Or this is another tensor than the one that was used: a copy, or a view made later."
     headline = f"{which} is not in the graph of `{output}`"
@@ -43,7 +47,7 @@ def _not_used(s: Situation, m: re.Match[str]) -> Explanation | None:
     if ignored is not None:
         name, function, parameter, places = ignored
         why = f"`{name}` is given to `{function}` as `{parameter}`, and `{function}` never uses that argument."
-        fix = f"# use {parameter} in {function}; or allow_unused=True, which gives None where there is no path"
+        fix = f"# use {parameter} in {function}; or {_UNUSED}"
         return card(code, headline, why, fix, (*places, *s.needed()))
     replaced = _replaced(s, which.strip("`")) if code == "not-in-graph" else None
     if replaced is not None:
@@ -207,7 +211,7 @@ def _deep(s: Situation, m: re.Match[str]) -> Explanation | None:
         "call stack."
     )
     fix = (
-        "waiting = [y.grad_fn]; seen = set()  # a list of nodes to visit instead of calls within calls\nwhile "
+        "waiting = [get_gradient_edge(y).node]; seen = set()  # nodes to visit, instead of calls within calls\nwhile "
         "waiting: ..."
     )
     return card("graph-too-deep", "the graph is too deep to be walked by recursion", why, fix, s.needed(), False)

@@ -96,7 +96,20 @@ def _no_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
         return card(
             "no-graph-inputs", f"{name} has no graph: nothing in it requires a gradient", why, fix, s.needed(), False
         )
+    if (turn := _turn(s, shown)) is not None:
+        return _second_order(s, name, Found("cut", "no-graph-second-order", "create_graph", turn))
     return _unknown(s, name)
+
+
+def _turn(s: Situation, name: str) -> Place | None:
+    """Return where a loop gives a name a recorded gradient in each turn, to differentiate it in the next."""
+    statement = s.here.statement if s.here is not None else None
+    if s.here is None or s.here.source is None or not isinstance(statement, ast.Assign):
+        return None
+    given = {it.id for target in statement.targets for it in ast.walk(target) if isinstance(it, ast.Name)}
+    recorded = called(s.node) == "grad" and "create_graph=True" in written(s.node, 400)
+    looped = s.here.source.loop(statement) is not None
+    return s.here.place("computed here", statement) if recorded and looped and name in given else None
 
 
 def _asked_without(s: Situation) -> str:
@@ -152,11 +165,22 @@ def _reentrant(s: Situation, name: str) -> Explanation | None:
 
 
 def _unknown(s: Situation, name: str) -> Explanation:
-    why = (
-        "No parameter that requires a gradient is behind it. Most often the graph was cut by detach(), .item(), NumPy, "
-        "torch.tensor(...), argmax or no_grad; or all parameters are frozen."
-    )
-    fix = "# print .requires_grad of each tensor from the model's output to the loss: the first False is it"
+    cuts = "detach(), .item(), NumPy, torch.tensor(...), argmax or no_grad"
+    if called(s.node) == "grad":
+        why = (
+            "Nothing that requires a gradient is behind it. Either it is a constant, which depends on nothing, so that "
+            f"its derivative is 0; or the graph was cut on the way, most often by {cuts}."
+        )
+        fix = (
+            "# of a constant the derivative is 0: take zeros where .requires_grad is False\n"
+            "# or print .requires_grad of each tensor on the way: where it turns to False, the graph is cut"
+        )
+    else:
+        why = (
+            f"No parameter that requires a gradient is behind it. Most often the graph was cut by {cuts}; or all "
+            "parameters are frozen."
+        )
+        fix = "# print .requires_grad of each tensor from the model's output to the loss: the first False is it"
     return card("no-graph", f"{name} has no graph to go back through", why, fix, s.needed(), False)
 
 
@@ -195,8 +219,8 @@ def _second_order(s: Situation, name: str, found: Found) -> Explanation:
             "is linear, so that its gradient is a constant, or a Function marked @once_differentiable is in between."
         )
         fix = (
-            "# of a linear function the second derivative is 0: leave it out\n# remove @once_differentiable "
-            "from the Function"
+            "# of a linear function the second derivative is 0: take zeros where .requires_grad is False\n"
+            "# or remove @once_differentiable from the Function"
         )
         headline = f"{name} is a gradient that depends on nothing, and has no derivative"
         return card("no-graph-second-order", headline, why, fix, where, False)

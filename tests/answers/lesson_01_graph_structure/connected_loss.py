@@ -128,6 +128,10 @@ def loss_with_the_first_batch(model, x, target, known={}):  # noqa: B006
     return loss_repaired(model, centred, target)
 
 
+def loss_from_a_new_leaf(model, x, target):
+    return torch.zeros((), dtype=x.dtype, requires_grad=True) + loss_repaired(model, x, target)
+
+
 def loss_after_a_trial(model, x, target):
     """Runs a pass to see whether it works; .grad is not touched."""
     loss = loss_repaired(model, x, target)
@@ -140,6 +144,7 @@ RIGHT = [loss_repaired, loss_in_functions]
 MISCONCEIVED = {
     "a flag on a copy": loss_variant(copy=True),
     "a leaf made on the way": loss_variant(wrap=True),
+    "a leaf too many": loss_from_a_new_leaf,
     "one path still cut": loss_variant(hidden=True),
     "input overwritten": loss_variant(clone=False),
 }

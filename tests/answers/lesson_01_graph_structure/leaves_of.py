@@ -1,6 +1,7 @@
 """Right and wrong answers to `leaves_of`."""
 
 import torch
+from torch.autograd.graph import get_gradient_edge
 
 from tests.answers.lesson_01_graph_structure.walking import walk_a_growing_list, walk_every_path, walk_recursive
 from tests.answers.said import said
@@ -23,6 +24,11 @@ def leaves_by_stack(tensor):
             leaves[id(node.variable)] = node.variable
         stack.extend(to for to, _ in node.next_functions)
     return list(leaves.values())
+
+
+def leaves_refused_without_a_graph(tensor):
+    get_gradient_edge(tensor)
+    return leaves_by_walking(tensor)
 
 
 def leaf_nodes(tensor):
@@ -119,6 +125,7 @@ def leaves_of_modules(tensor):
 RIGHT = [leaves_by_walking, leaves_by_stack]
 
 MISCONCEIVED = {
+    "no edge": leaves_refused_without_a_graph,
     "nodes, not tensors": leaf_nodes,
     "copies": lambda tensor: [leaf.detach() for leaf in leaves_by_walking(tensor)],
     "once per path": leaf_per_path,

@@ -3,6 +3,7 @@
 from torch.autograd.graph import get_gradient_edge
 
 from tests.answers.lesson_01_graph_structure.walking import walk_a_growing_list, walk_recursive
+from tests.answers.said import said
 
 
 def outputs_by_edges(tensor, node):
@@ -49,6 +50,20 @@ def outputs_by_name(tensor, node):
     for other in walk_a_growing_list(tensor):
         edges += other.next_functions
     return sorted({output for to, output in edges if to is not None and to.name() == node.name()})
+
+
+def outputs_until_found(tensor, node):
+    """Goes no further than the first operation that uses the node."""
+    if not tensor.requires_grad:
+        return []
+    edge = get_gradient_edge(tensor)
+    if edge.node is node:
+        return [edge.output_nr]
+    for behind in walk_a_growing_list(tensor):
+        found = {output for to, output in behind.next_functions if to is node}
+        if found:
+            return sorted(found)
+    return []
 
 
 def outputs_refused_without_a_graph(tensor, node):
@@ -133,16 +148,29 @@ MISCONCEIVED = {
     "any node of that name": outputs_by_name,
     "only the first edge": outputs_of_the_first_edge,
     "recursion": outputs_recursive,
+    "no edge": outputs_refused_without_a_graph,
 }
 
+
+def outputs_at_once(tensor, node):
+    """Ends at a tensor that is an output of the node's kind, although the graph may come to the node below it."""
+    if not tensor.requires_grad:
+        return []
+    edge = get_gradient_edge(tensor)
+    if edge.node.name() == node.name():
+        return [edge.output_nr] if edge.node == node else []
+    return outputs_by_edges(tensor, node)
+
+
 WRONG = [
+    outputs_at_once,
     outputs_of_the_first,
     outputs_unsorted,
     outputs_by_hook,
     outputs_sorted_as_text,
     outputs_with_own,
     outputs_of_the_tensor,
-    outputs_refused_without_a_graph,
+    said(outputs_until_found, "only the first edge"),
     outputs_remembering,
     outputs_of_all_tensors,
     outputs_but_the_first,

@@ -144,10 +144,71 @@ def walk_cached(tensor):
     return walk_a_growing_list(tensor)
 
 
+def walk_marking_late(tensor):
+    nodes, seen, stack = [], set(), walk_start(tensor)
+    while stack:
+        node = stack.pop()
+        seen.add(node)
+        nodes.append(node)
+        stack += [to for to, _ in node.next_functions if to is not None and to not in seen]
+    return nodes
+
+
+def walk_level_by_level(tensor):
+    nodes, level = [], set(walk_start(tensor))
+    while level:
+        nodes += level
+        level = {to for node in level for to, _ in node.next_functions if to is not None}
+    return nodes
+
+
+def walk_to_tensors(tensor):
+    return [getattr(node, "variable", node) for node in walk_a_growing_list(tensor)]
+
+
+def walk_one_of_each_name(tensor):
+    nodes = walk_start(tensor)
+    names = {node.name() for node in nodes}
+    for node in nodes:
+        for to, _ in node.next_functions:
+            if to is not None and to.name() not in names:
+                names.add(to.name())
+                nodes.append(to)
+    return nodes
+
+
+def walk_the_first_way(tensor):
+    nodes = walk_start(tensor)
+    for node in nodes:
+        nodes += [to for to, _ in node.next_functions if to is not None][:1]
+    return nodes
+
+
+def walk_from_a_view(tensor):
+    return walk_a_growing_list(tensor.view_as(tensor)) if tensor.requires_grad else []
+
+
+def walk_without_the_first(tensor):
+    return walk_a_growing_list(tensor)[1:] or walk_start(tensor)
+
+
+def walk_marking_nodes(tensor):
+    nodes = [node for node in walk_a_growing_list(tensor) if "seen" not in node.metadata]
+    for node in nodes:
+        node.metadata["seen"] = True
+    return nodes
+
+
 RIGHT = [walk_a_growing_list, walk_depth_first, walk_as_a_set]
 
 MISCONCEIVED = {
     "every path": walk_every_path,
+    "every depth": walk_level_by_level,
+    "marked late": walk_marking_late,
+    "tensors for leaves": walk_to_tensors,
+    "one of each name": walk_one_of_each_name,
+    "first inputs": walk_the_first_way,
+    "no edge": walk_refused_without_a_graph,
     "every output": walk_remembering_pairs,
     "nothing for a leaf": walk_from_grad_fn,
     "None followed": walk_following_none,
@@ -162,10 +223,12 @@ MISCONCEIVED = {
 WRONG = [
     said(walk_every_path_in_calls, "every path"),
     walk_after_backward,
-    walk_first_inputs,
+    said(walk_first_inputs, "first inputs"),
     walk_by_name,
     walk_returning_what_it_remembers,
-    walk_refused_without_a_graph,
+    walk_from_a_view,
+    walk_without_the_first,
+    said(walk_marking_nodes, "remembers the last call"),
     lambda tensor: trace(tensor).nodes,
     lambda tensor: len(walk_a_growing_list(tensor)),
     lambda tensor: {node: True for node in walk_a_growing_list(tensor)},
@@ -175,7 +238,7 @@ WRONG = [
 ]
 
 GUARDS = {
-    "It returns a list of all nodes behind the tensor": {"all": walk_operations, "type": WRONG[7]},
+    "It returns a list of all nodes behind the tensor": {"all": walk_operations, "type": WRONG[9]},
     "each once": {"once": walk_remembering_pairs},
     "The nodes are PyTorch's own objects, those that `grad_fn` and `next_functions` give.": {
         "nodes only": walk_with_none

@@ -1,6 +1,7 @@
 """Right and wrong answers to `without_gradient`."""
 
 import torch
+from torch.autograd.graph import get_gradient_edge
 
 from tests.answers.lesson_01_graph_structure.leaves_of import leaves_by_stack, leaves_by_walking
 from tests.answers.lesson_01_graph_structure.walking import walk_recursive
@@ -22,6 +23,11 @@ def names_by_modules(model, loss):
                 names.append(f"{prefix}.{name}" if prefix else name)
     names.sort()
     return names
+
+
+def names_refused_without_a_graph(model, loss):
+    get_gradient_edge(loss)
+    return names_by_leaves(model, loss)
 
 
 def names_by_numbers(model, loss):
@@ -164,6 +170,7 @@ def names_ending_unsorted(model, loss):
 RIGHT = [names_by_leaves, names_by_modules]
 
 MISCONCEIVED = {
+    "no edge": names_refused_without_a_graph,
     "frozen only": names_frozen,
     "frozen left out": names_not_frozen,
     "second name left out": names_once,

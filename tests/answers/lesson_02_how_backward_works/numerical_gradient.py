@@ -49,6 +49,23 @@ def calling_too_often(f, x):
     return central(1e-5)(f, x)
 
 
+def moving_on_and_on(f, x):
+    moved, step = x.to(torch.float64, copy=True).contiguous(), 1e-3
+    result = torch.zeros(x.shape, dtype=torch.float64)
+    for place in range(x.numel()):
+        moved.view(-1)[place] += step
+        above = f(moved)
+        moved.view(-1)[place] -= 2 * step
+        result.view(-1)[place] = (above - f(moved)) / (2 * step)
+    return result
+
+
+def by_flat_points(f, x):
+    flat, step = x.double().flatten(), 1e-5
+    shifts = step * torch.eye(x.numel(), dtype=torch.float64)
+    return torch.stack([(f(flat + shift) - f(flat - shift)) / (2 * step) for shift in shifts]).reshape(x.shape)
+
+
 def one_sided(f, x):
     base, step = x.double(), 1e-8
     at_x = f(base)
@@ -165,6 +182,7 @@ MISCONCEIVED = {
     "one-sided differences": one_sided,
     "x itself is moved": moving_x_itself,
     "differences in float32": in_float32,
+    "not put back": moving_on_and_on,
     "a copy is moved": moving_a_copy,
     "autograd is asked": asking_autograd,
 }
@@ -188,6 +206,7 @@ WRONG = [
     said(in_two_precisions, "differences in float32"),
     central(1e-2),
     said(asking_autograd_too, "autograd is asked"),
+    by_flat_points,
 ]
 
 EQUIVALENT = {

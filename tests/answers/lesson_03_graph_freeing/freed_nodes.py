@@ -98,6 +98,15 @@ def freed_after_another_pass(loss):
     return freed_by_message(loss)
 
 
+def freed_of_the_loss_only(loss):
+    return freed_by_message(loss) & {loss.grad_fn}
+
+
+def freed_in_any_call(loss, freed=set()):  # noqa: B006
+    freed |= freed_by_message(loss)
+    return set(freed)
+
+
 def freed_list_with_repeats(loss):
     return [node for node in freed_by_message(loss) for _ in range(2)]
 
@@ -151,6 +160,8 @@ WRONG = [
     lambda loss: set(all_nodes(loss)),
     freed_by_the_first_thing,
     freed_until_something_else,
+    freed_of_the_loss_only,
+    freed_in_any_call,
     lambda loss: freed_by_message(loss) - {loss.grad_fn},
     lambda loss: [[1], {}, None],
 ]

@@ -115,7 +115,7 @@ WRONG = [
     one_pass_and_an_empty_list,
     *(one_pass_without_zero_weights, one_pass_elsewhere, one_pass_in_place, one_pass_recorded_and_freed),
     said(lambda losses, weights: sum(losses).backward(retain_graph=True), "weights left out", "retained for nothing"),
-    said(one_pass_recorded, "retained for nothing"),
+    one_pass_recorded,
     one_pass_for_each_only_once,
     one_pass_and_one_to_free,
     lambda losses, weights: torch.stack(losses).mean().backward(),

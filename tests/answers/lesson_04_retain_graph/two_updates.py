@@ -268,6 +268,12 @@ def more(part):
     next(part.parameters()).data.mul_(2)
 
 
+def updates_taking_the_optimizers_out(trunk, heads, optimizers, inputs, targets):
+    losses = updates_by_grad(trunk, heads, optimizers, inputs, targets)
+    optimizers.clear()
+    return losses
+
+
 RIGHT = [
     updates_by_grad,
     updates_by_backward,
@@ -300,6 +306,7 @@ WRONG = [
     updates_moving_the_first := updates_and_in_the_end(lambda trunk, heads: more(heads[0])),
     updates_moving_the_second := updates_and_in_the_end(lambda trunk, heads: more(heads[1])),
     updates_doubled := lambda *given: [2 * loss for loss in updates_by_grad(*given)],
+    updates_taking_the_optimizers_out,
     updates_on_a_copy,
     updates_with_the_trunk_cut,
     lambda trunk, heads, optimizers, inputs, targets: updates_by_grad(trunk, heads, optimizers[::-1], inputs, targets),

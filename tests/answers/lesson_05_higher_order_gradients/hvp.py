@@ -144,6 +144,7 @@ def hvp_of_a_function_known(f, x, v):
 RIGHT = [hvp_by_seed, hvp_forward_over_reverse, hvp_by_scalar, hvp_reverse_over_forward, hvp_by_library]
 
 MISCONCEIVED = {
+    "not recorded": hvp_retained,
     "the gradient times v": hvp_gradient_times_v,
     "row sums times v": hvp_row_sums,
     "the whole Hessian": hvp_whole,
@@ -158,7 +159,6 @@ WRONG = [
     hvp_differences,
     hvp_on_x,
     hvp_recorded,
-    hvp_retained,
     lambda f, x, v: torch.func.grad(f)(x.detach()),
     lambda f, x, v: (v * hvp_by_seed(f, x, v)).sum(),
     lambda f, x, v: hvp_by_seed(f, x, v) / v.norm(),

@@ -4,6 +4,7 @@ import torch
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on
+from tests.answers.said import said
 
 
 def flat(parts):
@@ -150,7 +151,24 @@ MISCONCEIVED = {
     "row sums on the diagonal": hessian_of_sums,
 }
 
+
+def hessian_without_mixed(loss, parameters):
+    """Takes a parameter in which the loss is linear for one that has no second derivatives at all."""
+    rows = []
+    gradients = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
+    for place, gradient in enumerate(gradients):
+        for entry in gradient.reshape(-1):
+            row = [None] * len(parameters)
+            if entry.requires_grad:
+                row = torch.autograd.grad(entry, parameters, retain_graph=True, allow_unused=True)
+            if row[place] is None:
+                row = [None] * len(parameters)
+            rows.append(flat(torch.zeros_like(p) if r is None else r for p, r in zip(parameters, row, strict=True)))
+    return torch.stack(rows).detach()
+
+
 WRONG = [
+    said(hessian_without_mixed, "blocks on the diagonal only"),
     hessian_unguarded,
     hessian_straight_forgotten,
     hessian_off := leaving(hessian_by_rows, gradients_off),

@@ -114,7 +114,7 @@ def evaluator(
                 raise
         else:
             put_back()
-        return total / count
+        return total / max(count, 1)
 
     return evaluate
 

@@ -4,6 +4,7 @@ import torch
 
 from tests.answers.leaving import leaving
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_left, keeps_gradient
+from tests.answers.said import said
 
 
 def straight_by_detach(x):
@@ -87,6 +88,7 @@ WRONG = [
     lambda x: x.round().requires_grad_() if x.grad_fn is None else x.round() * 1,
     lambda x: (x + (x.round() - x).detach()).double(),
     straight_remembered(),
+    said(lambda x: (x + (x.round() - x).detach()).requires_grad_(), "a new leaf"),
     straight_scaled := lambda x: straight_by_detach(x).detach() + 2 * (x - x.detach()),
 ]
 

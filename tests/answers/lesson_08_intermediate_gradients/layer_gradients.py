@@ -252,7 +252,28 @@ ONE_SLIP = {
     "runs": gradients_run_twice,
 }
 
+
+def gradients_before_own_hooks(model, names, x, loss_fn):
+    """Its hooks come before the modules' own, which may change what a module returns."""
+    kept = {name: [] for name in names}
+
+    def keep(name, module, given, result):
+        kept[name].append(result)
+        return result.clone()
+
+    handles = [model.get_submodule(name).register_forward_hook(partial(keep, name), prepend=True) for name in kept]
+    try:
+        loss = loss_fn(model(x))
+    finally:
+        for handle in handles:
+            handle.remove()
+    live = [result for results in kept.values() for result in results if result.requires_grad]
+    found = iter(torch.autograd.grad(loss, live, allow_unused=True))
+    return {name: [next(found) if it.requires_grad else None for it in results] for name, results in kept.items()}
+
+
 WRONG = [
+    gradients_before_own_hooks,
     *ONE_SLIP.values(),
     said(gradients_with(always=False), "hooks stay"),
     said(gradients_stopped := gradients_with(kind=Exception), "hooks stay"),

@@ -117,6 +117,21 @@ class Rounding(Net):
         return super().forward((x.float() - self.mean.float()).to(x.dtype) + self.mean)
 
 
+class Narrow(Net):
+    """Subtracts in the model's own dtype, and goes through float32 after it."""
+
+    def forward(self, x):
+        return super().forward((x - self.mean).float().to(x.dtype) + self.mean)
+
+
+class Remembering(Net):
+    """Keeps the mean of its first run."""
+
+    def forward(self, x):
+        self.first = getattr(self, "first", self.mean.clone())
+        return super().forward(x - self.first.to(x.dtype) + self.mean)
+
+
 class ScaleOfAnotherStart(Net):
     def __init__(self, sizes, mean):
         super().__init__(sizes, mean)
@@ -242,6 +257,8 @@ WRONG = [
     lambda sizes, mean: ScaleInside(sizes, mean),
     lambda sizes, mean: MeanInTraining(sizes, mean),
     lambda sizes, mean: Rounding(sizes, mean),
+    make_narrow := lambda sizes, mean: Narrow(sizes, mean),
+    lambda sizes, mean: Remembering(sizes, mean),
     lambda sizes, mean: ReluLast(sizes, mean),
     make_frozen := lambda sizes, mean: Net(sizes, mean).requires_grad_(False),
     make_centred := lambda sizes, mean: Net(sizes, torch.zeros_like(mean)),
@@ -283,5 +300,5 @@ GUARDS = {
     },
     "Everything that the result depends on is in `state_dict()`": {"state": MISCONCEIVED["the mean is no state"]},
     "a second model that loads it": {"shared": models_in_pairs},
-    "After `model.double()` the model computes in float64.": {"moves": make_single},
+    "After `model.double()` the model computes in float64.": {"moves": make_single, "digits": make_narrow},
 }

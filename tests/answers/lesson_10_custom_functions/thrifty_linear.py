@@ -227,7 +227,32 @@ MISCONCEIVED = {
     "attributes of ctx": linear(save="attributes"),
 }
 
+
+class FrozenBiasForgotten(Linear):
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        return Linear.forward(ctx, x, weight, bias if ctx.needs_input_grad[2] else None)
+
+
+class ResultKept(Linear):
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        y = Linear.forward(ctx, x, weight, bias)
+        ctx.save_for_backward(*ctx.to_save, y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        x, weight, _ = ctx.saved_tensors
+        rows = g.flatten(0, -2)
+        to_x = g @ weight if ctx.needs_input_grad[0] else None
+        to_weight = rows.T @ x.flatten(0, -2) if ctx.needs_input_grad[1] else None
+        return to_x, to_weight, rows.sum(0) if ctx.needs_input_grad[2] else None
+
+
 WRONG = [
+    lambda x, weight, bias: FrozenBiasForgotten.apply(x, weight, bias),
+    lambda x, weight, bias: ResultKept.apply(x, weight, bias),
     nn.functional.linear,
     lambda x, weight, bias: WholeLinear.apply(x, weight, bias),
     lambda x, weight, bias: Linear.apply(x.clone(), weight, bias),

@@ -13,7 +13,6 @@ from course_utils.checks.compare import listed, right_value, told_apart
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_01_graph_structure import LESSON
-from course_utils.checks.judges.lesson_01_graph_structure.reading import abridged
 from course_utils.checks.scenes.lesson_01_graph_structure.connected_loss import broken_loss, gated_model, move_on
 
 
@@ -41,9 +40,20 @@ def _one_path_cut(case: Case, seen: Observation) -> bool:
     return failed == {"gradient"}
 
 
-def _wrapped_again(case: Case, seen: Observation) -> bool:
+def _made_leaves(seen: Observation) -> bool:
+    """Tell whether the graph ends in leaves that the function made."""
     strangers = seen.get("strangers", [])
     return bool(strangers) and all(isinstance(leaf, list) for leaf in strangers) and seen["recorded"]
+
+
+def _wrapped_again(case: Case, seen: Observation) -> bool:
+    failed = {finding.prop for finding in _judge_loss(case, seen) if not finding.ok}
+    return _made_leaves(seen) and bool(failed & {"reached", "gradient"})
+
+
+def _one_leaf_more(case: Case, seen: Observation) -> bool:
+    failed = {finding.prop for finding in _judge_loss(case, seen) if not finding.ok}
+    return _made_leaves(seen) and failed == {"own leaves"}
 
 
 def _flag_on_a_copy(case: Case, seen: Observation) -> bool:
@@ -133,6 +143,12 @@ EXERCISE = Exercise(
             _wrapped_again,
         ),
         Misconception(
+            "a leaf too many",
+            "Every parameter gets its gradient. But your function also puts a leaf of its own into the graph, made "
+            "with requires_grad=True: nobody needs its gradient. Make it without.",
+            _one_leaf_more,
+        ),
+        Misconception(
             "one path still cut",
             "Every parameter is reached, and yet some gradients are wrong. A parameter can be reached on one path "
             "while another path to it is still cut.",
@@ -149,9 +165,15 @@ EXERCISE = Exercise(
 
 
 def _ends_in(strangers: list[str | list[int]]) -> str:
-    leaves = [leaf if isinstance(leaf, str) else f"a leaf of shape {tuple(leaf)}" for leaf in strangers]
-    are = "is no parameter" if len(leaves) == 1 else "are no parameters"
-    return f"The graph of your loss ends in {abridged(list(dict.fromkeys(leaves)))}, which {are} of the model."
+    given = [leaf for leaf in strangers if isinstance(leaf, str)]
+    shapes = [str(tuple(leaf)) for leaf in strangers if not isinstance(leaf, str)]
+    made = (
+        f"{len(shapes)} leaves of the shapes {listed(shapes)}"
+        if len(shapes) > 1
+        else f"a leaf of shape {''.join(shapes)}"
+    )
+    are = "is no parameter" if len(strangers) == 1 else "are no parameters"
+    return f"The graph of your loss ends in {listed([*given, *([made] if shapes else [])])}, which {are} of the model."
 
 
 def _cut_loss(model: nn.Module, case: Case) -> torch.Tensor:

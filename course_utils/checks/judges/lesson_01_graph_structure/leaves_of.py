@@ -13,7 +13,7 @@ from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_01_graph_structure import LESSON
 from course_utils.checks.judges.lesson_01_graph_structure.programs import random_program
-from course_utils.checks.judges.lesson_01_graph_structure.reading import no_passes, tagged
+from course_utils.checks.judges.lesson_01_graph_structure.reading import edge_refused, no_passes, recursion, tagged
 from course_utils.checks.scenes.lesson_01_graph_structure.graphs import graph_of, write_to
 from course_utils.graph.trace import nodes_behind
 
@@ -139,12 +139,8 @@ EXERCISE = Exercise(
             ended=("TimedOut",),
             ended_in=("40 doublings", "a recurrent loop"),
         ),
-        Misconception(
-            "recursion",
-            "Your search calls itself once for each node on the way. Python stops that after a few thousand calls.",
-            ended=("RecursionError",),
-            ended_in=("a chain of 3,500 operations",),
-        ),
+        recursion("search"),
+        edge_refused("an empty list"),
         Misconception(
             "frozen later",
             "Your list lacks w, which was frozen after the forward pass. It is still in the graph.",

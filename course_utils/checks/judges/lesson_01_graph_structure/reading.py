@@ -6,7 +6,7 @@ from collections import Counter
 
 from course_utils.checks.compare import listed
 from course_utils.checks.data import Observation, Value
-from course_utils.checks.exercise import Finding
+from course_utils.checks.exercise import Finding, Misconception
 
 
 def no_passes(seen: Observation) -> Finding:
@@ -26,3 +26,23 @@ def tagged(item: Value, tag: str) -> bool:
 def abridged(names: list[str], most: int = 4) -> str:
     counts = [f"{count} {name}" if count > 1 else name for name, count in Counter(names).items()]
     return listed(counts if len(counts) <= most else [*counts[:most], f"{len(counts) - most} more"])
+
+
+def recursion(what: str) -> Misconception:
+    """Make the misconception of who walks by calls within calls; `what` is what their function does."""
+    message = (
+        f"Your {what} calls itself once for each node on the way. Python stops that after about a thousand calls "
+        "inside each other, or a few thousand where it is told so, and this chain is longer. Keep a list of what is "
+        "still to be looked at."
+    )
+    chain = ("a chain of 3,500 operations",)
+    return Misconception("recursion", message, ended=("RecursionError",), ended_in=chain)
+
+
+def edge_refused(what: str) -> Misconception:
+    """Make the misconception of who asks a tensor without a graph for its edge; `what` is right there."""
+    message = (
+        "You ask a tensor for its edge or node where it has none: its requires_grad is False, and get_gradient_edge "
+        f"raises. Return {what} there, before you ask."
+    )
+    return Misconception("no edge", message, ended=("RuntimeError",), ended_saying="get the gradient edge")

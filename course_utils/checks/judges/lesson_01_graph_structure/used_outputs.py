@@ -11,7 +11,7 @@ from course_utils.checks.compare import describe
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_01_graph_structure import LESSON
-from course_utils.checks.judges.lesson_01_graph_structure.reading import no_passes, set_of
+from course_utils.checks.judges.lesson_01_graph_structure.reading import edge_refused, no_passes, recursion, set_of
 from course_utils.checks.scenes.lesson_01_graph_structure.used_outputs import outputs_of
 from course_utils.graph.trace import trace
 
@@ -62,6 +62,7 @@ def _outputs_cases(seed: int) -> list[Case]:
         Case("one output, used twice", {"used": [5, 5], "how": "deep"}),
         Case("three outputs at random", {"used": [*some, some[0]], "how": "deep"}),
         Case("the tensor is itself an output", {"used": [3], "how": "itself"}),
+        Case("a part of a part", {"sizes": [2, 1, 3, 6], "used": [3], "how": "parts of a part"}),
         Case("a detached output", {"used": [2], "how": "detached"}),
         Case("another operation's outputs", {"used": [], "how": "elsewhere"}),
         Case("two operations of one kind", {"used": [6], "how": "two of one kind"}),
@@ -79,7 +80,7 @@ def _own_output_missing(case: Case, seen: Observation) -> bool:
 
 def _by_name_only(case: Case, seen: Observation) -> bool:
     """Tell whether outputs of another node of the same kind were counted."""
-    other = {"elsewhere": [2], "two of one kind": [0, 6]}.get(case.given["how"])
+    other = {"elsewhere": [2], "two of one kind": [0, 6], "parts of a part": [1, 3]}.get(case.given["how"])
     return bool(seen["returned"] == other)
 
 
@@ -134,16 +135,12 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "only the first edge",
-            "Your list has one output of several. A node that was seen before can still be reached at other outputs: "
-            "look at each edge that arrives at it.",
+            "Your list has one output of several. Go on until the whole graph is seen, and look at each edge that "
+            "arrives at the node, also where the node itself was seen before.",
             _first_edge_only,
         ),
-        Misconception(
-            "recursion",
-            "Your search calls itself once for each node on the way. Python stops that after a few thousand calls.",
-            ended=("RecursionError",),
-            ended_in=("a chain of 3,500 operations",),
-        ),
+        recursion("search"),
+        edge_refused("an empty list"),
     ),
     debrief=_debrief,
 )

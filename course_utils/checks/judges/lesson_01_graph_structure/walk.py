@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 from course_utils.checks.compare import describe, listed
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
-from course_utils.checks.judges.lesson_01_graph_structure import LESSON
+from course_utils.checks.judges.lesson_01_graph_structure import LESSON, visits
 from course_utils.checks.judges.lesson_01_graph_structure.programs import random_program
-from course_utils.checks.judges.lesson_01_graph_structure.reading import abridged, no_passes, set_of, tagged
+from course_utils.checks.judges.lesson_01_graph_structure.reading import (
+    abridged,
+    edge_refused,
+    no_passes,
+    recursion,
+    tagged,
+)
 from course_utils.checks.scenes.lesson_01_graph_structure.graphs import graph_of
 from course_utils.graph.trace import Graph, trace
-
-
-def _every_path(case: Case, seen: Observation) -> bool:
-    return _repeated(case, seen) and not _by_pairs(case, seen)
 
 
 def _holds(seen: Observation, kind: str) -> bool:
@@ -25,22 +27,33 @@ def _holds(seen: Observation, kind: str) -> bool:
     return any(isinstance(items, list) and kind in items for items in seen["returned"])
 
 
-def _by_pairs(case: Case, seen: Observation) -> bool:
-    """Tell whether each node came once for each of its outputs that is reached."""
-    items, graph = seen["returned"][0], _graph_for(case)
-    if not isinstance(items, list) or any(type(item) is not int for item in items):
-        return False
-    arriving = Counter(node for node, _ in {(edge.node, edge.output) for _, edge in graph.edges})
-    counted = {node.index: max(1, arriving[node.index]) for node in graph.nodes}
-    return Counter(items) == counted and len(items) > len(counted)
+def _when(visited: Callable[[Graph, list[int]], bool]) -> Callable[[Case, Observation], bool]:
+    """Make what a misconception asks of an observation from what can be told of a list of nodes."""
+
+    def seen_in(case: Case, seen: Observation) -> bool:
+        every = seen["returned"]
+        nodes_only = all(isinstance(items, list) and all(type(item) is int for item in items) for items in every)
+        return nodes_only and all(visited(_graph_for(case), items) for items in every)
+
+    return seen_in
 
 
 def _only_operations(case: Case, seen: Observation) -> bool:
     """Tell whether the nodes called AccumulateGrad are missing, and nothing else."""
     if _finds_leaves(seen):
         return False
-    operations = {node.index for node in _graph_for(case).nodes if not node.is_leaf}
-    return all(isinstance(items, list) and set_of(items) == operations for items in seen["returned"])
+    return all(isinstance(items, list) and set(map(str, items)) == _operations(case) for items in seen["returned"])
+
+
+def _tensors_for_leaves(case: Case, seen: Observation) -> bool:
+    """Tell whether all operations came, and tensors in place of the other nodes."""
+    right = _operations(case)
+    found = [set(map(str, items)) if isinstance(items, list) else set() for items in seen["returned"]]
+    return all(right < it <= right | {"Tensor", "Parameter"} for it in found)
+
+
+def _operations(case: Case) -> set[str]:
+    return {str(node.index) for node in _graph_for(case).nodes if not node.is_leaf}
 
 
 def _only_later_calls_wrong(case: Case, seen: Observation) -> bool:
@@ -68,7 +81,13 @@ def _judge_walk(case: Case, seen: Observation) -> Iterator[Finding]:
         others = sorted({item[1] for item in items if tagged(item, "node")})
         message = f"{which} holds nodes of another graph: {abridged(others)}."
         yield Finding("own nodes", not others, f"{message} Does your function keep a list or set between calls?")
-        strange = [item for item in items if not tagged(item, "node")]
+        above = sorted({item[1] for item in items if tagged(item, "node above")})
+        message = (
+            f"{which} holds {abridged(above)}, a node that no graph had before your function made it by an operation "
+            "on the tensor: a view or a clone is one, too. Start at get_gradient_edge(tensor).node."
+        )
+        yield Finding("own nodes", not above, message)
+        strange = [item for item in items if not tagged(item, "node") and not tagged(item, "node above")]
         strangers = sorted({str(item) for item in strange if type(item) is not int or item not in places})
         message = f"{which} holds things that are no nodes of this graph, of type {listed(strangers)}."
         yield Finding("nodes only", not strangers, message)
@@ -76,7 +95,12 @@ def _judge_walk(case: Case, seen: Observation) -> Iterator[Finding]:
         message = f"{which} has {found.total()} nodes, but {len(found)} different ones. Each belongs there once."
         yield Finding("once", found.total() == len(found), message)
         missing = [node.name for node in graph.nodes if node.index not in found]
-        message = f"{which} lacks {len(missing)} of the {len(graph.nodes)} nodes: {abridged(missing)}."
+        own = (
+            " That is the tensor's own node, at which the walk starts."
+            if _only_the_first_is_missing(graph, found)
+            else ""
+        )
+        message = f"{which} lacks {len(missing)} of the {len(graph.nodes)} nodes: {abridged(missing)}.{own}"
         yield Finding("all", not missing, message)
     if len(seen["returned"]) > 1:
         mine, real = seen["after a write"], seen["nodes after a write"]
@@ -144,22 +168,29 @@ EXERCISE = Exercise(
             "every path",
             "Your walk visits a node again for every path that leads to it. Shared nodes appear several times, and "
             "40 doublings have 2**40 paths.",
-            _every_path,
+            _when(visits.every_path),
             ended=("TimedOut",),
             ended_in=("40 doublings", "a recurrent loop"),
         ),
         Misconception(
-            "every output",
-            "You remember pairs of node and output. A node that is reached at two outputs stands in your list twice.",
-            _by_pairs,
+            "every depth",
+            "A node to which paths of different lengths lead stands in your list once for each length. If your walk "
+            "goes level by level: remember the nodes of all levels, and not only of the present one.",
+            _when(visits.every_depth),
         ),
         Misconception(
-            "recursion",
-            "Your walk calls itself once for each node on the way. Python stops that after a few thousand calls, and "
-            "a loop of a few thousand steps makes a graph that is deeper.",
-            ended=("RecursionError",),
-            ended_in=("a chain of 3,500 operations",),
+            "marked late",
+            "A node at which several edges arrive stands in your list more than once. Where nodes wait to be looked "
+            "at: mark a node when it is put among them, or skip it when it is taken from there and is marked.",
+            _when(visits.marked_late),
         ),
+        Misconception(
+            "every output",
+            "You remember pairs of node and output. A node that is reached at two outputs stands in your list twice.",
+            _when(visits.every_output),
+        ),
+        recursion("walk"),
+        edge_refused("an empty list"),
         Misconception(
             "pairs",
             "Your list holds the pairs from next_functions. Each pair is a node and an output index; "
@@ -175,6 +206,23 @@ EXERCISE = Exercise(
             "leaves left out",
             "Your walk returns the operations and leaves out the nodes called AccumulateGrad.",
             _only_operations,
+        ),
+        Misconception(
+            "tensors for leaves",
+            "Where the nodes called AccumulateGrad belong, your list holds tensors. A leaf is the `variable` of its "
+            "node; the exercise asks for the node.",
+            _tensors_for_leaves,
+        ),
+        Misconception(
+            "one of each name",
+            "Your list has no two nodes of one name, and the graph has. A name is the kind of an operation: two nodes "
+            "with one name are two nodes.",
+            _when(visits.one_of_a_name),
+        ),
+        Misconception(
+            "first inputs",
+            "Your walk goes on from each node to its first input only. A node can have several.",
+            _when(visits.first_inputs),
         ),
         Misconception(
             "nothing for a leaf",
@@ -196,8 +244,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "remembers the last call",
-            "Your first call is right and your second one is not: what the first has seen is still remembered. "
-            "Create the list and the set inside the function.",
+            "Your first call is right and your second one on the same tensor is not: something of the first is left "
+            "over. Note what has been seen in a list and a set that each call makes anew, and not on the nodes.",
             _only_later_calls_wrong,
         ),
     ),
@@ -216,10 +264,8 @@ def _graph_of_shape(shape: str) -> Graph:
     return trace(graph_of(Case("", {"shape": shape}))[0])
 
 
-def _repeated(case: Case, seen: Observation) -> bool:
-    """Tell whether all nodes came, some as often as paths lead to them."""
-    items = seen["returned"][0]
-    return isinstance(items, list) and len(items) > len(_graph_for(case).nodes) == len(set(map(str, items)))
+def _only_the_first_is_missing(graph: Graph, found: Counter[int]) -> bool:
+    return [node.index for node in graph.nodes if node.index not in found] == [0] and len(graph.nodes) > 1
 
 
 def _finds_leaves(seen: Observation) -> bool:

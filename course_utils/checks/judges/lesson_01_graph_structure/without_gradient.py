@@ -13,7 +13,7 @@ from course_utils.checks.compare import describe, listed
 from course_utils.checks.data import Array, Case, Observation, Other, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_01_graph_structure import LESSON
-from course_utils.checks.judges.lesson_01_graph_structure.reading import abridged, no_passes
+from course_utils.checks.judges.lesson_01_graph_structure.reading import abridged, edge_refused, no_passes, recursion
 from course_utils.checks.scenes.lesson_01_graph_structure.without_gradient import model_and_loss
 
 
@@ -199,12 +199,8 @@ EXERCISE = Exercise(
             "You looked at .grad. It tells what earlier passes left.",
             _by_stored_grad,
         ),
-        Misconception(
-            "recursion",
-            "Your search calls itself once for each node on the way. Python stops that after a few thousand calls.",
-            ended=("RecursionError",),
-            ended_in=("a chain of 3,500 operations",),
-        ),
+        recursion("search"),
+        edge_refused("the names of all parameters"),
     ),
     debrief=_debrief,
 )

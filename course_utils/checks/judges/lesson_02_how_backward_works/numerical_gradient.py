@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from course_utils.checks.compare import listed, right_value
-from course_utils.checks.data import Array, Case, Observation, Value
+from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
 from course_utils.checks.judges.lesson_02_how_backward_works.left_alone import left_alone
@@ -29,8 +29,6 @@ def _cases(seed: int) -> Iterator[Case]:
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     x = case.given["x"].tensor().double().requires_grad_()
     (expected,) = torch.autograd.grad(FUNCTIONS[case.given["function"]](x), x)
-    finding = right_value(seen["returned"], expected, "What you returned")
-    yield _near_enough(finding, seen["returned"], expected)
     yield from left_alone(seen)
     yield Finding("autograd", not seen["recorded"], _ASKED_AUTOGRAD)
     calls, needed = len(seen["points"]), 2 * x.numel()
@@ -52,6 +50,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         "Central differences need such a pair for each number."
     )
     yield Finding("both sides", not judged or both == x.numel(), message)
+    finding = right_value(seen["returned"], expected, "What you returned")
+    yield _near_enough(case, seen, finding, expected)
 
 
 _ASKED_AUTOGRAD = "You asked autograd. Here the gradient has to be measured, so that it can check autograd."
@@ -78,8 +78,9 @@ def _both_sides(case: Case, seen: Observation) -> int:
     return len(paired)
 
 
-def _near_enough(finding: Finding, received: Value, expected: torch.Tensor) -> Finding:
+def _near_enough(case: Case, seen: Observation, finding: Finding, expected: torch.Tensor) -> Finding:
     """Allow the error that central differences have with any sensible step, and no one-sided ones."""
+    received = seen["returned"]
     if finding.prop != "value" or finding.ok:
         return finding
     values = received.tensor() if isinstance(received, Array) else torch.as_tensor(received)
@@ -88,9 +89,48 @@ def _near_enough(finding: Finding, received: Value, expected: torch.Tensor) -> F
     if error < 1e-3:  # the numbers as they are printed could look the same
         message = (
             f"What you returned is near the gradient, but the largest error is {error:.1g} of the largest number. "
-            "With a good step it stays below 1e-06. A larger step bends the quotient, a smaller one rounds it."
+            "With a step near 1e-5 it stays below 1e-06."
+        )
+    step = _step_to_blame(case, seen, values)
+    if step > _GOOD_STEPS[1]:
+        message = f"Your step is {step:.1g}, which is too large: f bends between the two points. Take one near 1e-5."
+    elif step:
+        message = (
+            f"Your step is {step:.1g}, which is too small: the two values of f are nearly equal, and their difference "
+            "is mostly rounding. Take one near 1e-5."
         )
     return Finding("value", error < 1e-6, message)
+
+
+_GOOD_STEPS = (1e-7, 1e-4)
+
+
+def _step_to_blame(case: Case, seen: Observation, received: torch.Tensor) -> float:
+    """Return the step, if what was returned are the quotients at the points and their step is no good one; or 0."""
+    pairs: dict[int, dict[bool, tuple[float, float]]] = {}
+    f = FUNCTIONS[case.given["function"]]
+    points = [point.tensor() for point in seen["points"] if isinstance(point, Array)]
+    for point, shift in zip(points, _shifts(case, seen), strict=False):
+        for index, by in shift[: len(shift) == 1]:
+            pairs.setdefault(index, {})[by > 0] = (by, float(f(point)))
+    if len(points) != len(seen["points"]) or len(pairs) != received.numel():
+        return 0.0
+    steps = [by for sides in pairs.values() for by, _ in sides.values()]
+    if any(len(sides) < 2 for sides in pairs.values()) or _GOOD_STEPS[0] < max(steps) < _GOOD_STEPS[1]:
+        return 0.0
+    quotients = [
+        (pairs[i][True][1] - pairs[i][False][1]) / (pairs[i][True][0] - pairs[i][False][0]) for i in sorted(pairs)
+    ]
+    mine = received.double().reshape(-1)
+    off = (mine - torch.tensor(quotients, dtype=torch.float64)).abs().max()
+    return max(steps) if float(off) < 1e-2 * float(mine.abs().max()) else 0.0
+
+
+def _not_put_back(case: Case, seen: Observation) -> bool:
+    """Tell whether the points at which f was called differ from x in one number at first, and in all in the end."""
+    sizes = [len(shift) for shift in _shifts(case, seen) if shift]
+    usual = len(sizes) == len(seen["points"]) and not seen["changed"] and not seen["recorded"]
+    return usual and sizes == sorted(sizes) and sizes[:1] == [1] and 1 < sizes[-1] == case.given["x"].tensor().numel()
 
 
 def _one_sided(case: Case, seen: Observation) -> bool:
@@ -142,6 +182,12 @@ EXERCISE = Exercise(
             "not exact in "
             "floating point, and x is not yours to change.",
             lambda case, seen: bool(seen["changed"]),
+        ),
+        Misconception(
+            "not put back",
+            "The points at which you called f differ from x in one number at first, and in all of them at the end. Put "
+            "each number back before you move the next.",
+            _not_put_back,
         ),
         Misconception(
             "differences in float32",

@@ -80,7 +80,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "v is ignored",
-            "Your gradients are those for a v of ones. The v that is given has to multiply them.",
+            "Your gradients are those for a v of ones. Multiply by the v that is given, and only then sum.",
             without_seed(torch.mul),
         ),
     ),

@@ -11,7 +11,6 @@ from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_03_graph_freeing import LESSON
 
 _PARTLY: dict[str, tuple[str, set[str]]] = {
-    "nothing has run, then a pass": ("fresh", set()),
     "a pass through the upper part": ("upper part", {"m", "z"}),
     "a pass through one branch": ("one branch", {"trunk", "left"}),
     "a pass through each branch": ("both branches", {"left", "right"}),
@@ -20,6 +19,7 @@ _PARTLY: dict[str, tuple[str, set[str]]] = {
     "a pass that retained": ("retained", set()),
     "a node that keeps a tuple": ("rows picked", {"picked", "m", "loss"}),
     "thirty doublings": ("doublings", {"h"}),
+    "nothing has run, then a pass": ("fresh", set()),
 }
 
 # What the case's own pass frees, between two calls of the function.
@@ -49,6 +49,10 @@ def _what_came(returned: Value) -> str | None:
     if not isinstance(returned, list):
         return f"You returned {describe(returned)}; expected a set or a list of nodes."
     others = [item for item in returned if not isinstance(item, str)]
+    foreign = sorted({str(item[1]) for item in others if isinstance(item, list) and item[0] == "node"})
+    if foreign:
+        held = f"What you returned holds nodes of another graph: {listed(foreign)}."
+        return f"{held} Does your function keep a list or set between calls?"
     if others:
         kind = others[0][1] if isinstance(others[0], list) else "another type"
         return f"What you returned holds something of type {kind} that is no node of this graph."
@@ -72,7 +76,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 
 
 def _asked_again(case: Case, seen: Observation) -> Iterator[Finding]:
-    message = "Called again after one more pass, your function named the same nodes as before. The pass freed more."
+    named = "the same nodes as before. The pass freed more." if seen["later"] else "no node. The pass freed some."
+    message = f"Called again after one more pass, your function named {named}"
     same = seen["later"] == seen["returned"]
     yield Finding("anew", not same, message)
     problem = _what_came(seen["later"])
@@ -83,9 +88,9 @@ def _asked_again(case: Case, seen: Observation) -> Iterator[Finding]:
 
 
 def _compare_freed(names: set[str], right: set[str], kinds: dict[str, str]) -> Iterator[Finding]:
-    missing = len(right - names)
-    of = f"the {len(right)} nodes whose saved tensors are gone" if len(right) > 1 else "one node that has lost them"
-    yield Finding("all", not missing, f"You missed {missing} of {of}.")
+    missing = listed(sorted(kinds[name] for name in right - names))
+    of = "You named no node" if not names else f"You named {len(right & names)} of the {len(right)} nodes"
+    yield Finding("all", right <= names, f"{of} whose saved tensors are gone. You missed: {missing}.")
     extra = listed(sorted({kinds[name] for name in names - right}))
     yield Finding("only", names <= right, f"You named nodes that have not lost saved tensors. Their kind: {extra}.")
 

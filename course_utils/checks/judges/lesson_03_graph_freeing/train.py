@@ -12,7 +12,7 @@ from course_utils.checks.compare import describe, right_floats, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_03_graph_freeing import LESSON
-from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains
+from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains, turns
 from course_utils.checks.scenes.lesson_03_graph_freeing.train import trainee
 
 _ROW = 3 * 4  # bytes of one prediction
@@ -45,6 +45,7 @@ def _trained(case: Case, cleared: str = "each time") -> tuple[list[float], list[
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     losses, samples, parameters = _trained(case)
+    yield from turns(seen, len(case.given["sizes"]))
     returned = seen["returned"]
     if not isinstance(returned, list) or len(returned) != 3:
         message = f"You returned {describe(returned)}; expected three things: losses, average, samples."
@@ -59,7 +60,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     trained = moved(seen["parameters"], parameters)
     text = "After your loop the model's parameters are not what the given loop makes of them."
     yield Finding("trained", trained, text)
-    yield from lean(seen, len(case.given["sizes"]))
+    yield from lean(seen)
     yield from _held(case, seen)
 
 

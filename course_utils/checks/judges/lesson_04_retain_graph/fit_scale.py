@@ -16,7 +16,7 @@ from course_utils.checks.compare import close, right_floats, right_value
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
-from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains
+from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains, turns
 from course_utils.checks.scenes.lesson_04_retain_graph.fit_scale import scaled_classifier
 
 
@@ -101,12 +101,13 @@ def _cleared(case: Case, seen: Observation, when: str) -> bool:
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     losses, parameters, log_scale = _fitted(case)
+    yield from turns(seen, len(case.given["sizes"]))
     yield right_floats(seen["returned"], torch.tensor(losses), "The list of losses")
     finding = right_value(seen["log_scale"], log_scale, "log_scale after your loop")
     yield replace(finding, prop=f"log_scale's {finding.prop}")
     text = "After your loop the model's parameters are not what the loop should make of them."
     yield Finding("trained", moved(seen["parameters"], parameters), text)
-    yield from lean(seen, len(case.given["sizes"]))
+    yield from lean(seen)
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:

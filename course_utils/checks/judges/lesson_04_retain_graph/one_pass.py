@@ -60,9 +60,13 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield replace(finding, prop=f"gradient's {finding.prop}")
     passes = seen["passes"]
     yield Finding("passes", passes == 1, f"{passes} backward passes ran; one is needed.")
+    text = (
+        "The gradients in .grad have a graph of their own, as create_graph=True makes it. Nothing will use it, and it "
+        "keeps what the losses' graphs have saved."
+    )
+    yield Finding("recorded", seen["recorded"] is False, text)
     text = f"After your function the graphs of the losses still keep {seen['kept']} bytes. Nothing will use them."
     yield Finding("kept", seen["kept"] == 0, text)
-    yield Finding("recorded", seen["recorded"] is False, "The gradients in .grad have a graph of their own.")
     yield Finding("moved", seen["moved"] == [], "Your function changed the numbers in a leaf.")
     yield as_found(seen)
 
@@ -132,6 +136,7 @@ EXERCISE = Exercise(
             lambda case, seen: (
                 seen["passes"] == 1
                 and seen["retained"]
+                and not seen["recorded"]
                 and seen["kept"] != 0
                 and any(_all_close(seen, _right_sums(case, weights)) for weights in _with_and_without(case))
             ),

@@ -12,7 +12,7 @@ from course_utils.checks.compare import describe, right_floats, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
-from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains, trains
+from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains, trains, turns
 from course_utils.checks.scenes.lesson_04_retain_graph.train_chunks import recurrent
 
 
@@ -51,6 +51,7 @@ def _trained(
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     losses, parameters, state = _trained(case)
+    yield from turns(seen, len(case.given["lengths"]), "The LSTM", "chunks")
     returned = seen["returned"]
     if not isinstance(returned, list) or len(returned) != 2:
         yield Finding("two", False, f"What you returned is {describe(returned)}; expected two things: losses, state.")
@@ -61,7 +62,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     trained = moved(seen["parameters"], parameters)
     text = "After your loop the parameters are not those of training chunk by chunk with the state carried over."
     yield Finding("trained", trained, text)
-    yield from lean(seen, len(case.given["lengths"]), "The LSTM", "chunks")
+    yield from lean(seen, "chunks")
     yield Finding("start", seen["start"] is True, "Your function changed the numbers of the state that it was given.")
 
 

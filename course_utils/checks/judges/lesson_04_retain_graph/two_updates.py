@@ -57,13 +57,25 @@ def _updated(case: Case, trunk_gets: str = "its own", *ways: str) -> tuple[list[
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     losses, parameters = _updated(case)
+    yield from _turns(seen, len(losses))
     for number, (received, expected) in enumerate(zip(seen["returned"], losses, strict=True), 1):
         finding = right_floats(received, torch.tensor(expected), f"The list of losses of update {number}")
         yield replace(finding, prop=f"losses' {finding.prop}")
     for name, mine, right in zip(("trunk", "first head", "second head"), seen["parameters"], parameters, strict=True):
         text = f"After three updates the parameters of the {name} are not where the two gradients lead."
         yield Finding(name, all(close(a, b) for a, b in zip(mine, right, strict=True)), text)
-    updates = len(losses)
+    text = (
+        "When an optimizer stepped, a gradient in .grad had a graph of its own, as create_graph=True makes it. No pass "
+        "will use it, and it keeps what the losses' graph has saved."
+    )
+    yield Finding("recorded", seen["recorded"] is False, text)
+    text = f"When the last optimizer stepped, the trunk still kept {seen['kept']} bytes, and no pass was to come."
+    yield Finding("kept", seen["kept"] == 0, text)
+    yield as_found(seen)
+
+
+def _turns(seen: Observation, updates: int) -> Iterator[Finding]:
+    """Judge what each update ran. Where one ran something else, the numbers only follow from that."""
     order = seen["order"] == [0, 1] * updates
     yield Finding("order", order, f"The optimizers stepped in the order {seen['order']}; expected 0, 1 in each update.")
     runs = seen["forwards"]
@@ -71,11 +83,6 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("forwards", runs == [updates] * 3, text)
     text = f"{seen['passes']} backward passes went through the trunk in {updates} updates; two in each are enough."
     yield Finding("passes", seen["passes"] <= 2 * updates, text)
-    text = f"When the last optimizer stepped, the trunk still kept {seen['kept']} bytes, and no pass was to come."
-    yield Finding("kept", seen["kept"] == 0, text)
-    text = "When an optimizer stepped, a gradient in .grad had a graph of its own. No pass will use it."
-    yield Finding("recorded", seen["recorded"] is False, text)
-    yield as_found(seen)
 
 
 # Known slips. Two that concern different things are tried together.
@@ -162,7 +169,9 @@ EXERCISE = Exercise(
         Misconception(
             "retained to the end",
             "Your second pass retained as well, though it was the last.",
-            lambda case, seen: seen["kept"] != 0 and seen["forwards"] == [3, 3, 3] and seen["passes"] == 6,
+            lambda case, seen: (
+                seen["kept"] != 0 and not seen["recorded"] and seen["forwards"] == [3, 3, 3] and seen["passes"] == 6
+            ),
         ),
     ),
     debrief=_debrief,

@@ -93,8 +93,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     text = "A gradient of the penalty reaches what made `fake`. Only the critic is to learn from it."
     yield Finding("maker", not seen["maker"], text)
     yield Finding("calls", seen["calls"] == 1, f"The critic ran {times(seen['calls'])}; it should run once.")
-    text = "Your function changed a parameter of the critic: its numbers, its .grad or requires_grad."
-    yield Finding("untouched", seen["untouched"], text)
+    text = f"Your function changed a parameter of the critic: {listed(seen['touched'])}."
+    yield Finding("untouched", seen["touched"] == [], text)
     yield untouched(seen)
     yield Finding("changed", not seen["changed"], f"Your function changed the numbers in {listed(seen['changed'])}.")
     touched = sorted({*seen["requiring"], *seen["held"]})

@@ -54,12 +54,15 @@ def _measured_product(case: Case) -> torch.Tensor:
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     n = case.given["x"].tensor().numel()
-    yield right_value(seen["returned"], _measured_product(case), "What you returned")
-    yield from clean(seen, ("x", "v"))
     yield Finding("calls", seen["calls"] == 1, f"You called f {times(seen['calls'])}; one call is enough.")
     text = "Your function called f at several points at once, through vmap. One point, x, is enough."
     yield Finding("one point", not seen["batched"], text)
-    yield Finding("passes", seen["passes"] <= _PASSES, f"{counted(seen['passes'])} ran; {_PASSES} are enough.")
+    yield right_value(seen["returned"], _measured_product(case), "What you returned")
+    yield from clean(seen, ("x", "v"))
+    text = (
+        f"{counted(seen['passes'])} ran; {_PASSES} are enough: the second starts from the gradient, with v as its seed."
+    )
+    yield Finding("passes", seen["passes"] <= _PASSES, text)
     if n >= 100:
         largest = seen["largest"]
         text = (
@@ -82,6 +85,13 @@ def _gave(case: Case, seen: Observation, factors: torch.Tensor) -> bool:
     """Tell a result that is v times some factors, where the right one is another."""
     returned = seen["returned"]
     return close(returned, factors * case.given["v"].tensor()) and not close(returned, _measured_product(case))
+
+
+def _unrecorded(case: Case, seen: Observation) -> bool:
+    """Tell zeros that came about because no pass was recorded."""
+    returned = seen["returned"]
+    zero = isinstance(returned, Array) and not bool(returned.tensor().any())
+    return zero and seen["passes"] > 0 and not seen["recorded passes"]
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -123,6 +133,12 @@ EXERCISE = Exercise(
             "What you returned is the sum of each row of the Hessian, times v. The second pass started from the sum "
             "of the gradient, so v came too late.",
             lambda case, seen: _gave(case, seen, _row_sums(case)),
+        ),
+        Misconception(
+            "not recorded",
+            "What you returned is zero. No pass was recorded, so that the gradient counts as a constant: the first one "
+            "needs create_graph=True.",
+            _unrecorded,
         ),
         Misconception(
             "the whole Hessian",

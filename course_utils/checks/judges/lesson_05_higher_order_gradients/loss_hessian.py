@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from course_utils.checks.compare import close, right_value
+from course_utils.checks.compare import close, listed, right_value
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
@@ -21,6 +21,7 @@ def _cases(seed: int) -> Iterator[Case]:
         "a loss that is linear in one parameter": ("straight in one", ""),
         "a parameter without influence": ("a spare", ""),
         "a loss that is linear in all parameters": ("straight", ""),
+        "a loss that is linear in each of two parameters": ("a product", ""),
         "float32": ("a spare", "all"),
         "a float32 parameter in a loss of float64": ("straight in one", "the first"),
         "a gradient that is zero": ("at rest", ""),
@@ -53,11 +54,11 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         not seen["recorded"],
         "What you returned still has a graph. Nobody differentiates it again, and it keeps memory.",
     )
-    text = "Your function changed a parameter: its numbers, its .grad or requires_grad. Leave all three as they were."
-    yield Finding("untouched", seen["untouched"], text)
+    text = f"Your function changed a parameter: {listed(seen['touched'])}. Leave it as it was."
+    yield Finding("untouched", seen["touched"] == [], text)
     most = len(right) + 1
     ran = counted(seen["passes"])
-    text = f"{ran} ran. One for the gradient and one for each of its {most - 1} numbers do."
+    text = f"{ran} ran. One for the gradient and one for each of its {most - 1} numbers are enough."
     yield Finding("passes", seen["passes"] <= most, text)
     yield untouched(seen)
 

@@ -61,10 +61,10 @@ def _formula(case: Case, n: int) -> torch.Tensor:
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     n = case.given["n"]
-    yield right_value(seen["returned"], _formula(case, n), "What you returned")
-    yield from clean(seen, ("x",))
     calls, passes = seen["calls"], seen["passes"]
     yield Finding("calls", calls == 1, f"You called f {times(calls)}; one call is enough.")
+    yield right_value(seen["returned"], _formula(case, n), "What you returned")
+    yield from clean(seen, ("x",))
     yield Finding("passes", passes <= n, f"{counted(passes)} ran; the derivative number {n} takes {n}.")
 
 

@@ -25,8 +25,8 @@ def clean(seen: Observation, names: tuple[str, ...]) -> Iterator[Finding]:
     yield Finding(
         "graded", not seen["graded"], f"Your function wrote to .grad of {listed(seen['graded'])}. Leave it as it was."
     )
-    text = "f has a parameter of its own, and your function changed its numbers, its .grad or its requires_grad."
-    yield Finding("own parameter", seen["own parameter"], text)
+    text = f"f has a parameter of its own, and your function changed {listed(seen['own parameter'])}."
+    yield Finding("own parameter", seen["own parameter"] == [], text)
     yield untouched(seen)
 
 

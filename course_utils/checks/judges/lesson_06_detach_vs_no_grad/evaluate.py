@@ -21,7 +21,7 @@ _EVALUATIONS: dict[str, tuple[str, list[int], str, bool, bool, bool]] = {
     "only one part in training, and targets that are shares of the classes": ("head", [3, 4], "", True, False, False),
     "evaluating, gradients off": ("eval", [3, 6], "", False, False, False),
     "a batch that cannot be read": ("mixed", [3, 2, 4], "an error", True, False, False),
-    "a batch that raises what is no Exception": ("mixed", [3, 2], "a stop", True, False, False),
+    "a first batch that raises what is no Exception": ("mixed", [3, 2], "a stop", True, False, False),
     "a layer that multiplies by another number in each run": ("mixed", [2, 4, 3], "", True, False, True),
 }
 
@@ -85,7 +85,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     text = f"{wrong} of the model's {len(before)} parts {are} in another mode than before your function ran."
     yield Finding("modes", after == before, text)
     yield Finding("grad mode", seen["grad mode"], "Recording is not switched as it was before your function ran.")
-    yield Finding("model", seen["model"], "Your function changed a parameter: its numbers, .grad or requires_grad.")
+    yield Finding("model", seen["touched"] == [], f"Your function changed {listed(seen['touched'])}.")
     yield Finding("buffers", seen["buffers"], "Your function changed the model's buffers: batch norm's statistics.")
     yield Finding("hooks", seen["hooks"], "Your function left a hook on the model, or removed one.")
     yield Finding("random", seen["random"], "Your function changed the state of the random numbers.")
@@ -168,8 +168,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "stuck after an error",
-            "When a batch raises, the model is left in the wrong mode: the lines that put things back are never "
-            "reached.",
+            "When a batch raises, the model is left in the wrong mode: what puts things back does not run then, or not "
+            "for every kind of exception. `finally` runs for each, KeyboardInterrupt as well.",
             lambda case, seen: (
                 bool(case.given["bad"])
                 and seen["raised"] is True

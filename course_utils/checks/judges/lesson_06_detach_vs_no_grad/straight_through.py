@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from course_utils.checks.compare import close, right_value
+from course_utils.checks.compare import close, listed, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
@@ -43,8 +43,8 @@ def _given_to_round(case: Case) -> torch.Tensor:
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield right_value(seen["returned"], _given_to_round(case).round(), "What you returned")
     yield Finding("input", seen["x"], "Your function changed the numbers in x.")
-    text = "Your function left something behind: a hook or requires_grad on x, or recording switched otherwise."
-    yield Finding("as before", seen["as before"], text)
+    text = f"Your function left something behind: {listed(seen['marks'])}."
+    yield Finding("as before", seen["marks"] == [], text)
     if not case.given["live"]:
         text = "x requires no gradient, and what you returned requires one."
         yield Finding("no gradient", not seen["graph"], text)
@@ -101,7 +101,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "a new leaf",
-            "Your result requires a gradient, and no gradient reaches x. The result is the start of a new graph.",
+            "Where your answer failed, your result is the start of a new graph: it requires a gradient, and none goes "
+            "on to x. Where x requires none, your result may not require one either.",
             lambda case, seen: seen["graph"] and seen["gradient"] is None and (case.given["live"] or seen["leaf"]),
         ),
         Misconception(

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.func import functional_call, vjp
 
-from course_utils.checks.compare import close, right_value
+from course_utils.checks.compare import close, listed, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
@@ -71,9 +71,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     value, gradients = _td(case, _goals(case))
     yield right_value(seen["returned"], torch.tensor(value, dtype=gradients[0].dtype), "The loss")
     yield Finding("graph", seen["graph"], "The loss has no graph, so no gradient can go through it.")
-    yield Finding("untouched", seen["untouched"], "Your function changed a network: its numbers or requires_grad.")
-    text = "Your function left a part of a network in another mode, or recording switched otherwise than before."
-    yield Finding("modes", seen["modes"], text)
+    yield Finding("untouched", seen["touched"] == [], f"Your function changed {listed(seen['touched'])}.")
+    text = f"After your function something is not as it was before: {listed(seen['modes'])}."
+    yield Finding("modes", seen["modes"] == [], text)
     yield Finding("batch", seen["batch"], "Your function changed a tensor of the batch.")
     yield Finding("hooks", seen["hooks"], "Your function left a hook on a network, or removed one.")
     yield Finding("graded", not seen["graded"], "Your function changed a .grad. It should return the loss only.")
@@ -81,7 +81,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     text = (
         "No gradient could be taken of what you returned: a pass has gone through its graph, or it is no single number."
     )
-    yield Finding("graph", measured or not seen["graph"] or not seen["untouched"], text)
+    yield Finding("graph", measured or not seen["graph"] or seen["touched"] != [], text)
     if measured:
         names = [name for name, _ in q_networks(case)[0].named_parameters()]
         for name, mine, right in zip(names, seen["gradients"], gradients, strict=True):

@@ -131,7 +131,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "stuck after an error",
-            "When the layer raises, parameters stay frozen: the line that puts things back is not reached.",
+            "When the layer raises, parameters stay frozen: what puts things back does not run then, or not for every "
+            "kind of exception. `finally` runs for each, KeyboardInterrupt as well.",
             lambda case, seen: (
                 case.given["breaks"] and seen["raised"] is True and not seen["flags"] and _flags_kept(seen)
             ),

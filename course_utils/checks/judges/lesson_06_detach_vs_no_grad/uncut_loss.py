@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from course_utils.checks.compare import right_value
+from course_utils.checks.compare import listed, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
@@ -62,8 +62,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
             else:
                 yield right_value(received, gradient, f"The gradient of {name}")
     yield Finding("untouched", seen["untouched"], "Your function changed the numbers in its inputs.")
-    text = "Your function left something behind: a hook or retain_grad on an input, or recording switched off."
-    yield Finding("as before", seen["as before"], text)
+    text = f"Your function left something behind: {listed(seen['marks'])}."
+    yield Finding("as before", seen["marks"] == [], text)
     yield Finding("passes", seen["passes"] == 0, "Your function ran a backward pass. It should return the loss only.")
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from course_utils.checks.compare import close, describe, listed, right_value
-from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_09_practical_checklist import LESSON
-from course_utils.checks.scenes.lesson_09_practical_checklist.make_model import near
+from course_utils.checks.scenes.lesson_09_practical_checklist.make_model import APART, barely_moved, near
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import double
 
 
@@ -110,7 +110,21 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("moves", isinstance(moved, Array) and moved.dtype == "float64", text)
     if known and isinstance(moved, Array) and moved.dtype == "float64":
         exact = _by_formula(case, seen, near(case), seen["trained parameters"])
-        yield right_value(moved, exact, "What the model returns after model.double()")
+        result = right_value(moved, exact, "What the model returns after model.double()")
+        yield result
+        here, there = (_by_formula(case, seen, inputs, seen["trained parameters"]) for inputs in barely_moved(case))
+        text = (
+            "After model.double() two inputs that differ by 1e-9 do not give results that differ as in float64: on the "
+            "way the model computes in fewer digits."
+        )
+        yield Finding("digits", not result.ok or _alike(seen["apart"], (there - here) / APART), text)
+
+
+def _alike(received: Value, expected: torch.Tensor) -> bool:
+    """Return whether differences of results agree as far as subtracting lets them."""
+    if not isinstance(received, Array) or received.shape != tuple(expected.shape):
+        return False
+    return torch.allclose(received.tensor().double(), expected, rtol=1e-3, atol=1e-3)
 
 
 def _scaled_by_one(case: Case, seen: Observation) -> bool:

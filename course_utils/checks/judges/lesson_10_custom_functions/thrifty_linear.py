@@ -23,6 +23,7 @@ _WANTED: dict[str, tuple[tuple[int, ...], tuple[str, ...], bool]] = {
     "the weight is frozen": ((6, 5), ("x", "bias"), True),
     "x is data": ((6, 5), ("weight", "bias"), True),
     "no bias": ((6, 5), ("x", "weight"), False),
+    "the bias is frozen": ((6, 5), ("x", "weight"), True),
     "only the bias is wanted": ((6, 5), ("bias",), True),
     "x has three dimensions": ((2, 7, 5), ("x", "weight", "bias"), True),
     "three dimensions, only the weight": ((2, 7, 5), ("weight",), False),
@@ -84,7 +85,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         f"Besides its result your forward made tensors of {copied} bytes and kept them. Save the inputs themselves."
     )
     yield Finding("copied", copied <= 8, message)
-    extra = sorted(set(seen["kept"]) - _needed(case))
+    extra = sorted(_extra(case, seen))
     yield Finding("kept", not extra, f"Kept for backward without need: {listed(extra)}.")
     message = f"After the pass still in memory: {listed(seen['held'])}. What save_for_backward gets is freed by a pass."
     yield Finding("held", not seen["held"] or bool(extra), message)
@@ -98,7 +99,8 @@ def _right_linear(case: Case, seen: Observation) -> bool:
 
 
 def _extra(case: Case, seen: Observation) -> set[str]:
-    return set(seen["kept"]) - _needed(case)
+    result = {"the result"} if seen["result kept"] else set()
+    return set(seen["kept"]) - _needed(case) | result
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:

@@ -23,7 +23,10 @@ def observe(answer: Answer, case: Case) -> Observation:
     def place_of(item: object) -> Value:
         if id(item) in number:
             return number[id(item)]
-        return ["node", type_name(item)] if isinstance(item, Node) else type_name(item)
+        if not isinstance(item, Node):
+            return type_name(item)
+        above = any(id(to) in number for to, _ in item.next_functions)
+        return ["node above" if above else "node", type_name(item)]
 
     seen: Observation = {"returned": [items(result, place_of) for result in results], "passes": len(passes)}
     if len(results) > 1:

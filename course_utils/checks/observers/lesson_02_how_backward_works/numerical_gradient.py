@@ -23,6 +23,8 @@ def observe(answer: Answer, case: Case) -> Observation:
             recorded = recorded or _differentiated(point)
             dtypes.append(str(point.dtype).removeprefix("torch."))
             points.append(_copied(point))
+            if point.shape != x.shape:
+                raise ValueError(f"f was given a tensor of shape {tuple(point.shape)}; x has shape {tuple(x.shape)}")
         return inner(point)
 
     returned = plain(answer(f, x))

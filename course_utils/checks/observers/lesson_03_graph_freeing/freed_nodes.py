@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch.autograd.graph import Node
 
 from course_utils.checks.data import Answer, Case, Observation, Value, plain, type_name
 from course_utils.checks.observers.lesson_03_graph_freeing.states import states
@@ -23,7 +24,9 @@ def observe(answer: Answer, case: Case) -> Observation:
         returned = answer(loss)
         if type(returned) not in (list, tuple, set, frozenset):
             return plain(returned)
-        return [names[id(item)] if id(item) in names else ["type", type_name(item)] for item in returned]
+        return [
+            names.get(id(item), ["node" if isinstance(item, Node) else "type", type_name(item)]) for item in returned
+        ]
 
     with every_pass() as passes:
         returned = listed()

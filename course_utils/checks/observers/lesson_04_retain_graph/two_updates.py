@@ -51,11 +51,17 @@ def observe(answer: Answer, case: Case) -> Observation:
     notice(trunk[0], lambda module, given, result: count_passes(plain_tensor(result), passes))
     for number, optimizer in enumerate(optimizers):
         optimizer.register_step_post_hook(step(number))
-    lists = [heads, optimizers, *(targets for _, targets in batches)]
-    around = Surroundings(*parts, optimizers=optimizers, lists=lists)
+    around = Surroundings(*parts, optimizers=optimizers)
+    altered: dict[str, None] = {}
     for inputs, targets in batches:
         latest.clear()
-        returned.append(plain(answer(trunk, heads, optimizers, inputs, targets)))
+        lists = {"the list of heads": heads, "the list of optimizers": optimizers, "the list of targets": targets}
+        given = {name: list(items) for name, items in lists.items()}  # new ones: a later update meets whole lists
+        made = answer(
+            trunk, given["the list of heads"], given["the list of optimizers"], inputs, given["the list of targets"]
+        )
+        returned.append(plain(made))
+        altered |= dict.fromkeys(name for name in lists if [*map(id, given[name])] != [*map(id, lists[name])])
     return {
         "returned": returned,
         "forwards": forwards,
@@ -64,5 +70,5 @@ def observe(answer: Answer, case: Case) -> Observation:
         "recorded": any(recorded),
         "passes": len(passes),
         "parameters": [[plain(parameter) for parameter in part.parameters()] for part in parts],
-        "left": around.changed(),
+        "left": [*altered, *around.changed()],
     }

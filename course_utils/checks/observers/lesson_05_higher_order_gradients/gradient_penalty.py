@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_utils.checks.data import Answer, Case, Observation, plain
-from course_utils.checks.observers.lesson_05_higher_order_gradients.results import result_of, state
+from course_utils.checks.observers.lesson_05_higher_order_gradients.results import result_of, state, touched
 from course_utils.checks.observers.lesson_05_higher_order_gradients.surroundings import changed, facts_about
 from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.observers.runs import notice
@@ -33,7 +33,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         "calls": len(calls),
         "passes": len(passes),
         "recorded passes": sum(it.recorded for it in passes),
-        "untouched": [state(parameter) for parameter in parameters] == before,
+        "touched": touched(before, parameters),
         "left": left,
         "maker": maker.grad is not None,
         "changed": [name for name, tensor in tensors.items() if plain(tensor) != case.given[name]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_utils.checks.data import Answer, Case, Observation
-from course_utils.checks.observers.lesson_05_higher_order_gradients.results import result_of, state
+from course_utils.checks.observers.lesson_05_higher_order_gradients.results import result_of, state, touched
 from course_utils.checks.observers.lesson_05_higher_order_gradients.surroundings import changed, facts_about
 from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.loss_hessian import LOSSES, parameters_of
@@ -22,6 +22,6 @@ def observe(answer: Answer, case: Case) -> Observation:
     traced = facts_about(None, **named)
     with every_pass() as passes:
         returned = answer(loss, list(parameters))
-    untouched = [state(parameter) for parameter in parameters] == before
+    changes = touched(before, parameters)
     left = changed(traced, None, **named)
-    return {**result_of(returned), "passes": len(passes), "untouched": untouched, "left": left}
+    return {**result_of(returned), "passes": len(passes), "touched": changes, "left": left}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -49,6 +50,13 @@ def _grad_is(tensor: torch.Tensor, number: float | None) -> bool:
     if tensor.grad is None or number is None:
         return tensor.grad is None and number is None
     return bool((tensor.grad == number).all())
+
+
+def touched(before: list[tuple[Value, Value, bool]], parameters: Iterable[torch.Tensor]) -> list[str]:
+    """Say what of parameters is not as their states before tell: "its numbers", "its .grad", "its requires_grad"."""
+    now = [state(parameter) for parameter in parameters]
+    parts = ("its numbers", "its .grad", "its requires_grad")
+    return [part for place, part in enumerate(parts) if [it[place] for it in before] != [it[place] for it in now]]
 
 
 def state(parameter: torch.Tensor) -> tuple[Value, Value, bool]:

@@ -10,7 +10,7 @@ from torch import nn
 
 from course_utils.checks.data import Answer, Observation
 from course_utils.checks.observers import telling
-from course_utils.checks.observers.lesson_05_higher_order_gradients.results import state
+from course_utils.checks.observers.lesson_05_higher_order_gradients.results import state, touched
 from course_utils.checks.observers.lesson_05_higher_order_gradients.surroundings import facts_about
 from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.observers.runs import notice
@@ -68,6 +68,6 @@ def tried_on(
         "batched": any(points),
         "passes": len(passes),
         "recorded passes": sum(it.recorded for it in passes),
-        "own parameter": [state(parameter) for parameter in parameters] == before,
+        "own parameter": touched(before, parameters),
         "left": list(dict.fromkeys(what.replace("the model", "f") for what in left)),
     }

@@ -10,8 +10,13 @@ import torch
 from torch import nn
 
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
-from course_utils.checks.observers.lesson_06_detach_vs_no_grad.watching import flags, gradients_in, hooks_in, numbers_in
+from course_utils.checks.observers.lesson_06_detach_vs_no_grad.watching import (
+    gradients_in,
+    hooks_in,
+    parameters_as_found,
+)
 from course_utils.checks.observers.runs import notice
+from course_utils.checks.observers.traces import changes
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.evaluate import BadBatch, evaluated, readable
 from course_utils.checks.scenes.zoo import Once, Stopped
 
@@ -19,7 +24,7 @@ from course_utils.checks.scenes.zoo import Once, Stopped
 def observe(answer: Answer, case: Case) -> Observation:
     model, batches = evaluated(case)
     modules = list(model.modules())
-    modes, before = [module.training for module in modules], (flags(model), gradients_in(model), numbers_in(model))
+    modes, before = [module.training for module in modules], _facts(model)
     at_first: list[bool] | None = None
     if case.given["bad"]:  # what happens where nothing goes wrong
         answer(model, nn.functional.cross_entropy, Once(batches))
@@ -59,9 +64,13 @@ def observe(answer: Answer, case: Case) -> Observation:
         "modes": [module.training for module in modules],
         "modes at first": at_first,
         "grad mode": switches == (case.given["gradients on"], False),
-        "model": (flags(model), gradients_in(model), numbers_in(model)) == before,
+        "touched": changes(before, _facts(model)),
         "buffers": [Array.of(buffer) for buffer in model.buffers()] == buffers,
     }
+
+
+def _facts(model: nn.Module) -> dict[str, Any]:
+    return {**parameters_as_found(model=model), ".grad in model": gradients_in(model)}
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
-from course_utils.checks.observers.lesson_06_detach_vs_no_grad.watching import is_result, unmarked
+from course_utils.checks.observers.lesson_06_detach_vs_no_grad.watching import is_result, marks_on
 
 
 def observe(answer: Answer, case: Case) -> Observation:
@@ -15,7 +15,8 @@ def observe(answer: Answer, case: Case) -> Observation:
     y = answer(given)
     seen: Observation = {"returned": plain(y), "graph": is_result(y), "gradient": None}
     seen["leaf"] = seen["graph"] and y.is_leaf
-    seen["as before"] = given.requires_grad is case.given["live"] and unmarked(given) and torch.is_grad_enabled()
+    flagged = given.requires_grad is not case.given["live"]
+    seen["marks"] = [*marks_on(x=given), *(["requires_grad of x"] if flagged else [])]
     direction = case.given["direction"].tensor()
     if x.requires_grad and type(y) is torch.Tensor and y.requires_grad and y.shape == direction.shape:
         (gradient,) = torch.autograd.grad(y, x, direction.to(y.dtype), allow_unused=True)

@@ -34,6 +34,20 @@ def gradients_in(model: nn.Module) -> list[Any]:
     return [plain(parameter.grad) for parameter in model.parameters()]
 
 
+def parameters_as_found(**models: nn.Module) -> dict[str, Any]:
+    """Return facts about the parameters of models, each under words that fit into a sentence."""
+    facts: dict[str, Any] = {}
+    for name, model in models.items():
+        facts |= {f"the numbers in {name}": numbers_in(model), f"requires_grad in {name}": flags(model)}
+    return facts
+
+
+def modes_as_found(**models: nn.Module) -> dict[str, Any]:
+    """Return facts about modes, each under words that fit into a sentence."""
+    modes = {f"the mode of a part of {name}": [it.training for it in model.modules()] for name, model in models.items()}
+    return {**modes, "whether gradients are recorded": torch.is_grad_enabled()}
+
+
 def modes_of(*models: nn.Module) -> list[bool]:
     """Return whether recording is on, and the mode of each part of the models."""
     return [torch.is_grad_enabled(), *(module.training for model in models for module in model.modules())]
@@ -44,9 +58,11 @@ def hooks_in(*models: nn.Module) -> int:
     return hooks_on(*parts_of(*models))
 
 
-def unmarked(*tensors: torch.Tensor) -> bool:
-    """Return whether no tensor has a hook, or keeps its gradient."""
-    return not hooks_on(*tensors) and not any(tensor.retains_grad for tensor in tensors)
+def marks_on(**tensors: torch.Tensor) -> list[str]:
+    """Say which tensors have a hook or keep their gradient, and whether recording is switched off."""
+    marks = [f"a hook on {name}" for name, tensor in tensors.items() if hooks_on(tensor)]
+    marks += [f"retain_grad() on {name}" for name, tensor in tensors.items() if tensor.retains_grad]
+    return marks if torch.is_grad_enabled() else [*marks, "recording switched off"]
 
 
 def gradients_of(result: torch.Tensor, tensors: Sequence[torch.Tensor], seed: torch.Tensor) -> list[Any] | None:

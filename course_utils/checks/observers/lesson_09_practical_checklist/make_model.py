@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from course_utils.checks.data import Answer, Case, Observation, Value, plain
-from course_utils.checks.scenes.lesson_09_practical_checklist.make_model import near
+from course_utils.checks.scenes.lesson_09_practical_checklist.make_model import APART, barely_moved, near
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import double
 
 
@@ -40,8 +40,10 @@ def observe(answer: Answer, case: Case) -> Observation:
     seen["copied"] = _loaded(other, model, inputs) if isinstance(other, nn.Module) else plain(other)
     try:
         seen["moved"] = plain(model.double()(near(case)))
-    except RuntimeError:  # parts that did not move meet parts that did
-        seen["moved"] = None
+        here, there = (model(inputs) for inputs in barely_moved(case))
+        seen["apart"] = plain((there - here) / APART)
+    except (RuntimeError, TypeError):  # parts that did not move meet parts that did
+        seen["moved"] = seen["apart"] = None
     return seen
 
 
@@ -52,6 +54,7 @@ def _share(other: nn.Module, model: nn.Module) -> bool:
 
 def _loaded(other: nn.Module, model: nn.Module, inputs: torch.Tensor) -> Value:
     try:
+        other.eval()(inputs)  # what it may keep of a run is not to outlive the loading
         other.load_state_dict(model.state_dict())
     except RuntimeError:
         return None

@@ -9,6 +9,8 @@ from torch.autograd.function import FunctionCtx
 from torch.autograd.graph import get_gradient_edge
 
 from course_utils.graph import saved
+from course_utils.graph.memory import memory_of
+from course_utils.graph.trace import nodes_behind
 
 # More operations than any answer needs. A look at a graph ends there.
 MAX_OPERATIONS = 50
@@ -46,3 +48,14 @@ def operations(result: torch.Tensor, *inputs: torch.Tensor) -> list[list[Any]]:
 def on_ctx(y: torch.Tensor) -> bool:
     """Return whether tensors hang on a ctx, where no pass frees them."""
     return any(entry.state == "attribute" for entry in saved.saved(y))
+
+
+def keeps_itself(y: torch.Tensor) -> bool:
+    """Return whether the graph behind a result keeps the result, or a view of it."""
+    memory, _ = memory_of(y)
+    return any(
+        memory_of(tensor)[0] == memory
+        for node in nodes_behind(y)
+        for *_, tensor in saved.kept(node)
+        if tensor is not None
+    )

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from course_utils.checks.data import Answer, Case, Observation, plain
-from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, on_ctx, operations
+from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, keeps_itself, on_ctx, operations
 from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings, unrecorded
 from course_utils.graph.alive import Memory, PeakMemory
 
@@ -34,6 +34,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         given = [tensor for tensor in (x, weight, bias) if tensor is not None]
         seen["operations"] = operations(y, *given)
         seen["attribute"] = on_ctx(y)
+        seen["result kept"] = keeps_itself(y)
         del given, x, weight, bias, tensor
         seen["copied"] = max(0, forward.alive() - y.untyped_storage().nbytes())
         seen["kept"] = [name for name, watched in memory.items() if watched.alive()]

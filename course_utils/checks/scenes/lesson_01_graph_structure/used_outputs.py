@@ -29,6 +29,8 @@ def outputs_of(case: Case) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
             tensor = parts[0].detach() * 2
         case "itself":
             tensor = parts[case.given["used"][0]]
+        case "parts of a part":
+            tensor = torch.split(parts[case.given["used"][0]], [2, 4])[1]
         case "detached":
             tensor = uses[0] * parts[0].detach().sum() + x.mean()
         case "elsewhere":

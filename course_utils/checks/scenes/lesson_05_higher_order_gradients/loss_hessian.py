@@ -28,6 +28,12 @@ def _straight(p: list[torch.Tensor]) -> torch.Tensor:
     return (first * _SLOPES).sum() - 3 * second.sum()
 
 
+def _product(p: list[torch.Tensor]) -> torch.Tensor:
+    """Linear in each of the two, and not in both: all second derivatives are mixed ones."""
+    row, matrix = p
+    return (row @ matrix * _SLOPES).sum()
+
+
 def _with_a_spare(p: list[torch.Tensor]) -> torch.Tensor:
     spare, scale, shift = p
     del spare
@@ -45,6 +51,7 @@ LOSSES: dict[str, tuple[list[tuple[int, ...]], Callable[[list[torch.Tensor]], to
     "two layers": ([(2, 3), (3,), (3,)], _two_layers),
     "straight in one": ([(2,), (3,)], _straight_in_one),
     "straight": ([(2,), (3,)], _straight),
+    "a product": ([(3,), (3, 2)], _product),
     "at rest": ([(2,), (3,)], _at_rest),
     "a spare": ([(2,), (3,), ()], _with_a_spare),
 }

@@ -62,8 +62,8 @@ def evaluated(case: Case) -> tuple[Forked, list[Batch]]:
 
 
 def readable(batches: list[Batch], bad: str) -> Iterator[Batch]:
-    """Yield the batches. Where `bad` names one of `ERRORS`, the second batch raises it."""
+    """Yield the batches. Where `bad` names one of `ERRORS`, the second batch raises it, or a stop the first."""
     for number, batch in enumerate(batches):
-        if bad and number == 1:
+        if bad and number == (bad != "a stop"):
             raise ERRORS[bad](f"batch {number} cannot be read")
         yield batch

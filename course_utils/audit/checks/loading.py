@@ -61,10 +61,10 @@ class Loading(Check):
         # What the learner wrote into the state's own tensors is in the model as well: only steps and loads are lost.
         elif made.moment != self._moment(module) and made.versions != _versions(module):
             self._aliases[made.spot, spot] += 1
-        other = None if made is None else made.module()
-        # Who puts the tensors into a dictionary of his own means to keep them.
-        if other is not None and other is not module and type(state) is dict and _is_own(other, state):
-            self._kept[made.spot, spot] += made.moment[0] != self.clock.steps
+        if made is not None and type(state) is dict:  # who puts the tensors into a dictionary of his own keeps them
+            other = made.module()
+            if other is not None and other is not module and _is_own(other, state):
+                self._kept[made.spot, spot] += made.moment[0] != self.clock.steps
 
     def _moment(self, module: torch.nn.Module) -> tuple[int, int]:
         return self.clock.steps, self._written.get(module, 0)

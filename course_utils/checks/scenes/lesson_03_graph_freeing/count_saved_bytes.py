@@ -30,7 +30,7 @@ def keeping(case: Case) -> tuple[torch.Tensor, list[torch.Tensor]]:
             model[2].weight.requires_grad_(False)  # it is the leaf of its node all the same
             return loss, [mask]
         case "mask":
-            return ((x + 1) * mask).sigmoid().sum(), [mask[1:, 2:].t()]  # it begins elsewhere than its memory
+            return ((x + 1) * mask).sigmoid().sum(), [mask[1:, 2:].t(), mask[1]]  # neither begins where the memory does
         case "rows picked":
             return (x.exp()[torch.tensor([0, 2, 2])] * x[:3]).sum(), []
         case "doublings":

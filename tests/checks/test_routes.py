@@ -15,11 +15,11 @@ TAUGHT = [lesson for lesson in LESSONS if not lesson.startswith("11")]
 
 
 def turns(lesson: str) -> list[str]:
-    """Return the exercises that the turns of a lesson name, in order."""
+    """Return the exercises that the turns of a lesson name, each once, in order."""
     cells = notebooks.read(ROOT / "notebooks" / f"{lesson}.ipynb").cells
     text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     named = [name for turn in re.findall(r"\*\*Your turn\*\*.*", text) for name in re.findall(r"`(\w+)`", turn)]
-    return [name for name in named if name in {exercise.id for exercise in exercises_of(lesson)}]
+    return [name for name in dict.fromkeys(named) if name in {exercise.id for exercise in exercises_of(lesson)}]
 
 
 @pytest.mark.parametrize("lesson", LESSONS)

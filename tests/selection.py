@@ -14,17 +14,17 @@ ROOT = Path(__file__).parents[1]
 
 # What is large, and the share of it that guards a commit (`make test`). `make nightly` runs the whole.
 SHARES = {
-    "tests/checks/test_exercises.py": 0.06,
+    "tests/checks/test_exercises.py": 0.04,
     "tests/mutation/test_guards.py": 0.1,
-    "tests/mutation/test_mutation.py": 0.01,
-    "tests/browser/test_lessons.py": 0.06,
+    "tests/mutation/test_mutation.py": 0.005,
+    "tests/browser/test_lessons.py": 0.03,
     "tests/browser/test_site_whole.py": 0.0,  # `test_site.py` has a sample of its pages
     "tests/explain/test_provoked.py": 0.15,
     "tests/audit/test_zoo.py": 0.08,
     "tests/audit/": 0.1,
-    "tests/grading/test_agreement.py": 0.01,
+    "tests/grading/test_agreement.py": 0.005,
     "tests/grading/controller/test_pool.py::test_the_masters": 0.15,
-    "tests/grading/controller/test_pool.py": 0.4,
+    "tests/grading/controller/test_pool.py": 0.25,
     "tests/grading/outgoing/test_posting.py::test_ended_at_any_step": 0.25,
     "tests/grading/sandbox/test_attacks.py": 0.08,
     "tests/checks/observers/test_telling.py": 0.12,
@@ -33,35 +33,47 @@ SHARES = {
     "notebooks/": 0.2,
     "solutions/": 0.2,
 }
-# Files that are long and drawn as one: their tests share something dear, or take turns at something rare. A commit
-# draws this share of the files.
+# Files that take seconds and are drawn as one: their tests share something dear, or wait. A commit draws this share of
+# the files, beside those that mirror what it changed.
 WHOLE = (
     "tests/attached/test_attached.py",
     "tests/browser/test_copy.py",
+    "tests/browser/test_exercise.py",
     "tests/browser/test_report.py",
     "tests/browser/test_site.py",
     "tests/browser/test_stepper.py",
     "tests/browser/test_theme.py",
+    "tests/checks/test_timelimit.py",
+    "tests/explain/test_extension.py",
     "tests/explain/test_script.py",
     "tests/grading/controller/test_cluster.py",
+    "tests/grading/controller/test_hearing.py",
     "tests/grading/outgoing/test_autograded.py",
     "tests/grading/outgoing/test_github.py",
     "tests/grading/outgoing/test_posting.py::test_killed_at_random",
     "tests/grading/sandbox/test_behaviour.py",
+    "tests/grading/sandbox/test_explained.py",
     "tests/grading/sandbox/test_naive.py",
+    "tests/grading/sandbox/test_raised.py",
     "tests/grading/sandbox/test_threads.py",
+    "tests/grading/sandbox/test_warm.py",
     "tests/grading/test_gradescope.py",
     "tests/grading/test_killed.py",
     "tests/grading/test_nbgrader.py",
     "tests/grading/test_teaching.py",
     "tests/test_colab.py",
+    "tests/test_doctor.py",
+    "tests/test_place.py",
+    "tests/test_portable.py",
     "tests/test_skeleton.py",
+    "tests/test_versions.py",
 )
 SHARE_OF_WHOLE = 0.2
 # What these tests read beside the modules that they mirror: a change of it concerns them.
 READS = {
     "tests/attached/test_attached.py": ("tests/attached/", "course_utils/checks/scenes/"),
     "tests/browser/test_copy.py": ("course_utils/copies.py",),
+    "tests/browser/test_exercise.py": ("course_utils/checks/show.py", "course_utils/checks/check.py"),
     "tests/browser/test_report.py": ("course_utils/grading/outgoing/",),
     "tests/checks/observers/test_telling.py": (
         "course_utils/checks/observers/runs.py",
@@ -69,7 +81,12 @@ READS = {
     ),
     "tests/grading/controller/test_pool.py": ("course_utils/grading/controller/", "course_utils/grading/sandbox/"),
     "tests/grading/sandbox/test_attacks.py": ("course_utils/grading/sandbox/", "course_utils/grading/wire.py"),
+    "tests/grading/controller/test_hearing.py": ("course_utils/grading/controller/",),
+    "tests/grading/sandbox/test_explained.py": ("course_utils/explain/crossing.py", "course_utils/grading/sandbox/"),
+    "tests/grading/sandbox/test_raised.py": ("course_utils/grading/sandbox/",),
     "tests/grading/sandbox/test_threads.py": ("course_utils/grading/sandbox/",),
+    "tests/test_portable.py": ("tests/portable/",),
+    "tests/test_versions.py": ("tests/versions.py",),
     "tests/test_colab.py": ("docs/colab.py",),
     "tests/grading/sandbox/test_behaviour.py": (
         "course_utils/grading/controller/",

@@ -37,11 +37,10 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="try every wrong answer, and every page that goes deeper")
     asked = parser.parse_args()
     begun = time.monotonic()
-    paths = [
-        path
-        for path in notebooks.sources(ROOT, asked.lessons)
-        if asked.all or path.parent.name not in FURTHER or drawn(path.name, FURTHER_SHARE)
-    ]
+    paths = notebooks.sources(ROOT, asked.lessons)
+    if not asked.all:
+        further = drawn([path.name for path in paths if path.parent.name in FURTHER], FURTHER_SHARE)
+        paths = [path for path in paths if path.parent.name not in FURTHER or path.name in further]
     problems = 0
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(PROCESSES) as pool:
         kernels = install_kernels(Path(scratch))

@@ -141,7 +141,7 @@ def _difference(values: torch.Tensor, wanted: torch.Tensor) -> str | None:
     # Numbers that cancel keep the rounding of what was summed: a true zero may be off by some units in the last place
     # of the largest number beside it. In float32, 3e-6 of that was seen; a real mistake is off by far more.
     relative, absolute = (1e-4, 2e-5) if single else (1e-7, 1e-10)
-    scale = float(b.abs().nan_to_num().max()) if b.numel() else 0.0
+    scale = float(b.abs().nan_to_num(0.0, 0.0).max()) if b.numel() else 0.0  # of the finite ones
     near = torch.isclose(a, b, rtol=relative, atol=absolute * max(scale, 1e-3), equal_nan=True)
     if bool(near.all()):
         return None
@@ -172,7 +172,7 @@ def _fraction(factor: float) -> str:
 
 def _factors(a: torch.Tensor, b: torch.Tensor) -> tuple[float, ...]:
     """Return the factors that may be all that is wrong. Of a single number any one would do, so only plain ones."""
-    largest = int(b.abs().nan_to_num().argmax())
+    largest = int(b.abs().nan_to_num(0.0, 0.0).argmax())
     one = float(a.flatten()[largest] / b.flatten()[largest])
     several = int((b != 0).sum()) > 1
     return (*_FACTORS, one) if several and math.isfinite(one) and one else _FACTORS

@@ -74,6 +74,14 @@ def test_first_difference_and_nan_are_placed():
     assert "holds NaN where the right one is a number: at [0, 1] yours is nan" in message(Array.of(wrong))
 
 
+def test_an_infinite_number_makes_no_other_one_right():
+    wanted = torch.tensor([2.0, float("inf"), -3.0])
+    assert message(Array.of(wanted), wanted) == ""
+    assert "at [0] yours is 1, the right one is 2" in message(Array.of(torch.tensor([1.0, float("inf"), -3.0])), wanted)
+    assert message(Array.of(torch.tensor([2.0, 7.0, -3.0])), wanted)
+    assert not close(Array.of(torch.tensor([1.0, float("inf"), -3.0])), wanted)
+
+
 def test_tolerance_follows_the_dtype():
     exact = WANTED.double()
     assert message(Array.of(exact * (1 + 1e-5)), exact) != ""

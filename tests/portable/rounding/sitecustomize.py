@@ -36,6 +36,9 @@ KERNELS = {
     "tanh": aten.tanh.out,
 }
 
+# What PyTorch refuses to compute of whole numbers, in words of its own.
+OF_FLOATS_ONLY = (aten._log_softmax.out, aten._softmax.out)
+
 _library = torch.library.Library("aten", "IMPL")
 
 
@@ -53,7 +56,7 @@ def replaced(compute: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor
 
     def kernel(*arguments: Any, **options: Any) -> torch.Tensor:
         dtype = options.get("dtype") or arguments[0].dtype
-        if not dtype.is_floating_point:
+        if not dtype.is_floating_point and compute not in OF_FLOATS_ONLY:
             dtype = torch.int64 if compute is aten.sum.IntList_out else torch.get_default_dtype()
         return otherwise(compute(*arguments, **options, out=torch.empty(0, dtype=dtype)))
 

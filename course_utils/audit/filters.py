@@ -11,6 +11,7 @@ from typing import Any
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import own
 from course_utils.audit.source import tree_of
+from course_utils.explain.source import names_of
 
 _METHODS = ("named_parameters", "named_modules", "named_children")
 _TESTS = frozenset({"startswith", "endswith", "split", "lower", "find", "rpartition", "partition", "count"})
@@ -61,7 +62,7 @@ def _filters(loop: ast.For, file: str, constants: dict[str, Any]) -> Iterator[Fi
     for node in loop.body:
         if not isinstance(node, ast.If) or node.orelse or not _freezes(node):
             continue
-        used = {part.id for part in ast.walk(node.test) if isinstance(part, ast.Name)}
+        used = names_of(node.test)
         bound = {ast.unparse(part.target) for part in ast.walk(node.test) if isinstance(part, ast.comprehension)}
         free = used - bound - {variable, *_BUILTINS}
         if variable in used and _is_plain(node.test) and free <= constants.keys():

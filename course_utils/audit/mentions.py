@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from course_utils.audit.lines import Spot
 from course_utils.audit.source import around, blocks_of, statement, tree_of
-from course_utils.explain.source import called
+from course_utils.explain.source import called, names_of
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
@@ -120,18 +120,17 @@ def dead_bindings(file: str, scope: ast.AST) -> Iterator[tuple[Spot, str, str]]:
     """
     for node in own(scope):
         if isinstance(node, ast.For) and ".parameters()" in ast.unparse(node.iter):
-            names = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
-            found = _last_binding(list(own(node)), names)
+            found = _last_binding(list(own(node)), names_of(node.target))
             if found is not None:
                 yield Spot(file, found[0]), found[1], "parameter"
-    for hook in hooks_put_on(file, scope):
+    for hook in _hooks_put_on(file, scope):
         given = hook.args.args[-1:]
         found = None if _returns(hook) or not given else _last_binding(list(own(hook)), {given[0].arg})
         if found is not None:
             yield Spot(file, found[0]), found[1], "gradient"
 
 
-def hooks_put_on(file: str, scope: ast.AST) -> Iterator[ast.FunctionDef]:
+def _hooks_put_on(file: str, scope: ast.AST) -> Iterator[ast.FunctionDef]:
     """Yield the functions of a file that a scope registers as hooks of tensors, also where another function made one.
 
     What a hook computes runs inside a pass, where the watch hears no functions: its lines have to be read.
@@ -142,17 +141,16 @@ def hooks_put_on(file: str, scope: ast.AST) -> Iterator[ast.FunctionDef]:
         hook = call.args[0]
         name = called(hook) if isinstance(hook, ast.Call) else ast.unparse(hook).rpartition(".")[2]
         for function in _functions(file).get(name, ()):
-            if not isinstance(hook, ast.Call):
-                made = [function]
-            else:
-                made = [node for node in ast.walk(function) if node is not function]
+            made = list(ast.walk(function))[1:] if isinstance(hook, ast.Call) else [function]
             yield from (node for node in made if isinstance(node, ast.FunctionDef))
 
 
-def thrown_away(hook: ast.FunctionDef) -> Iterator[ast.expr]:
-    """Yield the results that a hook which returns nothing computes and leaves on a line by themselves."""
-    if not _returns(hook):
-        yield from (node.value for node in own(hook) if isinstance(node, ast.Expr))
+def thrown_away(file: str, scope: ast.AST) -> Iterator[tuple[Spot, ast.expr]]:
+    """Yield the results that hooks which return nothing compute and leave on a line by themselves."""
+    for hook in _hooks_put_on(file, scope):
+        for node in () if _returns(hook) else own(hook):
+            if isinstance(node, ast.Expr):
+                yield Spot(file, node.lineno), node.value
 
 
 def _returns(hook: ast.FunctionDef) -> bool:

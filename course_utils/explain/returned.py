@@ -13,7 +13,7 @@ from course_utils.explain.lines import defined, has_keyword, lines, reached
 from course_utils.explain.loops import callee, methods_of
 from course_utils.explain.naming import argument, modules
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import FUNCTIONS, Source, called, walk, written
+from course_utils.explain.source import FUNCTIONS, Source, called, names_of, walk, written
 from course_utils.explain.writers import base_of, own_parts, runs, writes_into
 
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
@@ -148,7 +148,7 @@ def updated_in(s: Situation) -> list[Returned]:
             for loop in walk(it.scope) if it is not None else ():
                 if it is None or not isinstance(loop, ast.For) or "parameters()" not in ast.unparse(loop.iter):
                     continue
-                names = {own.id for own in ast.walk(loop.target) if isinstance(own, ast.Name)}
+                names = names_of(loop.target)
                 for inner in ast.walk(loop):
                     if isinstance(inner, ast.stmt) and names & set(_targets(inner)) and inner is not loop:
                         place = it.source.place("writes into parameters", inner)

@@ -155,6 +155,11 @@ def called(node: ast.AST | None) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else ""
 
 
+def names_of(*nodes: ast.AST | None) -> set[str]:
+    """Return the names that stand in some code."""
+    return {it.id for node in nodes if node is not None for it in ast.walk(node) if isinstance(it, ast.Name)}
+
+
 def with_keyword(call: ast.Call, name: str, value: str | int) -> str:
     """Return a call as code, with a keyword argument that it is to have."""
     keywords = [*(it for it in call.keywords if it.arg != name), ast.keyword(name, ast.Constant(value))]

@@ -16,7 +16,7 @@ from course_utils.audit.holders import variables
 from course_utils.audit.inplace import Write, method, writes, writes_to_parameter
 from course_utils.audit.lines import Spot
 from course_utils.audit.source import function_around, loop_around, tree_of
-from course_utils.explain.source import called
+from course_utils.explain.source import called, names_of
 
 _SEARCHES = 3
 _LOOKS = 300
@@ -102,11 +102,13 @@ class Drifting(Check):
         kind, _ = class_source(type(thing))
         reading = method(kind, "__iter__") if kind is not None else None
         loop = loop_around(spot)
-        if reading is None or not isinstance(loop, ast.For) or name not in _names(loop.iter):
+        if reading is None or not isinstance(loop, ast.For) or name not in names_of(loop.iter):
             return
-        write = _written_in(loop, _names(loop.target), tree_of(spot.file))
-        for attribute, value in vars(thing).items() if write is not None else ():
-            if write is not None and f"self.{attribute}" in ast.unparse(reading):
+        write = _written_in(loop, names_of(loop.target), tree_of(spot.file))
+        if write is None:
+            return
+        for attribute, value in vars(thing).items():
+            if f"self.{attribute}" in ast.unparse(reading):
                 self._add(f"{type(thing).__name__}.{attribute}", value, Spot(spot.file, write.line), write)
 
     def _add(self, name: str, rows: Any, spot: Spot, write: Write) -> None:
@@ -134,10 +136,6 @@ class Drifting(Check):
                 names=(store.name, own),
             )
         self._stores.clear()
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {it.id for it in ast.walk(node) if isinstance(it, ast.Name)}
 
 
 def _written_in(loop: ast.For, batch: set[str], tree: ast.AST | None) -> Write | None:

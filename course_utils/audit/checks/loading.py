@@ -63,8 +63,9 @@ class Loading(Check):
             self._aliases[made.spot, spot] += 1
         if made is not None and type(state) is dict:  # who puts the tensors into a dictionary of his own keeps them
             other = made.module()
-            if other is not None and other is not module and _is_own(other, state):
-                self._kept[made.spot, spot] += made.moment[0] != self.clock.steps
+            stepped = made.moment[0] != self.clock.steps
+            if stepped and other is not None and other is not module and _is_own(other, state):
+                self._kept[made.spot, spot] += 1
 
     def _moment(self, module: torch.nn.Module) -> tuple[int, int]:
         return self.clock.steps, self._written.get(module, 0)
@@ -127,8 +128,7 @@ class Loading(Check):
                 times=times,
             )
         for (made, loaded), times in self._kept.items():
-            if times:
-                yield self._kept_by_reference(made, loaded, times)
+            yield self._kept_by_reference(made, loaded, times)
         yield from self._lost
         yield from (found for _, found in self._skipped.values())
 

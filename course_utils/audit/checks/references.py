@@ -15,7 +15,7 @@ from course_utils.audit.expressions import assigned_value
 from course_utils.audit.holders import variables
 from course_utils.audit.lines import Spot, here
 from course_utils.audit.source import function_around, statement, tree_of
-from course_utils.explain.source import called
+from course_utils.explain.source import called, names_of
 
 _ENTRIES = 4
 _MANY = 8
@@ -119,8 +119,8 @@ def _repeats(node: ast.AST) -> bool:
     if isinstance(node, ast.List | ast.Tuple) and len(node.elts) >= _ENTRIES:
         return len({ast.unparse(it) for it in node.elts}) == 1
     if isinstance(node, ast.ListComp | ast.GeneratorExp):
-        bound = {part.id for it in node.generators for part in ast.walk(it.target) if isinstance(part, ast.Name)}
-        return not bound & {part.id for part in ast.walk(node.elt) if isinstance(part, ast.Name)}
+        bound = names_of(*(it.target for it in node.generators))
+        return not bound & names_of(node.elt)
     return False
 
 

@@ -17,7 +17,6 @@ from course_utils.audit.mentions import (
     bare_result,
     bare_statements,
     dead_bindings,
-    hooks_put_on,
     is_shown,
     ran,
     thrown_away,
@@ -129,14 +128,10 @@ class Statements(Check):
                 if place not in told:
                     told.add(place)
                     yield self._bound(place, name, kind)
-            for hook in hooks_put_on(file, scope):
-                for value in thrown_away(hook):
-                    if (isinstance(value, ast.BinOp) or called(value) in _PURE) and Spot(
-                        file, value.lineno
-                    ) not in told:
-                        place = Spot(file, value.lineno)
-                        told.add(place)
-                        yield self._computed(place, ast.unparse(value))
+            for place, value in thrown_away(file, scope):
+                if place not in told and (isinstance(value, ast.BinOp) or called(value) in _PURE):
+                    told.add(place)
+                    yield self._computed(place, ast.unparse(value))
 
     def _computed(self, spot: Spot, text: str) -> Found:
         return self.say(

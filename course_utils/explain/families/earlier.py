@@ -33,7 +33,7 @@ from course_utils.explain.naming import argument, assigned, receiver, targets, t
 from course_utils.explain.nodes import behind, number
 from course_utils.explain.rules import card
 from course_utils.explain.situation import Call, Situation
-from course_utils.explain.source import Source, Sources, called, walk, with_keyword, written
+from course_utils.explain.source import Source, Sources, called, names_of, walk, with_keyword, written
 from course_utils.graph.trace import LiveNode
 
 MAX_DEPTH = 3  # of functions that call functions
@@ -89,11 +89,11 @@ def _again_and_again(start: Call, loss: str) -> Explanation | None:
     if not isinstance(node, ast.Call) or source is None or called(node) not in ("grad", "backward"):
         return None
     output = argument(node, 0, "outputs") if called(node) == "grad" else receiver(node)
-    names = {it.id for it in ast.walk(output) if isinstance(it, ast.Name)} if output is not None else set()
+    names = names_of(output)
     for outer in source.around(node):
         generators = outer.generators if isinstance(outer, _COMPREHENSIONS) else []
         target = [it.target for it in generators] or ([outer.target] if isinstance(outer, ast.For) else [])
-        own = {it.id for one in target for it in ast.walk(one) if isinstance(it, ast.Name)}
+        own = names_of(*target)
         whole = [name for name in names - own if not any(in_its_loop(start, it) for it in assigned(start, name))]
         if own & names and isinstance(output, ast.Subscript) and base(loss) in whole:
             kept = with_keyword(node, "retain_graph", True)
@@ -126,7 +126,7 @@ def _freeing(start: Call, mine: set[LiveNode], loss: str) -> Iterator[tuple[Sour
             continue
         output = argument(node, 0, "outputs")
         if called(node) == "grad" and output is not None and not _keeps(node):
-            names = {it.id for it in ast.walk(output) if isinstance(it, ast.Name)}
+            names = names_of(output)
             if written(output) == loss or names & live:
                 yield start.source, node, written(output) == loss
             continue

@@ -15,7 +15,7 @@ from course_utils.explain.naming import argument, receiver
 from course_utils.explain.reading import MISSING, is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import called, with_keyword, written
+from course_utils.explain.source import called, names_of, with_keyword, written
 
 _WHY = {
     "no-graph-detach": "{what} gives the values without their graph, so nothing leads back through it.",
@@ -106,7 +106,7 @@ def _turn(s: Situation, name: str) -> Place | None:
     statement = s.here.statement if s.here is not None else None
     if s.here is None or s.here.source is None or not isinstance(statement, ast.Assign):
         return None
-    given = {it.id for target in statement.targets for it in ast.walk(target) if isinstance(it, ast.Name)}
+    given = names_of(*statement.targets)
     recorded = called(s.node) == "grad" and "create_graph=True" in written(s.node, 400)
     looped = s.here.source.loop(statement) is not None
     return s.here.place("computed here", statement) if recorded and looped and name in given else None

@@ -264,20 +264,12 @@ class FrozenBiasForgotten(Linear):
         return Linear.forward(ctx, x, weight, bias if ctx.needs_input_grad[2] else None)
 
 
-class ResultKept(Linear):
+class ResultKept(LinearKeepingAll):
     @staticmethod
     def forward(ctx, x, weight, bias):
         y = Linear.forward(ctx, x, weight, bias)
         ctx.save_for_backward(*ctx.to_save, y)
         return y
-
-    @staticmethod
-    def backward(ctx, g):
-        x, weight, _ = ctx.saved_tensors
-        rows = g.flatten(0, -2)
-        to_x = g @ weight if ctx.needs_input_grad[0] else None
-        to_weight = rows.T @ x.flatten(0, -2) if ctx.needs_input_grad[1] else None
-        return to_x, to_weight, rows.sum(0) if ctx.needs_input_grad[2] else None
 
 
 WRONG = [

@@ -92,7 +92,7 @@ def flags_kept(seen: Observation) -> Finding:
     """Find whether everything around the numbers is as it was."""
     what = seen["switched"]
     text = f"Your function changed {listed(what[:4])}{' and more' if len(what) > 4 else ''}."
-    return Finding("flags", seen["flags"], text)
+    return Finding("flags", not what, text)
 
 
 def trained_well(

@@ -66,7 +66,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     for name, mine, right in zip(names, seen["gradients"], gradients, strict=True):
         found = to_rounding(mine, right, f"The gradient of {name}")
         yield Finding(f"{name} {found.prop}", found.ok, found.message)
-    safe = all(_safe(written, gradients, seen["gradients"]) for written in seen["written"])
+    safe = _all_safe(seen, gradients)
     message = "After a write to x or beta, your backward ran and gave other gradients than before, without an error."
     yield Finding("noticed", safe, message)
     message = (
@@ -91,9 +91,8 @@ def _right_swish(case: Case, seen: Observation) -> bool:
     return all(close(mine, right) for mine, right in zip(seen["gradients"], _swish(case)[1], strict=True))
 
 
-def _all_safe(case: Case, seen: Observation) -> bool:
-    right = _swish(case)[1]
-    return all(_safe(written, right, seen["gradients"]) for written in seen["written"])
+def _all_safe(seen: Observation, gradients: list[torch.Tensor]) -> bool:
+    return all(_safe(written, gradients, seen["gradients"]) for written in seen["written"])
 
 
 def _exchanged(case: Case, seen: Observation) -> bool:
@@ -145,13 +144,13 @@ EXERCISE = Exercise(
             "tensors on ctx",
             "Your gradients are right. But tensors are kept as attributes of ctx: a write to them goes unnoticed, and "
             "they outlive the pass.",
-            lambda case, seen: _right_swish(case, seen) and seen["attribute"] and not _all_safe(case, seen),
+            lambda case, seen: _right_swish(case, seen) and seen["attribute"] and not _all_safe(seen, _swish(case)[1]),
         ),
         Misconception(
             "copies on ctx",
             "Your gradients are right, and a write to x or beta does them no harm. But tensors are kept as attributes "
             "of ctx, which no pass frees.",
-            lambda case, seen: _right_swish(case, seen) and seen["attribute"] and _all_safe(case, seen),
+            lambda case, seen: _right_swish(case, seen) and seen["attribute"] and _all_safe(seen, _swish(case)[1]),
         ),
         Misconception(
             "the other way round",

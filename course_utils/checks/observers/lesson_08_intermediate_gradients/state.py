@@ -33,6 +33,6 @@ def state(model: nn.Module) -> dict[str, Any]:
     return facts
 
 
-def changed(before: dict[str, Any], model: nn.Module, but: str | None = None) -> list[str]:
-    """Name what is different now, leaving out what has the word `but` in its name."""
-    return [what for what in changes(before, state(model)) if but is None or but not in what]
+def changed(before: dict[str, Any], model: nn.Module) -> list[str]:
+    """Name what is different now."""
+    return changes(before, state(model))

@@ -17,11 +17,11 @@ def observe(answer: Answer, case: Case) -> Observation:
     around, low, high = Surroundings({"x": x, INCOMING: direction}), case.given["low"], case.given["high"]
     y = answer(x, low, high)
     seen: Observation = {"returned": plain(y), "attached": attached(y, x)}
-    mode = unrecorded(answer, direction, low + 0.3, high + 0.3)  # must not disturb the first
+    unrecorded_changes = unrecorded(answer, direction, low + 0.3, high + 0.3)  # must not disturb the first
     if seen["attached"]:
         seen["operations"] = operations(y, x)
         (gradient,) = torch.autograd.grad(y, x, direction, allow_unused=True)
         seen["gradient"] = plain(gradient)
         seen["attribute"] = on_ctx(y)
-        seen["changed"] = around.changed() + mode
+        seen["changed"] = around.changed() + unrecorded_changes
     return seen

@@ -14,7 +14,7 @@ from course_utils.checks.observers.lesson_10_custom_functions.surroundings impor
 def observe(answer: Answer, case: Case) -> Observation:
     x, direction = case.given["x"].tensor().requires_grad_(), case.given["direction"].tensor()
     around = Surroundings({"x": x, INCOMING: direction})
-    mode = unrecorded(answer, direction)
+    unrecorded_changes = unrecorded(answer, direction)
     y = answer(x)
     with torch.enable_grad():
         behind = answer(x)
@@ -30,7 +30,7 @@ def observe(answer: Answer, case: Case) -> Observation:
             derivatives.append(plain(y))
         seen["derivatives"] = derivatives
         seen["times x"] = _second_times_x(behind, x, direction)
-        seen["changed"] = around.changed() + mode
+        seen["changed"] = around.changed() + unrecorded_changes
     return seen
 
 

@@ -50,12 +50,12 @@ def observe(answer: Answer, case: Case) -> Observation:
         seen: Observation = {"returned": plain(y), "attached": attached(y, x), "again": plain(answer(x, p, seed))}
         seen["others"] = [plain(answer(x, p, seed + more)) for more in (1, 2, 1024, 65536)]
         seen["ends"] = [plain(answer(x, p, end)) for end in case.given["ends"]]
-    mode = unrecorded(answer, x[:3], p / 2, seed + 1)  # must not disturb the first
+    unrecorded_changes = unrecorded(answer, x[:3], p / 2, seed + 1)  # must not disturb the first
     if seen["attached"]:
         seen["operations"] = operations(y, x)
         passes = [torch.autograd.grad(y, base, direction, retain_graph=True, allow_unused=True) for _ in range(2)]
         seen["gradients"] = [plain(gradient) for (gradient,) in passes]
-        seen["changed"] = around.changed() + mode
+        seen["changed"] = around.changed() + unrecorded_changes
         total = y.sum()  # it keeps the graph, and not the result
         del x, y, passes, around
         seen["kept"] = max(made.alive(), saved.saved(total).bytes) + memory.alive() + bytes_on_ctx(total)

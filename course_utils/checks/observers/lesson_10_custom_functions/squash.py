@@ -18,7 +18,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     if case.given["transposed"]:
         x = x.t()
     around = Surroundings({"x": x, INCOMING: direction})
-    mode = unrecorded(answer, direction)  # plain data: it stays plain
+    unrecorded_changes = unrecorded(answer, direction)  # plain data: it stays plain
     memory.add(x)
     with PeakMemory() as made:
         y = answer(x)
@@ -30,7 +30,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         gradient, second = _two_derivatives(between, x, direction)
         seen |= {"gradient": gradient, "second": second}
         torch.autograd.grad(answer(x), x, direction, allow_unused=True)
-        seen["changed"] = around.changed() + mode
+        seen["changed"] = around.changed() + unrecorded_changes
         del x, around, between
         own = y.untyped_storage().nbytes() if seen["operations"] else 0
         seen["kept"] = max(0, made.alive() - own) + memory.alive()

@@ -46,12 +46,12 @@ def observe(answer: Answer, case: Case) -> Observation:
         seen["operations"] = operations(y, x, beta)
         # a call of its own, with a beta of another shape, that must not disturb the pass
         other = beta.detach().mean() + 1 if beta.dim() else beta.detach() + torch.ones_like(direction)
-        mode = unrecorded(answer, direction, other)
+        unrecorded_changes = unrecorded(answer, direction, other)
         wanted = [it for it in (base, beta) if it.requires_grad]
         gradients = torch.autograd.grad(y, wanted, direction, allow_unused=True)
         seen["gradients"] = [plain(gradient) for gradient in gradients]
         seen["attribute"] = on_ctx(y)
-        seen["changed"] = around.changed() + mode
+        seen["changed"] = around.changed() + unrecorded_changes
         del x, around
         seen["kept"] = memory.alive()
         seen["kept"] += after_a_pass(answer, base, beta, wanted, direction)

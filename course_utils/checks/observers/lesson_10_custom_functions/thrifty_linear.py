@@ -43,7 +43,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         seen["gradients"] = [plain(gradient) for gradient in gradients]
         seen["backward"] = backward.count
         seen["held"] = [name for name, watched in memory.items() if watched.alive()]
-        seen["changed"] = around.changed() + unrecorded(answer, *(it.detach() + 0 for it in three))
+        seen["changed"] = around.changed() + unrecorded(answer, *three)
     return seen
 
 

@@ -63,7 +63,8 @@ def evaluated(case: Case) -> tuple[Forked, list[Batch]]:
 
 def readable(batches: list[Batch], bad: str) -> Iterator[Batch]:
     """Yield the batches. Where `bad` names one of `ERRORS`, the second batch raises it, or a stop the first."""
+    unreadable = 0 if bad == "a stop" else 1
     for number, batch in enumerate(batches):
-        if bad and number == (bad != "a stop"):
+        if bad and number == unreadable:
             raise ERRORS[bad](f"batch {number} cannot be read")
         yield batch

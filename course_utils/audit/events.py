@@ -199,3 +199,4 @@ class Clock:
     passes: int = 0
     calls: int = 0
     marks: list[int] = field(default_factory=lambda: [0])  # the sequence number after each of the last steps
+    interrupted: bool = False  # known at the end: the loops did not come to theirs

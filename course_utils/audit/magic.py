@@ -21,6 +21,7 @@ def register(ipython: Any) -> None:
         options = parse_argstring(audit, line)
         with watching(steps=options.steps) as report:
             done = ipython.run_cell(cell, store_history=False)
+            report.interrupted = not done.success
         print(report)
         if options.strict and done.success and report.failing(strict=True):
             raise AuditFailed(report)

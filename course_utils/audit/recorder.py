@@ -190,8 +190,9 @@ class Recorder:
         """Whether functions that run now are PyTorch's own: in a pass, or in an optimizer's step."""
         return self.stepping or self.running is not None or _TASK() != NO_PASS or _TRANSFORMS() is not None
 
-    def finish(self) -> list[Found]:
+    def finish(self, interrupted: bool) -> list[Found]:
         """End the watch, and return what the checks found."""
+        self.clock.interrupted = interrupted
         self.end_full()
         found: list[Found] = []
         with self.aside():

@@ -40,12 +40,17 @@ class AuditFailed(Exception):
 
 
 class Report:
-    """What a watch found, the gravest first. Filled when the watch ends. `strict` says whether likely findings fail."""
+    """What a watch found, the gravest first. Filled when the watch ends.
+
+    `strict` says whether likely findings fail, `interrupted` whether the training did not come to its end: who catches
+    its error below the watch sets it, since the watch cannot see it then.
+    """
 
     def __init__(self) -> None:
         self.findings: tuple[Finding, ...] = ()
         self.watched = Watched()
         self.strict = False
+        self.interrupted = False
 
     @property
     def codes(self) -> tuple[str, ...]:

@@ -52,6 +52,7 @@ def audit(
     watched = watching(steps=steps)
     with watched as report:
         ending = _run(script, arguments)
+        report.interrupted = ending.code != 0
     sys.stdout.flush()
     if ending.text:
         click.echo(ending.text, err=True, nl=False)

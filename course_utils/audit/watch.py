@@ -76,7 +76,8 @@ class audit:
         recorder = self._recorder
         assert recorder is not None
         self._recorder = None
-        found = recorder.finish()
+        self._report.interrupted |= kind is not None
+        found = recorder.finish(self._report.interrupted)
         self._stack.close()
         findings = without_consequences(found)
         recorder.missed.update(unseen(recorder.clock) | recorder.missed)

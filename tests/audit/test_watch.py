@@ -44,6 +44,40 @@ def test_the_public_name_is_the_watch():
     assert course_utils.audit is course_utils.__getattr__("audit"), "the same, imported first or later"
 
 
+def over_an_iterator(until=99):
+    x, y = blobs()
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    pairs = zip(x.split(4), y.split(4), strict=True)
+    for round_ in range(3):
+        {number: number for number in range(until)}[round_]  # a KeyError from then on
+        for rows, labels in pairs:
+            optimizer.zero_grad()
+            F.cross_entropy(model(rows), labels).backward()
+            optimizer.step()
+
+
+def test_loops_are_taken_to_have_ended_unless_the_body_raised():
+    try:
+        raise ValueError("of another time")
+    except ValueError:
+        with audit() as report:
+            over_an_iterator()
+    assert report.codes == ("iterator-spent",)
+    with pytest.raises(KeyError), audit() as report:
+        over_an_iterator(until=1)
+    assert report.codes == ()
+
+
+def test_who_catches_the_error_below_the_watch_tells_it():
+    with audit() as report:
+        try:
+            over_an_iterator(until=1)
+        except KeyError:
+            report.interrupted = True
+    assert report.codes == ()
+
+
 def test_findings_are_plain_data():
     with audit() as report:
         faulty()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FrameType
@@ -100,8 +99,8 @@ class Spent(Check):
         return spent
 
     def found(self) -> Iterator[Found]:
-        if sys.exc_info()[0] is not None:
-            return  # the loop did not come to its end
+        if self.clock.interrupted:
+            return
         for spent in self._loops.values():
             running = [it.f_lineno for it in frames() if it.f_code.co_filename == spent.spot.file]
             under_way = any(spent.outer.lineno <= line <= (spent.outer.end_lineno or 0) for line in running)

@@ -1,4 +1,4 @@
-"""What the course costs a learner and a grader: the import, and each check."""
+"""What the course costs a learner and a grader: the import, a question, and each check."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from benchmarks.timing import Row, medians
+from benchmarks.timing import Row, medians, seconds
 from course_utils.checks.examine import examine
 from course_utils.checks.registry import exercises, observer_for
 from tests.answers import RIGHT
@@ -22,6 +22,8 @@ def rows() -> Iterator[Row]:
     yield Row("`import course_utils` after `import torch`", f"{bare * 1e3:.1f} ms", "under 60 ms", bare < 0.06)
     used = _import_seconds("course_utils.check, course_utils.trace, course_utils.saved")
     yield Row("the same, with `check`, `trace` and `saved` loaded", f"{used * 1e3:.1f} ms", "", True)
+    asked = _asking_seconds()
+    yield Row("`course ask`, from the command to its end", f"{asked:.2f} s", "under 0.3 s", asked < 0.3)
     times = verdict_seconds()
     typical = statistics.median(times.values())
     slowest = max(times, key=times.__getitem__)
@@ -46,3 +48,11 @@ def _import_seconds(then: str) -> float:
     command = [sys.executable, "-c", _IMPORT.format(then)]
     runs = [subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(5)]
     return statistics.median(float(run.stdout) for run in runs)
+
+
+def _asking_seconds() -> float:
+    """Return the median over fresh processes."""
+    command = [sys.executable, "-m", "course_utils", "ask", "why is my grad None"]
+    return statistics.median(
+        seconds(lambda: subprocess.run(command, capture_output=True, check=True)) for _ in range(9)
+    )

@@ -5,22 +5,42 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import click
-from rich.console import Console
 
-from course_utils.ask.command import ask
-from course_utils.audit.script import audit
-from course_utils.explain.script import run
-from course_utils.grading import commands
-from course_utils.grading.grade import grade
 from course_utils.place import ROOT
 
 FIRST_LESSON = "notebooks/00_start_here.ipynb"
+# Commands with modules of their own, which are imported only where one is asked for: together they take longer than an
+# answer of `course ask`.
+_ELSEWHERE = {
+    "ask": "course_utils.ask.command",
+    "audit": "course_utils.audit.script",
+    "export": "course_utils.grading.commands",
+    "grade": "course_utils.grading.grade",
+    "gradescope": "course_utils.grading.commands",
+    "report": "course_utils.grading.commands",
+    "run": "course_utils.explain.script",
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Course(click.Group):
+    """The commands of this module, and those of `_ELSEWHERE`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *_ELSEWHERE])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _ELSEWHERE:
+            return super().get_command(ctx, cmd_name)
+        found = getattr(import_module(_ELSEWHERE[cmd_name]), cmd_name)
+        assert isinstance(found, click.Command)
+        return found
+
+
+@click.group(cls=_Course, context_settings={"help_option_names": ["-h", "--help"]})
 def course() -> None:
     """Open the course, build its notebooks, or grade a class."""
 
@@ -85,6 +105,8 @@ def build(names: tuple[str, ...], check: bool) -> None:
 
     NAMES limits this to notebooks whose file name begins so.
     """
+    from rich.console import Console
+
     from course_utils import notebooks
 
     console = Console(stderr=True)
@@ -161,10 +183,6 @@ def doctor() -> None:
 
     if not looked(click.echo):
         raise SystemExit(1)
-
-
-for command in (ask, run, audit, grade, commands.report, commands.export, commands.gradescope):
-    course.add_command(command)
 
 
 def _has_screen() -> bool:

@@ -195,6 +195,14 @@ def test_opening_ones_copy_loads_neither_pytorch_nor_a_server():
     assert not loaded & {"torch", "numpy", "matplotlib", "sklearn", "nbclient", "jupyter_server", "jupyterlab_server"}
 
 
+def test_a_command_loads_no_other():
+    """Asking takes a moment: what the other commands import would double it."""
+    code = "from course_utils.cli import course\ncourse(['ask', 'grad'], standalone_mode=False)\nprint(*sys.modules)"
+    loaded = set(printed_by(code)[-1].split())
+    assert "course_utils.ask.search" in loaded
+    assert not {name for name in loaded if name.startswith(("course_utils.grading", "rich", "torch"))}
+
+
 def test_checking_and_tracing_load_nothing_heavy():
     code = "from course_utils import check, trace, saved\ncheck('first_gradient', 8); trace(torch.ones(1)); saved()"
     assert not loaded_by(code) & HEAVY

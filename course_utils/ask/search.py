@@ -117,4 +117,4 @@ def _prose(why: str) -> str:
 
 
 def _stems(words: Sequence[str]) -> frozenset[str]:
-    return frozenset(word[:_STEM] for word in those_that_tell(words))
+    return frozenset([word[:_STEM] for word in those_that_tell(words)])

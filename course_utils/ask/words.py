@@ -20,11 +20,10 @@ _COMMON_WORDS = """
 """
 _COMMON = frozenset(_COMMON_WORDS.split())
 
-# One of these after a dot or before a bracket is code: `torch.where`, `x.to(device)`.
-_CALLED = re.compile(r"(?<=\.)[a-z]+\b|\b[a-z]+(?=\()")
-
-# Short forms with points, whose letters would count as words.
-_POINTED = re.compile(r"\b(?:w\.r\.t|i\.e|e\.g)\b", re.IGNORECASE)
+# A name with the dot before it or the bracket behind it, which make a common word code: `torch.where`, `x.to(device)`.
+# Short forms with points are names, too: their letters would count as words.
+_NAME = re.compile(r"\.?\w+(?:(?<=\b\w)\.(?:[eE]|[gG]|[rR]\.[tT])\b)?\(?")
+_POINTED = {"e.g", "i.e", "w.r.t"}
 
 # Short forms and other spellings, and what entries call the same.
 _SAME = {
@@ -88,15 +87,18 @@ def names_in(text: str) -> Names:
 
 def split(text: str, names: Names) -> list[str]:
     """Return the words of a text in lower case, `names` and short forms in theirs, without signs."""
-    if "." in text or "(" in text:
-        text = _CALLED.sub(_kept, _POINTED.sub(" ", text))
-    pieces = re.findall(r"[^\W_]+", text)
-    return [word for piece in pieces for part in _parts(piece) for word in names.get(part, [part])]
+    return [word for name in _NAME.findall(text) for part in _parts_of(name) for word in names.get(part, [part])]
 
 
-def _kept(called: re.Match[str]) -> str:
-    """Return a name that is called so that it is no common word."""
-    return f"{called[0]}call" if called[0] in _COMMON else called[0]
+@cache
+def _parts_of(name: str) -> list[str]:
+    """Return the words of a name that `_NAME` found; one that is called is no common word."""
+    plain = name.strip(".(")
+    if plain.lower() in _POINTED:
+        return []
+    if plain in _COMMON and plain != name:
+        plain += "call"
+    return [part for piece in plain.split("_") for part in _parts(piece)]
 
 
 @cache

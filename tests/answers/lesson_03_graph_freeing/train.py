@@ -252,6 +252,6 @@ GUARDS = {
     },
     "after your function has returned, no graph is left": {"end": WRONG[-2]},
     "and no memory of the model's predictions": {"predictions": WRONG[-1]},
-    "each sample keeps its own row and nothing else": {"rows": ROW_OF_A_COPY},
+    "the samples keep their own rows and nothing else": {"rows": ROW_OF_A_COPY},
     "the model stays in training mode.": {"left": train_and_stay_in_eval_mode},
 }

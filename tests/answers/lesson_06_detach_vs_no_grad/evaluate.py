@@ -248,7 +248,7 @@ WRONG = [
         evaluate_noting_modes, lambda model, *given: model.body[1].num_batches_tracked.add_(1)
     ),
     lambda model, loss_function, batches: sum(len(targets) for _, targets in batches),
-    evaluate_counting_numbers,
+    *(evaluate_counting_numbers, evaluator(weigh=torch.Tensor.numel)),
 ]
 
 GUARDS = {

@@ -165,6 +165,7 @@ WRONG = [
     tuned_head_frozen := lambda backbone, head, *given: leaving(
         lambda model, *more: tuned()(backbone, model, *more), MESSES[3]
     )(head, *given),
+    lambda backbone, head, *given: tuned()(backbone, head.requires_grad_(), *given),
     tuned_and_put_back,
     said(tuned_zeros, "old gradients"),
     tuned_with_fewer_parameters,

@@ -116,6 +116,22 @@ def nearer(x, g, low, high):
     return ((x >= low) & (x <= high)) | (away(x - g) < away(x))
 
 
+def moved(x, g, low, high):
+    """Where a step moves the number, as far as rounding lets it."""
+    return ((x >= low) & (x <= high)) | ((x < low) & (x - g > x)) | ((x > high) & (x - g < x))
+
+
+def by_product(x, g, low, high):
+    return (x - x.clamp(low, high)) * g >= 0
+
+
+class ClampWithZerosOfX(ClampInward):
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return torch.where(inward(x, g, ctx.low, ctx.high), g, x * 0), None, None
+
+
 RIGHT = [clamp_inward, ClampBySide.apply, clamper(inward)]
 
 MISCONCEIVED = {
@@ -131,12 +147,12 @@ WRONG = [
     said(lambda x, low, high: x + (x.clamp(low, high) - x).detach(), "everything passes"),
     clamper(inward, nones=1),
     lambda x, low, high: ClampInward.apply(x, -1.3, 2.6),
-    clamper(nearer),
+    *(clamper(nearer), clamper(moved), clamp_by_product := clamper(by_product), ClampWithZerosOfX.apply),
     clamper(lambda x, g, low, high: ((x > low) & (x < high)) | inward(x, g, low + 1e-9, high - 1e-9)),
     clamper(lambda x, g, low, high: inward(x, g, low, high) * 1.5),
     lambda x, low, high: x.detach().clamp(low, high).requires_grad_(),
     ClampInPlace.apply,
-    ClampInSingle.apply,
+    clamp_in_single := ClampInSingle.apply,
     ClampOnCtx.apply,
     ClampOnTheClass.apply,
     clamp_writing_to_x,
@@ -160,11 +176,14 @@ EQUIVALENT = {
 GUARDS = {
     "Between the inputs and the result there is one node, that of your Function.": {"one node": clamp_of_a_copy},
     "What forward needs to remember of tensors goes through `save_for_backward`, not onto `ctx`.": {
-        "attribute": WRONG[10]
+        "attribute": WRONG[13]
     },
-    "the inputs, the gradient mode and PyTorch's global random generator stay as they were": {"left alone": WRONG[8]},
+    "the inputs, the gradient mode and PyTorch's global random generator stay as they were": {"left alone": WRONG[11]},
     "Outside it passes only where a step of gradient descent, which subtracts the gradient, would move the number": {
         "value": MISCONCEIVED["outward"],
     },
-    "Its gradient passes unchanged where `x` is inside the range": {"exact": WRONG[9]},
+    "Its gradient passes unchanged where `x` is inside the range": {
+        "exact": clamp_in_single,
+        "unchanged": clamp_by_product,
+    },
 }

@@ -12,14 +12,14 @@ from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
 from course_utils.checks.scenes.batches import Batch
-from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.evaluate import evaluated
+from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.evaluate import evaluated, loss_of
 
 # Each: modes, sizes, the batch that cannot be read, gradients on, inputs that require a gradient, a layer that turns.
 _EVALUATIONS: dict[str, tuple[str, list[int], str, bool, bool, bool]] = {
     "a part that evaluates already": ("mixed", [5, 2, 3], "", True, False, False),
     "all in training": ("train", [4, 7], "", True, True, False),
     "only one part in training, and targets that are shares of the classes": ("head", [3, 4], "", True, False, False),
-    "evaluating, gradients off": ("eval", [3, 6], "", False, False, False),
+    "evaluating, gradients off, and several targets for each sample": ("eval", [3, 6], "", False, False, False),
     "a batch that cannot be read": ("mixed", [3, 2, 4], "an error", True, False, False),
     "a first batch that raises what is no Exception": ("mixed", [3, 2], "a stop", True, False, False),
     "a layer that multiplies by another number in each run": ("mixed", [2, 4, 3], "", True, False, True),
@@ -32,7 +32,13 @@ def _cases(seed: int) -> list[Case]:
             name,
             {
                 **{"seed": seed + n, "modes": modes, "sizes": sizes, "bad": bad},
-                **{"gradients on": on, "live inputs": live, "turns": turns, "shares": "shares" in name},
+                **{
+                    "gradients on": on,
+                    "live inputs": live,
+                    "turns": turns,
+                    "shares": "shares" in name,
+                    "several": "several" in name,
+                },
             },
         )
         for n, (name, (modes, sizes, bad, on, live, turns)) in enumerate(_EVALUATIONS.items())
@@ -43,7 +49,7 @@ def _losses(model: nn.Module, batches: list[Batch]) -> list[float]:
     """Return the loss of each sample by itself, every part of the model evaluating."""
     model.eval()
     with torch.no_grad():
-        each = [nn.functional.cross_entropy(model(x), y, reduction="none") for x, y in batches]
+        each = [loss_of(model(x), y, reduction="none").reshape(len(x), -1).mean(dim=1) for x, y in batches]
     return [value for losses in each for value in losses.tolist()]
 
 

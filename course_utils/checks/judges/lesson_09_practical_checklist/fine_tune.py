@@ -22,12 +22,18 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     parameters_of,
     right_end,
 )
-from course_utils.checks.judges.lesson_09_practical_checklist.heads import head_cases
 from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, one_step_each, quiet, work_done
 from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, NEVER, Slips, uncleared
 from course_utils.checks.scenes.lesson_09_practical_checklist.fine_tune import backbone_and_head
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, classes
 from course_utils.graph.saved import saved
+
+
+def _cases(seed: int) -> list[Case]:
+    return [
+        Case("three batches", {"seed": seed, "sizes": [5, 7, 4], "frozen": False}),
+        Case("a head whose bias is frozen", {"seed": seed + 1, "sizes": [4, 6, 3], "frozen": True}),
+    ]
 
 
 def _tuned(case: Case, slips: Slips = frozenset()) -> tuple[Path, State, State]:
@@ -42,7 +48,10 @@ def _tuned(case: Case, slips: Slips = frozenset()) -> tuple[Path, State, State]:
 
     losses = [loss(*batch) for batch in classes(case)]
     left = left_in(head) if slips else None
-    path = descend(parameters_of(head), losses, RATE, momentum=0.9, decay=0.1, left=left, adding=NEVER in slips)
+    start = parameters_of(head)
+    frozen = {name: start.pop(name) for name, it in head.named_parameters() if not it.requires_grad}
+    path = descend(start, losses, RATE, momentum=0.9, decay=0.1, left=left, adding=NEVER in slips)
+    path = Path(path.losses, [state | frozen for state in path.states])
     return path, parameters_of(backbone), dict(backbone.named_buffers())
 
 
@@ -85,7 +94,7 @@ EXERCISE = Exercise(
     minutes=20,
     points=3,
     call="fine_tune(backbone, head, optimizer, batches)",
-    cases=head_cases,
+    cases=_cases,
     judge=_judge,
     debrief=_debrief,
     hints=(

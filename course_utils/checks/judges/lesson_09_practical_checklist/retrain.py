@@ -20,7 +20,6 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     reached,
     right_end,
 )
-from course_utils.checks.judges.lesson_09_practical_checklist.heads import head_cases
 from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, quiet, work_done
 from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, LEFT, NEVER, Slips, led, uncleared
 from course_utils.checks.scenes.lesson_09_practical_checklist.retrain import headed
@@ -29,6 +28,13 @@ from course_utils.checks.scenes.lesson_09_practical_checklist.training import RA
 _EARLY, _ONLY = "an optimizer from before", "only the head"
 
 _SLIPS = ((_EARLY, _ONLY), CLEARING)
+
+
+def _cases(seed: int) -> list[Case]:
+    return [
+        Case("three batches", {"seed": seed, "sizes": [5, 7, 4]}),
+        Case("old gradients, and a part that evaluates", {"seed": seed + 1, "sizes": [4, 6, 3], "oddities": True}),
+    ]
 
 
 def _retrained(case: Case, slips: Slips = frozenset()) -> Path:
@@ -82,7 +88,7 @@ EXERCISE = Exercise(
     minutes=8,
     points=2,
     call="retrain(model, head, batches)",
-    cases=head_cases,
+    cases=_cases,
     judge=_judge,
     debrief=_debrief,
     hints=(

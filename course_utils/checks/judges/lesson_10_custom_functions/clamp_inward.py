@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import torch
 
-from course_utils.checks.compare import close
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_10_custom_functions import LESSON
@@ -18,7 +18,11 @@ from course_utils.checks.judges.lesson_10_custom_functions.functions import (
     to_rounding,
 )
 
-_RANGES = {"a matrix": ((4, 7), -1.3, 2.6), "three dimensions, transposed": ((2, 5, 3), 0.9, 1.7)}
+_RANGES = {
+    "a matrix": ((4, 7), -1.3, 2.6),
+    "three dimensions, transposed": ((2, 5, 3), 0.9, 1.7),
+    "far outside, and a hair": ((24,), 0.0, 1.0),
+}
 
 _KINDS = {
     # where x is: (its bound, how far above the bound, sign and size of the incoming gradient or 0 for both
@@ -33,18 +37,29 @@ _KINDS = {
     "on the lower bound": ("low", 0.0, 0, True),
     "on the upper bound": ("high", 0.0, 0, True),
 }
+_FAR = {  # a step is lost there in rounding, and a product with the gradient is no number or 0
+    "far below, pushed up": ("low", -1e20, -1, True),
+    "far below, pushed down": ("low", -1e20, 1, False),
+    "above all numbers, pushed down": ("high", math.inf, 1, True),
+    "above all numbers, pushed up": ("high", math.inf, -1, False),
+    "below all numbers, pushed up": ("low", -math.inf, -1, True),
+    "below all numbers, pushed down": ("low", -math.inf, 1, False),
+    "a hair below, pushed up by a hair": ("low", -1e-200, -1e-200, True),
+    "a hair below, pushed down by a hair": ("low", -1e-200, 1e-200, False),
+}
 
 
 def _clamped(name: str, seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return x, the incoming gradient, and the gradient that passes."""
     shape, low, high = _RANGES[name]
+    kinds = list((_FAR if "far" in name else _KINDS).values())
     generator = torch.Generator().manual_seed(seed)
     count = int(torch.tensor(shape).prod())
     order = torch.randperm(count, generator=generator)
     x, direction = torch.empty(count, dtype=torch.float64), spread(seed + 1, count)
     right = torch.zeros(count, dtype=torch.float64)
     for n, place in enumerate(order.tolist()):
-        bound, above, sign, passes = list(_KINDS.values())[n % len(_KINDS)]
+        bound, above, sign, passes = kinds[n % len(kinds)]
         x[place] = (low if bound == "low" else high) + above * (1 + 0.1 * n / count)
         if sign:
             direction[place] = sign * direction[place].abs()
@@ -72,12 +87,27 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield to_rounding(seen["returned"], clamped, "What you returned")
     yield one_function(seen)
     if seen["attached"]:
-        yield to_rounding(seen["gradient"], _right_clamp(case), "The gradient of x")
+        yield (found := to_rounding(seen["gradient"], _right_clamp(case), "The gradient of x"))
+        if found.ok:
+            yield _unchanged(case, seen)
         yield nothing_on_ctx(seen)
 
 
+def _unchanged(case: Case, seen: Observation) -> Finding:
+    """Find whether each number of the gradient is the one that came in, or zero, however small."""
+    received, right = seen["gradient"].tensor().flatten(), _right_clamp(case).flatten()
+    others = (received != right).nonzero().flatten().tolist()
+    if not others:
+        return Finding("unchanged", True, "")
+    x, came_in = (case.given[name].tensor().flatten()[others[0]].item() for name in ("x", "direction"))
+    text = f"Where x is {x:.3g} and the gradient that comes in {came_in:.3g}, yours is {received[others[0]]:.3g}; "
+    text += "expected " + ("the same." if right[others[0]] else "0.")
+    return Finding("unchanged", False, text)
+
+
 def _gradient_is(case: Case, seen: Observation, gradient: torch.Tensor) -> bool:
-    return bool(seen["attached"] and not seen["changed"] and close(seen["gradient"], gradient))
+    """Return whether the gradient is this one, to the smallest numbers."""
+    return bool(seen["attached"] and not seen["changed"] and torch.equal(seen["gradient"].tensor(), gradient))
 
 
 def _plain_clamp(case: Case) -> torch.Tensor:

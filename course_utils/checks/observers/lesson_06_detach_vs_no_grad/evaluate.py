@@ -17,7 +17,7 @@ from course_utils.checks.observers.lesson_06_detach_vs_no_grad.watching import (
 )
 from course_utils.checks.observers.runs import notice
 from course_utils.checks.observers.traces import changes
-from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.evaluate import BadBatch, evaluated, readable
+from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.evaluate import BadBatch, evaluated, loss_of, readable
 from course_utils.checks.scenes.zoo import Once, Stopped
 
 
@@ -27,7 +27,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     modes, before = [module.training for module in modules], _facts(model)
     at_first: list[bool] | None = None
     if case.given["bad"]:  # what happens where nothing goes wrong
-        answer(model, nn.functional.cross_entropy, Once(batches))
+        answer(model, loss_of, Once(batches))
         at_first = [module.training for module in modules]
         for module, mode in zip(modules, modes, strict=True):
             module.training = mode
@@ -48,7 +48,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     hooks, random = hooks_in(model), torch.get_rng_state()
     with torch.set_grad_enabled(case.given["gradients on"]), packs() as saved:
         try:
-            returned = answer(model, nn.functional.cross_entropy, Once(readable(batches, case.given["bad"])))
+            returned = answer(model, loss_of, Once(readable(batches, case.given["bad"])))
         except (BadBatch, Stopped):
             raised = True
         switches = torch.is_grad_enabled(), torch.is_inference_mode_enabled()

@@ -11,16 +11,21 @@ from course_utils.checks.scenes.numbers import seeded
 
 
 def backbone_and_head(case: Case) -> tuple[nn.Sequential, nn.Linear, Optimizer]:
-    """Return a pretrained backbone, a new head, and one optimizer for both. Gradients of an earlier pass are left."""
+    """Return a pretrained backbone, a new head, and one optimizer for both. Gradients of an earlier pass are left.
+
+    Where the case says so, the head's bias is frozen.
+    """
     seed = case.given["seed"]
     backbone = nn.Sequential(nn.Dropout(0.3), nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Tanh()).double()
     seeded(backbone, seed)
     head = new_head(case)
+    head.bias.requires_grad_(not case.given["frozen"])
     for module in (backbone, head):
         for offset, parameter in enumerate(module.parameters()):
-            parameter.grad = double(seed + 70 + offset, *parameter.shape)
+            left = double(seed + 70 + offset, *parameter.shape)
+            parameter.grad = left if parameter.requires_grad else None
     with torch.no_grad():
         for offset, name in enumerate(("running_mean", "running_var")):
             backbone[2].get_buffer(name).copy_(double(seed + 90 + offset, 5).abs())
-    parameters = [*backbone.parameters(), *head.parameters()]
+    parameters = [it for it in (*backbone.parameters(), *head.parameters()) if it.requires_grad]
     return backbone, head, torch.optim.SGD(parameters, lr=RATE, momentum=0.9, weight_decay=0.1)

@@ -3,6 +3,8 @@
 import torch
 
 from tests.answers.lesson_02_how_backward_works.spoiled import spoiled
+from tests.answers.magnitudes import clipping_results, dropping_small
+from tests.answers.said import said
 
 
 def jacobian_by_rows(f, x):
@@ -70,6 +72,11 @@ def without_ones_of_the_output(f, x):
     return right.reshape(*(size for size in outputs if size > 1), *x.shape)
 
 
+def a_row_for_one_number(f, x):
+    right = jacobian_by_rows(f, x)
+    return right.reshape(x.shape) if right.numel() == x.numel() else right
+
+
 def without_ones_of_the_input(f, x):
     right = jacobian_by_rows(f, x)
     return right.reshape(*right.shape[: right.dim() - x.dim()], *(size for size in x.shape if size > 1))
@@ -110,6 +117,8 @@ WRONG = [
     lambda f, x: 2 * jacobian_by_rows(f, x),
     without_ones_of_the_output,
     without_ones_of_the_input,
+    *(clipping_results(jacobian_by_rows), dropping_small(jacobian_by_rows)),
+    said(a_row_for_one_number, "the rows are summed"),
 ]
 
 EQUIVALENT = {

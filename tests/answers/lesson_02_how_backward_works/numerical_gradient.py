@@ -5,6 +5,7 @@ from itertools import product
 import torch
 
 from tests.answers.lesson_02_how_backward_works.spoiled import spoiled
+from tests.answers.magnitudes import clipping_results, dropping_small
 from tests.answers.said import said
 
 
@@ -207,6 +208,8 @@ WRONG = [
     central(1e-2),
     said(asking_autograd_too, "autograd is asked"),
     by_flat_points,
+    *(clipping_results(central(1e-5)), dropping_small(central(1e-5))),
+    lambda f, x: central(1e-5)(f, x).squeeze(),
 ]
 
 EQUIVALENT = {

@@ -5,6 +5,7 @@ from collections import defaultdict
 import torch
 
 from tests.answers.lesson_02_how_backward_works.spoiled import spoiled
+from tests.answers.magnitudes import clipping_results, dropping_small
 from tests.answers.said import said
 
 
@@ -122,6 +123,30 @@ def only_used(loss, model):
     return {name: gradient for name, gradient in parameters_by_grad(loss, model).items() if gradient is not None}
 
 
+def parameters_of_layers(loss, model):
+    """Knows of layers' weights and biases only."""
+    found = parameters_by_grad(loss, model)
+    return {name: it for name, it in found.items() if name.endswith((".weight", ".bias"))}
+
+
+def parameters_by_the_layers(part):
+    """Takes a layer for frozen where this part of it is."""
+
+    def answer(loss, model):
+        every, found = dict(model.named_parameters()), parameters_by_grad(loss, model)
+        asked = {name: every.get(f"{name.rpartition('.')[0]}.{part}", it) for name, it in every.items()}
+        return {
+            name: found[name] if asked[name].requires_grad == it.requires_grad else torch.zeros_like(it)
+            for name, it in every.items()
+        }
+
+    return answer
+
+
+parameters_by_their_weight = parameters_by_the_layers("weight")
+parameters_by_their_bias = parameters_by_the_layers("bias")
+
+
 RIGHT = [parameters_by_grad, parameters_by_backward_and_restoring]
 
 MISCONCEIVED = {
@@ -149,6 +174,9 @@ WRONG = [
     recorded_and_freed,
     doubled,
     none_for_zeros,
+    *(clipping_results(parameters_by_grad), dropping_small(parameters_by_grad, 1e-5)),
+    *(parameters_of_layers, parameters_by_their_weight, parameters_by_their_bias),
+    spoiled(parameters_by_grad, lambda loss, model: model._forward_hooks.clear()),
 ]
 
 GUARDS = {
@@ -165,6 +193,7 @@ GUARDS = {
     "the numbers in the parameters": {"values": WRONG[4]},
     "which of them require grad": {"unfrozen": WRONG[1], "frozen": WRONG[2]},
     "the mode of each part (training or evaluating)": {"mode": switching_all_on},
+    "The rest of the model stays as it was:": {"own hooks": WRONG[-1]},
     "no hook is left on it": {"hooks": by_hooks_that_stay},
     "It runs one backward pass over the graph of `loss`.": {"passes": in_two_passes},
     "afterwards its saved tensors are freed": {"graph": MISCONCEIVED["the graph is kept"]},

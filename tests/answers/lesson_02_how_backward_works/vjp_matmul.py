@@ -12,6 +12,7 @@ from tests.answers.lesson_02_how_backward_works.pairs import (
     without_grad,
 )
 from tests.answers.lesson_02_how_backward_works.spoiled import spoiled
+from tests.answers.magnitudes import clipping_results, dropping_small
 
 
 def matmul_by_einsum(a, b, v):
@@ -39,6 +40,12 @@ def averaging(dim):
     return answer
 
 
+def number_for_one_entry(a, b, v):
+    """Returns numbers of no dimension where all matrices have one entry."""
+    found = matmul_by_formula(a, b, v)
+    return [gradient.sum() for gradient in found] if a.numel() == b.numel() == 1 else found
+
+
 RIGHT = [matmul_by_formula, matmul_by_einsum, vjp_by_autograd(torch.matmul)]
 
 MISCONCEIVED = {
@@ -57,9 +64,12 @@ WRONG = [
     spoiling_after(matmul_by_formula, zeros_for_no_gradient),
     in_single(matmul_by_formula),
     in_double(matmul_by_formula),
-    spoiled(matmul_by_formula, lambda a, b, v: v.mul_(2)),
+    spoiled(matmul_by_formula, lambda a, b, v: v.data.mul_(2)),
     averaging(0),
     averaging(1),
+    *(clipping_results(matmul_by_formula), dropping_small(matmul_by_formula)),
+    spoiled(matmul_by_formula, lambda a, b, v: v.requires_grad_(False)),
+    number_for_one_entry,
     lambda a, b, v: [g.squeeze() for g in matmul_by_formula(a, b, v)],
     lambda a, b, v: matmul_by_formula(a, b, v)[0],
 ]

@@ -12,6 +12,8 @@ from tests.answers.lesson_02_how_backward_works.pairs import (
     without_grad,
 )
 from tests.answers.lesson_02_how_backward_works.spoiled import spoiled
+from tests.answers.magnitudes import clipping_results, dropping_small
+from tests.answers.said import said
 
 
 def product_by_sums(a, b, v):
@@ -28,6 +30,38 @@ def product_by_sums(a, b, v):
 
 def product_by_sum_to_size(a, b, v):
     return [(v * b).sum_to_size(a.shape), (v * a).sum_to_size(b.shape)]
+
+
+def bringing_back(way):
+    return lambda a, b, v: (way(v * b, a.shape), way(v * a, b.shape))
+
+
+def over_missing_sizes(gradient, shape):
+    """Sums the dimensions whose size the input has nowhere: in a square, a row has it."""
+    for dim in reversed(range(gradient.dim())):
+        if gradient.shape[dim] not in shape:
+            gradient = gradient.sum(dim)
+    return gradient.reshape(shape) if gradient.numel() == shape.numel() else gradient
+
+
+def from_the_left(gradient, shape):
+    """Looks from the left for the dimensions that the input has: in a square, a row is then a column."""
+    dim = 0
+    while gradient.dim() > len(shape):
+        if dim < len(shape) and gradient.shape[dim] == shape[dim]:
+            dim += 1
+        else:
+            gradient = gradient.sum(dim)
+    return gradient.sum_to_size(shape)
+
+
+def number_for_one_entry(gradient, shape):
+    return gradient.sum() if shape.numel() == 1 else gradient.sum_to_size(shape)
+
+
+def as_it_is_by_count(gradient, shape):
+    """Takes as many numbers for the same shape."""
+    return gradient if gradient.numel() == shape.numel() else gradient.sum_to_size(shape)
 
 
 RIGHT = [product_by_sum_to_size, product_by_sums, vjp_by_autograd(torch.mul)]
@@ -48,7 +82,11 @@ WRONG = [
     spoiling_after(product_by_sums, clear),
     in_single(product_by_sums),
     in_double(product_by_sums),
-    spoiled(product_by_sums, lambda a, b, v: v.mul_(2)),
+    spoiled(product_by_sums, lambda a, b, v: v.data.mul_(2)),
+    *(clipping_results(product_by_sums), dropping_small(product_by_sums)),
+    *(bringing_back(way) for way in (from_the_left, number_for_one_entry)),
+    *(said(bringing_back(way), "not summed back") for way in (over_missing_sizes, as_it_is_by_count)),
+    spoiled(product_by_sums, lambda a, b, v: v.requires_grad_(False)),
     lambda a, b, v: ((v * b).sum_to_size(a.shape), (v * a).sum_to_size(b.shape) * (b.dim() > 1)),
 ]
 

@@ -4,6 +4,8 @@ import torch
 
 from tests.answers.lesson_02_how_backward_works.pairs import clear, remembering, spoiling_after, without_grad
 from tests.answers.lesson_02_how_backward_works.spoiled import spoiled
+from tests.answers.magnitudes import clipping_results, dropping_small
+from tests.answers.said import said
 
 
 def softmax_in_one_line(y, v, dim):
@@ -29,6 +31,26 @@ def softmax_by_logarithm(y, v, dim):
     return gradient + 0 * x.detach()
 
 
+def softmax_where_it_broadcasts(y, v, dim):
+    """Keeps the summed dimension only where the shapes would not broadcast without it: in a square they do."""
+    along = (v * y).sum(dim)
+    try:
+        return y * (v - along)
+    except RuntimeError:
+        return y * (v - along.unsqueeze(dim))
+
+
+def softmax_along_a_size(y, v, dim):
+    """Sums along the last dimension of the size that `dim` has."""
+    last = max(place for place, size in enumerate(y.shape) if size == y.shape[dim])
+    return softmax_in_one_line(y, v, last)
+
+
+def softmax_of_a_product(y, v, dim):
+    """Takes the softmax of one number for the number."""
+    return y * v if y.shape[dim] == 1 else softmax_in_one_line(y, v, dim)
+
+
 RIGHT = [softmax_in_one_line, softmax_by_jacobian]
 
 MISCONCEIVED = {
@@ -52,6 +74,9 @@ WRONG = [
     spoiled(softmax_in_one_line, lambda y, v, dim: v.data.mul_(2)),
     softmax_by_logarithm,
     spoiled(softmax_in_one_line, lambda y, v, dim: y.requires_grad_()),
+    *(clipping_results(softmax_in_one_line), dropping_small(softmax_in_one_line)),
+    *(softmax_where_it_broadcasts, said(softmax_along_a_size, "dim is ignored"), softmax_of_a_product),
+    lambda y, v, dim: softmax_in_one_line(y, v, dim).squeeze(),
     lambda y, v, dim: [softmax_in_one_line(y, v, dim)],
 ]
 

@@ -128,6 +128,10 @@ WRONG = [
     penalty_writing := leaving(penalty_by_sum, lambda critic, real, fake, mix: mix.mul_(2)),
     penalty_flagging := leaving(penalty_by_sum, lambda critic, real, fake, mix: mix.requires_grad_()),
     penalty_for_the_maker := lambda critic, real, fake, mix: penalty_by_sum(critic, real, fake, mix) + 0 * fake.sum(),
+    penaliser(distance=lambda norms: (norms.clamp(max=1e3) - 1).square().mean()),
+    penaliser(points=lambda real, fake, mix: (mix.clamp(0.05, 0.95) * (real - fake) + fake).detach()),
+    penaliser(norm=lambda gradients: gradients.squeeze().flatten(1).norm(dim=1)),
+    penaliser(norm=lambda gradients: gradients.flatten(1).norm(dim=int(len(gradients) != gradients[0].numel()))),
     penalty_short := lambda *given: penalty_by_sum(*given)[None],
 ]
 

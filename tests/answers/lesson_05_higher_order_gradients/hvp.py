@@ -4,6 +4,8 @@ import torch
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on, leaf_at
+from tests.answers.magnitudes import clipping_results, dropping_small
+from tests.answers.said import said
 
 
 def recorded_gradient(f, own):
@@ -38,7 +40,7 @@ def hvp_into_parameters(f, x, v):
     (gradient,) = torch.autograd.grad(f(own), own, create_graph=True)
     if not gradient.requires_grad:
         return torch.zeros_like(x)
-    (gradient * v).sum().backward()
+    (gradient * v.detach()).sum().backward()
     return own.grad if own.grad is not None else torch.zeros_like(x)
 
 
@@ -64,16 +66,16 @@ def hvp_by_library(f, x, v):
 
 
 def hvp_gradient_times_v(f, x, v):
-    return torch.func.grad(f)(x.detach()) * v
+    return torch.func.grad(f)(x.detach()) * v.detach()
 
 
 def hvp_row_sums(f, x, v):
-    return hvp_by_seed(f, x, torch.ones_like(v)) * v
+    return hvp_by_seed(f, x, torch.ones_like(v)) * v.detach()
 
 
 def hvp_whole(f, x, v):
     hessian = torch.func.hessian(f)(x.detach()).reshape(x.numel(), x.numel())
-    return (hessian @ v.reshape(-1)).reshape(x.shape)
+    return (hessian @ v.reshape(-1)).reshape(x.shape).detach()
 
 
 def hvp_rows(f, x, v):
@@ -83,12 +85,12 @@ def hvp_rows(f, x, v):
     if not gradient.requires_grad:
         return torch.zeros_like(x)
     rows = [torch.autograd.grad(g, own, retain_graph=True)[0] for g in gradient.reshape(-1)]
-    return torch.stack([(row * v).sum() for row in rows]).reshape(x.shape)
+    return torch.stack([(row * v.detach()).sum() for row in rows]).reshape(x.shape)
 
 
 def hvp_differences(f, x, v):
     gradient, h = torch.func.grad(f), 1e-4
-    return (gradient(x.detach() + h * v) - gradient(x.detach() - h * v)) / (2 * h)
+    return (gradient(x.detach() + h * v.detach()) - gradient(x.detach() - h * v.detach())) / (2 * h)
 
 
 def hvp_on_x(f, x, v):
@@ -124,6 +126,26 @@ def hvp_with_two_more(f, x, v):
     for _ in range(2):
         torch.autograd.grad((own * own).sum(), own)
     return hvp_by_seed(f, x, v)
+
+
+def hvp_zero_at_rest(f, x, v):
+    """Takes a gradient that is zero for one that does not depend on x."""
+    own = leaf_at(x)
+    gradient = recorded_gradient(f, own)
+    if not gradient.requires_grad or not gradient.any():
+        return torch.zeros_like(x)
+    return torch.autograd.grad(gradient, own, v, materialize_grads=True)[0]
+
+
+def hvp_zero_of_layers(f, x, v):
+    """Takes each layer for a straight line."""
+    product = hvp_by_seed(f, x, v)
+    return torch.zeros_like(product) if isinstance(f, torch.nn.Module) else product
+
+
+def hvp_of_matrices(f, x, v):
+    """Multiplies rows by columns where the sizes allow it."""
+    return hvp_by_seed(f, x, v.T if v.dim() == 2 and v.shape[0] == v.shape[1] else v)
 
 
 _known = {}
@@ -181,6 +203,11 @@ WRONG = [
     leaving(hvp_by_seed, lambda f, x, v: isinstance(f, torch.nn.Module) and f.requires_grad_()),
     hvp_with_two_more,
     hvp_of_a_function_known,
+    *(clipping_results(hvp_by_seed), said(dropping_small(hvp_by_seed, 1e-8), "the gradient times v")),
+    *(said(hvp_zero_at_rest, "the gradient times v"), hvp_zero_of_layers, hvp_of_matrices),
+    *(lambda f, x, v: hvp_by_seed(f, x, v).squeeze(), lambda f, x, v: [len(x), hvp_by_seed(f, x, v)][1]),
+    leaving(hvp_by_seed, lambda f, x, v: v.requires_grad_(False)),
+    leaving(hvp_by_seed, lambda f, x, v: setattr(v, "grad", None)),
 ]
 
 EQUIVALENT = {

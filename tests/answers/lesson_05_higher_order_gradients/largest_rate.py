@@ -111,6 +111,9 @@ WRONG = [
     lambda loss, w: 0.1,
     power_from(lambda loss, w: torch.func.grad(loss)(w.detach())),
     power_from(lambda loss, w: torch.eye(len(w), dtype=w.dtype)[0]),
+    lambda loss, w: min(10.0, power_iteration(loss, w)),
+    lambda loss, w: max(1e-4, power_iteration(loss, w)),
+    lambda loss, w: 2 / (2 / power_iteration(loss, w) + 1e-2),
 ]
 
 # The rate may be chosen: 1 % off is still below the border.

@@ -4,6 +4,7 @@ import torch
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on
+from tests.answers.magnitudes import clipping_results, dropping_small
 from tests.answers.said import said
 
 
@@ -167,6 +168,17 @@ def hessian_without_mixed(loss, parameters):
     return torch.stack(rows).detach()
 
 
+def hessian_of_columns(loss, parameters):
+    """Flattens a matrix that is as wide as high column by column."""
+    places, at = [], 0
+    for p in parameters:
+        own = torch.arange(at, at + p.numel()).reshape(p.shape)
+        places.append((own.T if p.dim() == 2 and len(p) == p.shape[1] else own).reshape(-1))
+        at += p.numel()
+    order = torch.cat(places)
+    return hessian_by_rows(loss, parameters)[order][:, order]
+
+
 WRONG = [
     said(hessian_without_mixed, "blocks on the diagonal only"),
     hessian_unguarded,
@@ -186,6 +198,9 @@ WRONG = [
     hessian_live := lambda loss, parameters: hessian_by_rows(loss, parameters).requires_grad_(),
     lambda loss, parameters: hessian_by_rows(loss, parameters).to(parameters[0].dtype),
     hessian_where_it_slopes,
+    *(clipping_results(hessian_by_rows), dropping_small(hessian_by_rows, 1e-8)),
+    hessian_of_columns,
+    lambda loss, parameters: hessian_by_rows(loss, parameters).squeeze(),
     hessian_doubled := lambda loss, parameters: hessian_by_rows(loss, parameters).double(),
 ]
 

@@ -8,6 +8,7 @@ from torch.nn.functional import mse_loss
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on
+from tests.answers.magnitudes import clipping_results
 from tests.answers.said import said
 
 
@@ -225,6 +226,24 @@ MISCONCEIVED = {
     "the model itself was trained": meta_trained,
 }
 
+
+def meta_clipped_within(model, support, query, lr, steps):
+    """Clips the gradients of the inner steps."""
+    start = values = learning(model)
+    for _ in range(steps):
+        loss = loss_with(model, values, support)
+        gradients = torch.autograd.grad(loss, list(values.values()), create_graph=True)
+        values = stepped(values, [gradient.clamp(-1e3, 1e3) for gradient in gradients], lr)
+    gradients = torch.autograd.grad(loss_with(model, values, query), list(start.values()))
+    return dict(zip(start, gradients, strict=True))
+
+
+def meta_by_biases(*given):
+    """Takes a layer for frozen where its bias is."""
+    model, found = given[0], meta_by_hand(*given)
+    return {name: it for name, it in found.items() if model.get_submodule(name.rpartition(".")[0]).bias.requires_grad}
+
+
 WRONG = [
     meta_one_step,
     meta_measured_at_once,
@@ -255,6 +274,8 @@ WRONG = [
         meta_by_hand, lambda model, support, *given: [model.forward(support[0]) for _ in range(20)]
     ),
     meta_in_training,
+    *(clipping_results(meta_by_hand), meta_clipped_within, meta_by_biases),
+    lambda model, support, query, lr, steps: meta_by_hand(model, support, query, min(lr, 1.0), steps),
 ]
 
 EQUIVALENT = {

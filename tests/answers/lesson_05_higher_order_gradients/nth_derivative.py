@@ -4,6 +4,7 @@ import torch
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on, leaf_at
+from tests.answers.magnitudes import clipping_results, dropping_small
 
 
 def nth_by_passes(f, x, n):
@@ -240,6 +241,12 @@ WRONG = [
     nth_off := leaving(nth_by_passes, gradients_off),
     nth_hooked := nth_after(lambda f: f.register_forward_hook(lambda *run: None)),
     nth_frozen := nth_after(lambda f: f.requires_grad_(False)),
+    *(clipping_results(nth_by_passes), dropping_small(nth_by_passes)),
+    lambda f, x, n: nth_by_passes(f, x, n) if n else f(x.detach()),
+    lambda f, x, n: nth_by_passes(f, x, n).squeeze(),
+    lambda f, x, n: (
+        torch.zeros(x.shape, dtype=torch.float64) if n > 1 and not f(x + 1).requires_grad else nth_by_passes(f, x, n)
+    ),
 ]
 
 EQUIVALENT = {

@@ -187,6 +187,12 @@ def step_held(model, optimizer, inputs, targets, weight):
     return finish(optimizer, loss + weight * squares(recorded_gradients(loss, list(model.parameters()))))
 
 
+def step_with_the_first_weight(model, optimizer, inputs, targets, weight):
+    """Looks the weight up once for each optimizer."""
+    optimizer.weight = getattr(optimizer, "weight", weight)
+    return step_by_grad(model, optimizer, inputs, targets, optimizer.weight)
+
+
 RIGHT = [step_by_grad, step_by_assigning, step_cleared_between]
 
 MISCONCEIVED = {
@@ -198,7 +204,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    clipping(step_by_grad),
+    *(clipping(step_by_grad, longest) for longest in (10.0, 1e3, 1e5)),
     said(step_cleared_after, "the loss counted twice"),
     step_evaluating := leaving(step_by_grad, lambda model, *given: model[0].eval()),
     leaving(step_by_grad, lambda model, *given: hook_on(model[0].weight)),
@@ -214,6 +220,9 @@ WRONG = [
     step_moved := step_and_more(lambda model, inputs: model[0].weight.data.mul_(1.01) if len(inputs) > 5 else None),
     step_over := lambda *given: 1.01 * step_by_grad(*given),
     step_held,
+    lambda model, optimizer, inputs, targets, weight: step_by_grad(model, optimizer, inputs, targets, weight or 0.1),
+    lambda model, optimizer, inputs, targets, weight: step_by_grad(model, optimizer, inputs, targets, min(weight, 1.0)),
+    step_with_the_first_weight,
     lambda model, optimizer, inputs, targets, weight: 1.0,
     step_over_one_group,
     said(

@@ -16,7 +16,7 @@ from course_utils.checks.scenes.numbers import numbers
 
 
 def _cases(seed: int) -> Iterator[Case]:
-    shapes: dict[str, tuple[int, ...]] = {"a bowl": (3,), "weights and a sine": (2, 3), "one number": ()}
+    shapes: dict[str, tuple[int, ...]] = {"a bowl": (3, 1), "weights and a sine": (2, 3), "one number": ()}
     for offset, (name, shape) in enumerate(shapes.items()):
         x = numbers(seed + offset, *shape, dtype=torch.float64)
         if name == "weights and a sine":  # a step in proportion to the number would be none here

@@ -79,8 +79,11 @@ def debrief_pair(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
         yield "Your function ran no backward pass: you wrote the products with v yourself."
 
 
-def tensors(seed: int, dtype: torch.dtype = torch.float64, **shapes: tuple[int, ...]) -> dict[str, Array]:
+def tensors(
+    seed: int, dtype: torch.dtype = torch.float64, size: float = 1.0, **shapes: tuple[int, ...]
+) -> dict[str, Array]:
+    """Return tensors of these shapes, v as many times larger as `size` says: so are the gradients then."""
     return {
-        name: Array.of(numbers(seed + offset, *shape, dtype=dtype))
+        name: Array.of((size if name == "v" else 1.0) * numbers(seed + offset, *shape, dtype=dtype))
         for offset, (name, shape) in enumerate(shapes.items())
     }

@@ -22,11 +22,12 @@ from course_utils.checks.judges.lesson_02_how_backward_works.pairs import (
 
 
 def _cases(seed: int) -> Iterator[Case]:
-    sizes = ((2, 3, 5), (5, 2, 3), (3, 5, 2), (4, 4, 4), (2, 3, 5), (3, 1, 4), (1, 4, 1), (3, 4, 1), (1, 3, 2))
-    leaves: dict[int, list[str]] = {2: ["a", "b"], 5: ["b"]}
+    sizes = ((2, 3, 5), (5, 2, 3), (3, 5, 2), (4, 4, 4), (2, 3, 5), (3, 1, 4), (1, 1, 1), (3, 4, 1), (1, 3, 2))
+    leaves: dict[int, list[str]] = {2: ["a", "b", "v"], 5: ["b"]}
+    magnitudes = {4: 1e6, 6: 1e-9}  # who clips, or takes what is small for zero, gives other numbers
     for offset, (m, k, n) in enumerate(sizes):
         dtype = torch.float32 if offset == 3 else torch.float64
-        given = tensors(seed + 10 * offset, dtype, a=(m, k), b=(k, n), v=(m, n))
+        given = tensors(seed + 10 * offset, dtype, magnitudes.get(offset, 1.0), a=(m, k), b=(k, n), v=(m, n))
         name = f"({m}, {k}) @ ({k}, {n}){', other numbers' if offset == 4 else ''}"
         yield Case(
             name,

@@ -21,22 +21,25 @@ from course_utils.checks.judges.lesson_02_how_backward_works.pairs import (
 
 _BROADCASTS = {
     "equal shapes": ((2, 3), (2, 3)),
-    "b is a row": ((2, 3), (3,)),
+    "b is a row": ((3, 3), (3,)),  # from the sizes alone it could be a column
     "b is a column": ((5, 3), (5, 1)),
     "b is one number": ((2, 5), ()),
     "a is the smaller one": ((3,), (5, 2, 3)),
     "both are stretched": ((3, 1, 2), (5, 1)),
-    "b is a row again": ((2, 3), (3,)),
-    "float32": ((4, 2), (4, 1)),
+    "b is a row again": ((3, 3), (3,)),
+    "float32": ((4, 4), (4, 1)),
+    "one number each": ((1, 1), (1,)),
 }
 
 
 def _cases(seed: int) -> Iterator[Case]:
     for offset, (name, (a, b)) in enumerate(_BROADCASTS.items()):
         dtype = torch.float32 if name == "float32" else torch.float64
-        given = tensors(seed + 10 * offset, dtype, a=a, b=b, v=tuple(torch.empty(a).mul(torch.empty(b)).shape))
-        leaves = {"b is a column": ["a", "b"], "both are stretched": ["b"]}.get(name, [])
-        yield Case(name, {**given, "strided": offset == 3, "leaves": leaves})
+        size = {"equal shapes": 1e6, "one number each": 1e-9}.get(name, 1.0)
+        given = tensors(seed + 10 * offset, dtype, size, a=a, b=b, v=tuple(torch.empty(a).mul(torch.empty(b)).shape))
+        leaves = {"b is a column": ["a", "b", "v"], "both are stretched": ["b"]}.get(name, [])
+        new = ["a"] if name == "both are stretched" else []
+        yield Case(name, {**given, "strided": offset == 3, "leaves": leaves, "new": new})
 
 
 def _not_summed(case: Case, seen: Observation) -> bool:

@@ -17,11 +17,11 @@ from course_utils.checks.scenes.numbers import numbers
 def _cases(seed: int) -> Iterator[Case]:
     shapes: dict[str, tuple[tuple[int, ...], int]] = {
         "the last dimension": ((2, 5), 1),
-        "the first dimension": ((3, 5), 0),
+        "the first dimension": ((5, 5), 0),
         "counted from the end": ((2, 3, 5), -2),
-        "the last one, counted from the end": ((2, 3, 5), -1),
+        "the last one, counted from the end": ((2, 1, 5), -1),
         "a vector": ((5,), 0),
-        "the first of three dimensions": ((2, 3, 5), 0),
+        "the first of three dimensions, which has one number": ((1, 3, 5), 0),
         "the last dimension, other numbers": ((2, 5), 1),
         "float32": ((4, 3), 0),
         "one number far ahead": ((2, 4), 1),
@@ -32,7 +32,8 @@ def _cases(seed: int) -> Iterator[Case]:
         x = numbers(seed + 10 * offset, *shape, dtype=dtype)
         if name == "one number far ahead":  # the others are exactly 0 after the softmax
             x = 2000 * x
-        v = numbers(seed + 10 * offset + 1, *shape, dtype=dtype)
+        size = {"the last dimension": 1e6, "counted from the end": 1e-9}.get(name, 1.0)
+        v = size * numbers(seed + 10 * offset + 1, *shape, dtype=dtype)
         given = {"y": Array.of(x.softmax(dim)), "v": Array.of(v), "dim": dim, "strided": offset == 1}
         yield Case(name, {**given, "leaves": leaves.get(name, [])})
 

@@ -22,17 +22,20 @@ _PASSES = 3  # two do; torch.autograd.functional.hvp takes a third
 
 def _cases(seed: int) -> Iterator[Case]:
     trials: dict[str, tuple[str, tuple[int, ...], bool]] = {
-        "a vector": ("mixed", (5,), False),
-        "a matrix": ("softmax", (3, 2), True),
+        "a vector": ("steep", (5,), False),
+        "a matrix": ("weighted softmax", (3, 3), True),
         "300 numbers": ("mixed", (300,), True),
-        "linear in all of x": ("line", (3,), False),
+        "linear in all of x": ("line", (), False),
         "linear in a part of x": ("half a line", (3, 2), True),
-        "a line whose slope is a parameter of f": ("weighted line", (4,), False),
+        "a line whose slope is a parameter of f": ("weighted line", (4, 1), False),
+        "a point where the gradient is zero": ("at rest", (4,), True),
     }
     for offset, (name, (function, shape, requires_grad)) in enumerate(trials.items()):
         x, v = doubles(seed + offset, *shape), doubles(seed + offset + 50, *shape)
         if function == "half a line":
             x, v = x.float(), v.float()
+        if function == "at rest":
+            x = torch.zeros_like(x)
         given = {"function": function, "x": Array.of(x), "v": Array.of(v), "requires_grad": requires_grad}
         yield Case(name, {**given, "again": not offset})
 

@@ -16,10 +16,10 @@ OURS = 0.99  # tests/answers has the answer that reaches it
 
 def _cases(seed: int) -> list[Case]:
     bowls = {
-        "a bowl of 12 numbers": [0.003 * 1.7**k for k in range(12)],
+        "a bowl of 12 numbers": [0.000003 * 1.7**k for k in range(12)],
         "a single number": [250.0],
         "30 numbers, five nearly as steep as the steepest": [*(0.1 * k for k in range(1, 26)), 3.6, 3.7, 3.8, 3.9, 4.0],
-        "steep in one of 20 directions": [*([1.0] * 19), 9000.0],
+        "steep in one of 20 directions": [*([1.0] * 19), 90000.0],
         "steep in the last of 6 numbers, begun where that is right": [1.0, 0.5, 2.0, 1.5, 0.7, 40.0],
     }
     return [

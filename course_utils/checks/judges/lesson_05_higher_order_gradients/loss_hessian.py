@@ -20,9 +20,10 @@ def _cases(seed: int) -> Iterator[Case]:
         "two layers": ("two layers", ""),
         "a loss that is linear in one parameter": ("straight in one", ""),
         "a parameter without influence": ("a spare", ""),
-        "a loss that is linear in all parameters": ("straight", ""),
+        "a loss that is linear in all parameters": ("straight", "the first"),
         "a loss that is linear in each of two parameters": ("a product", ""),
-        "float32": ("a spare", "all"),
+        "a single number of float32": ("one number", "all"),
+        "one matrix, as wide as high": ("a square", ""),
         "a float32 parameter in a loss of float64": ("straight in one", "the first"),
         "a gradient that is zero": ("at rest", ""),
     }
@@ -78,6 +79,12 @@ def _gradient_of(case: Case) -> torch.Tensor:
     return torch.cat([gradient.reshape(-1) for gradient in gradients])
 
 
+def _of_products(case: Case, seen: Observation) -> bool:
+    """Tell the products of first derivatives, which may be so small that zeros look like them."""
+    returned, gradient = seen["returned"], _gradient_of(case)
+    return close(returned, torch.outer(gradient, gradient)) and bool(returned.tensor().any())
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     passes = {case.name: ran["passes"] for case, ran in seen}
     many, straight = passes["two layers"], passes["a loss that is linear in all parameters"]
@@ -120,13 +127,13 @@ EXERCISE = Exercise(
         Misconception(
             "gradients multiplied",
             "Your matrix holds products of two first derivatives. These are not second derivatives.",
-            lambda case, seen: close(seen["returned"], torch.outer(_gradient_of(case), _gradient_of(case))),
+            _of_products,
         ),
         Misconception(
             "row sums on the diagonal",
             "Your matrix is diagonal and holds the sums of the Hessian's rows. A pass from the sum of the gradient "
             "adds up rows before you can see them.",
-            lambda case, seen: close(seen["returned"], _exact(case).sum(1).diag()),
+            lambda case, seen: len(_exact(case)) > 1 and close(seen["returned"], _exact(case).sum(1).diag()),
         ),
     ),
 )

@@ -18,17 +18,17 @@ from course_utils.checks.scenes.lesson_05_higher_order_gradients.meta_gradient i
 
 
 def _cases(seed: int) -> Iterator[Case]:
-    trials: dict[str, tuple[int, float, list[str]]] = {
-        "one inner step": (1, 0.3, []),
-        "three inner steps": (3, 0.2, []),
-        "a frozen weight, three inner steps": (3, 0.4, ["first.weight"]),
-        "no inner step": (0, 0.3, []),
+    trials: dict[str, tuple[int, float, list[str], float]] = {
+        "one inner step": (1, 3e-5, [], 1e4),
+        "three inner steps": (3, 0.2, [], 1.0),
+        "a frozen weight and a frozen bias, three inner steps": (3, 1.2, ["first.weight", "last.bias"], 1.0),
+        "no inner step": (0, 0.3, [], 1e4),
     }
-    for offset, (name, (steps, lr, frozen)) in enumerate(trials.items()):
+    for offset, (name, (steps, lr, frozen, far)) in enumerate(trials.items()):  # gradients are long for far targets
         given = {"seed": seed + offset, "steps": steps, "lr": lr, "frozen": frozen}
         for part, size in {"support": 5, "query": 4}.items():
             given[f"{part} inputs"] = Array.of(doubles(seed + 10 * size + offset, size, 2))
-            given[f"{part} targets"] = Array.of(doubles(seed + 10 * size + offset + 5, size, 1))
+            given[f"{part} targets"] = Array.of(far * doubles(seed + 10 * size + offset + 5, size, 1))
         yield Case(name, given)
 
 

@@ -19,10 +19,10 @@ from course_utils.checks.scenes.lesson_05_higher_order_gradients.penalised_step 
 
 
 def _cases(seed: int) -> Iterator[Case]:
-    yield Case("one step", {"seed": seed + 1, "sizes": [5], "momentum": 0.0, "weight": 0.3, "far": 30.0})
+    yield Case("one step", {"seed": seed + 1, "sizes": [5], "momentum": 0.0, "weights": [0.3], "far": 1000.0})
     yield Case(
         "four steps with momentum",
-        {"seed": seed + 2, "sizes": [5, 3, 4, 6], "momentum": 0.9, "weight": 0.2, "far": 1.0},
+        {"seed": seed + 2, "sizes": [5, 1, 2, 6], "momentum": 0.9, "weights": [0.2, 0.0, 1.5, 0.3], "far": 1.0},
     )
 
 
@@ -35,13 +35,15 @@ def _after(case: Case, combine: _Combine, clear: bool = True) -> tuple[list[floa
     Without `clear` they are added to those from before. Return the total of each step, and the parameters at the end.
     """
     model, optimizer, batches = regularised(case)
-    weight, totals = case.given["weight"], []
-    for inputs, targets in batches:
+    totals = []
+    for (inputs, targets), weight in zip(batches, case.given["weights"], strict=True):
 
         def loss(values: Named, inputs: torch.Tensor = inputs, targets: torch.Tensor = targets) -> torch.Tensor:
             return nn.functional.mse_loss(functional_call(model, values, (inputs,)), targets)
 
-        def penalty(values: Named, loss: Callable[[Named], torch.Tensor] = loss) -> torch.Tensor:
+        def penalty(
+            values: Named, loss: Callable[[Named], torch.Tensor] = loss, weight: float = weight
+        ) -> torch.Tensor:
             gradients = torch.func.grad(loss)(values).values()
             result: torch.Tensor = weight * sum(
                 (g.square().sum() for g in gradients), torch.zeros((), dtype=torch.float64)

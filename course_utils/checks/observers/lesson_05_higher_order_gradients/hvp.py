@@ -15,13 +15,10 @@ from course_utils.checks.scenes.lesson_05_higher_order_gradients.hvp import scal
 
 
 def observe(answer: Answer, case: Case) -> Observation:
-    x = point(case)
-    v = case.given["v"].tensor()
-    if v.dim() == 2:
-        v = v.mT.contiguous().mT
+    x, v = (point(case, name) for name in ("x", "v"))
     before = facts_about(x=x, v=v)
     with _Largest() as largest:
-        earlier = (x.detach() + 1, v.clone()) if case.given["again"] else ()
+        earlier = (x.detach() + 1, v.detach().clone()) if case.given["again"] else ()
         returned, seen = tried_on(answer, scalar(case.given["function"]), x, v, earlier=earlier)
     left = left_behind({"x": x, "v": v}, case, before, seen)
     return {**result_of(returned), **left, "largest": largest.numel}

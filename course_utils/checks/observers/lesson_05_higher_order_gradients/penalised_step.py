@@ -27,8 +27,8 @@ def observe(answer: Answer, case: Case) -> Observation:
     notice(model, ran, name="forwards")
     optimizer.register_step_pre_hook(lambda *given: steps.append(None))
     parameters, before = list(model.parameters()), facts_about(model)
-    for inputs, targets in batches:
-        totals.append(plain(answer(model, optimizer, inputs, targets, case.given["weight"])))
+    for (inputs, targets), weight in zip(batches, case.given["weights"], strict=True):
+        totals.append(plain(answer(model, optimizer, inputs, targets, weight)))
         alive.append(graphs.alive())
     kept = any(parameter.grad is not None and parameter.grad.requires_grad for parameter in parameters)
     return {

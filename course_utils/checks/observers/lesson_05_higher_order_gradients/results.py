@@ -12,9 +12,9 @@ from course_utils.checks.data import Case, Observation, Value, plain
 from course_utils.checks.observers.lesson_05_higher_order_gradients.surroundings import changed
 
 
-def point(case: Case) -> torch.Tensor:
-    """Return x, not contiguous where it is a matrix, as a leaf with an old gradient where the case asks for one."""
-    x = case.given["x"].tensor()
+def point(case: Case, name: str = "x") -> torch.Tensor:
+    """Return x or v, not contiguous where it is a matrix, as a leaf with an old gradient where the case asks for it."""
+    x = case.given[name].tensor()
     if x.dim() == 2:
         x = x.mT.contiguous().mT
     if case.given["requires_grad"]:
@@ -34,14 +34,13 @@ def recorded(value: Any) -> bool:
 
 def left_behind(tensors: dict[str, torch.Tensor], case: Case, before: dict[str, Any], seen: Observation) -> Observation:
     """Add to what was seen what of the given tensors, and of `before`, is no longer as it was."""
-    right = case.given["requires_grad"]
-    held = {name: right and name == "x" for name in tensors}
+    held = case.given["requires_grad"]
     left = dict.fromkeys([*seen["left"], *changed(before, None, **tensors)])
     return {
         **seen,
         "changed": [name for name, tensor in tensors.items() if plain(tensor) != case.given[name]],
-        "requiring": [name for name, tensor in tensors.items() if tensor.requires_grad != held[name]],
-        "graded": [name for name, tensor in tensors.items() if not _grad_is(tensor, 7.0 if held[name] else None)],
+        "requiring": [name for name, tensor in tensors.items() if tensor.requires_grad != held],
+        "graded": [name for name, tensor in tensors.items() if not _grad_is(tensor, 7.0 if held else None)],
         "left": list(left)[:3],
     }
 

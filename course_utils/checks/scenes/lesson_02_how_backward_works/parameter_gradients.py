@@ -7,11 +7,15 @@ from torch import nn
 
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.numbers import numbers, seeded
+from course_utils.checks.scenes.zoo import lived_in
 
 
 class TwoBranches(nn.Module):
-    """A trunk known by two names, a head that is used, one that is not, a layer that is frozen, and one that "
-    "evaluates."""
+    """A model with a part of each kind that may be forgotten.
+
+    A trunk known by two names, a head whose bias is frozen, one that is not used, a layer that is frozen, one that
+    evaluates, and a number of the model's own.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -20,11 +24,14 @@ class TwoBranches(nn.Module):
         self.head = nn.Linear(4, 2)
         self.spare = nn.Linear(4, 2)
         self.again = self.trunk
-        self.drop = nn.Dropout(0.5).eval()
+        self.drop = nn.Dropout(0.5)
+        self.scale = nn.Parameter(torch.ones(1))
+        self.head.bias.requires_grad_(False)
+        lived_in(self, self.drop)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         result: torch.Tensor = self.head(self.drop(self.frozen(self.trunk(x).tanh()).sin()))
-        return result
+        return result * self.scale
 
 
 def two_branches(case: Case) -> tuple[nn.Module, torch.Tensor]:
@@ -32,4 +39,4 @@ def two_branches(case: Case) -> tuple[nn.Module, torch.Tensor]:
     seed = case.given["seed"]
     model, batch = seeded(TwoBranches(), seed), numbers(seed + 1, 6, 3)
     loss: torch.Tensor = model(torch.zeros_like(batch) if case.given["zeros"] else batch).square().mean()
-    return model, loss
+    return model, case.given["times"] * loss

@@ -28,6 +28,8 @@ def critic_of(case: Case) -> nn.Sequential:
         critic, critic[2]
     )  # dropout would differ from call to call; that one part of a model is in eval mode is usual
     seeded(critic, case.given["seed"])
+    if case.given["images"]:  # norms so long that any bound on them shows
+        critic[3].get_parameter("weight").data.mul_(1e4)
     if case.given["dead"]:  # whether a unit lets something through is then a matter of the point's sign
         with torch.no_grad():
             weight, bias = critic[0].parameters()

@@ -19,12 +19,18 @@ def _mixed(x: torch.Tensor) -> torch.Tensor:
 
 SCALAR: dict[str, Map] = {
     "mixed": _mixed,
-    "softmax": lambda x: (x.softmax(0) * x.roll(1, -1)).square().sum(),
+    "steep": lambda x: 1e6 * _mixed(x),
+    "at rest": lambda x: 1e-9 * (x.square().sum() + (x * x.roll(1, 0)).sum()),
     "line": lambda x: (3 * x).sum(),
     "half a line": lambda x: x[0].square().prod() + (2 * x[1:]).sum(),
 }
 
 
 def scalar(name: str) -> Map:
-    """Return one of the functions above, or the weighted line, whose slope is a parameter."""
-    return Weighted(lambda weight, x: weight * x.sum()) if name == "weighted line" else SCALAR[name]
+    """Return one of the functions above, or one with a parameter: a line, or a function of a softmax."""
+    match name:
+        case "weighted line":
+            return Weighted(lambda weight, x: weight * x.sum())
+        case "weighted softmax":
+            return Weighted(lambda weight, x: weight * (x.softmax(0) * x.roll(1, -1)).square().sum())
+    return SCALAR[name]

@@ -31,7 +31,7 @@ def _straight(p: list[torch.Tensor]) -> torch.Tensor:
 def _product(p: list[torch.Tensor]) -> torch.Tensor:
     """Linear in each of the two, and not in both: all second derivatives are mixed ones."""
     row, matrix = p
-    return (row @ matrix * _SLOPES).sum()
+    return 1e6 * (row @ matrix * _SLOPES).sum()
 
 
 def _with_a_spare(p: list[torch.Tensor]) -> torch.Tensor:
@@ -44,7 +44,16 @@ def _at_rest(p: list[torch.Tensor]) -> torch.Tensor:
     """The gradient for the first is zero, and its second derivatives are not."""
     first, second = p
     away = first - first.detach()
-    return (away.square().sum() + 1) * second.square().sum()
+    return 1e-9 * (away.square().sum() + 1) * second.square().sum()
+
+
+def _of_one_matrix(p: list[torch.Tensor]) -> torch.Tensor:
+    (matrix,) = p
+    return (matrix @ matrix).sin().sum()
+
+
+def _one_number(p: list[torch.Tensor]) -> torch.Tensor:
+    return p[0].sin().exp()
 
 
 LOSSES: dict[str, tuple[list[tuple[int, ...]], Callable[[list[torch.Tensor]], torch.Tensor]]] = {
@@ -54,6 +63,8 @@ LOSSES: dict[str, tuple[list[tuple[int, ...]], Callable[[list[torch.Tensor]], to
     "a product": ([(3,), (3, 2)], _product),
     "at rest": ([(2,), (3,)], _at_rest),
     "a spare": ([(2,), (3,), ()], _with_a_spare),
+    "a square": ([(3, 3)], _of_one_matrix),
+    "one number": ([()], _one_number),
 }
 
 

@@ -3,6 +3,7 @@
 import torch
 
 from tests.answers.leaving import gradients_off, leaving
+from tests.answers.magnitudes import clipping_results, dropping_small
 from tests.answers.said import said
 
 
@@ -143,6 +144,7 @@ WRONG = [
     gradients_of_the_sum,
     said(gradients_through_all, "traces in .grad"),
     gradients_by_a_spare_pass,
+    *(clipping_results(gradients_by_grad), dropping_small(gradients_by_grad)),
     lambda losses, parameters: gradients_by_grad(losses, parameters)[::-1],
     lambda losses, parameters: list(zip(*gradients_by_grad(losses, parameters), strict=True)),
     lambda losses, parameters: [torch.cat([g.flatten() for g in r]) for r in gradients_by_grad(losses, parameters)],

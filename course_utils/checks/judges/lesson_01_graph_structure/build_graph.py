@@ -42,7 +42,11 @@ def _judge_build(case: Case, seen: Observation) -> Iterator[Finding]:
 
 def _build_cases(seed: int) -> list[Case]:
     generator = torch.Generator().manual_seed(seed)
-    sizes = {"a is 4 x 3, b has 3 numbers": ((4, 3), (3,)), "both are 2 x 5": ((2, 5), (2, 5))}
+    sizes = {
+        "a is 4 x 3, b has 3 numbers": ((4, 3), (3,)),
+        "both are 2 x 5": ((2, 5), (2, 5)),
+        "b is one number": ((3, 4), ()),
+    }
     return [
         Case(
             name,

@@ -199,7 +199,6 @@ WRONG = [
     lambda x: x.cosh().log(),
     said(lambda x: LogCoshOnce.apply(x), "an intermediate is saved"),
     lambda x: LogCosh.apply(x) + 0,
-    lambda x: LogCoshShort.apply(x),
     lambda x: Tanh.apply(x),
     lambda x: LogCosh.apply(x.detach()),
     lambda x: LogCoshByDifferences.apply(x),
@@ -213,6 +212,7 @@ WRONG = [
     cut_above := lambda x: LogCoshIncomingCut.apply(x),
     lambda x: LogCoshBySize.apply(x),
     lambda x: LogCoshOverX.apply(x),
+    lambda x: LogCoshShort.apply(x),
 ]
 
 GUARDS = {

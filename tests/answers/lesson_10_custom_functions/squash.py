@@ -126,8 +126,6 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    squasher(save_y, lambda ctx, g: from_y(ctx, g.clamp(-1e3, 1e3))),
-    squasher(save_y, lambda ctx, g: from_y(ctx, g * (g.abs() > 1e-6))),
     lambda x: x / (1 + x**2).sqrt(),
     said(squasher(save_copy, from_y), "the input is kept"),
     said(squasher(save_slope, lambda ctx, g: g * ctx.saved_tensors[0]), "the input is kept"),
@@ -148,6 +146,8 @@ WRONG = [
     SquashOfTheLast.apply,
     squash_cut := lambda x: usual(x).detach(),
     lambda x: function(write_x, from_y)(x),
+    squasher(save_y, lambda ctx, g: from_y(ctx, g.clamp(-1e3, 1e3))),
+    squasher(save_y, lambda ctx, g: from_y(ctx, g * (g.abs() > 1e-6))),
 ]
 
 GUARDS = {

@@ -234,6 +234,23 @@ def checkup_finite_by(number):
     return checkup_finite
 
 
+def checkup_of_modules(model, optimizer, step):
+    """Counts a gradient for all parameters of a module."""
+    report = usual(model, optimizer, step)
+    missing = set(report["no_gradient"])
+    whole = {
+        name
+        for name, part in model.named_modules()
+        if all(f"{name}.{own}" in missing for own, _ in part.named_parameters(recurse=False))
+    }
+    return {**report, "no_gradient": [name for name in missing if name.rpartition(".")[0] in whole]}
+
+
+def checkup_of_the_first_layer(model, optimizer, step):
+    report = usual(model, optimizer, step)
+    return {**report, "frozen_but_changed": [name for name in report["frozen_but_changed"] if "first.w" in name]}
+
+
 def checkup_of_buffers(model, optimizer, step):
     before = {name: it.clone() for name, it in model.named_buffers()}
     report = usual(model, optimizer, step)
@@ -315,6 +332,15 @@ WRONG = [
     checkup_of_sums,
     checkup_of_squares := checkup_finite_by(lambda gradient: gradient.square().sum()),  # of huge ones infinite
     checkup_finite_by(torch.sum),
+    checkup_finite_by(lambda gradient: gradient.flatten()[0]),
+    said(
+        checkup_finite_by(lambda gradient: torch.where(gradient.isnan(), 0, gradient).abs().max()),
+        ".grad after the step",
+    ),
+    checkup_finite_by(lambda gradient: torch.where(gradient.isinf(), 0, gradient).abs().max()),
+    checkup_finite_by(lambda gradient: gradient.max()),
+    checkup_of_modules,
+    checkup_of_the_first_layer,
     checkup_of_buffers,
     said(checkup_of_the_last_pass, ".grad after the step"),  # in that case it is what .grad shows
     checkup_of_all_names,

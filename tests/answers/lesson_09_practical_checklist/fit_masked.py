@@ -103,7 +103,8 @@ SLIPS = slips(masked_loop(by_product))
 LEFT = [leaving(masked_loop(by_product), mess) for mess in MESSES]
 
 WRONG = [
-    clipping(masked_loop(by_product)),
+    clipping(masked_loop(by_product), 1e4),
+    lambda model, optimizer, batches, limit: masked_loop(by_product)(model, optimizer, batches, min(limit, 1.0)),
     *SLIPS.values(),
     said(masked_loop(by_data, "before"), "a write into what tanh saved", "limited before backward"),
     said(masked_loop(by_constant, "never"), "a mask that autograd does not know", "beyond the limit"),

@@ -23,7 +23,7 @@ _PATIENTS: dict[str, tuple[str, dict[str, list[str]]]] = {
     "a healthy step": ("healthy", {}),
     "a layer that is left out": ("skipped", {"no_gradient": _MIDDLE}),
     "an old gradient on a layer that is left out": ("stale", {"no_gradient": _MIDDLE}),
-    "a step that clears at its end": ("cleared at the end", {"no_gradient": _MIDDLE}),
+    "a step that clears at its end": ("cleared at the end", {"no_gradient": ["middle.bias"]}),
     "an optimizer made too early": ("replaced", {"not_in_optimizer": _LAST}),
     "an optimizer without one bias": ("left out: first.bias", {"not_in_optimizer": ["first.bias"]}),
     "a frozen layer": ("frozen", {}),
@@ -33,9 +33,12 @@ _PATIENTS: dict[str, tuple[str, dict[str, list[str]]]] = {
     ),
     "a frozen layer that is written through .data": (
         "frozen, moved by data",
-        {"frozen_but_changed": ["first.weight"]},
+        {"frozen_but_changed": ["first.weight", "middle.bias"]},
     ),
-    "a frozen layer whose rows are exchanged": ("frozen, rows exchanged", {"frozen_but_changed": ["first.weight"]}),
+    "a frozen layer whose rows are exchanged": (
+        "frozen, rows exchanged",
+        {"frozen_but_changed": ["first.weight", "first.bias"]},
+    ),
     "a step that adds to an old NaN in .grad": ("old NaN", {}),
     "gradients that are huge": ("huge", {}),
     "infinity in the first of two passes": ("two passes", {"not_finite": ["middle.bias"]}),

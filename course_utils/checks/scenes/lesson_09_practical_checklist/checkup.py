@@ -52,6 +52,8 @@ def patient(case: Case) -> tuple[Patient, Optimizer, Callable[[], None]]:
         model.middle.eval()
     if scene.startswith("frozen"):
         model.first.requires_grad_(False)
+    if scene == "frozen, moved by data":
+        model.middle.bias.requires_grad_(False)
     if scene == "frozen, not held":
         optimizer = torch.optim.SGD(parameters[2:], lr=RATE)
     if scene == "old NaN":
@@ -68,7 +70,9 @@ def patient(case: Case) -> tuple[Patient, Optimizer, Callable[[], None]]:
             optimizer.zero_grad()
         model.get_buffer("steps").add_(1)
         hidden = model.first(inputs).tanh()
-        if not skips:
+        if scene == "cleared at the end":  # without its bias
+            hidden = (hidden @ model.middle.weight).tanh()
+        elif not skips:
             hidden = model.middle(hidden).tanh()
         if scene == "raises":
             hidden = hidden[:, :2]
@@ -76,8 +80,9 @@ def patient(case: Case) -> tuple[Patient, Optimizer, Callable[[], None]]:
             hidden = hidden.round()
         result = model.last(hidden)
         loss = (result - targets).pow(2).mean()
-        if scene in ("root", "root, hidden"):  # one of the bias's gradients is infinite
-            loss = loss + (model.middle.bias - model.middle.bias.detach())[:1].sqrt().sum()
+        if scene in ("root", "root, hidden"):  # the last of the bias's gradients is -infinity, or NaN
+            root = (model.middle.bias - model.middle.bias.detach())[-1:].sqrt().sum()
+            loss = loss - (root if scene == "root" else 0 * root)
         if scene == "huge":
             loss = 1e200 * loss
             loss = loss + 1.5e308 * (model.last.bias - model.last.bias.detach()).sum()  # finite each, not their sum
@@ -91,9 +96,11 @@ def patient(case: Case) -> tuple[Patient, Optimizer, Callable[[], None]]:
             optimizer.zero_grad()
         if scene == "frozen, moved by data":
             model.first.weight.data[0, 0] += 1e-12
+            model.middle.bias.data[0] += 1e-12
             model.first.bias.data.mul_(1.0)
             model.first.bias.detach().mul_(1.0)
         if scene == "frozen, rows exchanged":
             model.first.weight.data.copy_(model.first.weight.flip(0))
+            model.first.bias.data.copy_(model.first.bias.flip(0))
 
     return model, optimizer, step

@@ -45,7 +45,7 @@ def _build_cases(seed: int) -> list[Case]:
     sizes = {
         "a is 4 x 3, b has 3 numbers": ((4, 3), (3,)),
         "both are 2 x 5": ((2, 5), (2, 5)),
-        "b is one number": ((3, 4), ()),
+        "b is one number": ((3, 6), ()),
     }
     return [
         Case(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
@@ -12,6 +13,7 @@ from course_utils.explain.source import called, names_of
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
+_PARAMETERS = re.compile(r"\.parameters\(\)|\['params'\]$")  # a model's, or those of an optimizer's group
 
 
 @lru_cache(maxsize=256)
@@ -76,8 +78,8 @@ def ran(spots: Iterable[Spot]) -> list[tuple[str, ast.AST]]:
                 found[spot.file, node] = None
     queue = list(found)
     for file, scope in queue:
-        for name in {called(part) for part in parts(scope)} & _functions(file).keys():
-            for function in _functions(file)[name]:
+        for name in {called(part) for part in parts(scope)} & functions_of(file).keys():
+            for function in functions_of(file)[name]:
                 if (file, function) not in found:
                     found[file, function] = None
                     queue.append((file, function))
@@ -85,7 +87,7 @@ def ran(spots: Iterable[Spot]) -> list[tuple[str, ast.AST]]:
 
 
 @lru_cache(maxsize=32)
-def _functions(file: str) -> dict[str, list[ast.AST]]:
+def functions_of(file: str) -> dict[str, list[ast.AST]]:
     """Return the functions of a file by their names; what constructs a class goes by the name of the class."""
     tree = tree_of(file)
     found: dict[str, list[ast.AST]] = {}
@@ -119,7 +121,7 @@ def dead_bindings(file: str, scope: ast.AST) -> Iterator[tuple[Spot, str, str]]:
     It is a loop's name for a parameter, or the gradient that a hook is given: neither changes by an assignment.
     """
     for node in own(scope):
-        if isinstance(node, ast.For) and ".parameters()" in ast.unparse(node.iter):
+        if isinstance(node, ast.For) and _PARAMETERS.search(ast.unparse(node.iter)):
             found = _last_binding(list(own(node)), names_of(node.target))
             if found is not None:
                 yield Spot(file, found[0]), found[1], "parameter"
@@ -140,7 +142,7 @@ def _hooks_put_on(file: str, scope: ast.AST) -> Iterator[ast.FunctionDef]:
             continue
         hook = call.args[0]
         name = called(hook) if isinstance(hook, ast.Call) else ast.unparse(hook).rpartition(".")[2]
-        for function in _functions(file).get(name, ()):
+        for function in functions_of(file).get(name, ()):
             made = list(ast.walk(function))[1:] if isinstance(hook, ast.Call) else [function]
             yield from (node for node in made if isinstance(node, ast.FunctionDef))
 

@@ -35,6 +35,7 @@ class Stepper:
 
     panels: tuple[Panel, ...]
     direction: Direction = "gradients"
+    at: int | None = None
 
     @property
     def only_text(self) -> bool:
@@ -68,7 +69,7 @@ class Stepper:
         import anywidget
         import traitlets
 
-        stepper, start = self, -_ahead(self.panels)
+        stepper, start = self, -_ahead(self.panels) if self.at is None else self.at
 
         class Widget(anywidget.AnyWidget):
             _esm = f"{_file('stepper.js')}\n{_RENDER}"
@@ -104,7 +105,11 @@ class Stepper:
 
 
 def step(
-    *recordings: Recording, titles: Sequence[str] = (), forward: bool = True, direction: Direction = "gradients"
+    *recordings: Recording,
+    titles: Sequence[str] = (),
+    forward: bool = True,
+    direction: Direction = "gradients",
+    at: int | None = None,
 ) -> Stepper:
     """Return one recorded pass to step through, or several side by side on one slider.
 
@@ -112,8 +117,8 @@ def step(
 
     Where a result in the graph was named, and nothing is freed yet, the steps of the forward pass come first, in the
     order in which PyTorch recorded them; `forward=False` leaves them out. `titles` gives each pass a heading. With
-    `direction="code"` inputs are at the top; a button turns the picture. Graphs of more than 400 boxes come as
-    text.
+    `direction="code"` inputs are at the top; a button turns the picture. The slider begins at the first step, or at
+    step `at` of the backward pass. Graphs of more than 400 boxes come as text.
 
     Raises TypeError for anything that is not a Recording, and ValueError for another direction and where the number of
     titles is another than that of recordings.
@@ -133,7 +138,7 @@ def step(
     titles = titles or [f"Pass {number}" for number in range(1, len(recordings) + 1)] * (len(recordings) > 1) or [""]
     most = max(_most_bytes(recording) for recording in recordings)
     panels = tuple(panel_of(*pair, most, forward) for pair in zip(recordings, titles, strict=True))
-    return Stepper(panels, direction)
+    return Stepper(panels, direction, at)
 
 
 def _most_bytes(recording: Recording) -> int:
@@ -167,7 +172,8 @@ def _data(stepper: Stepper) -> bytes:
 def _mounted(stepper: Stepper) -> str:
     """Return the call that shows the data, and what joins the frame in a notebook to the page around it."""
     data = _data(stepper).decode().replace("<", "\\u003c")
-    return f'mountStepper(document.getElementById("stepper"), {data});\n{_FIT}'
+    start = "" if stepper.at is None else f", {stepper.at}"
+    return f'mountStepper(document.getElementById("stepper"), {data}{start});\n{_FIT}'
 
 
 _FIT = """

@@ -240,6 +240,12 @@ def test_places_before_the_pass_are_negative(recording):
     assert page_data(named_pass(direction="code").page())["asCode"] is True
 
 
+def test_the_slider_may_begin_at_a_step_of_the_backward_pass():
+    shown = named_pass(at=2)
+    assert re.search(r"\}, 2\);\n", shown.page())
+    assert shown.widget().step == 2
+
+
 def test_values_gradients_and_factors_stand_in_the_picture():
     (panel,) = named_pass().panels
     for text in ("x = 2", "makes product = 6", "saved other = y = 3"):

@@ -22,6 +22,7 @@ from course_utils.audit.mentions import (
     thrown_away,
 )
 from course_utils.audit.source import function_around
+from course_utils.audit.unread import unread_results, used_up_parameters
 from course_utils.explain.source import called
 
 # Methods that are called for what they do. Those of clearing and of passes are other checks' affair.
@@ -132,6 +133,37 @@ class Statements(Check):
                 if place not in told and (isinstance(value, ast.BinOp) or called(value) in _PURE):
                     told.add(place)
                     yield self._computed(place, ast.unparse(value))
+            for place, name, text in unread_results(file, scope):
+                if place not in told:
+                    told.add(place)
+                    yield self._unread(place, name, text)
+
+            for place, name, line in used_up_parameters(file, scope):
+                if place not in told:
+                    told.add(place)
+                    yield self._used_up(place, name, line)
+
+    def _used_up(self, spot: Spot, name: str, line: int) -> Found:
+        return self.say(
+            "no-effect",
+            spot,
+            f"{name} is a generator: whoever goes through it first uses it up, and line {line} finds nothing in it",
+            "parameters() gives each parameter once. A sum or a loop over what is left has no terms, and says so to "
+            "nobody.",
+            f"{name} = list(...)  # which can be gone through as often as one likes",
+        )
+
+    def _unread(self, spot: Spot, name: str, text: str) -> Found:
+        return self.say(
+            "no-effect",
+            spot,
+            f"{name} is computed here, and nobody reads it",
+            f"{_short(text)} only computes: it writes nowhere. Without the line, the training would be the same, so "
+            "what follows it may use what was meant to be replaced.",
+            f"# use {name} below, where the other one stands now",
+            level="likely",
+            certain=False,
+        )
 
     def _computed(self, spot: Spot, text: str) -> Found:
         return self.say(

@@ -1,4 +1,4 @@
-"""Two parameters that were meant as one: equal at the start, and each with steps of its own."""
+"""Two parameters that were meant as one: a copy in place of a tie, or a tie undone, and each with steps of its own."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from course_utils.audit.events import Pass
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import own
 from course_utils.audit.source import tree_of
+from course_utils.audit.untied import Undone, undone_in
 
 _MEANT = re.compile(r"\b[Tt](ie[ds]?|ying)(?![a-z])|_t(ie[ds]?|ying)(?![a-z])|\b[Ss]har(e|ed|es|ing)(?![a-z])")
 _LAYERS = (nn.Embedding, nn.Linear)
@@ -45,6 +46,7 @@ class Ties(Check):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._pairs: list[_Pair] = []
+        self._undone: list[Undone] = []
         self._seen: set[int] = set()
 
     def pass_begins(self, event: Pass) -> None:
@@ -53,6 +55,9 @@ class Ties(Check):
                 if model.key not in self._seen:
                     self._seen.add(model.key)
                     self._compare(model, event.spot)
+                    module = model.ref()
+                    if module is not None:
+                        self._undone += undone_in(module, event.spot.file if event.spot is not None else "")
 
     def _compare(self, model: Model, spot: Spot | None) -> None:
         module = model.ref()
@@ -76,6 +81,30 @@ class Ties(Check):
                     )
 
     def found(self) -> Iterator[Found]:
+        yield from self._copied()
+        yield from self._bound_anew()
+
+    def _bound_anew(self) -> Iterator[Found]:
+        held = self.book.held()
+        for undone in self._undone:
+            weights = [it() for it in undone.weights]
+            slots = [self.book.find(it) for it in weights if it is not None]
+            if len(slots) < 2 or any(it is None or it.key not in held or not it.received for it in slots):
+                continue
+            tied, to = undone.tie.tied, undone.tie.to
+            yield self.say(
+                "tie-broken",
+                undone.line,
+                f"{tied} was tied to {to} in line {undone.tie.spot.line}, and is a parameter of its own since",
+                "To tie is to give one parameter two names. Whoever binds one of them to a new parameter, or puts a "
+                "new layer in its place, unties the two, and from then on each learns for itself.",
+                f"self.{tied} = self.{to}  # once more, after what replaced it; or write in place, as nn.init does",
+                certain=False,
+                about={it.key for it in slots if it is not None},
+                names=(tied, to),
+            )
+
+    def _copied(self) -> Iterator[Found]:
         held = self.book.held()
         for pair in self._pairs:
             module, one, other = pair.model(), pair.weights[0](), pair.weights[1]()

@@ -58,6 +58,7 @@ MISCONCEIVED = {
 
 WRONG = [lambda x: 3 * x**2 + 1e-2, lambda x: (3 * x**2).sum(), lambda x: (3 * x**2).double(), slope_in_place]
 WRONG += [
+    lambda x: (3 * x**2) * torch.clamp(1000 / (3 * x**2).norm(), max=1),
     slope_by_a_product,
     slope_by_quotient,
     slope_by_rows,

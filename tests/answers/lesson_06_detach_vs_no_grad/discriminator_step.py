@@ -125,7 +125,7 @@ def discriminator_by_sigmoid(generator, discriminator, optimizer, real, noise):
 
 
 WRONG = [
-    clipping(discriminator_under_no_grad),
+    clipping(discriminator_under_no_grad, 1e4),
     discriminator_as_a_mean,
     discriminator_clears_too_much,
     discriminator_freezes,

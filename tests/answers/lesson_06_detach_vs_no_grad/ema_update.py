@@ -49,6 +49,14 @@ def ema(parameters=None, buffers=True, after=None):
     return update
 
 
+@torch.no_grad()
+def write_others(target, source):
+    """Copies the buffers that differ."""
+    for mine, its in zip(target.buffers(), source.buffers(), strict=True):
+        if not torch.equal(mine, its):
+            mine.copy_(its)
+
+
 def written_by_data(mine, its, decay):
     mine.data.mul_(decay).add_(its.data, alpha=1 - decay)
 
@@ -177,6 +185,7 @@ WRONG = [
     ema_by_loading,
     ema_elsewhere := ema(new_memory),
     ema_all_averaged,
+    said(ema(buffers=False, after=write_others), "behind the counter's back"),
     ema_recorded,
     ema_grad_off,
     ema_frozen,

@@ -32,6 +32,14 @@ def straight_half_up(x):
     return x + ((x + 0.5).floor() - x).detach()
 
 
+def straight_without_the_small(x):
+    """Takes a small gradient for none."""
+    y = straight_by_detach(x)
+    if y.requires_grad:
+        y.register_hook(lambda gradient: gradient * (gradient.abs() > 1e-6))
+    return y
+
+
 def straight_with(before):
     """Leaves something behind on x."""
 
@@ -73,6 +81,7 @@ MISCONCEIVED = {
 WRONG = [
     straight_in_place,
     straight_half_up,
+    straight_without_the_small,
     straight_hooked := straight_with(hook_left),
     straight_writing := leaving(straight_by_detach, lambda x: x.data.mul_(2)),
     straight_with(keeps_gradient),

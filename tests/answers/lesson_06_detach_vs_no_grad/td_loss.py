@@ -25,6 +25,14 @@ def td_by_masks(network, target_network, batch, discount):
     return ((torch.where(done.bool(), rewards, later) - chosen) ** 2).mean()
 
 
+def td_within_bounds(network, target_network, batch, discount):
+    """Rewards are cut off, as in games whose score counts."""
+    states, actions, rewards, next_states, done = batch
+    return td_under_no_grad(
+        network, target_network, (states, actions, rewards.clamp(-10, 10), next_states, done), discount
+    )
+
+
 def td_with(recording=torch.no_grad, cut=lambda goals: goals, live=False, masked=True, chosen=lambda values: values):
     """A loss with one thing wrong."""
 
@@ -160,6 +168,11 @@ MISCONCEIVED = {
 WRONG = [
     td_freezes,
     td_freezes_and_thaws,
+    lambda network, target_network, batch, discount: td_under_no_grad(network, target_network, batch, discount or 0.99),
+    lambda network, target_network, batch, discount: td_under_no_grad(
+        network, target_network, batch, min(discount, 0.99)
+    ),
+    td_within_bounds,
     td_writes_rewards,
     td_with_hook,
     lambda network, target_network, batch, discount: td_under_no_grad(network, target_network.eval(), batch, discount),

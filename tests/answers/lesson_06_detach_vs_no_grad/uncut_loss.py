@@ -28,6 +28,13 @@ def loss_that_differentiates(points, scale, weights):
     return loss
 
 
+def loss_with_short_gradients(points, scale, weights):
+    """Cuts long gradients off."""
+    points = points * 1
+    points.register_hook(lambda gradient: gradient.clamp(-1e3, 1e3))
+    return uncut_by_norm(points, scale, weights)
+
+
 def loss_and(extra):
     """A right loss, and something left behind."""
 
@@ -101,6 +108,8 @@ WRONG = [
     loss_that_writes,
     loss_that_runs_back,
     loss_that_differentiates,
+    lambda points, scale, weights: weights @ (-scale * (points.square().sum(1) + 1e-12).sqrt()).exp(),
+    loss_with_short_gradients,
     loss_hooked := loss_and(hook_left),
     loss_and(keeps_gradient),
     loss_and(lambda points: torch.set_grad_enabled(False)),

@@ -114,6 +114,16 @@ def accumulate_one_batch(model, micro_batches):
     return loss.item()
 
 
+def accumulate_and_shorten(model, micro_batches):
+    total = accumulate_by_share(model, micro_batches)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1e3)
+    return total
+
+
+def accumulate_clearing_for_several(model, micro_batches):
+    return accumulator(share, clear=len(micro_batches) > 1)(model, micro_batches)
+
+
 def accumulate_one_by_one(model, micro_batches):
     return accumulate_by_share(model, [(x[None], y[None]) for xs, ys in micro_batches for x, y in zip(xs, ys)])  # noqa: B905
 
@@ -174,6 +184,8 @@ WRONG = [
     *ONE_SLIP.values(),
     accumulate_one_batch,
     accumulate_one_by_one,
+    accumulate_and_shorten,
+    said(accumulate_clearing_for_several, "old gradients"),
     accumulate_filling_zeros,
     accumulate_where_live,
     accumulate_thawed,

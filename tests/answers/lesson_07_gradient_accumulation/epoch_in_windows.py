@@ -117,6 +117,38 @@ def epoch_cleared_after_the_step(model, optimizer, batches, every):
     return losses
 
 
+def epoch_cleared_at_the_first(model, optimizer, batches, every):
+    """The number of a window's first micro-batch leaves the rest 1, but for windows of one."""
+    losses, total, count, number = [], 0.0, 0, 0
+
+    def step():
+        for parameter in model.parameters():
+            if parameter.grad is not None:
+                parameter.grad.div_(count)
+        optimizer.step()
+        losses.append(total / count)
+
+    optimizer.zero_grad()
+    for number, (inputs, targets) in enumerate(batches, start=1):
+        if number % every == 1:
+            optimizer.zero_grad()
+            total, count = 0.0, 0
+        loss = cross_entropy(model(inputs), targets, reduction="sum")
+        loss.backward()
+        total, count = total + loss.item(), count + len(targets)
+        if number % every == 0:
+            step()
+    if number % every:
+        step()
+    return losses
+
+
+def epoch_cleared_where_live(model, optimizer, batches, every):
+    """A frozen parameter keeps what an earlier pass left in its .grad, and the step uses it."""
+    optimizer.zero_grad = lambda: [setattr(p, "grad", None) for p in model.parameters() if p.requires_grad]
+    return epoch_by_slices(model, optimizer, batches, every)
+
+
 def epoch_with_longer_windows(model, optimizer, batches, every):
     """Looks one micro-batch ahead, and puts it on top of the next window."""
     losses, window = [], list(itertools.islice(batches, every))
@@ -171,7 +203,7 @@ ONE_SLIP = {
 }
 
 WRONG = [
-    clipping(epoch_by_slices),
+    clipping(epoch_by_slices, 1e4),
     said(ONE_SLIP["steps"], "a step too many"),
     *list(ONE_SLIP.values())[1:],
     epoch(lambda size, sizes, every: size),
@@ -179,6 +211,8 @@ WRONG = [
     epoch(lambda size, sizes, every: size / (every * max(sizes))),
     epoch_by_a_running_mean,
     epoch_concatenated,
+    epoch_cleared_at_the_first,
+    epoch_cleared_where_live,
     epoch_cleared_after_the_step,
     epoch_with_longer_windows,
     lambda model, optimizer, batches, every: epoch_by_slices(model, optimizer, batches, 1),
@@ -186,15 +220,15 @@ WRONG = [
 ]
 
 EQUIVALENT = {
-    "epoch_by_slices: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "epoch_by_slices: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "epoch_by_slices: total += loss.item() -> total = total + loss.item()": "A number is not changed in place: both make a new one.",
     "epoch_by_slices: loss.backward() | total += loss.item() -> (swapped)": "Neither statement reads what the other writes.",
-    "epoch_by_slices: count = sum((len(targets) for _, targets in window)) | optimizer.zero_grad() -> (swapped)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "epoch_by_slices: count = sum((len(targets) for _, targets in window)) | optimizer.zero_grad() -> (swapped)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "epoch_by_slices: optimizer.step() | losses.append(total) -> (swapped)": "Neither statement reads what the other writes.",
-    "epoch_by_sums.step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "epoch_by_sums.step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "epoch_by_sums.step: optimizer.step() | losses.append(total / samples) -> (swapped)": "Neither statement reads what the other writes.",
-    "epoch_by_sums.step: losses.append(total / samples) | optimizer.zero_grad() -> (swapped)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
-    "epoch_by_sums: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "epoch_by_sums.step: losses.append(total / samples) | optimizer.zero_grad() -> (swapped)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
+    "epoch_by_sums: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "epoch_by_sums: loss.backward() | waiting, samples, total = (waiting + 1, samples + len(inputs), total + loss.item()) -> (swapped)": "Neither statement reads what the other writes.",
 }
 

@@ -119,6 +119,34 @@ def clipped_but_for_the_last_rate(model, optimizer, scheduler, windows, max_norm
     return norms
 
 
+def clipped_where_live(model, optimizer, scheduler, windows, max_norm):
+    """A frozen parameter keeps what an earlier pass left in its .grad."""
+    optimizer.zero_grad = lambda: [setattr(p, "grad", None) for p in model.parameters() if p.requires_grad]
+    return clipped_once(model, optimizer, scheduler, windows, max_norm)
+
+
+def clipped_by_the_square(model, optimizer, scheduler, windows, max_norm):
+    norms = []
+    for window in windows:
+        optimizer.zero_grad()
+        for inputs, targets in window:
+            (cross_entropy(model(inputs), targets) / len(window)).backward()
+        parts = [p.grad for p in model.parameters() if p.grad is not None]
+        square = sum(float((part**2).sum()) for part in parts)
+        if square > max_norm:
+            for part in parts:
+                part *= max_norm / square**0.5
+        norms.append(square**0.5)
+        optimizer.step()
+        scheduler.step()
+    return norms
+
+
+def clipped_twice(model, optimizer, scheduler, windows, max_norm):
+    """To be safe, never longer than a thousand."""
+    return clipped_once(model, optimizer, scheduler, windows, min(max_norm, 1e3))
+
+
 def clipped_norms_after(model, optimizer, scheduler, windows, max_norm):
     return [min(norm, max_norm) for norm in clipped_once(model, optimizer, scheduler, windows, max_norm)]
 
@@ -151,6 +179,9 @@ WRONG = [
     clipper(before=clip_grad_norm_, weight=False),
     clipper(inner=clip_grad_norm_, before=clip_grad_norm_),
     clipped_norms_after,
+    clipped_where_live,
+    clipped_by_the_square,
+    clipped_twice,
     clipped_by_the_first_length,
     said(
         clipper(inner=clip_grad_norm_, inner_schedule=True),
@@ -166,12 +197,12 @@ WRONG = [
 ]
 
 EQUIVALENT = {
-    "clipped_once: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "clipped_once: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "clipped_once: scheduler.step() | norms.append(norm.item()) -> (swapped)": "Neither statement reads what the other writes.",
-    "clipped_by_hand: model.zero_grad() -> model.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "clipped_by_hand: model.zero_grad() -> model.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "clipped_by_hand: ...n(window)).backward() -> ...n(window)).backward(retain_graph=True)": "The loss has no name, so its graph goes at the end of the statement all the same.",
     "clipped_by_hand: norm > max_norm -> norm >= max_norm": "At the limit the factor is 1.",
-    "clipped_by_hand: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "clipped_by_hand: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "clipped_by_hand: if norm > max_norm: ... | norms.append(norm) -> (swapped)": "Neither statement reads what the other writes.",
     "clipped_by_hand: norms.append(norm) | optimizer.step() -> (swapped)": "Neither statement reads what the other writes.",
     "clipped_by_hand: optimizer.zero_grad() | scheduler.step() -> (swapped)": "Neither statement reads what the other writes.",

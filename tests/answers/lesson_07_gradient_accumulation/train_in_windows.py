@@ -28,6 +28,23 @@ def windows_cleared_after_the_step(model, optimizer, micro_batches, every):
     return losses
 
 
+def windows_cleared_where_live(model, optimizer, micro_batches, every):
+    """A frozen parameter keeps what an earlier pass left in its .grad, and the step uses it."""
+    losses = []
+    for start in range(0, len(micro_batches), every):
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter.grad = None
+        parts = []
+        for inputs, targets in micro_batches[start : start + every]:
+            loss = cross_entropy(model(inputs), targets)
+            (loss / every).backward()
+            parts.append(loss.item())
+        optimizer.step()
+        losses.append(sum(parts) / len(parts))
+    return losses
+
+
 def windows_cleared_before_the_first(model, optimizer, micro_batches, every):
     """In nested loops, with zeros in place of None."""
     losses = []
@@ -175,10 +192,11 @@ ONE_SLIP = {
 }
 
 WRONG = [
-    clipping(windows_divided_at_the_step),
+    clipping(windows_divided_at_the_step, 1e4),
     *ONE_SLIP.values(),
     windows_as_one_batch,
     windows_in_one_pass,
+    windows_cleared_where_live,
     windows_on_inputs_that_require,
     said(window_loop(clear=lambda number, every: False), "old gradients"),
     said(
@@ -192,16 +210,16 @@ WRONG = [
 ]
 
 EQUIVALENT = {
-    "windows_cleared_after_the_step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "windows_cleared_after_the_step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "windows_cleared_after_the_step: total += loss.item() -> total = total + loss.item()": "A number is not changed in place: both make a new one.",
-    "windows_cleared_after_the_step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False) #2": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "windows_cleared_after_the_step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False) #2": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "windows_cleared_after_the_step: optimizer.zero_grad() | losses.append(total) -> (swapped)": "Neither statement reads what the other writes.",
     "windows_cleared_after_the_step: loss.backward() | total += loss.item() -> (swapped)": "Neither statement reads what the other writes.",
-    "windows_cleared_before_the_first: model.zero_grad(set_to_none=False) -> model.zero_grad()": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
-    "windows_cleared_before_the_first: model.zero_grad(set_to_none=False) -> model.zero_grad(set_to_none=True)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "windows_cleared_before_the_first: model.zero_grad(set_to_none=False) -> model.zero_grad()": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
+    "windows_cleared_before_the_first: model.zero_grad(set_to_none=False) -> model.zero_grad(set_to_none=True)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "windows_cleared_before_the_first: (loss / every).backward() | parts.append(loss.item()) -> (swapped)": '"its graph is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
     "windows_cleared_before_the_first: optimizer.step() | losses.append(sum(parts) / len(parts)) -> (swapped)": "Neither statement reads what the other writes.",
-    "windows_divided_at_the_step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before.",
+    "windows_divided_at_the_step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "windows_divided_at_the_step: parts.append(loss.detach()) -> parts.append(loss)": '"its graph is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
     "windows_divided_at_the_step: parts.append(loss.detach()) -> parts.append(loss.clone())": '"its graph is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
     "windows_divided_at_the_step: optimizer.step() | losses.append(float(sum(parts)) / every) -> (swapped)": "Neither statement reads what the other writes.",

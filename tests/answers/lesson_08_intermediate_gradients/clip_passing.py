@@ -36,6 +36,17 @@ def clip_rows(gradient, most):
     return gradient * torch.clamp(most / gradient.norm(dim=1, keepdim=True), max=1)
 
 
+def clip_by_the_square(x, most):
+    def shortened(gradient):
+        square = gradient.square().sum()
+        return gradient * (most / square.sqrt()) if square > most else gradient
+
+    y = x.view_as(x)
+    if y.requires_grad:
+        y.register_hook(shortened)
+    return y
+
+
 def clip_what_leaves(x, most):
     """Clips after the derivative of x's own operation, where there is one."""
     y = x.view_as(x)
@@ -108,6 +119,7 @@ ONE_SLIP = {
 
 WRONG = [
     *ONE_SLIP.values(),
+    clip_by_the_square,
     clip_what_leaves,
     clip_once,
     clip_and_repeat,

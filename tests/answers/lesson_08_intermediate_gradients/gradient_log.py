@@ -172,8 +172,20 @@ ONE_SLIP = {
     "runs": lambda model, batches, loss_fn: log_by_backward_hooks(copy.deepcopy(model), batches, loss_fn),
 }
 
+
+def log_clearing_backward_hooks(model, batches, loss_fn):
+    """Takes away the author's hooks of that kind, too."""
+    try:
+        return log_with(finish=False)(model, batches, loss_fn)
+    finally:
+        for module in linears(model).values():
+            module._backward_hooks.clear()
+
+
 WRONG = [
     *ONE_SLIP.values(),
+    log_clearing_backward_hooks,
+    log_with(convert=lambda norm: min(norm.item(), 1e3)),
     said(
         broken_gradient_log,
         *("hooks pile up", "the name of the last layer", "gradients left behind", "tensors in the log"),

@@ -288,8 +288,30 @@ def gradients_before_own_hooks(model, names, x, loss_fn):
     return {name: [next(found) if it.requires_grad else None for it in results] for name, results in kept.items()}
 
 
+def gradients_by_module(model, names, x, loss_fn):
+    """A module has one name here, and may have two."""
+    kept = list({model.get_submodule(name): name for name in names}.values())
+    return {name: [] for name in names} | gradients_by_hooks(model, kept, x, loss_fn)
+
+
+def gradients_but_zeros(model, names, x, loss_fn):
+    """Takes a gradient of zeros for none."""
+    found = gradients_by_hooks(model, names, x, loss_fn)
+    return {name: [it if it is not None and it.any() else None for it in places] for name, places in found.items()}
+
+
 WRONG = [
     gradients_before_own_hooks,
+    gradients_by_module,
+    gradients_but_zeros,
+    lambda *given: {
+        name: [None if it is None else it.clamp(-1e3, 1e3) for it in places]
+        for name, places in gradients_by_hooks(*given).items()
+    },
+    lambda *given: {
+        name: [None if it is None else it.squeeze(0) for it in places]
+        for name, places in gradients_by_hooks(*given).items()
+    },
     *ONE_SLIP.values(),
     gradients_leaving_hooks := gradients_with(remove=False),
     gradients_with(always=False),

@@ -89,6 +89,9 @@ ONE_SLIP = {
 
 WRONG = [
     *ONE_SLIP.values(),
+    hooked(lambda gradient, strength: -strength * gradient.clamp(-1e3, 1e3)),
+    hooked(lambda gradient, strength: -strength * gradient * (gradient.abs() > 1e-6)),
+    hooked(lambda gradient, strength: -min(strength, 10.0) * gradient),
     said(reverse_in_place, "a hook on x"),
     reverse_in_what_arrives,
     hooked(lambda gradient, strength: None),

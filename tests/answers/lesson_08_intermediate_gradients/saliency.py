@@ -173,8 +173,25 @@ def saliency_of_known_kinds(model, images, labels):
     return gradient.abs().amax(1)
 
 
+def saliency_where_the_whole_trains(model, images, labels):
+    """Asks the model itself for its mode, and not its parts."""
+    return maps_of(model, images, labels, mode=not model.training)
+
+
+def saliency_with_one_flag(model, images, labels):
+    """Freezes everything, and gives back to all what the first parameter had."""
+    flag = next(model.parameters()).requires_grad
+    model.requires_grad_(False)
+    result = maps_of(model, images, labels)
+    model.requires_grad_(flag)
+    return result
+
+
 WRONG = [
     saliency_of_known_kinds,
+    said(saliency_where_the_whole_trains, "in training mode"),
+    saliency_with_one_flag,
+    partial(maps_of, strongest=lambda gradient: strongest_of(gradient).clamp(max=1e3)),
     *ONE_SLIP.values(),
     said(saliency_and_zero_grad, "parameters got gradients"),
     saliency_and_train,

@@ -5,6 +5,7 @@ import copy
 import torch
 from torch.nn.functional import mse_loss
 
+from tests.answers.leaving import clipping
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
 from tests.answers.said import said
 
@@ -111,8 +112,22 @@ def best_with_graphs(model):
 SLIPS = slips(best())
 LEFT = [leaving(best(), mess) for mess in MESSES]
 
+
+def best_below(bound):
+    """A run whose losses all are large has no best model."""
+
+    def fit_best(*given):
+        state, loss, history = best()(*given)
+        return (state, loss, history) if loss < bound else (None, bound, history)
+
+    return fit_best
+
+
 WRONG = [
     *SLIPS.values(),
+    clipping(best(), 1e4),
+    best_below(1e6),
+    best(better=lambda loss, least: loss < least * (1 - 1e-6)),
     said(best_of_own_tensors_at_the_end, "the model's own tensors"),
     best_trained_in_part := turning(False, before=True),
     best_validated_in_part := turning(True, before=False),

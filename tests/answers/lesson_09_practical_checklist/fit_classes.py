@@ -105,12 +105,14 @@ SLIPS = slips(classifier())
 LEFT = [leaving(classifier(), mess) for mess in MESSES]
 
 WRONG = [
-    clipping(classifier()),
+    clipping(classifier(), 1e4),
     *SLIPS.values(),
     said(classifier(twice, clear=False), "softmax twice", "never cleared"),
     said(cleared_after_the_step(classifier(twice, clear=False)), "softmax twice", "gradients from before"),
     with_an_optimizer_of_its_own,
     in_training_mode,
+    classifier(lambda scores, targets: cross_entropy(scores.clamp(-1e5, 1e5), targets)),
+    classifier(keep=lambda loss: min(float(loss), 1e4)),
     classes_to_tensor := classifier(hits_of=lambda hit: hit.sum()),
     classifier(keep=lambda loss: loss),
     losses_as_tensors := classifier(keep=lambda loss: loss.detach()),

@@ -132,13 +132,14 @@ SLIPS = slips(penalised(squares))
 LEFT = [leaving(penalised(squares), mess) for mess in MESSES]
 
 WRONG = [
-    clipping(penalised(squares)),
+    clipping(penalised(squares), 1e4),
     *SLIPS.values(),
     said(
         penalised(lambda model: squares(model).item(), clear="never"), "a penalty without a gradient", "never cleared"
     ),
     said(penalised(squares, error_of=float, clear="never"), "an error without a gradient", "never cleared"),
     penalised_with_an_optimizer_of_its_own,
+    lambda model, optimizer, batches, weight: penalised(squares)(model, optimizer, batches, min(weight, 1.0)),
     penalised_in_training_mode,
     penalised_where_held,
     penalised_thawed,

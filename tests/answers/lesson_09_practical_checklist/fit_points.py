@@ -36,6 +36,14 @@ def points_with(root, clean=lambda gradient: gradient):
     return fit_points
 
 
+def points_apart_at_first(points, wanted, steps):
+    """What is in one place in the beginning counts as in one place to the end."""
+    apart = (points[:, None] != points[None]).any(-1)
+    return points_with(lambda squares: torch.where(apart, torch.where(apart, squares, 1.0).sqrt(), 0.0))(
+        points, wanted, steps
+    )
+
+
 def points_by_norm(points, wanted, steps):
     points = nn.Parameter(points.clone())
     optimizer = torch.optim.SGD([points], lr=1.0)
@@ -92,6 +100,7 @@ MISCONCEIVED = {
 
 WRONG = [
     points_not_new,
+    points_apart_at_first,
     points_halved := lambda points, wanted, steps: points_by_norm(points, wanted.mul_(0.5).mul(2.0), steps),
     points_and_more := lambda *given: (*points_by_norm(*given), 0.0),
     points_to_tensors := lambda *given: [points_by_norm(*given)[0], list(map(torch.tensor, points_by_norm(*given)[1]))],

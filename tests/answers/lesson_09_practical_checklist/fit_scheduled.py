@@ -119,7 +119,7 @@ SLIPS.pop("steps")
 LEFT = [leaving(scheduled(), mess) for mess in MESSES]
 
 WRONG = [
-    clipping(scheduled()),
+    clipping(scheduled(), 1e4),
     *SLIPS.values(),
     scheduled_once_more,
     scheduled_by_longer_gradients,

@@ -82,8 +82,24 @@ SLIPS = slips(retrain_with(lambda model: model.parameters()))
 del SLIPS["steps"], SLIPS["settings"]  # it is given no optimizer
 LEFT = [leaving(retrain_with(lambda model: model.parameters()), mess) for mess in MESSES]
 
+
+def retrain_with_short_gradients(model, head, batches):
+    """Cuts long gradients off."""
+    handles = [
+        p.register_hook(lambda gradient: gradient.clamp(-1e3, 1e3))
+        for p in (*model.parameters(), *head.parameters())
+        if p.requires_grad
+    ]
+    losses = retrain_with(lambda model: model.parameters())(model, head, batches)
+    for handle in handles:
+        handle.remove()
+    return losses
+
+
 WRONG = [
     *SLIPS.values(),
+    retrain_with_short_gradients,
+    retrain_with(lambda model: model.parameters(), lambda head: head.requires_grad_(True)),
     retrain_to_tensors := lambda *given: [
         torch.tensor(loss) for loss in retrain_with(lambda model: model.parameters())(*given)
     ],

@@ -143,6 +143,7 @@ WRONG = [
     agrees_by_measure(lambda a, b: torch.allclose(a.abs(), b.abs(), rtol=1e-5, atol=1e-6)),
     agrees_by_measure(lambda a, b: not ((a - b).abs() > 1e-5 + 1e-5 * b.abs()).any()),
     lambda function, x: agrees_coarsely()(function, x.abs() + 0.2),
+    said(agrees_coarsely(atol=1e-4), "too tolerant"),
 ]
 
 EQUIVALENT = {

@@ -158,6 +158,14 @@ class LogCoshOfAClass(Function):
         return g * LogCoshOfAClass.latest.tanh()
 
 
+class LogCoshShort(LogCosh):
+    """Cuts long gradients off."""
+
+    @staticmethod
+    def backward(ctx, g):
+        return LogCosh.backward(ctx, g.clamp(-1e3, 1e3))
+
+
 class LogCoshIncomingCut(LogCosh):
     @staticmethod
     def backward(ctx, g):
@@ -204,6 +212,7 @@ WRONG = [
     cut_above := lambda x: LogCoshIncomingCut.apply(x),
     lambda x: LogCoshBySize.apply(x),
     lambda x: LogCoshOverX.apply(x),
+    lambda x: LogCoshShort.apply(x),
 ]
 
 GUARDS = {

@@ -237,6 +237,22 @@ class LinearTurnedAround(Linear):
         return nn.functional.linear(x, weight, bias)
 
 
+class LinearOfShort(Linear):
+    """Cuts long gradients off."""
+
+    @staticmethod
+    def backward(ctx, g):
+        return Linear.backward(ctx, g.clamp(-1e3, 1e3))
+
+
+class LinearOfLong(Linear):
+    """Takes small gradients for none."""
+
+    @staticmethod
+    def backward(ctx, g):
+        return Linear.backward(ctx, g * (g.abs() > 1e-6))
+
+
 class LinearSummingByProduct(Linear):
     """Sums for the bias by a product with ones."""
 
@@ -275,6 +291,8 @@ class ResultKept(LinearKeepingAll):
 WRONG = [
     linear_of_more := linear(compute="all"),
     LinearSummingByProduct.apply,
+    lambda x, weight, bias: LinearOfShort.apply(x, weight, bias),
+    lambda x, weight, bias: LinearOfLong.apply(x, weight, bias),
     lambda x, weight, bias: FrozenBiasForgotten.apply(x, weight, bias),
     lambda x, weight, bias: ResultKept.apply(x, weight, bias),
     nn.functional.linear,

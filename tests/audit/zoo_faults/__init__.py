@@ -3,6 +3,7 @@
 from tests.audit.zoo_faults import (
     axes,
     batches,
+    bound,
     calls,
     counted,
     derivatives,
@@ -31,6 +32,7 @@ from tests.audit.zoo_faults import (
 __all__ = [
     "axes",
     "batches",
+    "bound",
     "calls",
     "counted",
     "derivatives",

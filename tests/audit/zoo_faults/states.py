@@ -167,6 +167,32 @@ def two_parameters_on_one_memory():
 
 
 @fault("tie-broken")
+def head_that_was_tied_before_it_was_replaced():
+    class Sharing(Language):
+        def __init__(self):
+            super().__init__()
+            self.head.weight = self.embed.weight
+
+    model = Sharing()
+    model.head = nn.Linear(model.head.in_features, model.head.out_features, bias=False)  # <- here
+    learn_language(model)
+
+
+@fault("tie-broken")
+def embedding_begun_anew_behind_the_tie():
+    class Sharing(Language):
+        def __init__(self):
+            super().__init__()
+            self.head.weight = self.embed.weight
+            self.begin()
+
+        def begin(self):
+            self.embed.weight = nn.Parameter(0.1 * torch.randn_like(self.embed.weight))  # <- here
+
+    learn_language(Sharing())
+
+
+@fault("tie-broken")
 def decoder_with_a_turned_copy_of_the_encoder():
     class Mirror(nn.Module):
         """An autoencoder with tied weights."""

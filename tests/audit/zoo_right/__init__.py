@@ -3,6 +3,7 @@
 from tests.audit.zoo_right import (
     axes,
     batches,
+    bound,
     by_hand,
     calls,
     counted,
@@ -33,6 +34,7 @@ from tests.audit.zoo_right import (
 __all__ = [
     "axes",
     "batches",
+    "bound",
     "by_hand",
     "calls",
     "counted",

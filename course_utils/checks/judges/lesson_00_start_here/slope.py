@@ -17,13 +17,15 @@ def _cases(seed: int) -> list[Case]:
     signed = numbers(seed, 2, 3)
     fine = numbers(seed, 2, 2, 2, dtype=torch.float64)
     fine[0, 0, 0] = 1 + 0.98 * 2**-24  # single precision takes it for 1
+    large = numbers(seed, 12, 11)
+    large[3, 4] *= 2000
     given = {
         "five numbers": numbers(seed, 5).abs(),
         "a matrix of both signs": torch.where(torch.arange(6).reshape(2, 3) == seed % 6, 0.0, signed),
         "the same shape, other numbers": numbers(seed + 1, 2, 3),
         "a tensor of no dimension": numbers(seed)[()],
         "float64": fine,
-        "many numbers": numbers(seed, 12, 11),
+        "many numbers, one of them large": large,
     }
     return [Case(name, {"x": Array.of(x)}) for name, x in given.items()]
 

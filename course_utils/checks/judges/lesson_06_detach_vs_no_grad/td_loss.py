@@ -20,8 +20,8 @@ def _cases(seed: int) -> list[Case]:
     cases = []
     single, double = torch.float32, torch.float64
     kinds = (
-        *(("5 transitions", 5, 0.9, single), ("3 transitions", 3, 0.55, single)),
-        *(("5 other transitions", 5, 0.7, single), ("one transition, in double precision", 1, 0.8, double)),
+        *(("5 transitions", 5, 0.9, single), ("3 transitions", 3, 1.0, single)),
+        *(("5 other transitions", 5, 0.7, single), ("one transition, in double precision", 1, 0.0, double)),
     )
     for number, (name, rows, discount, dtype) in enumerate(kinds):
         own = seed + 10 * number
@@ -34,6 +34,8 @@ def _cases(seed: int) -> list[Case]:
             "done": Array.of((torch.arange(rows) % 3 == 1).to(dtype)),
         }
         given |= {"seed": own, "discount": discount, "frozen": rows == 3, "low": number == 2}
+        if given["low"]:  # beyond what anybody would clip to
+            given["rewards"] = Array.of(300 * given["rewards"].tensor())
         cases.append(Case(name, given))
     return cases
 
@@ -109,6 +111,21 @@ def _loss_is(case: Case, seen: Observation, **changed: bool) -> bool:
     return close(seen["returned"], torch.tensor(_td(case, _goals(case, **changed))[0]))
 
 
+def _pulled(case: Case, seen: Observation) -> bool:
+    """Return whether the goal is pulled towards the value. With a discount of 0 the pull is zero."""
+    return bool(seen["pulled"] or (not case.given["discount"] and seen["old gradients"]))
+
+
+def _by_network(seen: Observation) -> bool:
+    """Return whether network itself gave the values of the next states."""
+    return bool(seen["old runs"] == 0 and seen["runs"] > 1)
+
+
+def _uncounted(case: Case, seen: Observation) -> bool:
+    """Return whether something else is wrong, and no loss tells what the goals count: a discount of 0 hides it."""
+    return not case.given["discount"] and _by_network(seen)
+
+
 def _every_pair(case: Case, seen: Observation) -> bool:
     """Tell whether each chosen value was compared with every goal, as shapes (n, 1) and (n,) are."""
     chosen = _values(case).gather(1, case.given["actions"].tensor()[:, None])
@@ -153,7 +170,7 @@ EXERCISE = Exercise(
         Misconception(
             "a goal that moves",
             "The loss is right, and its gradient goes into target_network, too: the goal is pulled towards the value.",
-            lambda case, seen: _loss_is(case, seen) and seen["pulled"] and seen["gradients"] != [None] * 4,
+            lambda case, seen: _loss_is(case, seen) and _pulled(case, seen) and seen["gradients"] != [None] * 4,
         ),
         Misconception(
             "recorded for nothing",
@@ -165,8 +182,7 @@ EXERCISE = Exercise(
             "its own judge",
             "Your goals take the values of the next states from network itself, not from target_network.",
             lambda case, seen: (
-                seen["old runs"] == 0
-                and (_loss_is(case, seen, old=False) or _loss_is(case, seen, old=False, masked=False))
+                _by_network(seen) and (_loss_is(case, seen, old=False) or _loss_is(case, seen, old=False, masked=False))
             ),
         ),
         Misconception(
@@ -190,7 +206,8 @@ EXERCISE = Exercise(
             "after the end",
             "Your goals count a next state where the episode has ended.",
             lambda case, seen: (
-                _loss_is(case, seen, masked=False, old=seen["old runs"] != 0) and not _loss_is(case, seen)
+                _loss_is(case, seen, masked=False, old=seen["old runs"] != 0)
+                and (not _loss_is(case, seen) or _uncounted(case, seen))
             ),
         ),
     ),

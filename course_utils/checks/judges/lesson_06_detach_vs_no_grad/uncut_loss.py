@@ -24,14 +24,17 @@ def _cases(seed: int) -> list[Case]:
         own = seed + 10 * number
         points, scale = numbers(own, rows, columns, dtype=dtype), numbers(own + 1, dtype=dtype).abs()
         if name == "a short point and a negative scale":
-            points[0] *= 1e-3
+            points[0] *= 1e-7
             scale = -scale
         if name == "two points, double precision":
             points[0] *= 1e4  # so long that exp(scale * length) overflows
+        weights = numbers(own + 2, rows, dtype=dtype)
+        if name == "five points":  # long gradients, for points and scale
+            weights *= 1e5
         given = {
             "points": Array.of(points),
             "scale": Array.of(scale),
-            "weights": Array.of(numbers(own + 2, rows, dtype=dtype)),
+            "weights": Array.of(weights),
         }
         cases.append(Case(name, given))
     return cases

@@ -18,10 +18,10 @@ _PLAIN = {"lr": 0.0, "momentum": 0.0, "decay": 0.0}
 
 def _cases(seed: int) -> list[Case]:
     shapes: dict[str, dict[str, Any]] = {
-        "an uneven last one": {"sizes": [4, 4, 3]},
+        "an uneven last one": {"sizes": [4, 4, 3], "steep": 1e5},
         "all of one size": {"sizes": [3, 3, 3, 3]},
         "all sizes differ, and old gradients": {"sizes": [6, 1, 2, 5], "stale": "all"},
-        "a single one": {"sizes": [5]},
+        "a single one": {"sizes": [1], "stale": "all"},
     }
     return [Case(name, {"seed": seed + n, **_PLAIN, **given}) for n, (name, given) in enumerate(shapes.items())]
 

@@ -17,19 +17,19 @@ from course_utils.checks.scenes.lesson_07_gradient_accumulation.clip_each_sample
 
 
 def _cases(seed: int) -> list[Case]:
-    shapes: dict[str, tuple[int, int, dict[str, int]]] = {
+    shapes: dict[str, tuple[int, int, dict[str, float]]] = {
         "six images, some clipped": (6, 4, {"sure": 1}),
         "five images, all clipped": (5, 0, {}),
-        "four images, none clipped": (4, 4, {}),
+        "one image, not clipped": (1, 1, {"steep": 1e4}),
     }
     return [_limited(name, seed + count, count, place, more) for name, (count, place, more) in shapes.items()]
 
 
-def _limited(name: str, seed: int, count: int, place: int, more: dict[str, int]) -> Case:
+def _limited(name: str, seed: int, count: int, place: int, more: dict[str, float]) -> Case:
     """Return a case whose limit lies in the given place among the samples' norms."""
     open_case = Case(name, {"seed": seed, "count": count, **more})
     norms = sorted(_norms(_alone(open_case)).tolist())
-    limit = 0.5 * norms[0] if place == 0 else 2 * norms[-1] if place == count else sum(norms[place - 1 : place + 1]) / 2
+    limit = 0.1 * norms[0] if place == 0 else 2 * norms[-1] if place == count else sum(norms[place - 1 : place + 1]) / 2
     return Case(name, {**open_case.given, "max_norm": limit})
 
 

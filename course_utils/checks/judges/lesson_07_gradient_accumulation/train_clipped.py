@@ -32,9 +32,12 @@ from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import (
 def _cases(seed: int) -> list[Case]:
     rich = {"lr": 0.3, "momentum": 0.6, "decay": 0.02}
     shapes: dict[str, tuple[dict[str, Any], float]] = {
-        "clipped in each window": ({"seed": seed + 1, "sizes": [4] * 5, "every": [3, 2], "stale": True, **rich}, 0.4),
-        "clipped in some windows": ({"seed": seed + 2, "sizes": [2] * 9, "every": [4, 2, 3], **rich}, 1.1),
-        "clipped in no window": ({"seed": seed + 3, "sizes": [5] * 4, "every": [2, 2], **rich}, 3.0),
+        "clipped in each window": (
+            {"seed": seed + 1, "sizes": [4] * 5, "every": [3, 2], "stale": "all", **rich, "decay": 0.0},
+            0.4,
+        ),
+        "clipped in some windows": ({"seed": seed + 2, "sizes": [2] * 9, "every": [4, 1, 4], **rich}, 1.1),
+        "clipped in no window": ({"seed": seed + 3, "sizes": [5] * 4, "every": [2, 2], "steep": 1e5, **rich}, 3.0),
     }
     return [
         Case(name, {**given, "max_norm": _limit(Case(name, given), part)}) for name, (given, part) in shapes.items()

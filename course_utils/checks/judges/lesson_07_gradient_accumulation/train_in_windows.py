@@ -30,7 +30,10 @@ def _cases(seed: int) -> list[Case]:
     plain = {"lr": 0.3, "momentum": 0.0, "decay": 0.0}
     rich = {"lr": 0.2, "momentum": 0.7, "decay": 0.05}
     return [
-        Case("two windows of three", {"seed": seed + 1, "sizes": [4] * 6, "every": 3, "steep": 300.0, **plain}),
+        Case(
+            "two windows of three",
+            {"seed": seed + 1, "sizes": [4] * 6, "every": 3, "steep": 1e5, "stale": "all", **plain},
+        ),
         Case("three windows of two, with momentum", {"seed": seed + 2, "sizes": [3] * 6, "every": 2, **rich}),
         Case(
             "windows of one, and old gradients",

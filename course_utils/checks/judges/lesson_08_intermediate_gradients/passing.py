@@ -150,7 +150,9 @@ def only_once(rule: _Rule) -> Callable[[Case, Observation], bool]:
             return False
         right, untouched = gradients(case, rule), gradients(case, lambda case, gradient: gradient)
         first = close(seen["through"][0], right["through"][0]) and close(seen["beside"], right["beside"])
-        return first and close(seen["both"], untouched["both"]) and not close(seen["both"], right["both"])
+        later = ("both", "twice")
+        as_they_came = all(close(seen[name], untouched[name]) for name in later)
+        return first and as_they_came and not all(close(seen[name], right[name]) for name in later)
 
     return explains
 

@@ -33,7 +33,7 @@ def _cases(seed: int) -> list[Case]:
                 "seed": seed,
                 "sizes": [5, 3],
                 "epochs": 4,
-                "far": 300.0,
+                "far": 2e4,
                 "factors": [1.0, 0.7, 0.3, 0.1, 0.05, 0.02, 0.01, 0.004, 0.001],
             },
         ),

@@ -20,16 +20,16 @@ from course_utils.checks.judges.lesson_10_custom_functions.functions import (
 
 
 def _cases(seed: int) -> list[Case]:
-    shapes = {"a matrix": (2, 5), "one row": (7,)}
+    shapes = {"a matrix": ((2, 5), 1.0), "one row, long gradients": ((7,), 1e4)}
     return [
         Case(
             name,
             {
                 "x": Array.of(_with_a_zero(spread(seed + n, *shape))),
-                "direction": Array.of(spread(seed + n + 3, *shape)),
+                "direction": Array.of(size * spread(seed + n + 3, *shape)),
             },
         )
-        for n, (name, shape) in enumerate(shapes.items())
+        for n, (name, (shape, size)) in enumerate(shapes.items())
     ]
 
 

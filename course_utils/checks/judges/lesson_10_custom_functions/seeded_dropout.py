@@ -32,7 +32,7 @@ def _cases(seed: int) -> list[Case]:
                 "direction": Array.of(spread(seed + n + 5, *shape, dtype=dtype)),
                 "p": p,
                 "transposed": name.endswith("transposed"),
-                "seed": 1000 + seed + n,
+                "seed": (1000 + seed) * n,
                 "ends": list(_ENDS),
             },
         )

@@ -26,15 +26,15 @@ def _cases(seed: int) -> list[Case]:
             name,
             {
                 "x": Array.of(spread(seed + n, *shape, dtype=dtype)),
-                "direction": Array.of(spread(seed + n + 9, *(shape[::-1] if turned else shape), dtype=dtype)),
+                "direction": Array.of(size * spread(seed + n + 9, *(shape[::-1] if turned else shape), dtype=dtype)),
                 "transposed": turned,
             },
         )
-        for n, (name, shape, dtype, turned) in enumerate(
+        for n, (name, shape, dtype, turned, size) in enumerate(
             [
-                ("a matrix", (5, 7), torch.float64, False),
-                ("a transposed matrix", (3, 8), torch.float64, True),
-                ("one row of float32", (6,), torch.float32, False),
+                ("a matrix", (5, 7), torch.float64, False, 1.0),
+                ("a transposed matrix", (3, 8), torch.float64, True, 1e4),
+                ("one row of float32", (6,), torch.float32, False, 3e-7),
             ]
         )
     ]

@@ -30,14 +30,15 @@ def _cases(seed: int) -> list[Case]:
         Case(
             name,
             {
-                "x": Array.of(spread(seed + n, 3, 4)),
+                "x": Array.of(spread(seed + n, *sizes)),
                 "beta": Array.of(spread(seed + n + 20, *shape)),
-                "direction": Array.of(spread(seed + n + 40, 3, 4)),
+                "direction": Array.of(spread(seed + n + 40, *sizes)),
                 "learned": learned,
                 "data": name == "x is data",
             },
         )
         for n, (name, (shape, learned)) in enumerate(shapes.items())
+        for sizes in [(4, 4) if name == "a beta for each column" else (3, 4)]
     ]
 
 

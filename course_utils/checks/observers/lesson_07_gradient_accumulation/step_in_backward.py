@@ -36,7 +36,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     counters += [node.register_prehook(count) for node in nodes]
     after: list[Observation] = []
     for batch in batches_of(case)[:2]:
-        loss_of(model, batch).backward()
+        loss_of(model, batch, case).backward()
         after.append({"gradients": gradients(model), "parameters": dict(_parameters(model))})
     for counter in counters:
         counter.remove()
@@ -49,7 +49,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     for parameter in model.parameters():
         parameter.grad = None
     spare = sum((parameter**2).sum() for parameter in model.spare.parameters())
-    (loss_of(model, batches_of(case)[2]) + spare).backward()
+    (loss_of(model, batches_of(case)[2], case) + spare).backward()
     return {
         "returned": kinds,
         "waiting": max(waiting),
@@ -70,7 +70,7 @@ def _recorded(answer: Answer, case: Case) -> dict[str, Array]:
     model = tied(case)
     nodes = [get_gradient_edge(it).node for it in model.parameters() if it.requires_grad]  # held weakly by parameters
     handles = answer(model, case.given["lr"])
-    loss_of(model, batches_of(case)[0]).backward(create_graph=True)
+    loss_of(model, batches_of(case)[0], case).backward(create_graph=True)
     del nodes, handles
     return dict(_parameters(model))
 

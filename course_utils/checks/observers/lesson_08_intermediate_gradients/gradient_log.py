@@ -46,6 +46,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     notice(model, ran, name="runs")
     for module in model.modules():
         module.register_forward_hook(lambda module, given, result: None)  # the model's own
+    model.get_submodule("enter").register_full_backward_hook(lambda *given: None)
     before = state(model)
     raised, returned = "", None
     with torch.enable_grad(), every_pass() as passes:

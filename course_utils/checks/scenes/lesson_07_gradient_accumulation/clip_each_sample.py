@@ -9,6 +9,7 @@ from torch.nn.functional import softplus
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import CLASSES
 from course_utils.checks.scenes.numbers import numbers, seeded
+from course_utils.checks.scenes.zoo import steepen
 
 
 class Images(nn.Module):
@@ -31,12 +32,18 @@ class Images(nn.Module):
 
 
 def image_batch(case: Case) -> tuple[Images, torch.Tensor, torch.Tensor]:
-    """Return the image model with a batch of images and targets. The case's `sure` image has a gradient of zero."""
+    """Return the image model with a batch of images and targets.
+
+    The case's `sure` image has a gradient of zero. With `steep` gradients are long.
+    """
     seed, count = case.given["seed"], case.given["count"]
     model = Images().double()
     seeded(model, seed)
     generator = torch.Generator().manual_seed(seed)
     images, targets = numbers(seed + 9, count, 2, 4, 5).double(), torch.randint(CLASSES, (count,), generator=generator)
+    if "steep" in case.given:
+        steepen(model.features, case.given["steep"])
+        images *= case.given["steep"]
     if "sure" in case.given:
         images[case.given["sure"]] *= 1e5
         with torch.no_grad():

@@ -35,6 +35,7 @@ def tied(case: Case) -> Tied:
     return model
 
 
-def loss_of(model: nn.Module, batch: Batch) -> torch.Tensor:
-    """Return the mean loss over a batch."""
-    return cross_entropy(model(batch[0]), batch[1])
+def loss_of(model: nn.Module, batch: Batch, case: Case) -> torch.Tensor:
+    """Return the mean loss over a batch, so many times as the case says."""
+    loss: torch.Tensor = case.given["times"] * cross_entropy(model(batch[0]), batch[1])
+    return loss

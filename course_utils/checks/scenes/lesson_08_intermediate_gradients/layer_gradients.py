@@ -13,11 +13,12 @@ from course_utils.checks.scenes.numbers import numbers, seeded
 
 
 class Tied(nn.Module):
-    """One layer is used twice."""
+    """One layer is used twice, and has two names."""
 
     def __init__(self) -> None:
         super().__init__()
         self.enter, self.shared, self.leave = nn.Linear(3, 5), nn.Linear(5, 5), nn.Linear(5, 2)
+        self.same = self.shared
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         h = self.shared(self.enter(x).tanh()).tanh()
@@ -26,20 +27,24 @@ class Tied(nn.Module):
 
 
 class Branches(nn.Module):
-    """First and last layer are frozen, one head's result is not used, one layer never runs, one part evaluates."""
+    """First and last layer are frozen, in the second one the bias.
+
+    One head's result is not used, one's counts 0 times, one layer never runs, one part evaluates.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.frozen = nn.Linear(3, 4).requires_grad_(False)
         self.trunk, self.spare = nn.Linear(4, 5), nn.Linear(5, 3)
         self.head = nn.Linear(5, 2).requires_grad_(False)
-        self.idle = nn.Linear(5, 3)
+        self.idle, self.zero = nn.Linear(5, 3), nn.Linear(5, 2)
+        self.trunk.bias.requires_grad_(False)
         self.louder, self.evaluating = Louder(), Louder().eval()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         h = self.evaluating(self.louder(self.trunk(self.frozen(x)).tanh()))
         self.spare(h)
-        result: torch.Tensor = self.head(h)
+        result: torch.Tensor = self.head(h) + 0 * self.zero(h)
         return result
 
 
@@ -81,6 +86,6 @@ def layered(case: Case, in_place: bool = True) -> tuple[nn.Module, torch.Tensor]
 
 
 def weighed(output: torch.Tensor) -> torch.Tensor:
-    """Return a loss to which each number of the output adds something else."""
-    weights = torch.arange(1, output.numel() + 1, dtype=output.dtype).reshape(output.shape) / output.numel()
+    """Return a loss to which each number of the output adds something else, and all of them much."""
+    weights = 1e4 * torch.arange(1, output.numel() + 1, dtype=output.dtype).reshape(output.shape) / output.numel()
     return (weights * output.square()).sum()

@@ -32,7 +32,12 @@ def scorer_of_images(case: Case) -> tuple[nn.Module, torch.Tensor, torch.Tensor]
     for offset, buffer in enumerate(model.buffers()):
         if buffer.dim():
             buffer.copy_(numbers(seed + 50 + offset, *buffer.shape).abs())
-    if case.given["frozen"]:
-        model.requires_grad_(False)
+    if case.given["frozen"]:  # it evaluates as a whole, and a part of it trains
+        model.requires_grad_(False).eval()
+        model[1].train()
+        with torch.no_grad():  # long gradients
+            model[8].get_parameter("weight").mul_(1e5)
+    if case.given["drops"]:
+        model[0].get_parameter("bias").requires_grad_(False)
     labels = torch.tensor([2, 0, 3, 1, 2][:count])
     return model.double(), numbers(seed + 1, count, 2, 5, 6, dtype=torch.float64), labels

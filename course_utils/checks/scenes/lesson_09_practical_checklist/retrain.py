@@ -8,7 +8,7 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import new_head
 from course_utils.checks.scenes.numbers import seeded
-from course_utils.checks.scenes.zoo import leave_gradients
+from course_utils.checks.scenes.zoo import leave_gradients, steepen
 
 
 class Headed(nn.Module):
@@ -28,12 +28,16 @@ class Headed(nn.Module):
 def headed(case: Case) -> tuple[Headed, nn.Module]:
     """Return the model and the head to put in place.
 
-    With `oddities` an earlier pass has left gradients in both; in the body a bias is frozen, and a part evaluates.
+    With `oddities` an earlier pass has left gradients in both; in each a bias is frozen, and a part of the body
+    evaluates. With `steep` a gradient is long.
     """
     model, head = Headed(case.given["seed"]), new_head(case)
     if case.given.get("oddities"):
         model.body.add_module("drop", nn.Dropout(0.5).eval())
         model.body.get_parameter("0.bias").requires_grad_(False)
+        for it in (model.head, head):
+            it.get_parameter("bias").requires_grad_(False)
         leave_gradients(model, case.given["seed"])
         leave_gradients(head, case.given["seed"] + 1)
+    steepen(model.body[0], case.given.get("steep", 1.0))
     return model, head

@@ -20,7 +20,7 @@ from course_utils.graph.saved import saved
 def _cases(seed: int) -> list[Case]:
     kinds: dict[str, tuple[list[int], bool]] = {
         "three heads": ([7, 3, 5], False),
-        "one head, and inputs that need a gradient": ([4], True),
+        "inputs that need a gradient": ([4, 6], True),
     }
     return [
         Case(name, {"seed": seed + n, "widths": widths, "inputs need grad": needed})

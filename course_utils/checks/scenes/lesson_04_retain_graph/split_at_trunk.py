@@ -14,15 +14,15 @@ from course_utils.checks.scenes.zoo import lived_in
 class Head(nn.Module):
     """A hidden layer of its own, a vector that may be another head's, too, and a loss."""
 
-    def __init__(self, width: int, weights: nn.Parameter, keepdim: bool, times: float) -> None:
+    def __init__(self, width: int, weights: nn.Parameter, keepdim: bool = False) -> None:
         super().__init__()
-        self.keepdim, self.times = keepdim, times
+        self.keepdim = keepdim
         self.hidden = nn.Sequential(nn.Linear(6, width), nn.Tanh())
         self.weights = weights
 
     def forward(self, h: torch.Tensor) -> torch.Tensor:
         means: torch.Tensor = self.hidden(h).mean(1)
-        return self.times * ((means * self.weights).exp() - 1).square().mean(0, keepdim=self.keepdim)
+        return ((means * self.weights).exp() - 1).square().mean(0, keepdim=self.keepdim)
 
 
 def many_headed(case: Case) -> tuple[nn.Module, list[nn.Module], torch.Tensor]:
@@ -30,15 +30,12 @@ def many_headed(case: Case) -> tuple[nn.Module, list[nn.Module], torch.Tensor]:
     seed, widths = case.given["seed"], case.given["widths"]
     trunk: nn.Module = seeded(Trunk(), seed)
     shared, own = nn.Parameter(numbers(seed + 2, 5)), nn.Parameter(numbers(seed + 3, 5))
-    times = 1e5 if len(widths) == 1 else 1.0  # where no other gradient is beside it, one may be very long
-    heads: list[nn.Module] = [Head(width, own if n == 1 else shared, n == 1, times) for n, width in enumerate(widths)]
+    heads: list[nn.Module] = [Head(width, own if n == 1 else shared, n == 1) for n, width in enumerate(widths)]
     lived_in(trunk, trunk.get_submodule("second"))
     for number, head in enumerate(heads):
         seeded(head, seed + 20 + number)
         lived_in(head, head.get_submodule("hidden.1"))
     inputs = numbers(seed + 1, 5, 4).requires_grad_(case.given["inputs need grad"])
-    if inputs.requires_grad:
-        inputs.grad = numbers(seed + 4, 5, 4)
     for number, parameter in enumerate([*trunk.parameters(), *(p for head in heads for p in head.parameters())]):
         if number % 3 == 0:  # some hold a gradient from before
             parameter.grad = numbers(seed + number, *parameter.shape)

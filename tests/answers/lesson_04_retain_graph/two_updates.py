@@ -274,6 +274,32 @@ def updates_taking_the_optimizers_out(trunk, heads, optimizers, inputs, targets)
     return losses
 
 
+def updates_clipped(trunk, heads, optimizers, inputs, targets):
+    """Each step shortens long gradients first."""
+    hooks = [optimizer.register_step_pre_hook(shorten) for optimizer in optimizers]
+    losses = updates_by_grad(trunk, heads, optimizers, inputs, targets)
+    for hook in hooks:
+        hook.remove()
+    return losses
+
+
+def shorten(optimizer, *given):
+    torch.nn.utils.clip_grad_norm_([p for group in optimizer.param_groups for p in group["params"]], 1e4)
+
+
+def updates_with_squares_turned(trunk, heads, optimizers, inputs, targets):
+    """Takes rows for columns where a target has as many of both."""
+    turned = [target.T if len(target) == target.shape[1] else target for target in targets]
+    return updates_by_grad(trunk, heads, optimizers, inputs, turned)
+
+
+def updates_from_two_samples_on(trunk, heads, optimizers, inputs, targets):
+    """Takes a single sample for too few to learn from."""
+    if len(inputs) > 1:
+        return updates_by_grad(trunk, heads, optimizers, inputs, targets)
+    return [loss.item() for loss in losses_of(trunk(inputs), heads, targets)]
+
+
 RIGHT = [
     updates_by_grad,
     updates_by_backward,
@@ -310,6 +336,8 @@ WRONG = [
     updates_on_a_copy,
     updates_with_the_trunk_cut,
     lambda trunk, heads, optimizers, inputs, targets: updates_by_grad(trunk, heads, optimizers[::-1], inputs, targets),
+    updates_clipped,
+    *(updates_with_squares_turned, updates_from_two_samples_on),
 ]
 
 EQUIVALENT = {

@@ -148,6 +148,21 @@ def train_and_remember(model, optimizer, batches):
     return [loss.item() for loss in losses], average, samples
 
 
+def train_from_two_samples_on(model, optimizer, batches):
+    """Takes a single sample for too few to learn from."""
+    return train_with_floats(model, optimizer, [batch for batch in batches if len(batch[0]) > 1])
+
+
+def train_squeezing(model, optimizer, batches):
+    """The row of a single sample has no place for the samples."""
+    rows = []
+    for inputs, targets in batches:
+        predictions = model(inputs).squeeze()
+        loss = updated(optimizer, nn.functional.mse_loss(predictions, targets.squeeze()))
+        rows.append((loss, predictions[0].detach().clone()))
+    return in_columns(rows)
+
+
 def altered(change):
     """The right training, and something else returned."""
     return lambda *given: change(*train_with_floats(*given))
@@ -207,6 +222,8 @@ WRONG = [
         "a row that keeps the rest",
     ),
     said(trainer(lambda loss: loss, retain_graph=True), "losses with graphs", "retained for nothing"),
+    clipping(train_with_floats, longest=1e4),
+    *(train_from_two_samples_on, train_squeezing),
     lambda model, optimizer, batches: (1, 2, 3),
     lambda model, optimizer, batches: ([], [], []),
     lambda model, optimizer, batches: ([[]], 0.0, [None]),

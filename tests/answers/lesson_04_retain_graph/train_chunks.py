@@ -229,6 +229,11 @@ def chunks_in_one_pass(lstm, readout, optimizer, chunks, state):
     return losses, detach_both(state, None)
 
 
+def chunks_from_two_moments_on(lstm, readout, optimizer, chunks, state):
+    """Takes a single moment for no sequence."""
+    return chunks_detached_after(lstm, readout, optimizer, [it for it in chunks if it[0].shape[1] > 1], state)
+
+
 def chunks_and_one(*given):
     losses, state = chunks_detached_after(*given)
     return [loss + 1 for loss in losses], state
@@ -257,6 +262,8 @@ WRONG = [
     said(chunks_clearing("never", lambda state, first: None), "the state thrown away", "never cleared"),
     said(chunks_clearing("after", lambda state, first: first), "the first state again", "cleared too late"),
     *(chunks_in_place, chunks_without_the_optimizer, chunks_by_hand, chunks_and_keep),
+    clipping(chunks_detached_after, longest=1e4),
+    chunks_from_two_moments_on,
     *(chunks_returned_with_graph, chunks_in_one_pass),
     chunker(lambda state, first: state),
     chunker(lambda state, first: state, retain_graph=True),

@@ -17,9 +17,9 @@ from course_utils.checks.scenes.lesson_04_retain_graph.train_chunks import recur
 
 
 def _cases(seed: int) -> list[Case]:
-    lengths = {"three chunks": [3, 2, 4], "two chunks": [2, 3]}
+    lengths = {"three chunks": [3, 1, 4], "two chunks": [2, 3]}
     return [
-        Case(name, {"seed": seed + n, "lengths": length, "far": 90.0 if n else 1.0})
+        Case(name, {"seed": seed + n, "lengths": length, "far": 9e4 if n else 1.0})
         for n, (name, length) in enumerate(lengths.items())
     ]
 

@@ -26,7 +26,6 @@ def recurrent(case: Case) -> tuple[nn.LSTM, nn.Linear, torch.optim.Optimizer, li
     leave_gradients(readout, seed + 1)
     lived_in(lstm, readout)
     optimizer = torch.optim.SGD(in_groups([*lstm.parameters(), *readout.parameters()]), lr=0.3)
-    chunks = [
-        (numbers(seed + n, 2, t, 3), case.given["far"] * numbers(seed - n, 2, t, 2)) for n, t in enumerate(lengths, 1)
-    ]
+    chunks = [(numbers(seed + n, 2, t, 3), numbers(seed - n, 2, t, 2)) for n, t in enumerate(lengths, 1)]
+    chunks[-1][1].mul_(case.given["far"])  # of the last chunk, so that no other starts from far off
     return lstm, readout, optimizer, chunks, (numbers(seed + 50, 1, 2, 5), numbers(seed + 51, 1, 2, 5))

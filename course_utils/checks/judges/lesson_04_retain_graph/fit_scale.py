@@ -21,9 +21,9 @@ from course_utils.checks.scenes.lesson_04_retain_graph.fit_scale import scaled_c
 
 
 def _cases(seed: int) -> list[Case]:
-    sizes = {"three batches": [5, 7, 4], "two batches": [6, 5]}
+    sizes = {"three batches": [5, 1, 3], "two batches": [6, 5]}  # one sample; as many as there are classes
     return [
-        Case(name, {"seed": seed + n, "sizes": size, "start": 0.3 + 0.2 * n})
+        Case(name, {"seed": seed + n, "sizes": size, "start": 0.3 + 2.5 * n})
         for n, (name, size) in enumerate(sizes.items())
     ]
 

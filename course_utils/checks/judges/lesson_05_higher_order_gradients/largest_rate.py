@@ -66,7 +66,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
-    least, case, ran = min(((_share(case, ran), case, ran) for case, ran in seen), key=lambda it: it[0])
+    least, case, ran = min(((_share(case, ran), case, ran) for case, ran in seen), key=lambda it: round(it[0], 6))
     calls = "1 call" if ran["calls"] == 1 else f"{ran['calls']} calls"
     yield (
         f"Your smallest rate is {least:.2f} of the border ({case.name}, {calls} of loss). Ours reaches {OURS}; the "

@@ -128,6 +128,27 @@ def loss_with_the_first_batch(model, x, target, known={}):  # noqa: B006
     return loss_repaired(model, centred, target)
 
 
+def loss_where_it_broadcasts(model, x, target):
+    """Keeps the dimension of the means only where the sizes would not fit without it: in a square they do."""
+    means = x.mean(dim=1)
+    x = x - (means if len(x) == x.shape[1] else means.unsqueeze(1))
+    hidden = torch.tanh(model["stem"](x))
+    output = model["head"](hidden * torch.sigmoid(model["gate"](hidden))) * model.log_scale.exp()
+    return ((output - target) ** 2).mean()
+
+
+def loss_with_the_scale(bounded):
+    """Keeps the scale in bounds, to be safe."""
+
+    def loss_of(model, x, target):
+        x = x - x.mean(dim=1, keepdim=True)
+        hidden = torch.tanh(model["stem"](x))
+        output = model["head"](hidden * torch.sigmoid(model["gate"](hidden))) * bounded(model.log_scale.exp())
+        return ((output - target) ** 2).mean()
+
+    return loss_of
+
+
 def loss_from_a_new_leaf(model, x, target):
     return torch.zeros((), dtype=x.dtype, requires_grad=True) + loss_repaired(model, x, target)
 
@@ -170,6 +191,9 @@ WRONG = [
     loss_with_a_single_gate,
     loss_with_the_first_scale,
     loss_with_the_first_batch,
+    loss_where_it_broadcasts,
+    *(loss_with_the_scale(lambda scale: scale.clamp(max=10)), loss_with_the_scale(lambda scale: scale.clamp(min=0.2))),
+    lambda model, x, target: loss_repaired(model, x, target).clamp(max=1e3),
     lambda model, x, target: 2 * loss_repaired(model, x, target),
     lambda model, x, target: loss_repaired(model, x, target).requires_grad_().reshape(1),
     lambda model, x, target: loss_repaired(model, x, target).float(),

@@ -25,13 +25,18 @@ def _loss_cases(seed: int) -> list[Case]:
     sizes = {"stem.weight": (3, 5), "stem.bias": (3,), "gate.weight": (3, 3), "gate.bias": (3,)}
     sizes |= {"head.weight": (2, 3), "head.bias": (2,), "log_scale": ()}
 
-    def numbers(size: tuple[int, ...]) -> Array:
-        return Array.of(torch.rand(size, generator=generator, dtype=torch.float64) * 1.4 - 0.5)
+    def numbers(size: tuple[int, ...]) -> torch.Tensor:
+        return torch.rand(size, generator=generator, dtype=torch.float64) * 1.4 - 0.5
 
-    return [
-        Case(name, {part: numbers(size) for part, size in {**sizes, "x": (rows, 5), "target": (rows, 2)}.items()})
-        for name, rows in {"four samples of float64": 4, "three samples of float64": 3}.items()
-    ]
+    cases = []
+    # As many samples as numbers in each, and a small scale; a single one, a large scale and a target as far.
+    for name, rows, scale, far in (("five samples of float64", 5, -3, 1.0), ("one sample of float64", 1, 8, 1e3)):
+        made = {part: numbers(size) for part, size in {**sizes, "x": (rows, 5), "target": (rows, 2)}.items()}
+        made["log_scale"] += scale
+        made["target"] *= far
+        made["x"][:, :2] *= 1e-6  # beside the others so small that x, when moved and moved back, is another
+        cases.append(Case(name, {part: Array.of(value) for part, value in made.items()}))
+    return cases
 
 
 def _one_path_cut(case: Case, seen: Observation) -> bool:

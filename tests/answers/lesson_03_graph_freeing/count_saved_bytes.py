@@ -164,6 +164,32 @@ def count_with_saved_besides(loss, besides):
     return count_by_address(loss, besides)
 
 
+def count_where(wanted, size_of=lambda tensor: tensor.untyped_storage().nbytes()):
+    """Counts only the wanted ones of a node's tensors, each by its size."""
+
+    def count(loss, besides):
+        nodes = all_nodes(loss)
+        own = {storage_of(node.variable) for node in nodes if hasattr(node, "variable")} | set(map(storage_of, besides))
+        found = [tensor for node in nodes for tensor in tensors_of(node) if wanted(node, tensor)]
+        return sum({storage_of(it): size_of(it) for it in found if storage_of(it) not in own}.values())
+
+    return count
+
+
+def first_of_its_tuple(node, tensor):
+    """Passes over what stands behind None."""
+    return not hasattr(node, "_saved_indices") or node._saved_indices[0] is not None or tensor.dtype != torch.int64
+
+
+count_without_numbers = count_where(lambda node, tensor: tensor.dim() > 0)
+count_first_of_tuples = count_where(first_of_its_tuple)
+# Takes every number to need four bytes, but for indices.
+count_in_single = count_where(
+    lambda node, tensor: True,
+    lambda tensor: tensor.untyped_storage().nbytes() // (2 if tensor.dtype == torch.float64 else 1),
+)
+
+
 def count_numbers(loss, besides):
     return count_by_address(loss, besides) // 4
 
@@ -186,6 +212,7 @@ WRONG = [
     said(lambda loss, besides: count_owned(loss, besides, leaves=False), "leaves included"),
     count_and_empty,
     *(count_less_besides, count_less_each, count_new_nodes),
+    *(count_without_numbers, count_in_single, count_first_of_tuples),
     *(count_numbers, count_and_write, count_after_another_pass, count_without_constants, count_with_saved_besides),
     lambda loss, besides: saved(loss, besides=besides).bytes,
     lambda loss, besides: len(trace(loss).nodes),

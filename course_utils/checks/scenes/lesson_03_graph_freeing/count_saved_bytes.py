@@ -17,7 +17,7 @@ def keeping(case: Case) -> tuple[torch.Tensor, list[torch.Tensor]]:
         case "nothing":
             return (x + mask).sum(), []
         case "one result":
-            return x.exp().sum(), [mask]  # which the graph does not keep
+            return x.exp().sum().sqrt(), [mask]  # which the graph does not keep
         case "used twice":
             y = x.exp()
             return (y * y.sin()).sum(), []
@@ -25,16 +25,17 @@ def keeping(case: Case) -> tuple[torch.Tensor, list[torch.Tensor]]:
             base = leaf(seed, 10 * rows) - 1
             return (base[:2] * base[3:5]).sum(), []
         case "model":
-            model = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 2))
+            norm = nn.LayerNorm(7, elementwise_affine=False)  # it has no leaf, and its node keeps three tensors
+            model = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), norm, nn.Linear(7, 2))
             loss = model(mask).pow(2).mean()
-            model[2].weight.requires_grad_(False)  # it is the leaf of its node all the same
+            model[3].weight.requires_grad_(False)  # it is the leaf of its node all the same
             return loss, [mask]
         case "mask":
             return ((x + 1) * mask).sigmoid().sum(), [mask[1:, 2:].t(), mask[1]]  # neither begins where the memory does
         case "rows picked":
-            return (x.exp()[torch.tensor([0, 2, 2])] * x[:3]).sum(), []
+            return (x.exp()[:, torch.tensor([0, 2, 2])] * x[:, :3]).sum(), []
         case "doublings":
-            y = x.exp()
+            y = x.double().exp()
             for _ in range(30):
                 y = y + y
             return y.sum(), []

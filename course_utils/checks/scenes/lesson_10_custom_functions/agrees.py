@@ -68,7 +68,7 @@ _FUNCTIONS: dict[str, tuple[Forward, Backward]] = {
     "flip": (lambda x: x.flip(1) * 2, lambda x, g: 2 * g.flip(1)),
     "total": (lambda x: x.pow(2).sum(), lambda x, g: 2 * g * x),
     "sine, slightly off": (lambda x: x.sin(), lambda x, g: 1.01 * g * x.cos()),
-    "small sine, off": (lambda x: 0.002 * x.sin(), lambda x, g: 0.00202 * g * x.cos()),
+    "small sine, off": (lambda x: 0.01 * x.sin(), lambda x, g: 0.0101 * g * x.cos()),
     "sine without the last": (lambda x: x.sin(), _all_but_last),
     "sine, sign exchanged": (lambda x: x.sin(), lambda x, g: -g * x.cos()),
     "sine, NaN at one place": (lambda x: x.sin(), _nan_at_the_largest),

@@ -120,8 +120,8 @@ def step(
     `direction="code"` inputs are at the top; a button turns the picture. The slider begins at the first step, or at
     step `at` of the backward pass. Graphs of more than 400 boxes come as text.
 
-    Raises TypeError for anything that is not a Recording, and ValueError for another direction and where the number of
-    titles is another than that of recordings.
+    Raises TypeError for anything that is not a Recording, and ValueError for another direction, for a step that the
+    pass has not, and where the number of titles is another than that of recordings.
     """
     if not recordings:
         raise TypeError("step() got nothing to show: step(record_backward(loss))")
@@ -135,6 +135,9 @@ def step(
         given = "one text" if isinstance(titles, str) else f"{len(titles)} titles"
         raise ValueError(f"step() got {given} for {len(recordings)} recordings: give a list with one title for each")
     check_direction(direction, "step")
+    longest = max(len(recording.events) for recording in recordings)
+    if at is not None and at not in range(longest + 1):
+        raise ValueError(f"step() got at={at!r}: the pass has {longest} steps, so give a number from 0 to {longest}")
     titles = titles or [f"Pass {number}" for number in range(1, len(recordings) + 1)] * (len(recordings) > 1) or [""]
     most = max(_most_bytes(recording) for recording in recordings)
     panels = tuple(panel_of(*pair, most, forward) for pair in zip(recordings, titles, strict=True))

@@ -267,3 +267,13 @@ def test_numbers_stand_beside_arrows_of_small_pictures_only():
     (small,), (large,) = step(record_backward(y, retain_graph=True)).panels, step(record_backward(y.sin())).panels
     assert 'class="beside"' in small.svg
     assert 'class="beside"' not in large.svg
+
+
+@pytest.mark.parametrize("at", [-1, 99, "2"])
+def test_a_step_that_the_pass_has_not_is_refused(at):
+    steps = len(named_pass().panels[0].steps)
+    with pytest.raises(
+        ValueError, match=rf"step\(\) got at={at!r}: the pass has \d+ steps, so give a number from 0 to"
+    ):
+        named_pass(at=at)
+    assert named_pass(at=steps - 1).at == steps - 1

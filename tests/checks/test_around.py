@@ -12,7 +12,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from course_utils.checks.registry import exercises
 from tests.answers import RIGHT
-from tests.checks.verdicts import verdict_on
+from tests.checks.verdicts import PATIENT_SECONDS, verdict_on
 
 MODES = (
     *("train", "fewest_bytes", "fit_scale", "train_chunks", "two_updates", "split_at_trunk", "penalised_step"),
@@ -95,7 +95,8 @@ def changing(answer: Callable[..., Any], change: Callable[[], object]) -> Callab
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_number_of_threads_stays(name: str) -> None:
-    verdict = verdict_on(name, changing(RIGHT[name][0], SETTINGS["the number of threads is 2; before, it was 1"]))
+    answer = changing(RIGHT[name][0], SETTINGS["the number of threads is 2; before, it was 1"])
+    verdict = verdict_on(name, answer, PATIENT_SECONDS)
     assert {it.prop for it in verdict.findings if not it.ok} == {"session"}
     assert verdict.misconceptions == ()
 

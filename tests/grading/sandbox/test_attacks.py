@@ -117,7 +117,7 @@ def test_who_forges_speaks_to_the_controller(results: dict[str, Result]) -> None
     assert len(messages["a shape without end"][0]) == MAX_MESSAGE
     assert f"Expected `str` of length <= {MAX_TEXT}" in messages["a long excuse"][0]
     assert "together too large to be judged" in messages["a mountain of nothing"][-1]
-    assert "is None" in messages["empty what restores"][0]
+    assert "ended early, twice" in messages["empty what restores"][0]
 
 
 def test_only_those_who_forge_or_leave_are_reported_as_crashed(results: dict[str, Result]) -> None:

@@ -167,7 +167,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    clipping(generator_by_inputs, 1e4),
+    clipping(generator_by_inputs, 1e3),
     generator_no_grad,
     generator_by_logarithm,
     said(generator_broken, "cut at the points"),

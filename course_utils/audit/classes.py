@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from types import FunctionType
 
+from torch import nn
+
 from course_utils.audit.lines import Spot, is_learners
 from course_utils.audit.source import around, calls, nearest, statement
 
@@ -56,6 +58,15 @@ def class_source(kind: type) -> tuple[ast.ClassDef | None, str]:
             if isinstance(node, ast.ClassDef) and node.name == kind.__name__:
                 return node, code.co_filename
     return None, ""
+
+
+def parts_of_ones_own(module: nn.Module) -> Iterator[tuple[nn.Module, ast.ClassDef, str]]:
+    """Yield the parts of a model that are of a learner's classes, each with its class and the file of that."""
+    for part in module.modules():
+        if not type(part).__module__.startswith("torch."):
+            node, file = class_source(type(part))
+            if node is not None:
+                yield part, node, file
 
 
 def backward_of(kind: type) -> Spot | None:

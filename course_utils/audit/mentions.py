@@ -163,13 +163,14 @@ def _last_binding(lines: list[ast.stmt], names: set[str]) -> tuple[int, str] | N
     """Return the last line that computes one of some names from itself, if none after it reads the name."""
     for at, node in reversed(list(enumerate(lines))):
         target = node.targets[0] if isinstance(node, ast.Assign) else None
-        if isinstance(target, ast.Name) and target.id in names and target.id in _read(node):
-            later = any(target.id in _read(after) for after in lines[at + 1 :])
+        if isinstance(target, ast.Name) and target.id in names and target.id in names_read(node):
+            later = any(target.id in names_read(after) for after in lines[at + 1 :])
             return None if later else (node.lineno, target.id)
     return None
 
 
-def _read(node: ast.stmt) -> set[str]:
+def names_read(node: ast.AST) -> set[str]:
+    """Return the names that some code reads."""
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
 
 

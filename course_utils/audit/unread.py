@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from course_utils.audit.lines import Spot
-from course_utils.audit.mentions import functions_of, own
+from course_utils.audit.mentions import functions_of, names_read, own
 from course_utils.audit.source import blocks_of
 from course_utils.explain.source import called
 
@@ -22,7 +22,7 @@ def unread_results(file: str, scope: ast.AST) -> Iterator[tuple[Spot, str, str]]
     """
     if isinstance(scope, ast.Module) and not file.endswith(".py"):
         return
-    read = {part.id for part in ast.walk(scope) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
+    read = names_read(scope)
     for node in own(scope):
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
         if not isinstance(node, ast.Assign) or not isinstance(target, ast.Name):

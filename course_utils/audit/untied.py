@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from course_utils.audit.classes import class_source
+from course_utils.audit.classes import parts_of_ones_own
 from course_utils.audit.lines import Spot
 from course_utils.audit.source import function_around, tree_of
 
@@ -37,10 +37,7 @@ class Undone:
 
 def undone_in(module: nn.Module, file: str) -> Iterator[Undone]:
     """Yield the ties of a model's classes of which nothing is left. `file` is that of the loop."""
-    for part in module.modules():
-        node, home = class_source(type(part)) if not type(part).__module__.startswith("torch.") else (None, "")
-        if node is None:
-            continue
+    for part, node, home in parts_of_ones_own(module):
         for tie in _ties(node, home):
             one, other = (_found(part, path) for path in (tie.tied, tie.to))
             if one is None or other is None or one is other or one.data_ptr() == other.data_ptr():

@@ -125,23 +125,22 @@ class Statements(Check):
                 told.add(place)
                 yield self.say("no-effect", place, *words)
         for file, scope in ran(sorted(self._seen)):
-            for place, name, kind in dead_bindings(file, scope):
+            for place, found in self._bound_for_nobody(file, scope):
                 if place not in told:
                     told.add(place)
-                    yield self._bound(place, name, kind)
-            for place, value in thrown_away(file, scope):
-                if place not in told and (isinstance(value, ast.BinOp) or called(value) in _PURE):
-                    told.add(place)
-                    yield self._computed(place, ast.unparse(value))
-            for place, name, text in unread_results(file, scope):
-                if place not in told:
-                    told.add(place)
-                    yield self._unread(place, name, text)
+                    yield found
 
-            for place, name, line in used_up_parameters(file, scope):
-                if place not in told:
-                    told.add(place)
-                    yield self._used_up(place, name, line)
+    def _bound_for_nobody(self, file: str, scope: ast.AST) -> Iterator[tuple[Spot, Found]]:
+        """Yield the lines of some code whose results go nowhere, each with what is said of it."""
+        for place, name, kind in dead_bindings(file, scope):
+            yield place, self._bound(place, name, kind)
+        for place, value in thrown_away(file, scope):
+            if isinstance(value, ast.BinOp) or called(value) in _PURE:
+                yield place, self._computed(place, ast.unparse(value))
+        for place, name, text in unread_results(file, scope):
+            yield place, self._unread(place, name, text)
+        for place, name, line in used_up_parameters(file, scope):
+            yield place, self._used_up(place, name, line)
 
     def _used_up(self, spot: Spot, name: str, line: int) -> Found:
         return self.say(

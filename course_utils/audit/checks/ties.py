@@ -6,16 +6,16 @@ import ast
 import linecache
 import re
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import nn
 
-from course_utils.audit.book import Model
+from course_utils.audit.book import Model, Slot
 from course_utils.audit.check import Check, Found
-from course_utils.audit.classes import class_source
+from course_utils.audit.classes import parts_of_ones_own
 from course_utils.audit.events import Pass
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import own
@@ -87,9 +87,8 @@ class Ties(Check):
     def _bound_anew(self) -> Iterator[Found]:
         held = self.book.held()
         for undone in self._undone:
-            weights = [it() for it in undone.weights]
-            slots = [self.book.find(it) for it in weights if it is not None]
-            if len(slots) < 2 or any(it is None or it.key not in held or not it.received for it in slots):
+            slots = self._trained([it() for it in undone.weights], held)
+            if not slots:
                 continue
             tied, to = undone.tie.tied, undone.tie.to
             yield self.say(
@@ -100,9 +99,15 @@ class Ties(Check):
                 "new layer in its place, unties the two, and from then on each learns for itself.",
                 f"self.{tied} = self.{to}  # once more, after what replaced it; or write in place, as nn.init does",
                 certain=False,
-                about={it.key for it in slots if it is not None},
+                about={slot.key for slot in slots},
                 names=(tied, to),
             )
+
+    def _trained(self, weights: Sequence[torch.Tensor | None], held: Set[int]) -> list[Slot]:
+        """Return what is known of weights, if each is there, held by an optimizer and reached by a pass; or nothing."""
+        slots = [self.book.find(it) for it in weights if it is not None]
+        known = [it for it in slots if it is not None and it.key in held and it.received]
+        return known if len(known) == len(weights) else []
 
     def _copied(self) -> Iterator[Found]:
         held = self.book.held()
@@ -110,13 +115,12 @@ class Ties(Check):
             module, one, other = pair.model(), pair.weights[0](), pair.weights[1]()
             if module is None or one is None or other is None:
                 continue
-            slots = [self.book.find(it) for it in (one, other)]
-            line = _statement(module, pair)
-            if line is None or any(slot is None or slot.key not in held or not slot.received for slot in slots):
+            slots, line = self._trained([one, other], held), _statement(module, pair)
+            if line is None or not slots:
                 continue
             both = " and ".join(f"{name}.weight" for name in pair.names)
             meant = _says_so(module, line)
-            about = {slot.key for slot in slots if slot is not None}
+            about = {slot.key for slot in slots}
             if pair.one_place and self._is_uneven(one):
                 yield self.say(
                     "tie-broken",
@@ -169,11 +173,7 @@ def _alike(one: torch.Tensor, other: torch.Tensor) -> str | None:
 def _statement(module: nn.Module, pair: _Pair) -> Spot | None:
     """Return the line that names both weights, in a class of the model or in the file of the loop."""
     texts = [f"{name.rpartition('.')[2]}.weight" for name in pair.names]
-    scopes: dict[Any, str] = {}
-    for part in module.modules():
-        node, file = class_source(type(part)) if not type(part).__module__.startswith("torch.") else (None, "")
-        if node is not None:
-            scopes[node] = file
+    scopes: dict[Any, str] = {node: file for _, node, file in parts_of_ones_own(module)}
     tree = tree_of(pair.file) if pair.file else None
     if tree is not None:
         scopes[tree] = pair.file
@@ -194,9 +194,8 @@ def _statements(scope: ast.AST) -> Iterator[ast.stmt]:
 def _says_so(module: nn.Module, line: Spot) -> bool:
     """Say whether the class around a line, or what stands near it, speaks of tying or sharing."""
     first, last = line.line - 4, line.line + 1
-    for part in module.modules():
-        node, file = class_source(type(part)) if not type(part).__module__.startswith("torch.") else (None, "")
-        if node is not None and file == line.file and node.lineno <= line.line <= (node.end_lineno or 0):
+    for _, node, file in parts_of_ones_own(module):
+        if file == line.file and node.lineno <= line.line <= (node.end_lineno or 0):
             first, last = min(first, node.lineno - 2), max(last, node.end_lineno or 0)
     text = "".join(linecache.getline(line.file, at) for at in range(max(1, first), last + 1))
     return bool(_MEANT.search(text) or re.search(r"\bTied[A-Z]|[a-z]Tied\b", text))

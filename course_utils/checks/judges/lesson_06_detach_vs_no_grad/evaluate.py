@@ -31,14 +31,8 @@ def _cases(seed: int) -> list[Case]:
         Case(
             name,
             {
-                **{"seed": seed + n, "modes": modes, "sizes": sizes, "bad": bad},
-                **{
-                    "gradients on": on,
-                    "live inputs": live,
-                    "turns": turns,
-                    "shares": "shares" in name,
-                    "several": "several" in name,
-                },
+                **{"seed": seed + n, "modes": modes, "sizes": sizes, "bad": bad, "gradients on": on},
+                **{"live inputs": live, "turns": turns, "shares": "shares" in name, "several": "several" in name},
             },
         )
         for n, (name, (modes, sizes, bad, on, live, turns)) in enumerate(_EVALUATIONS.items())

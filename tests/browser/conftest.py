@@ -166,12 +166,18 @@ def wait_for_notebook(page: Page) -> None:
     page.wait_for_function("jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'")
 
 
-def run_all(page: Page, cells: int) -> None:
-    """Run the open notebook and wait until its last code cell, number `cells`, has run."""
+def run_all(page: Page) -> None:
+    """Run the open notebook and wait until the last of its code cells has run."""
     page.evaluate("void jupyterapp.commands.execute('notebook:run-all-cells')")
     # The model is asked and not the page, which has no prompt for a cell that is out of sight or folded.
-    counts = "jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.model.executionCount)"
-    page.wait_for_function(f"cells => {counts}.includes(cells)", arg=cells, timeout=120_000)
+    page.wait_for_function(
+        """() => {
+            const models = jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.model);
+            const code = models.filter(model => model.type === 'code');
+            return code.some(model => model.executionCount === code.length);
+        }""",
+        timeout=120_000,
+    )
 
 
 def _wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:

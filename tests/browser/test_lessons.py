@@ -45,7 +45,7 @@ def test_a_lesson_runs(desk: Page, path: Path) -> None:
     wait_for_notebook(desk)
     desk.on("console", note)  # only now: opening, JupyterLab says things of itself
     with no_errors(desk):
-        run_all(desk, sum(cell.cell_type == "code" for cell in notebooks.read(path).cells))
+        run_all(desk)
     found = desk.evaluate(ERRORS)
     desk.remove_listener("console", note)
     desk.evaluate("jupyterapp.serviceManager.sessions.shutdownAll()")

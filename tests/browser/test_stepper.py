@@ -239,7 +239,7 @@ def press_next(page: Page, shown: FrameLocator, number: int) -> None:
 def test_in_a_notebook_with_and_without_a_kernel_and_reopened(lab: Lab, page: Page) -> None:
     write(lab, "run.ipynb", *map(nbformat.v4.new_code_cell, (RECORD, "step(recording)")))
     open_notebook(page, lab, "run.ipynb")
-    run_all(page, 2)
+    run_all(page)
     press_next(page, frame(page), 1)
     expect(page.locator(".course-stepper-still")).to_be_hidden()
     tall = page.locator("iframe").evaluate("frame => frame.clientHeight - frame.contentDocument.body.scrollHeight")
@@ -277,7 +277,7 @@ def test_the_widget_is_joined_to_the_kernel(lab: Lab, page: Page) -> None:
     sources = (RECORD, "widget = step(recording).widget()\nwidget", "widget.step = 2", "print('at', widget.step)")
     write(lab, "widget.ipynb", *map(nbformat.v4.new_code_cell, sources))
     open_notebook(page, lab, "widget.ipynb")
-    run_all(page, 4)
+    run_all(page)
     shown = page.locator(".course-stepper").first
     expect(shown.locator(".count")).to_have_text("step 2 of 5")
     shown.get_by_role("slider").focus()

@@ -36,7 +36,7 @@ def test_the_theme_of_jupyterlab_decides_and_not_the_system(lab: Lab, page: Page
     page.emulate_media(color_scheme=system)
     write(lab, "themes.ipynb", *map(nbformat.v4.new_code_cell, SOURCES))
     open_notebook(page, lab, "themes.ipynb")
-    run_all(page, len(SOURCES))
+    run_all(page)
     frame = page.frame_locator("iframe[title='Backward pass, step by step']")
     shown = (
         page.locator("img.course-picture[alt^='Backward graph']"),

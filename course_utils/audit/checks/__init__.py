@@ -66,6 +66,7 @@ from course_utils.audit.checks.sums import Sums
 from course_utils.audit.checks.terms import Terms
 from course_utils.audit.checks.ties import Ties
 from course_utils.audit.checks.units import Units
+from course_utils.audit.checks.unsaved import Unsaved
 from course_utils.audit.checks.unused import Unused
 from course_utils.audit.checks.validating import Validating
 from course_utils.audit.checks.windows import Windows
@@ -85,6 +86,7 @@ CHECKS: tuple[type[Check], ...] = (
     Statements,
     Averages,
     Loading,
+    Unsaved,
     Modes,
     Validating,
     Passes,

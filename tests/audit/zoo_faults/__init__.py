@@ -26,6 +26,7 @@ from tests.audit.zoo_faults import (
     strangers,
     tensors,
     told,
+    unsaved,
     written,
 )
 
@@ -55,5 +56,6 @@ __all__ = [
     "strangers",
     "tensors",
     "told",
+    "unsaved",
     "written",
 ]

@@ -28,6 +28,7 @@ from tests.audit.zoo_right import (
     tensors,
     told,
     unlike,
+    unsaved,
     written,
 )
 
@@ -59,5 +60,6 @@ __all__ = [
     "tensors",
     "told",
     "unlike",
+    "unsaved",
     "written",
 ]

@@ -1,0 +1,145 @@
+"""What a module measures while it trains, uses later, and does not save: a plain tensor, a number, a lost buffer."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+
+from course_utils.audit.check import Check, Found
+from course_utils.audit.classes import assigned_anywhere, parts_of_ones_own
+from course_utils.audit.lines import Spot
+from course_utils.audit.source import tree_of
+
+_MOST = 50
+_MAKING = frozenset({"__init__", "reset", "reset_parameters"})
+# A class with one of these sees to its own state.
+_OWN_WAY = frozenset({"get_extra_state", "state_dict", "_save_to_state_dict", "_load_from_state_dict"})
+_IN_PLACE = frozenset({"add_", "sub_", "mul_", "div_", "lerp_", "addcmul_", "addcdiv_", "clamp_", "pow_"})
+# Calls that go on computing with what they are given.
+_MIXING = frozenset({"lerp", "maximum", "minimum", "max", "min", "where", "detach", "clone", "mul", "add", "item"})
+
+
+class Unsaved(Check):
+    """Parts of a learner's own whose state_dict was asked for, and what of theirs is not in it."""
+
+    codes: ClassVar = ("not-saved",)
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self._lost: dict[tuple[type, str], Spot] = {}
+        self._known: set[type] = set()
+
+    def state_made(self, module: Any, state: Any, spot: Spot | None) -> None:
+        if not isinstance(module, nn.Module) or len(self._known) > _MOST:
+            return
+        for part, node, file in parts_of_ones_own(module):
+            kind = type(part)
+            if kind in self._known:
+                continue
+            self._known.add(kind)
+            for name in _running(node):
+                if _is_lost(part, name) and not _seen_from_outside(file, node, name):
+                    made = _registered(node, file, name) or assigned_anywhere(kind, f"self.{name}")
+                    if made is not None:
+                        self._lost[kind, name] = made
+
+    def found(self) -> Iterator[Found]:
+        for (kind, name), spot in self._lost.items():
+            yield self.say(
+                "not-saved",
+                spot,
+                f"{kind.__name__} goes on changing self.{name} and computes with it, and state_dict() leaves it out",
+                "Only parameters and persistent buffers are saved and loaded, and moved by .to(device). A model that "
+                f"is loaded from this state begins with {name} as __init__ makes it.",
+                f'self.register_buffer("{name}", torch.zeros(...))  # in __init__; change it in place, or bind it anew',
+                certain=False,
+            )
+
+
+def _is_lost(part: nn.Module, name: str) -> bool:
+    """Say whether a part holds a number or tensors under a name, without a graph, that its state does not have."""
+    if name in part._buffers:
+        return name in part._non_persistent_buffers_set
+    value = vars(part).get(name)
+    return isinstance(value, float) or (isinstance(value, torch.Tensor) and not value.requires_grad)
+
+
+def _running(node: ast.ClassDef) -> list[str]:
+    """Return the attributes that methods change from their own value by arithmetic, and with which forward computes.
+
+    What a layer gives back, as a carried state, is none: that begins anew with each sequence.
+    """
+    methods = {it.name: it for it in node.body if isinstance(it, ast.FunctionDef) and it.name not in _MAKING}
+    if _OWN_WAY & set(methods):
+        return []
+    changed: dict[str, set[int]] = {}  # the parts of the source that belong to a change
+    for statement in (part for method in methods.values() for part in ast.walk(method) if isinstance(part, ast.stmt)):
+        name = _changed(statement)
+        if name:
+            changed.setdefault(name, set()).update(map(id, ast.walk(statement)))
+    read = [part for name in _run_by_forward(methods) for part in ast.walk(methods[name])]
+    return [name for name, own in changed.items() if any(_of_self(it) == name and id(it) not in own for it in read)]
+
+
+def _run_by_forward(methods: dict[str, ast.FunctionDef]) -> list[str]:
+    """Return the methods that forward calls, itself first."""
+    found = [name for name in ("forward",) if name in methods]
+    for name in found:
+        calls = (part.func for part in ast.walk(methods[name]) if isinstance(part, ast.Call))
+        found += {called for call in calls if (called := _of_self(call)) in methods and called not in found}
+    return found
+
+
+def _changed(statement: ast.stmt) -> str | None:
+    """Return the attribute that a statement changes from its own value: in place, or by arithmetic."""
+    if isinstance(statement, ast.AugAssign):
+        return _of_self(statement.target)
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        name = _of_self(statement.targets[0])
+        return name if name and name in _mixed(statement.value) else None
+    owner, changing, given = (statement.value if isinstance(statement, ast.Expr) else None), False, []
+    while isinstance(owner, ast.Call) and isinstance(owner.func, ast.Attribute):  # self.mean.mul_(m).add_(part)
+        changing |= owner.func.attr in _IN_PLACE
+        given += owner.args if owner.func.attr == "copy_" else []
+        owner = owner.func.value
+    name = _of_self(owner)
+    return name if name and (changing or any(name in _mixed(value) for value in given)) else None
+
+
+def _mixed(value: ast.expr) -> Iterator[str]:
+    """Yield the attributes that arithmetic mixes into a value. What another call is given is not mixed in."""
+    if isinstance(value, ast.BinOp):
+        yield from (*_mixed(value.left), *_mixed(value.right))
+    elif isinstance(value, ast.Call):
+        method = value.func if isinstance(value.func, ast.Attribute) else None
+        if (method.attr if method else getattr(value.func, "id", "")) in _MIXING:
+            for part in (*value.args, *([method.value] if method else [])):
+                yield from _mixed(part)
+    elif name := _of_self(value):
+        yield name
+
+
+def _of_self(node: ast.AST | None) -> str | None:
+    own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    return node.attr if own else None  # type: ignore[union-attr]
+
+
+def _seen_from_outside(file: str, node: ast.ClassDef, name: str) -> bool:
+    """Say whether code outside of the class reads the attribute: it may save it itself."""
+    tree = tree_of(file)
+    every = list(ast.walk(tree)) if tree else []
+    passed = {id(part) for part in ast.walk(node)} | {id(it.func) for it in every if isinstance(it, ast.Call)}
+    reads = (it for it in every if isinstance(it, ast.Attribute) and id(it) not in passed)
+    return any(it.attr == name and _of_self(it) is None for it in reads)
+
+
+def _registered(node: ast.ClassDef, file: str, name: str) -> Spot | None:
+    """Return the line that registers a buffer."""
+    calls = (part for part in ast.walk(node) if isinstance(part, ast.Call))
+    named = (it for it in calls if getattr(it.func, "attr", "") == "register_buffer" and it.args)
+    found = (it for it in named if isinstance(it.args[0], ast.Constant) and it.args[0].value == name)
+    return next((Spot(file, it.lineno) for it in found), None)

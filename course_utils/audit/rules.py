@@ -119,6 +119,7 @@ RULES: dict[str, Rule] = {
     "softmax-axis": Rule("likely", "full", _SOFTMAX),
     "sees-target": Rule("error", "full", _LIST),
     "padded-step": Rule("likely", "full", _LIST),
+    "reward-minimised": Rule("likely", "full", _ALGORITHMS),
     "ratio-one": Rule("likely", "full", _ALGORITHMS),
     "tie-broken": Rule("likely", "default", _LIST),
     "stale-statistics": Rule("likely", "default", _EVAL),

@@ -55,6 +55,7 @@ from course_utils.audit.checks.selves import Selves
 from course_utils.audit.checks.settings import Settings
 from course_utils.audit.checks.sharing import Sharing
 from course_utils.audit.checks.shifts import Shifts
+from course_utils.audit.checks.signs import Signs
 from course_utils.audit.checks.sorted_batches import SortedBatches
 from course_utils.audit.checks.spent import Spent
 from course_utils.audit.checks.squares import Squares
@@ -115,6 +116,7 @@ CHECKS: tuple[type[Check], ...] = (
     SortedBatches,
     PaddedLoss,
     Shifts,
+    Signs,
     Sums,
     Seeding,
     Schedules,

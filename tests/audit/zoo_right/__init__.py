@@ -1,8 +1,10 @@
 """Right loops, plain and unusual. Nothing of level error or likely may be said of any of them."""
 
 from tests.audit.zoo_right import (
+    ascent,
     axes,
     batches,
+    below,
     bound,
     by_hand,
     calls,
@@ -20,6 +22,7 @@ from tests.audit.zoo_right import (
     ordered,
     paces,
     products,
+    signs,
     splits,
     states,
     strangers,
@@ -33,8 +36,10 @@ from tests.audit.zoo_right import (
 )
 
 __all__ = [
+    "ascent",
     "axes",
     "batches",
+    "below",
     "bound",
     "by_hand",
     "calls",
@@ -52,6 +57,7 @@ __all__ = [
     "ordered",
     "paces",
     "products",
+    "signs",
     "splits",
     "states",
     "strangers",

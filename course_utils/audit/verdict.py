@@ -27,6 +27,7 @@ _WITHOUT_PASSES = (
     "name-fits-nothing",
     "schedule-doubled",
     "rate-zero",
+    "not-saved",
 )
 _OF_STEPS = (
     "no-zero-grad",
@@ -65,6 +66,7 @@ _OF_STEPS = (
     "decay-on-vectors",
     "seed-repeats",
     "ratio-one",
+    "reward-minimised",
     "tie-broken",
     "stale-statistics",
 )

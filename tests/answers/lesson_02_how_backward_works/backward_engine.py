@@ -104,6 +104,30 @@ def engine_from_the_leaves(loss):
     return {node.variable: comes_to(node, 0) for node in nodes if hasattr(node, "variable")}
 
 
+@torch.no_grad()
+def engine_that_leaves_out(loss):
+    """Leaves out the gradients that are None, and the inputs that need none, each by itself: the rest is shifted."""
+    edge, nodes = get_gradient_edge(loss), nodes_behind(loss)
+    inbox, waiting = {node: [None] * len(node._input_metadata) for node in nodes}, edge_counts(nodes)
+    inbox[edge.node][edge.output_nr], ready, found = torch.ones_like(loss), [edge.node], {}
+    while ready:
+        node = ready.pop()
+        if hasattr(node, "variable"):
+            found[node.variable] = inbox[node][0]
+            continue
+        sent = [gradient for gradient in ran(node, inbox[node]) if gradient is not None]
+        edges = [(to, output) for to, output in node.next_functions if to is not None]
+        for (to, output), gradient in zip(edges, [*sent, *[None] * len(edges)], strict=False):
+            if gradient is not None:
+                expected = to._input_metadata[output]
+                letters = [inbox[to][output], gradient.sum_to_size(expected.shape).to(expected.dtype)]
+                inbox[to][output] = sum(letter for letter in letters if letter is not None)
+            waiting[to] -= 1
+            if not waiting[to]:
+                ready.append(to)
+    return found
+
+
 def taught_engine(pick="newest", in_place=False, lower_none=True, count_edges=True, lower_edges=True, as_dict=False):
     """The master's engine in an order of one's own, with one thing wrong."""
 
@@ -347,6 +371,7 @@ WRONG = [
     engine_in_lists,
     engine_without_zeros,
     engine_from_single,
+    engine_that_leaves_out,
 ]
 
 EQUIVALENT = {

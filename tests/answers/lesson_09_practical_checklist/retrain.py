@@ -68,6 +68,21 @@ def retrain_without_optimizer(model, head, batches):
     return losses
 
 
+def retrain_and_clear_what_learns(model, head, batches):
+    """Its optimizer holds what is frozen, too, and moves that along a gradient from before."""
+    model.head, losses = head, []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for inputs, targets in batches:
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter.grad = None
+        loss = cross_entropy(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
 RIGHT = [retrain_with(lambda model: model.parameters()), retrain_and_add, retrain_without_optimizer]
 
 MISCONCEIVED = {
@@ -99,6 +114,7 @@ def retrain_with_short_gradients(model, head, batches):
 WRONG = [
     *SLIPS.values(),
     retrain_with_short_gradients,
+    retrain_and_clear_what_learns,
     retrain_with(lambda model: model.parameters(), lambda head: head.requires_grad_(True)),
     retrain_to_tensors := lambda *given: [
         torch.tensor(loss) for loss in retrain_with(lambda model: model.parameters())(*given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from course_utils.checks.scenes.lesson_11_build_your_own.expressions import (
     run,
     written,
 )
-from course_utils.checks.scenes.lesson_11_build_your_own.named import NAMED, UPSTREAM
+from course_utils.checks.scenes.lesson_11_build_your_own.named import NAMED, POSITIVE, UPSTREAM, everything
 
 _NAMES = "abcdefgh"
 _SINGLE = ("a square", "exp", "log", "matmul", "the square of an index", "the square of a sum")
@@ -30,6 +31,7 @@ _TRIED = {
     "third": "Taking three derivatives of x * x * x * x, each with create_graph=True,",
     "plain": "`engine.grad(y, [x], retain_graph=True)`, then `engine.grad(y, [x])`,",
     "created": "A pass with create_graph=True over `(x.exp() * x).sum()`, and one more without it,",
+    "switched": "Passes by engine.grad, with and without create_graph=True,",
     "left": "`engine.grad(y, [x])` after a `backward()` to x",
     "inner": "`engine.grad(y, [h, u, x])`, for y = (h * h).sum() of h = x.exp() and a leaf u that is not used,",
 }
@@ -86,7 +88,8 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         yield Finding("named", text is None, f"On {name}: {text.rstrip('.')}.\n{written(expression)}" if text else "")
     if not raised(seen["third"]):
         right = torch.tensor([12.0, 48.0], dtype=torch.float64)
-        yield right_value(seen["third"], right, "The third derivative of x * x * x * x")
+        yield right_value(seen["third"][0], right, "The third derivative of x * x * x * x")
+        yield right_value(seen["third"][1], _third(), "The third derivative of a formula with every operation")
     if not raised(seen["plain"]):
         how = (
             "After backward() x.grad"
@@ -99,6 +102,12 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         yield from _freed(seen["freed"])
     if not raised(seen["created"]):
         yield from _created(seen["created"])
+    if not raised(seen["switched"]):
+        outside, inside = (seen["switched"][name] for name in ("outside", "inside"))
+        text = f"After {listed(outside)} `x * x` is no longer recorded. A pass leaves recording as it was."
+        yield Finding("on", not outside, text)
+        text = f"Inside `with engine.no_grad()` `x * x` is recorded after {listed(inside)}: the pass switched it on."
+        yield Finding("off", not inside, text)
     if not raised(seen["left"]):
         text = "`engine.grad` changed a .grad that an earlier backward() had left. It leaves every .grad alone."
         x, u = (torch.tensor(one, dtype=torch.float64) for one in ([3.0, 3.0], [1.5, 6.0]))
@@ -110,6 +119,16 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         text = "For an input on which the result does not depend, `engine.grad` gives something else than None."
         yield Finding("unused", seen["inner"]["unused"] is None, text)
     yield failing("random", given["expressions"], seen["random"], _wrong, written)
+
+
+@cache
+def _third() -> torch.Tensor:
+    x = torch.tensor(POSITIVE, dtype=torch.float64, requires_grad=True)
+    y = everything(x)
+    for _ in range(3):
+        (g,) = torch.autograd.grad(y, x, create_graph=True)
+        y = g.sum()
+    return g.detach()
 
 
 def _returned(seen: Any) -> Iterator[Finding]:

@@ -74,7 +74,8 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         yield Finding("quiet", seen["quiet"] in (None, [False, False]), text)
     if not raised(seen["tuple"]):
         yield right_value(seen["tuple"], _two([7.0, 7.0]), "The gradient by a function whose backward returns (7 * g,)")
-    for name, what in (("too few", "one gradient"), ("too many", "three gradients")):
+    several = {"too few": "one gradient", "too many": "three gradients", "one None more": "two gradients and a None"}
+    for name, what in several.items():
         got = told(seen[name]) if raised(seen[name]) else "no error"
         text = f"A backward that gives {what} for two inputs ended in {got}; expected a RuntimeError."
         yield Finding(name, raised(seen[name], "RuntimeError"), text)
@@ -92,11 +93,19 @@ def _left(seen: Any) -> Iterator[Finding]:
     yield right_value(seen["b"], right, text)
     text = "A leaf that only a None arrives at got a gradient other than zero."
     yield Finding("alone", seen["alone"] is None or close(seen["alone"], _two([0.0, 0.0])), text)
+    text = (
+        "A leaf that was given to a function, whose backward returns None for it, got a .grad. Nothing arrives there."
+    )
+    yield Finding("given", seen["given"] is None, text)
+    text = "The backward of a function ran in a pass in which another gives None to its result: no gradient arrives."
+    yield Finding("not reached", seen["backward"] == 0, text)
 
 
 def _own(seen: Any) -> Iterator[Finding]:
     yield right_value(seen["value"], _two([1.5, 2.0]) ** 3, "The result of a function")
     yield Finding("made", seen["made"], "The result of a function has no graph: no grad_fn, or requires_grad=False.")
+    text = f"Behind the result of a function of a leaf are {seen['nodes']} nodes; expected one, the function's."
+    yield Finding("nodes", not seen["made"] or seen["nodes"] == 1, text)
     yield right_value(seen["gradient"], _upstream() * 7.0, "The gradient by a function whose backward returns 7 * g")
     for half in ("forward", "backward"):
         count = len(seen[half])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from course_utils.checks.compare import listed
 from course_utils.checks.data import Observation
 from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.lesson_11_build_your_own import record
@@ -26,6 +27,7 @@ def _has(state: list[bool]) -> str:
 
 
 _TRIED = {
+    "every": "Each operation in turn inside `with engine.no_grad()`",
     "switched": "Computing before, in and after `with engine.no_grad()`",
     "raising": "Computing after a block that ended in an exception",
     "detached": "Detaching a result and a leaf",
@@ -40,6 +42,10 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         for name, (right, what) in _SWITCHED.items():
             mine = seen["switched"][name]
             yield Finding(name, mine == right, f"{what} has {_has(mine)}; expected {_has(right)}.")
+    if not raised(seen["every"]):
+        text = f"Inside `with engine.no_grad()` {listed(seen['every'])} has a graph. There nothing is recorded."
+        told = not raised(seen["switched"]) and seen["switched"]["inside"] != _PLAIN  # by a finding of its own
+        yield Finding("every", told or not seen["every"], text)
     if not raised(seen["raising"]):
         text = "An exception that was raised inside `with engine.no_grad()` did not come out."
         yield Finding("passed on", seen["raising"]["passed on"], text)

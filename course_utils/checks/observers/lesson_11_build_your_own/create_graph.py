@@ -18,7 +18,7 @@ from course_utils.checks.observers.lesson_11_build_your_own.engines import (
 )
 from course_utils.checks.observers.lesson_11_build_your_own.record import leaves_of
 from course_utils.checks.scenes.lesson_11_build_your_own.expressions import Expression, run
-from course_utils.checks.scenes.lesson_11_build_your_own.named import NAMED
+from course_utils.checks.scenes.lesson_11_build_your_own.named import NAMED, POSITIVE, everything
 
 PARTS = (*backward.PARTS, "engine.grad", "engine.grad(create_graph)")
 
@@ -52,9 +52,12 @@ def _returned(engine: Engine) -> Observation:
     }
 
 
-def _third(engine: Engine) -> Any:
-    x = engine.tensor([0.5, 2.0], requires_grad=True)
-    y = (x * x * x * x).sum()
+def _third(engine: Engine) -> list[Any]:
+    x, square = (engine.tensor(leaf, requires_grad=True) for leaf in ([0.5, 2.0], POSITIVE))
+    return [_derived(engine, (x * x * x * x).sum(), x), _derived(engine, everything(square), square)]
+
+
+def _derived(engine: Engine, y: Any, x: Any) -> Any:
     for _ in range(3):
         (g,) = engine.grad(y, [x], create_graph=True)
         y = g.sum()
@@ -77,6 +80,28 @@ def _again(engine: Engine, first: Callable[[Any, Any], Any], second: Callable[[A
     y = (x.exp() * x).sum()
     first(y, x)
     return not isinstance(attempt(lambda: second(y, x)), Raised)
+
+
+def _switched(engine: Engine) -> Observation:
+    """Say after which passes, outside a block that records nothing and in one, recording is not as it was."""
+
+    def passes() -> dict[str, bool]:
+        x = engine.tensor([0.5, 2.0], requires_grad=True)
+        recorded = {}
+        for name, options in {"a pass": {}, "a pass with create_graph=True": {"create_graph": True}}.items():
+            y = graphs.pop()
+            engine.grad(y, leaves, **options)
+            recorded[name] = bool((x * x).requires_grad)
+        attempt(lambda: engine.grad(y, leaves, engine.tensor([1.0, 2.0, 3.0])))
+        return {**recorded, "a pass from a gradient of another shape": bool((x * x).requires_grad)}
+
+    leaves = [engine.tensor([0.5, 2.0], requires_grad=True)]
+    graphs = [leaves[0].exp().sum() for _ in range(4)]
+    outside = [name for name, found in passes().items() if not found]
+    if not hasattr(engine, "no_grad"):
+        return {"outside": outside, "inside": []}
+    with engine.no_grad():
+        return {"outside": outside, "inside": [name for name, found in passes().items() if found]}
 
 
 def _freed(engine: Engine) -> Observation:
@@ -132,6 +157,7 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
         "plain": attempt(lambda: _plain(engine)),
         "created": attempt(lambda: _created(engine)),
         "left": attempt(lambda: _left(engine)),
+        "switched": attempt(lambda: _switched(engine)),
         "inner": attempt(lambda: _inner(engine)),
         "random": [attempt(lambda e=e: _twice(engine, e, False)) for e in given["expressions"]],  # type: ignore[misc]
     }

@@ -9,7 +9,14 @@ import numpy as np
 
 from course_utils.checks.data import Observation, type_name
 from course_utils.checks.observers.lesson_11_build_your_own import backward, record
-from course_utils.checks.observers.lesson_11_build_your_own.engines import Engine, Look, attempt, numbers, observer
+from course_utils.checks.observers.lesson_11_build_your_own.engines import (
+    Engine,
+    Look,
+    attempt,
+    behind,
+    numbers,
+    observer,
+)
 
 PARTS = (*backward.PARTS, "engine.Function")
 
@@ -79,9 +86,10 @@ def _own_rule(engine: Engine) -> Observation:
     y = odd.apply(x)
     z = y * 2.0 + (y + y.exp() * 0.0)
     made = y.grad_fn is not None and bool(y.requires_grad)
+    nodes = len(behind(y)[0])
     if made:
         z.sum().backward()
-    return {"value": numbers(y), "gradient": numbers(x.grad), "made": made, **noted}
+    return {"value": numbers(y), "gradient": numbers(x.grad), "made": made, "nodes": nodes, **noted}
 
 
 def _mixed(engine: Engine) -> Observation:
@@ -109,13 +117,23 @@ def _not_needed(engine: Engine) -> Observation:
 
 
 def _none(engine: Engine) -> Observation:
+    odd, _, noted = _functions(engine)
     left = _giving(engine, lambda g: (3.0 * g, None))  # nothing to the second input, though that needs a gradient
     a, b, c = _leaf(engine, 1.5, 2.0), _leaf(engine, 0.5, 3.0), _leaf(engine, 4.0, 5.0)
     h = b.exp()
     (left.apply(a * 2.0, h).sum() + (h * c).sum()).backward()
     alone = _leaf(engine, 4.0, 5.0)
     left.apply(c, alone.exp()).sum().backward()
-    return {"a": numbers(a.grad), "b": numbers(b.grad), "alone": numbers(alone.grad)}
+    given, further = _leaf(engine, 4.0, 5.0), _leaf(engine, 4.0, 5.0)
+    left.apply(c, given).sum().backward()
+    left.apply(c, odd.apply(further)).sum().backward()
+    return {
+        "a": numbers(a.grad),
+        "b": numbers(b.grad),
+        "alone": numbers(alone.grad),
+        "given": numbers(given.grad),
+        "backward": len(noted["backward"]),
+    }
 
 
 def _quiet(engine: Engine) -> list[bool] | None:
@@ -150,6 +168,7 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
             "tuple": attempt(lambda: _tuple_of_one(engine)),
             "too few": attempt(lambda: _counted(engine, lambda g: g)),
             "too many": attempt(lambda: _counted(engine, lambda g: (g, g, g))),
+            "one None more": attempt(lambda: _counted(engine, lambda g: (g, g, None))),
         }
 
 

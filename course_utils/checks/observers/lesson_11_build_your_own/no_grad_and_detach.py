@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,29 @@ def _switched(engine: Engine) -> Observation:
             pass
         seen["after an inner block"] = _state(x.exp())
     return {**seen, "after": _state(x * x)}
+
+
+def _every(engine: Engine) -> list[str]:
+    """Return the operations that are recorded inside a block."""
+    x = engine.tensor([[1.5, 2.5], [0.5, 1.0]], requires_grad=True)
+    done: dict[str, Callable[[], Any]] = {
+        "x + x": lambda: x + x,
+        "x + 1.0": lambda: x + 1.0,
+        "x - x": lambda: x - x,
+        "2.0 - x": lambda: 2.0 - x,
+        "2.0 * x": lambda: 2.0 * x,
+        "x @ x": lambda: x @ x,
+        "x.exp()": x.exp,
+        "x.log()": x.log,
+        "x.relu()": x.relu,
+        "x.sum()": x.sum,
+        "x.sum(axis=0)": lambda: x.sum(axis=0),
+        "x.reshape((4,))": lambda: x.reshape((4,)),
+        "x[0]": lambda: x[0],
+        "x[[0, 0]]": lambda: x[[0, 0]],
+    }
+    with engine.no_grad():
+        return [name for name, operation in done.items() if any(_state(operation()))]
 
 
 def _raising(engine: Engine) -> Observation:
@@ -103,6 +127,7 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
         "detached": attempt(lambda: _detached(engine)),
         "kept": attempt(lambda: _kept(engine)),
         "alive": attempt(lambda: _alive(engine)),
+        "every": attempt(lambda: _every(engine)),
         "switched": attempt(lambda: _switched(engine)),
         "raising": attempt(lambda: _raising(engine)),
     }

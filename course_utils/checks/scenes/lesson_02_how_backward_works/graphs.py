@@ -153,22 +153,22 @@ def times_itself_and_more(seed: int) -> Scene:
 
 
 class Detour(torch.autograd.Function):
-    """a * 3 + h, which sends no gradient to h."""
+    """h + a * 3, which sends no gradient to h: not to the last input, so that what is left out shifts the rest."""
 
     @staticmethod
-    def forward(ctx: Any, a: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
-        return a * 3 + h
+    def forward(ctx: Any, h: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
+        return h + a * 3
 
     @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
-        return 3 * gradients[0], None
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[None, torch.Tensor]:
+        return None, 3 * gradients[0]
 
 
 def nothing_for_one_input(seed: int) -> Scene:
     """A custom Function returns None for a tensor that is used elsewhere, too."""
     a = leaf(seed, 3)
     h = a.exp()
-    detour: Any = Detour.apply(a, h)  # type: ignore[no-untyped-call]
+    detour: Any = Detour.apply(h, a)  # type: ignore[no-untyped-call]
     bent = h.sin()
     return Scene((detour + bent).sum(), {"a": a}, parts=((3 * a).sum(), bent.sum()))
 

@@ -28,16 +28,15 @@ class Headed(nn.Module):
 def headed(case: Case) -> tuple[Headed, nn.Module]:
     """Return the model and the head to put in place.
 
-    With `oddities` an earlier pass has left gradients in both; in each a bias is frozen, and a part of the body
-    evaluates. With `steep` a gradient is long.
+    With `oddities` an earlier pass has left gradients in both; in each a bias was frozen after it, and a part of the
+    body evaluates. With `steep` a gradient is long.
     """
     model, head = Headed(case.given["seed"]), new_head(case)
     if case.given.get("oddities"):
         model.body.add_module("drop", nn.Dropout(0.5).eval())
-        model.body.get_parameter("0.bias").requires_grad_(False)
-        for it in (model.head, head):
-            it.get_parameter("bias").requires_grad_(False)
         leave_gradients(model, case.given["seed"])
         leave_gradients(head, case.given["seed"] + 1)
+        for part in (model.body[0], model.head, head):  # frozen after the pass: an optimizer that holds it moves it
+            part.get_parameter("bias").requires_grad_(False)
     steepen(model.body[0], case.given.get("steep", 1.0))
     return model, head

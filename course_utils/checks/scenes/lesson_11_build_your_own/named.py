@@ -44,3 +44,13 @@ NAMED: dict[str, Expression] = {
 
 # What each result's gradient begins with: uneven, and of both signs.
 UPSTREAM = (0.5, -1.5, 2.5, -0.25, 1.75, -3.0, 0.75, 1.25, -0.6)
+
+
+def everything(x: Any) -> Any:
+    """Return one number that a leaf with two rows and columns reaches by every operation of an engine."""
+    y = (x @ x * 0.1).exp() - 2.0 * x.log()
+    z = y[[0, 1, 1]].relu() * y.sum(axis=0) + y.sum(axis=1, keepdims=True)[[1, 0, 1]]
+    return z.reshape((6,)).sum()
+
+
+POSITIVE = [[0.5, 2.0], [1.25, 0.75]]  # a leaf for it

@@ -84,6 +84,13 @@ def _recorded(expression: Expression, seen: Any) -> str | None:
 
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
+    found = [*_single(seen)]
+    yield from found
+    if all(finding.ok for finding in found):  # else what is wrong has been said
+        yield failing("random", given["expressions"], seen["random"], _recorded, written)
+
+
+def _single(seen: Observation) -> Iterator[Finding]:
     yield from ran(seen, _TRIED)
     if not raised(seen["flags"]):
         for name, right in _FLAGS.items():
@@ -111,7 +118,6 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
             yield Finding("numbers", False, f"`{name}` ended in {told(mine)}.")
         else:
             yield right_value(mine, torch.tensor(wanted, dtype=torch.float64), f"`{name}`")
-    yield failing("random", given["expressions"], seen["random"], _recorded, written)
 
 
 def _shared(seen: Any) -> Iterator[Finding]:

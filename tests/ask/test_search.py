@@ -63,6 +63,32 @@ def test_a_short_or_strange_word_is_taken_for_none():
     assert best("TSANet", [MEMORY, GRAD, STEP]) == []
 
 
+TRACEBACK = """Traceback (most recent call last):
+  File "train.py", line 87, in <module>
+    loss.backward()
+  File "/usr/lib/python3/site-packages/torch/_tensor.py", line 492, in backward
+    torch.autograd.backward(
+  File "/usr/lib/python3/site-packages/torch/autograd/__init__.py", line 251, in backward
+    Variable._execution_engine.run_backward(  # Calls into the C++ engine to run the backward pass
+RuntimeError: """
+
+
+@pytest.mark.parametrize("before", ["", "RuntimeError: ", TRACEBACK], ids=["text", "error", "traceback"])
+@pytest.mark.parametrize(
+    ("error", "heading"),
+    [
+        ("mat1 and mat2 shapes cannot be multiplied (32x25088 and 4096x1000)", '"mat1 and mat2 shapes'),
+        ("element 0 of tensors does not require grad and does not have a grad_fn", '"element 0 of tensors'),
+        ("The size of tensor a (512) must match the size of tensor b (768) at dimension 2", '"The size of'),
+        ("Target 10 is out of bounds.", '"Target 4 is out of bounds"'),
+        ("CUDA out of memory. Tried to allocate 2.50 GiB (GPU 0; 10.76 GiB total capacity)", '"CUDA out of memory'),
+        ("Found dtype Long but expected Float", "\"result type Float can't be cast"),
+    ],
+)
+def test_an_error_finds_its_entry_with_its_own_shapes_and_with_what_stood_above_it(before, error, heading):
+    assert any(found.question.startswith(heading) for found in best(before + error, ENTRIES))
+
+
 def test_quotes_and_signs_of_the_search_language_do_no_harm():
     assert best('"grad" AND (None* OR NEAR', [GRAD, MEMORY])[0] == GRAD
     assert best("'; drop table entries; --", [GRAD, MEMORY]) == []

@@ -125,6 +125,7 @@ MISCONCEIVED = {
     "all numbers at once": agrees_all_at_once,
     "a coarse difference": agrees_coarsely(step=1e-2),
     "too tolerant": agrees_coarsely(rtol=0.1),
+    "NaN let through": agrees_by_measure(lambda a, b: not ((a - b).abs() > 1e-5 + 1e-5 * b.abs()).any()),
 }
 
 WRONG = [
@@ -141,7 +142,6 @@ WRONG = [
     gradients_off_after(agrees),
     said(agrees_by_measure(lambda a, b: (a - b).norm() <= 0.005 * b.norm()), "too tolerant"),
     agrees_by_measure(lambda a, b: torch.allclose(a.abs(), b.abs(), rtol=1e-5, atol=1e-6)),
-    agrees_by_measure(lambda a, b: not ((a - b).abs() > 1e-5 + 1e-5 * b.abs()).any()),
     lambda function, x: agrees_coarsely()(function, x.abs() + 0.2),
     said(agrees_coarsely(atol=1e-4), "too tolerant"),
 ]
@@ -180,6 +180,7 @@ EQUIVALENT = {
 GUARDS = {
     "Return True if the backward agrees with what the forward does near `x`": {"kind": WRONG[4]},
     "for each possible incoming gradient": {"verdict": MISCONCEIVED["only the sum"]},
+    "A NaN that the forward does not give is an error": {"verdict": MISCONCEIVED["NaN let through"]},
     "the check does not accept a call of `gradcheck`": {"own": agrees_by_library},
     "`x` requires no gradient, and must be left as it is": {"left alone": agrees_and_leaves_a_gradient},
 }

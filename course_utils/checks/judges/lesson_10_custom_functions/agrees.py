@@ -138,5 +138,11 @@ EXERCISE = Exercise(
                 case, seen, "sine, slightly off", "small sine, off", "exponential, off where it is flat"
             ),
         ),
+        Misconception(
+            "NaN let through",
+            "Your function lets a NaN pass. A NaN is not larger than any limit: ask whether the difference is within "
+            "the limit, and not whether it is beyond.",
+            lambda case, seen: _fooled(case, seen, "sine, NaN at one place"),
+        ),
     ),
 )

@@ -23,7 +23,7 @@ FRAME = {"attempted", "alone", "records"}
 
 
 def guards(name: str) -> dict[str, dict[str, object]]:
-    """Return what guards each sentence of an exercise's task; nothing where that is not written down yet."""
+    """Return what guards each sentence of an exercise's task; nothing where nobody wrote it down."""
     return getattr(import_module(f"tests.answers.lesson_{exercises()[name].lesson}.{name}"), "GUARDS", {})
 
 

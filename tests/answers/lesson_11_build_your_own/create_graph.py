@@ -161,6 +161,81 @@ class BackwardRecorded(Counting):
                 leaf.grad = g if leaf.grad is None else leaf.grad + g
 
 
+class InverseOfAConstant(Counting):
+    """Takes what the node of an inverse kept for a constant: the third derivative of log shows it."""
+
+    def unpacked(self, node, kept):
+        return self.lift(kept) if node.name == "inverse" else super().unpacked(node, kept)
+
+
+class RawReshape(Counting):
+    def reshape(self, a, shape):
+        made = super().reshape(a, shape)
+        if made.grad_fn is not None:
+            old = a.shape
+            made.grad_fn.rule = lambda node, g: (g.detach().reshape(old),)
+        return made
+
+
+class OnAfterwards(Counting):
+    """Records after each pass, whatever was before."""
+
+    def run(self, output, gradient, keep, create):
+        try:
+            return super().run(output, gradient, keep, create)
+        finally:
+            self.recording = True
+
+
+class OffAfterAnError(Counting):
+    """Puts the switch back where a pass ends well, and else only when the next leaf or block is made."""
+
+    broken = False
+
+    def run(self, output, gradient, keep, create):
+        before = self.recording
+        try:
+            return super().run(output, gradient, keep, create)
+        except ValueError:
+            self.recording, self.broken = False, before
+            raise
+
+    def mended(self):
+        self.recording, self.broken = self.recording or self.broken, False
+
+    def tensor(self, array, requires_grad=False):
+        if requires_grad:
+            self.mended()
+        return super().tensor(array, requires_grad)
+
+    def no_grad(self):
+        self.mended()
+        return super().no_grad()
+
+
+class RetainedUnlessTold(Counting):
+    def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
+        return super().grad(output, inputs, gradient, retain_graph is not False, create_graph)
+
+
+class CannotRetain(Counting):
+    """Has no `retain_graph`."""
+
+    def grad(self, output, inputs, gradient=None, create_graph=False):
+        return super().grad(output, inputs, gradient, create_graph, create_graph)
+
+
+class BeginsWithMore(Counting):
+    """What a recorded pass begins with stays at the result, where the next pass adds its own."""
+
+    def passed(self, root, gradient, keep):
+        begun = getattr(root, "begun", None)
+        gradient = gradient if begun is None else gradient + begun
+        if self.recording:
+            root.begun = gradient.detach()
+        return super().passed(root, gradient, keep)
+
+
 RIGHT = [Counting(), taping(), subclassing(), numbering()]
 
 MISCONCEIVED = {
@@ -181,14 +256,46 @@ MISCONCEIVED = {
 WRONG = [
     RawMatmul(),
     RawLog(),
-    LeavesOnly(),
+    leaves_only := LeavesOnly(),
     Doubled(),
     OutputsOnly(),
     ClearsGrad(),
-    OneAlone(),
-    Arrays(),
-    StopsThere(),
+    one_alone := OneAlone(),
+    arrays := Arrays(),
+    stops_there := StopsThere(),
     AlwaysRetained(),
-    RetainedIfCreated(),
-    BackwardRecorded(),
+    retained_if_created := RetainedIfCreated(),
+    backward_recorded := BackwardRecorded(),
+    inverse_of_a_constant := InverseOfAConstant(),
+    raw_reshape := RawReshape(),
+    on_afterwards := OnAfterwards(),
+    off_after_an_error := OffAfterAnError(),
+    retained_unless_told := RetainedUnlessTold(),
+    cannot_retain := CannotRetain(),
+    begins_with_more := BeginsWithMore(),
 ]
+
+GUARDS = {
+    "returns the gradients of `output` with respect to `inputs`": {"list": one_alone, "type": stops_there},
+    "as tensors": {"tensors": arrays},
+    "and leaves every `.grad` alone": {"grad": MISCONCEIVED["grad fills .grad"]},
+    "An input may be an intermediate result": {"type": leaves_only},
+    "For an input on which the output does not depend it returns None.": {"unused": MISCONCEIVED["zeros for None"]},
+    "With `create_graph=True` the pass is itself recorded": {
+        "named": MISCONCEIVED["own results are constants"],
+        "random": raw_reshape,
+    },
+    "as often as one likes": {"value": inverse_of_a_constant},
+    "Without it, as in `backward()`, nothing is recorded in the pass": {
+        "plain": backward_recorded,
+    },
+    "the gradients need no gradient": {"plain": MISCONCEIVED["every pass is recorded"]},
+    "A pass, also one that raises, leaves recording as it was.": {"on": off_after_an_error, "off": on_afterwards},
+    "`retain_graph` is what `create_graph` is": {"freed": retained_unless_told},
+    "unless it is given": {"runs": cannot_retain},
+    "If your engine frees (stage 3), such a pass frees as `backward()` does.": {"not retained": retained_if_created},
+    "The graph of the output is not changed by such a pass.": {
+        "nodes": MISCONCEIVED["recorded into the same graph"],
+        "after": begins_with_more,
+    },
+}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.answers.lesson_11_build_your_own.counted import CountedTensor
+from tests.answers.lesson_11_build_your_own.counted import CountedNode, CountedTensor
 from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.handed_out import CountedContext
 from tests.answers.lesson_11_build_your_own.numbering import numbering
@@ -96,7 +96,7 @@ class OneContext(Plain):
 class Padded(Plain):
     @classmethod
     def complete(cls, parts, node):
-        return (*parts, *(None,) * (len(node.inputs) - len(parts)))
+        return super().complete((*parts, *(None,) * (len(node.inputs) - len(parts))), node)
 
 
 class NoGraph(Plain):
@@ -123,7 +123,7 @@ class ForConstants(Plain):
     @classmethod
     def result(cls, name, array, operands, ctx):
         made = super().result(name, array, operands, ctx)
-        made.grad_fn = made.grad_fn or object()
+        made.grad_fn = made.grad_fn or (object() if cls.engine.recording else None)
         return made
 
 
@@ -242,6 +242,144 @@ class ByValueError(Plain):
         return parts
 
 
+class TensorsToForward(Plain):
+    @classmethod
+    def value(cls, ctx, given):
+        made = cls.forward(ctx, *(one.detach() if isinstance(one, CountedTensor) else one for one in given))
+        ctx.saved_tensors = tuple(one.array for one in ctx.saved_tensors)
+        return made.array
+
+
+class OneNodeMore(Plain):
+    """Multiplies the result by 1, with an operation of the engine's."""
+
+    @classmethod
+    def result(cls, name, array, operands, ctx):
+        return super().result(name, array, operands, ctx) * 1.0
+
+
+class Single(Plain):
+    @classmethod
+    def value(cls, ctx, given):
+        return super().value(ctx, given).astype(np.float32)
+
+
+class ForEachInput(Plain):
+    """Has backward run for each input that there is, and takes that input's gradient."""
+
+    @classmethod
+    def rule(cls, node, g):
+        return tuple(super(ForEachInput, cls).rule(node, g)[n] for n in range(len(node.inputs)))
+
+
+class FirstPart(Counting):
+    """Lets the backward of a function run as soon as something has arrived."""
+
+    def counted(self, root):
+        mine = self.Function
+        names = {kind.__name__ for kind in mine.__subclasses__()}
+        return {to: 1 if getattr(to, "name", None) in names else n for to, n in super().counted(root).items()}
+
+
+class WithZeros(Counting):
+    """Has the backward of a function run with zeros where nothing has arrived."""
+
+    def record(self, name, array, operands, kept, rule):
+        made = super().record(name, array, operands, kept, rule)
+        if made.grad_fn is not None:
+            made.grad_fn.shape = array.shape
+        return made
+
+    def applied(self, node, g, keep):
+        parts = list(super().applied(node, g, keep))
+        for n, to in enumerate(node.inputs):
+            if (
+                parts[n] is None
+                and isinstance(to, CountedNode)
+                and any(isinstance(it, CountedContext) for it in to.kept)
+            ):
+                parts[n] = self.tensor(np.zeros(to.shape))
+        return parts
+
+
+class ZerosForLeaves(Plain):
+    """Makes zeros of a None that a leaf is given."""
+
+    @classmethod
+    def complete(cls, parts, node):
+        pairs = zip(super().complete(parts, node), node.inputs, strict=True)
+        return tuple(
+            np.zeros(to.shape) if part is None and isinstance(to, CountedTensor) else part for part, to in pairs
+        )
+
+
+class ZerosForNone(Plain):
+    """Makes zeros of each None that an input is given that needs a gradient."""
+
+    @classmethod
+    def rule(cls, node, g):
+        pairs = zip(super().rule(node, g), node.inputs, strict=True)
+        return tuple(g * 0.0 if part is None and to is not None else part for part, to in pairs)
+
+
+class NoneMoreIsFine(Plain):
+    """Overlooks gradients that are too many where they are None."""
+
+    @classmethod
+    def complete(cls, parts, node):
+        while len(parts) > len(node.inputs) and parts[-1] is None:
+            parts = parts[:-1]
+        return super().complete(parts, node)
+
+
+class TuplesOnly(Plain):
+    @classmethod
+    def rule(cls, node, g):
+        parts = cls.backward(node.kept[0], g.array)
+        if not isinstance(parts, tuple):
+            raise RuntimeError("backward returns a tuple, with a gradient for each input")
+        return cls.lifted(cls.complete(parts, node))
+
+
+class SlottedContext:
+    __slots__ = ("needs_input_grad", "saved_tensors")
+
+    def save_for_backward(self, *arrays):
+        self.saved_tensors = arrays
+
+
+class Slotted(Plain):
+    @classmethod
+    def context(cls):
+        return SlottedContext()
+
+
+class ConstantsToo(Plain):
+    """Puts what backward returns for a constant into its `.grad`."""
+
+    @classmethod
+    def result(cls, name, array, operands, ctx):
+        ctx.operands = operands
+        return super().result(name, array, operands, ctx)
+
+    @classmethod
+    def complete(cls, parts, node):
+        parts = super().complete(parts, node)
+        for part, operand in zip(parts, node.kept[0].operands, strict=True):
+            if part is not None and not operand.requires_grad:
+                operand.grad = cls.engine.lift(part)
+        return parts
+
+
+class Backwards(Plain):
+    """Hands the gradients of several inputs on in the wrong order."""
+
+    @classmethod
+    def complete(cls, parts, node):
+        parts = super().complete(parts, node)
+        return (parts[1], parts[0], *parts[2:]) if len(parts) > 2 else parts
+
+
 RIGHT = [Counting(), taping(), numbering()]
 
 MISCONCEIVED = {
@@ -264,13 +402,26 @@ WRONG = [
     said(with_function(Eager), "backward for each part"),
     with_function(FirstOnly),
     with_function(Summed),
-    with_function(AlwaysRecorded),
-    with_function(NumbersAsArrays),
+    always_recorded := with_function(AlwaysRecorded),
+    numbers_as_arrays := with_function(NumbersAsArrays),
     with_function(MoreIsFine),
-    with_function(AloneIfOne),
+    alone_if_one := with_function(AloneIfOne),
     with_function(FlagsOfTensors),
-    with_function(TensorsSaved),
+    tensors_saved := with_function(TensorsSaved),
     with_function(ByValueError),
+    said(tensors_to_forward := with_function(TensorsToForward), "tensors inside"),
+    one_node_more := with_function(OneNodeMore),
+    single := with_function(Single),
+    for_each_input := with_function(ForEachInput),
+    first_part := FirstPart(),
+    with_zeros := WithZeros(),
+    zeros_for_leaves := with_function(ZerosForLeaves),
+    with_function(ZerosForNone),
+    none_more_is_fine := with_function(NoneMoreIsFine),
+    tuples_only := with_function(TuplesOnly),
+    slotted := with_function(Slotted),
+    constants_too := with_function(ConstantsToo),
+    backwards := with_function(Backwards),
 ]
 
 EQUIVALENT = {
@@ -281,4 +432,37 @@ EQUIVALENT = {
     "taping.Function.apply.pull.pulled: answers.get('to') is not g -> answers.get('to') != g": "Its tensors are equal where they are the same.",
     "taping.Function.apply.pull.pulled: if len(parts) != len(given): ... | answers.update(to=g, parts=parts) -> (swapped)": "What is remembered of a pass that raises is not read again.",
     "taping.Function.apply: np.asarray(array, dtype=float) -> np.asarray(array)": "The results of forward that are given are arrays of float64.",
+}
+
+GUARDS = {
+    "It gives forward NumPy's arrays": {"types": tensors_to_forward},
+    "(and what is no tensor as it is)": {"as it is": numbers_as_arrays},
+    "takes an array, and returns a tensor of your engine": {"dtype": single},
+    "with one node if an input needs a gradient": {
+        "made": MISCONCEIVED["a result without a graph"],
+        "nodes": one_node_more,
+        "not made": MISCONCEIVED["a node for constants"],
+    },
+    "(and none inside `no_grad`)": {"quiet": always_recorded},
+    "forward runs once.": {"forward": MISCONCEIVED["forward again"]},
+    "In a pass backward runs once": {
+        "backward": MISCONCEIVED["backward for each part"],
+        "mixed backward": for_each_input,
+    },
+    "with an array": {"types": MISCONCEIVED["tensors inside"]},
+    "after all of its gradient has arrived": {"value": first_part},
+    "and not at all where none arrives": {"not run": with_zeros},
+    "It returns a gradient, an array or None, for each input of forward": {"value": backwards, "shape": alone_if_one},
+    "or one alone if forward has one": {"runs": tuples_only},
+    "None says that nothing arrives there": {"given": zeros_for_leaves},
+    "also where the input needs a gradient": {"runs": MISCONCEIVED["None refused"]},
+    "What it returns for an input that needs none goes nowhere.": {"constant": constants_too},
+    "Another number of gradients is a RuntimeError": {
+        "too few": MISCONCEIVED["too few, and silent"],
+        "too many": none_more_is_fine,
+    },
+    "Each call of `apply` has a `ctx` of its own": {"value": MISCONCEIVED["one ctx for all calls"]},
+    "`save_for_backward(*arrays)`, then `saved_tensors`": {"types": tensors_saved},
+    "`needs_input_grad`, with True or False for each input": {"needs": MISCONCEIVED["everything needs a gradient"]},
+    "and whatever attributes one sets": {"runs": slotted},
 }

@@ -35,6 +35,22 @@ class IntoTheGiven(InPlace):
         return Counting.first(self, output, gradient)
 
 
+class IntoTheGivenAlone(IntoTheGiven):
+    """The rule of + hands the first operand a copy, and the second what arrives."""
+
+    def add(self, a, b):
+        made = super().add(a, b)
+        if made.grad_fn is not None:
+            rule = made.grad_fn.rule
+            made.grad_fn.rule = lambda node, g: (rule(node, g * 1.0)[0], rule(node, g)[1])
+        return made
+
+
+class SharedAtFirst(Counting):
+    def fresh(self, g):
+        return g
+
+
 class WithSGD(Counting):
     Optimizer = CountedSGD
 
@@ -239,18 +255,36 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    said(UsedUp(), "new tensors"),
+    said(used_up := UsedUp(), "new tensors"),
     FirstAlone(),
-    Averaging(),
-    ZeroFirst(),
+    averaging := Averaging(),
+    zero_first := ZeroFirst(),
     Momentum(),
     said(GoneThrough(), "new tensors"),
-    Scaling(),
-    EndsAtNone(),
+    scaling := Scaling(),
+    ends_at_none := EndsAtNone(),
     said(WithGradient(), "new tensors"),
     said(OnCopies(), "new tensors"),
+    said(into_the_given_alone := IntoTheGivenAlone(), "added into the given gradient"),
+    shared_at_first := SharedAtFirst(),
 ]
 
 EQUIVALENT = {
     "Counting.fresh: return g + 0.0 -> return g - 0.0": "Adding and taking away zero both give a new array.",
+}
+
+GUARDS = {
+    "`backward()` **adds** to the `grad` of a leaf": {"second": averaging},
+    "which is None before the first pass": {"needs backward": zero_first},
+    "Only leaves keep one.": {"between": MISCONCEIVED["intermediate results have one"]},
+    "The arrays are each leaf's own": {"own": shared_at_first},
+    "a pass changes neither the `grad` of another leaf": {"apart": MISCONCEIVED["one array for two"]},
+    "nor the gradient that somebody gave to an earlier pass": {"given": into_the_given_alone},
+    "for any iterable of parameters": {"steps": used_up},
+    "`optimizer.step()` subtracts `lr` times the gradient": {"steps": MISCONCEIVED["uphill"]},
+    "in the tensors themselves": {"steps": MISCONCEIVED["new tensors"]},
+    "which stay leaves": {"leaves": MISCONCEIVED["the step is recorded"]},
+    "it skips parameters whose `grad` is None": {"runs": MISCONCEIVED["None is an error"], "steps": ends_at_none},
+    "and leaves every `grad` as it is": {"left": scaling},
+    "`optimizer.zero_grad()` makes them None (or zero)": {"cleared": MISCONCEIVED["zero_grad does nothing"]},
 }

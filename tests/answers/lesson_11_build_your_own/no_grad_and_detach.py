@@ -230,6 +230,17 @@ class ProductsWantOne(Counting):
         return made
 
 
+class MovesAreRecorded(Counting):
+    """Looks at the switch in what computes, and not where numbers are only moved."""
+
+    def record(self, name, array, operands, kept, rule):
+        before, self.recording = self.recording, self.recording or name in ("reshape", "index")
+        try:
+            return super().record(name, array, operands, kept, rule)
+        finally:
+            self.recording = before
+
+
 class LeafOfAResult(Counting):
     def detach(self, tensor):
         return self.Tensor(self, tensor.array, requires_grad=tensor.grad_fn is not None)
@@ -287,6 +298,7 @@ WRONG = [
     said(swallowing_and_back := SwallowingAndBack(), "errors swallowed"),
     said(after_a_stop := NotRestoredAfterAStop(), "not restored after an error"),
     products_want_one := ProductsWantOne(),
+    moves_are_recorded := MovesAreRecorded(),
     said(leaf_of_a_result := LeafOfAResult(), "detached, and a leaf again"),
     leaf_itself := LeafItself(),
     backwards := Backwards(),
@@ -295,7 +307,10 @@ WRONG = [
 
 GUARDS = {
     "`with engine.no_grad():` switches recording off.": {"runs": only_generates},
-    "Results inside have neither a `grad_fn` nor `requires_grad`": {"inside": products_want_one},
+    "Results inside have neither a `grad_fn` nor `requires_grad`": {
+        "inside": products_want_one,
+        "every": moves_are_recorded,
+    },
     "and keep nothing alive": {"kept": held},
     "Leaves stay what they are": {"leaf inside": MISCONCEIVED["the leaves are switched off"]},
     "and can be made inside": {"made inside": MISCONCEIVED["no leaves inside"]},

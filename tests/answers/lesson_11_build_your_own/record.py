@@ -196,6 +196,43 @@ class NeverKept(Counting):
         return super().sum(a, axis, False)
 
 
+class NodeForEachUse(Counting):
+    """Puts a new node between a result and each operation that uses it."""
+
+    def place(self, tensor):
+        node = tensor.grad_fn
+        return super().place(tensor) if node is None else CountedNode(node.name, node.inputs, node.kept, node.rule)
+
+
+class Unnamed(Counting):
+    """Names nodes by the rule itself in place of a text."""
+
+    def record(self, name, array, operands, kept, rule):
+        return super().record(rule, array, operands, kept, rule)
+
+
+class OwnNode(Counting):
+    """Lets a leaf be its own node."""
+
+    def tensor(self, array, requires_grad=False):
+        made = super().tensor(array, requires_grad)
+        if requires_grad:
+            made.grad_fn, made.name, made.inputs = made, "leaf", ()
+        return made
+
+    def place(self, tensor):
+        return tensor if tensor.grad_fn is tensor else super().place(tensor)
+
+
+class RefusingTensor(CountedTensor):
+    def __iadd__(self, other):
+        raise TypeError("nothing is written in place")
+
+
+class Refusing(Counting):
+    Tensor = RefusingTensor
+
+
 RIGHT = [Counting(), taping(), generating(), subclassing(), numbering()]
 
 MISCONCEIVED = {
@@ -219,15 +256,19 @@ WRONG = [
     Absolute(),
     NoLeaf(),
     said(EachOperation(), "one entry for two operands"),
-    Frozen(),
-    Listed(),
-    Copied(),
+    frozen := Frozen(),
+    listed := Listed(),
+    copied := Copied(),
     Called(),
     BothDecide(),
-    NodesForLeaves(),
+    nodes_for_leaves := NodesForLeaves(),
     WithoutConstants(),
     LeafUnlessTold(),
-    NeverKept(),
+    never_kept := NeverKept(),
+    node_for_each_use := NodeForEachUse(),
+    unnamed := Unnamed(),
+    own_node := OwnNode(),
+    refusing := Refusing(),
 ]
 
 EQUIVALENT = {
@@ -235,4 +276,35 @@ EQUIVALENT = {
     "taping.of: np.asarray(value, dtype=float) -> np.asarray(value)": "The other operand of an operation that is recorded has float64, and so has the result.",
     "Counting.record: if not self.needs(*operands): ... | node = CountedNode(name, tuple((self.place(operand) for operand in operands)), kept,... -> (swapped)": "A node that nobody refers to goes at once.",
     "taping.made: if not (state['on'] and any((operand.requires_grad for operand, _ in pulls))): ... | entry = types.SimpleNamespace(name=... -> (swapped)": "A node that nobody refers to goes at once.",
+}
+
+GUARDS = {
+    "a tensor with a copy of the numbers": {"copied": MISCONCEIVED["the given array is kept"]},
+    "its array (no copy;": {"own array": copied},
+    "its shape as a tuple": {"shape": listed},
+    "a number or an array may stand on the right, a number on the left, too": {
+        "value": MISCONCEIVED["a number on the left"]
+    },
+    "as in NumPy": {"random": never_kept},
+    "a text; an entry for each operand, in order": {"named": unnamed},
+    "or None where no gradient is needed": {"constant": frozen},
+    "A result needs a gradient if any operand does.": {"flags": MISCONCEIVED["the left operand decides"]},
+    "Then it has a `grad_fn`, a node.": {"flags": MISCONCEIVED["the graph ends at an index or a reshape"]},
+    "Where no operand needs one, nothing is recorded.": {"flags": MISCONCEIVED["everything is recorded"]},
+    "`node.inputs` has one entry for each operand, twice the same in `t * t`.": {
+        "entries": MISCONCEIVED["one entry for two operands"]
+    },
+    "finds every node once that it depends on": {"both": node_for_each_use},
+    "and the leaves themselves": {"leaf": nodes_for_leaves},
+    "A leaf with `requires_grad=True` has no `grad_fn`.": {"flags": own_node},
+    "Asked twice, `t.grad_fn` is the same object.": {"same": MISCONCEIVED["a new node each time"]},
+    "A change of the array that a tensor was made of does not change the tensor.": {
+        "copied": MISCONCEIVED["the given array is kept"]
+    },
+    "Numbers become float64.": {"whole": MISCONCEIVED["whole numbers stay whole"]},
+    "`t[0] = 7.0` raises": {"assigned": MISCONCEIVED["written in place"]},
+    "and `t += u` leaves the tensor alone that t was before": {
+        "in place": MISCONCEIVED["+= writes into its operand"],
+        "runs": refusing,
+    },
 }

@@ -220,14 +220,14 @@ WRONG = [
     OneHook(),
     said(AllAtTheEnd(), "what a hook returns is ignored"),
     said(LeafFirst(), "what a hook returns is ignored"),
-    Once(),
-    ArraysToHooks(),
+    once := Once(),
+    arrays_to_hooks := ArraysToHooks(),
     RemovesAll(),
-    OnTheTensor(),
-    NotAtTheRoot(),
-    IntoTheSame(),
+    on_the_tensor := OnTheTensor(),
+    not_at_the_root := NotAtTheRoot(),
+    into_the_same := IntoTheSame(),
     Added(),
-    NoHandle(),
+    no_handle := NoHandle(),
 ]
 
 EQUIVALENT = {
@@ -235,4 +235,35 @@ EQUIVALENT = {
     "Counting.retain_grad: tensor.grad_fn is not None -> tensor.grad_fn": "A node is never false.",
     "Counting.retain: getattr(place, 'retained', None) is None -> not getattr(place, 'retained', None)": "A weak reference is never false.",
     "taping.Var.retain_grad: if self.grad_fn: ... -> if True: ...": "The task speaks of retain_grad() of intermediate results alone.",
+}
+
+GUARDS = {
+    "`t.register_hook(f)`: in each pass": {"a hook on the leaf, and two passes": once},
+    "when the gradient of t is complete, `f(g)` is called once with it": {
+        "a hook that looks": MISCONCEIVED["once for each part"]
+    },
+    "a tensor": {"a hook that looks": arrays_to_hooks},
+    "If f returns a tensor, that is passed on in its place": {
+        "a hook that doubles": MISCONCEIVED["what a hook returns is ignored"],
+        "a hook that doubles on each of two summands": into_the_same,
+    },
+    "None leaves it": {"a hook that looks": MISCONCEIVED["None is taken for a gradient"]},
+    "Several hooks run in the order in which they were registered": {
+        "two hooks on h": MISCONCEIVED["the last hook first"]
+    },
+    "each on what the one before left": {"two hooks on h": MISCONCEIVED["each hook gets the same"]},
+    "the one that the pass begins at": {"a hook on the result that the pass begins at": not_at_the_root},
+    "and those that nobody holds any more included": {"a hook on a result that nobody holds any more": on_the_tensor},
+    "and on leaves, where they come before anything is added to `grad`": {
+        "a hook on the leaf": MISCONCEIVED["leaves after the fact"]
+    },
+    "The handle that is returned has `remove()`.": {
+        "handle": no_handle,
+        "a hook that is removed": MISCONCEIVED["remove() without effect"],
+    },
+    "an intermediate result gets a `grad`, too": {"h.retain_grad()": MISCONCEIVED["retain_grad without effect"]},
+    "what is passed on from it, after all hooks": {
+        "a hook that doubles, and h.retain_grad() before it": MISCONCEIVED["retained before the hooks"]
+    },
+    "Without it `grad` stays None.": {"no hook": MISCONCEIVED["every result retains"]},
 }

@@ -58,7 +58,12 @@ def _wrong(expression: Expression, seen: Any, start: bool = False) -> str | None
     if isinstance(seen, Raised):
         return f"raised {told(seen)}"
     first, second, names = _twice(expression, start)
-    text = difference(seen["first"], first, names)
+    # Zeros in place of None are told by a finding of their own.
+    found = [
+        None if right is None and isinstance(value, Array) and not value.tensor().any() else value
+        for value, right in zip(seen["first"], first, strict=True)
+    ]
+    text = difference(found, first, names)
     if text is not None:
         return text
     # Where a derivative is zero, one engine has a graph that leads to zeros and another has none.
@@ -82,11 +87,17 @@ def _nothing(value: Any) -> torch.Tensor | None:
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     if not raised(seen["returned"]):
         yield from _returned(seen["returned"])
-    yield from ran(seen, _TRIED)
-    for name, expression in NAMED.items():
-        text = _wrong(expression, seen["named"][name], True)
-        yield Finding("named", text is None, f"On {name}: {text.rstrip('.')}.\n{written(expression)}" if text else "")
-    if not raised(seen["third"]):
+        if not seen["returned"]["several"]:  # and nothing can be taken out of it
+            return
+    wrong = [(it, name, text) for name, it in NAMED.items() if (text := _wrong(it, seen["named"][name], True))]
+    shown = "".join(f"On {name}: {text.rstrip('.')}.\n{written(it)}" for it, name, text in wrong[:1])
+    random = failing("random", given["expressions"], seen["random"], _wrong, written)
+    twice = not wrong and random.ok
+    yield from ran(seen, {name: text for name, text in _TRIED.items() if twice or name != "third"})
+    yield Finding("named", not wrong, shown)
+    if not wrong:
+        yield random
+    if twice and not raised(seen["third"]):
         right = torch.tensor([12.0, 48.0], dtype=torch.float64)
         yield right_value(seen["third"][0], right, "The third derivative of x * x * x * x")
         yield right_value(seen["third"][1], _third(), "The third derivative of a formula with every operation")
@@ -117,8 +128,9 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         yield right_value(seen["inner"]["inner"], 2 * h, "The gradient of an intermediate result")
         yield right_value(seen["inner"]["leaf"], 2 * h * h, "The gradient of the leaf behind it")
         text = "For an input on which the result does not depend, `engine.grad` gives something else than None."
-        yield Finding("unused", seen["inner"]["unused"] is None, text)
-    yield failing("random", given["expressions"], seen["random"], _wrong, written)
+        leaf = seen["named"]["a leaf that is not used"]
+        none = seen["inner"]["unused"] is None and (raised(leaf) or leaf["first"][1] is None)
+        yield Finding("unused", none, text)
 
 
 @cache

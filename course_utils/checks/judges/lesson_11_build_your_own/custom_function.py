@@ -20,6 +20,7 @@ _NEEDS = [[True, True, False], [True, False, False]]
 _TRIED = {
     "own": "Applying a function to one tensor, using the result three times, and a pass",
     "mixed": "Applying a function to two tensors and a number, twice, and a pass",
+    "unwanted": "A pass through a function of a leaf and a constant, whose backward returns a gradient for both,",
     "not needed": "Applying a function to a constant, and another that nothing comes of, and a pass",
     "quiet": "Applying a function inside `with engine.no_grad()`",
     "tuple": "A pass through a function of one input, whose backward returns a tuple with one gradient,",
@@ -28,28 +29,29 @@ _TRIED = {
 
 
 @cache
-def _mixed() -> tuple[torch.Tensor, list[torch.Tensor | None]]:
+def _mixed() -> tuple[torch.Tensor, list[Any]]:
     """Return the value and the gradients of a * b * 10 and b * c * 2 together, by PyTorch."""
     a, b = (_two(numbers, requires_grad=True) for numbers in ([1.5, 2.0], [0.5, 3.0]))
     c = _two([4.0, 5.0])
     value = a * b * 10.0
     (value.sum() + (b * c * 2.0).sum()).backward()
-    return value.detach(), [a.grad, b.grad, None]
+    return value.detach(), [a.grad, b.grad]
 
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
-    yield from ran(seen, _TRIED)
     if not raised(seen["own"]):
+        text = "The result of a function has no graph: no grad_fn, or requires_grad=False."
+        yield Finding("made", seen["own"]["made"], text)
+        if not seen["own"]["made"]:  # and no pass can run
+            return
         yield from _own(seen["own"])
+    yield from ran(seen, _TRIED)
     if not raised(seen["mixed"]):
         value, gradients = _mixed()
         yield right_value(seen["mixed"]["value"], value, "The result of a function of two tensors and a number")
-        for name, mine, right in zip("abc", seen["mixed"]["gradients"], gradients, strict=True):
-            if right is None:
-                yield Finding("constant", mine is None, f"The constant {name} got a gradient.")
-            else:
-                yield right_value(mine, right, f"The gradient of {name} through two calls of one function")
-        needs = seen["mixed"]["needs"]
+        for name, mine, right in zip("ab", seen["mixed"]["gradients"], gradients, strict=True):
+            yield right_value(mine, right, f"The gradient of {name} through two calls of one function")
+        needs = [list(flags) for flags in dict.fromkeys(map(tuple, seen["mixed"]["needs"]))]
         text = f"`ctx.needs_input_grad` was {needs}; expected {_NEEDS}: whether each input, in order, needs a gradient."
         yield Finding("needs", needs == _NEEDS, text)
         others = list(dict.fromkeys(name for name in seen["mixed"]["number"] if name != "float"))
@@ -61,6 +63,8 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         count = seen["mixed"]["backward"]
         text = f"For two calls of a function of several inputs backward ran {count} times in a pass; expected 2."
         yield Finding("mixed backward", count == 2, text)
+    text = "A constant has a .grad, as the backward of a function returned one for it. What nobody needs goes nowhere."
+    yield Finding("constant", raised(seen["unwanted"]) or seen["unwanted"] is None, text)
     if not raised(seen["not needed"]):
         text = "The result of a function of constants has a grad_fn."
         yield Finding("not made", not seen["not needed"]["made"], text)
@@ -78,7 +82,8 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     for name, what in several.items():
         got = told(seen[name]) if raised(seen[name]) else "no error"
         text = f"A backward that gives {what} for two inputs ended in {got}; expected a RuntimeError."
-        yield Finding(name, raised(seen[name], "RuntimeError"), text)
+        prop = "too few" if name == "too few" else "too many"
+        yield Finding(prop, raised(seen[name], "RuntimeError"), text)
 
 
 def _arrays(names: list[str], what: str) -> Finding:
@@ -92,20 +97,19 @@ def _left(seen: Any) -> Iterator[Finding]:
     text = "The gradient of what a function gives None to, and another operation uses,"
     yield right_value(seen["b"], right, text)
     text = "A leaf that only a None arrives at got a gradient other than zero."
-    yield Finding("alone", seen["alone"] is None or close(seen["alone"], _two([0.0, 0.0])), text)
+    yield Finding("given", seen["alone"] is None or close(seen["alone"], _two([0.0, 0.0])), text)
     text = (
         "A leaf that was given to a function, whose backward returns None for it, got a .grad. Nothing arrives there."
     )
     yield Finding("given", seen["given"] is None, text)
     text = "The backward of a function ran in a pass in which another gives None to its result: no gradient arrives."
-    yield Finding("not reached", seen["backward"] == 0, text)
+    yield Finding("not run", seen["backward"] == 0, text)
 
 
 def _own(seen: Any) -> Iterator[Finding]:
     yield right_value(seen["value"], _two([1.5, 2.0]) ** 3, "The result of a function")
-    yield Finding("made", seen["made"], "The result of a function has no graph: no grad_fn, or requires_grad=False.")
     text = f"Behind the result of a function of a leaf are {seen['nodes']} nodes; expected one, the function's."
-    yield Finding("nodes", not seen["made"] or seen["nodes"] == 1, text)
+    yield Finding("nodes", seen["nodes"] == 1, text)
     yield right_value(seen["gradient"], _upstream() * 7.0, "The gradient by a function whose backward returns 7 * g")
     for half in ("forward", "backward"):
         count = len(seen[half])
@@ -209,7 +213,9 @@ EXERCISE = exercise(
         Misconception(
             "tensors only",
             "A function whose input is a number ended in an error. What is no tensor is passed to forward as it is.",
-            lambda case, seen: raised(seen["mixed"]) and _right_rule(seen) and not _none(seen["mixed"]),
+            lambda case, seen: (
+                raised(seen["mixed"]) and _right_rule(seen) and not _none(seen["mixed"]) and not _unset(seen["mixed"])
+            ),
         ),
         Misconception(
             "None refused",
@@ -235,3 +241,8 @@ EXERCISE = exercise(
 
 def _none(error: Any) -> bool:
     return "None" in error.message
+
+
+def _unset(error: Any) -> bool:
+    """Return whether an error says that an attribute, `ctx.number`, cannot be set."""
+    return "'number'" in error.message

@@ -20,9 +20,9 @@ from course_utils.checks.scenes.lesson_11_build_your_own.expressions import (
     written,
 )
 
-_CONSTANT = "engine.tensor(array)"
+_LEAF, _CONSTANT = "engine.tensor(array, requires_grad=True)", "engine.tensor(array)"
 _FLAGS = {
-    "engine.tensor(array, requires_grad=True)": [True, False],
+    _LEAF: [True, False],
     _CONSTANT: [False, False],
     "leaf * constant": [True, True],
     "constant * leaf": [True, True],
@@ -84,6 +84,13 @@ def _recorded(expression: Expression, seen: Any) -> str | None:
 
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
+    found = [*_single(seen)]
+    yield from found
+    if all(finding.ok for finding in found):  # else what is wrong has been said
+        yield failing("random", given["expressions"], seen["random"], _recorded, written)
+
+
+def _single(seen: Observation) -> Iterator[Finding]:
     yield from ran(seen, _TRIED)
     if not raised(seen["flags"]):
         for name, right in _FLAGS.items():
@@ -92,7 +99,8 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
             text += f"expected {right[0]}, and {'one' if right[1] else 'none'}."
             yield Finding("flags", [flag, made] == right, text)
     if not raised(seen["shared"]):
-        yield from _shared(seen["shared"])
+        made = not raised(seen["flags"]) and seen["flags"][_LEAF][1]
+        yield from _shared(seen["shared"], made)
     text = "After `x = engine.tensor(array)` a change of `array` changes x. A tensor has numbers of its own."
     yield Finding("copied", raised(seen["copied"]) or seen["copied"] == [1.5, 2.5], text)
     text = f"A tensor made of whole numbers has dtype {seen['whole']}; expected float64."
@@ -111,20 +119,20 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
             yield Finding("numbers", False, f"`{name}` ended in {told(mine)}.")
         else:
             yield right_value(mine, torch.tensor(wanted, dtype=torch.float64), f"`{name}`")
-    yield failing("random", given["expressions"], seen["random"], _recorded, written)
 
 
-def _shared(seen: Any) -> Iterator[Finding]:
+def _shared(seen: Any, made: bool) -> Iterator[Finding]:
+    """Find what is wrong with a graph. `made`: a leaf has a grad_fn, so that none is found as a leaf."""
     if "without" in seen:
-        yield Finding("shared", False, f"`{seen['without'][0]}` has no grad_fn, and depends on the leaf x.")
+        yield Finding("flags", False, f"`{seen['without'][0]}` has no grad_fn, and depends on the leaf x.")
         return
     yield Finding("same", seen["same"], "`y.grad_fn` is another object each time that it is asked for.")
     text = f"For y * y the node's `inputs` have {seen['entries']} entries; expected one for each operand, 2."
     yield Finding("entries", seen["entries"] == 2, text)
     text = "For z = y * y both entries of `z.grad_fn.inputs` are to be `y.grad_fn` itself."
-    yield Finding("both", seen["both"] and seen["found"], text)
+    yield Finding("both", not seen["same"] or (seen["both"] and seen["found"]), text)
     text = "For y = x.exp() the entry of its node is to be the leaf x itself, found once however often it is used."
-    yield Finding("leaf", seen["leaf"] and seen["leaves"] == 1, text)
+    yield Finding("leaf", made or (seen["leaf"] and seen["leaves"] == 1), text)
     text = "The entry of an operand that needs no gradient is to be None."
     yield Finding("constant", seen["constant"], text)
     yield Finding("named", seen["named"], "Each node has a `name`, a text.")

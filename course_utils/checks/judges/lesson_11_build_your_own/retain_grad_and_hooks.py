@@ -15,7 +15,9 @@ from course_utils.checks.judges.lesson_11_build_your_own import backward
 from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, nothing, raised, told
 from course_utils.checks.scenes.lesson_11_build_your_own.watched import NUMBERS, WATCHED
 
-_PLAIN, _RETAINED, _LOOKS, _DOUBLES, _BOTH, _TWO, _ON_LEAF, _REMOVED, *_ = WATCHED
+_PLAIN, _RETAINED, _LOOKS, _DOUBLES, _BOTH, _TWO, _ON_LEAF, _REMOVED, _CHAIN, *_ = WATCHED
+# Where one of these fails, the others, which are made of them, would say the same again.
+_FIRST = (_RETAINED, _LOOKS, _DOUBLES)
 
 
 @cache
@@ -58,9 +60,12 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     kind = "None" if handle == "NoneType" else f"something of type {handle}"
     said = f"`t.register_hook(f)` returned {kind}; expected a handle with `remove()`."
     yield Finding("handle", raised(handle) or handle is True, said)
+    first = _right(seen, *_FIRST)
     for name in WATCHED:
-        text = _wrong(name, seen[name])
-        yield Finding(name, text is None, f"With {name}: {text.rstrip('.')}." if text else "")
+        told_already = name == _REMOVED and not raised(handle) and handle is not True
+        text = None if told_already or not (first or name in (_PLAIN, *_FIRST)) else _wrong(name, seen[name])
+        prop = _LOOKS if name == _CHAIN else name
+        yield Finding(prop, text is None, f"With {name}: {text.rstrip('.')}." if text else "")
 
 
 def _right(seen: Observation, *names: str) -> bool:

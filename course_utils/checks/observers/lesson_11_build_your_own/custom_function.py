@@ -99,12 +99,18 @@ def _mixed(engine: Engine) -> Observation:
     (value.sum() + mixed.apply(b, c, 2.0).sum()).backward()
     return {
         "value": numbers(value),
-        "gradients": [numbers(one.grad) for one in (a, b, c)],
+        "gradients": [numbers(one.grad) for one in (a, b)],
         "needs": noted["needs"],
         "number": noted["number"],
         "types": noted["types"],
         "backward": len(noted["backward"]),
     }
+
+
+def _unwanted(engine: Engine) -> Any:
+    x, c = _leaf(engine, 1.5, 2.0), engine.tensor([4.0, 5.0])
+    _giving(engine, lambda g: (g, g)).apply(x, c).sum().backward()
+    return numbers(c.grad)
 
 
 def _not_needed(engine: Engine) -> Observation:
@@ -162,6 +168,7 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
         return {
             "own": attempt(lambda: _own_rule(engine)),
             "mixed": attempt(lambda: _mixed(engine)),
+            "unwanted": attempt(lambda: _unwanted(engine)),
             "not needed": attempt(lambda: _not_needed(engine)),
             "none": attempt(lambda: _none(engine)),
             "quiet": attempt(lambda: _quiet(engine)),

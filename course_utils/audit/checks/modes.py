@@ -156,7 +156,7 @@ class Modes(Check):
                 f"{', '.join(part or name for part in call.asleep[:3])} behaves differently in training, and was "
                 "switched to evaluation: "
                 + ("nothing called train() after this line." if trained else "nothing called train() before training."),
-                f"{name}.train()  # at the start of each epoch of training",
+                f"{name}.train()  # after each evaluation, before the next step of training",
                 level="note" if only_norms and not trained else "likely",
                 certain=bool(trained),
                 times=evaluated,

@@ -34,7 +34,7 @@ def test_a_commit_draws_its_share_and_another_commit_others(monkeypatch: pytest.
 
 
 def test_of_the_files_that_are_drawn_whole_a_commit_draws_some() -> None:
-    tests = [f"{one.partition('::')[0]}::test_killed_at_random[{n}]" for one in selection.WHOLE for n in range(3)]
+    tests = [f"{one if '::' in one else one + '::test_of_it'}[{n}]" for one in selection.WHOLE for n in range(3)]
     chosen = selection.sampled(tests)
     files = {selection.unit(test) for test in chosen}
     assert len(files) >= selection.SHARE_OF_WHOLE * len(selection.WHOLE)

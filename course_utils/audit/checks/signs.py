@@ -14,11 +14,11 @@ from course_utils.audit.lines import Spot
 from course_utils.audit.source import statement, text_at, tree_of
 from course_utils.graph.trace import LiveNode, node_name
 
-_PASSES, _MOST = 4, 200
+_PASSES, _MOST = 4, 200  # passes that are looked at, and nodes and products of each
 _TIMES = 2
 _REWARD = re.compile(r"^(R|G|ret|rets|rew|rews|adv|advs|\w*(reward|advantage)\w*|(\w+_)?returns?)$")
 _LIKELIHOOD = re.compile(r"\blog_?probs?\(|\blog_softmax\(|\.log\(\)|\btorch\.log\(")
-_SUMS = ("Mean", "Sum", "Add", "Stack", "Cat")
+_SUMS = ("MeanBackward", "SumBackward", "AddBackward", "StackBackward", "CatBackward")
 _NEGATIVE = ("NllLoss", "BinaryCrossEntropy")  # of a log-probability
 _CASTS = frozenset({"tensor", "as_tensor", "detach", "to", "float", "unsqueeze", "squeeze", "view", "reshape", "item"})
 
@@ -30,22 +30,20 @@ class Signs(Check):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
-        self._looked = 0
+        self._passes = 0
         self._signs: dict[Spot, list[int]] = {}
 
     def pass_begins(self, event: Pass) -> None:
-        if self.recorder.operations is None or not event.accumulate or self._looked >= _PASSES:
+        if self.recorder.operations is None or not event.accumulate or self._passes >= _PASSES:
             return
+        self._passes += 1
         root = node_behind(event.outputs[0]) if len(event.outputs) == 1 else None
         for product, sign in _products(root):
-            self._looked += 1
             spot = self.recorder.lines.of(number_of(product))
             kept = _reward_at(spot) if spot is not None else 0
             likely = self._likelihood(product) if kept else 0
             if spot is not None and likely:
                 self._signs.setdefault(spot, []).append(sign * kept * likely)
-            if self._looked >= _MOST:
-                return
 
     def _likelihood(self, product: LiveNode) -> int:
         """Return 1 if a product's other side is a log-probability, -1 if it is one's negative, 0 if it is neither."""
@@ -83,12 +81,11 @@ class Signs(Check):
 def _products(root: LiveNode | None) -> Iterator[tuple[LiveNode, int]]:
     """Yield the products with a constant that a loss is a sum of, each with its sign."""
     waiting = [(root, 1)]
-    for _ in range(_MOST):
-        node, sign = waiting.pop() if waiting else (None, 0)
-        node = through_views(node)
+    looked = 0
+    while waiting and looked < _MOST:
+        node, sign = waiting.pop()
+        node, looked = through_views(node), looked + 1
         if node is None:
-            if not waiting:
-                return
             continue
         name = node_name(node)
         if name == "NegBackward0":
@@ -98,11 +95,19 @@ def _products(root: LiveNode | None) -> Iterator[tuple[LiveNode, int]]:
             waiting += [(before(node), first), (before(node, 1), second)]
         elif name.startswith(_SUMS):
             waiting += [(to, sign) for to, _ in node.next_functions]
-        elif name in ("MulBackward0", "DivBackward0") and sum(to is not None for to, _ in node.next_functions) == 1:
+        elif name == "DivBackward0" and before(node) is not None and before(node, 1) is None:
+            waiting += _scaled(node, sign)
+        elif name == "MulBackward0" and sum(to is not None for to, _ in node.next_functions) == 1:
             yield node, sign
-            factor = saved_value(node, "other" if before(node) is not None else "self")
-            if factor is not None and factor.numel() == 1:
-                waiting += [(to, sign if factor.item() > 0 else -sign) for to, _ in node.next_functions]
+            waiting += _scaled(node, sign)
+
+
+def _scaled(node: LiveNode, sign: int) -> list[tuple[LiveNode | None, int]]:
+    """Return what is multiplied or divided by one number, with its sign; nothing where it is by several numbers."""
+    factor = saved_value(node, "other" if before(node) is not None else "self")
+    if factor is None or factor.numel() != 1:
+        return []
+    return [(to, sign if factor.item() > 0 else -sign) for to, _ in node.next_functions]
 
 
 @lru_cache(maxsize=256)

@@ -13,7 +13,7 @@ from itertools import chain, pairwise
 from math import log
 
 from course_utils.ask.entries import Entry
-from course_utils.ask.words import Names, names_in, split, telling, those_that_tell
+from course_utils.ask.words import Names, split_all, telling, those_that_tell
 
 # How much a word counts where it stands in the question, in another wording, in the answer, in the run, in the why.
 _WEIGHTS = (8.0, 4.0, 3.0, 0.7, 0.7)
@@ -95,8 +95,7 @@ class _Index:
 @lru_cache(maxsize=2)
 def _index(among: tuple[Entry, ...]) -> _Index:
     texts = [(it.question, *it.also, it.answer, it.run, _prose(it.why)) for it in among]
-    names = names_in(" ".join(text for row in texts for text in row))
-    said = [[split(text, names) for text in row] for row in texts]
+    names, said = split_all(texts)
     database = sqlite3.connect(":memory:", check_same_thread=False)
     database.execute(
         "create virtual table entries using fts5(question, also, answer, run, why, tokenize = 'porter unicode61')"

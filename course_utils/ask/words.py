@@ -87,7 +87,23 @@ def names_in(text: str) -> Names:
 
 def split(text: str, names: Names) -> list[str]:
     """Return the words of a text in lower case, `names` and short forms in theirs, without signs."""
-    return [word for name in _NAME.findall(text) for part in _parts_of(name) for word in names.get(part, [part])]
+    return [word for name in _NAME.findall(text) for word in _words_of(name, names)]
+
+
+def split_all(rows: Sequence[Sequence[str]]) -> tuple[Names, list[list[list[str]]]]:
+    """Return the names in all texts, and the words of each, as `split` gives them with these names.
+
+    A name that stands in many texts is taken apart once.
+    """
+    named = [[_NAME.findall(text) for text in row] for row in rows]
+    each = {name for row in named for text in row for name in text}
+    names = names_in(" ".join(each))
+    words = {name: _words_of(name, names) for name in each}
+    return names, [[[word for name in text for word in words[name]] for text in row] for row in named]
+
+
+def _words_of(name: str, names: Names) -> list[str]:
+    return [word for part in _parts_of(name) for word in names.get(part, [part])]
 
 
 @cache

@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_utils.ask.words import names_in, split, telling
+from course_utils.ask.words import names_in, split, split_all, telling
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,10 @@ def test_common_words_alone_all_tell():
 def test_names_of_an_entry_split_what_is_asked_in_one_word():
     names = names_in("nn.BatchNorm and requires_grad, AdamW")
     assert split("batchnorm requiresgrad adamw", names) == ["batch", "norm", "requires", "grad", "adamw"]
+
+
+def test_all_texts_of_entries_are_split_as_each_would_be():
+    rows = [["Why BatchNorm in eval()?", "w.r.t. requires_grad"], ["torch.where(x)", "AdamW"]]
+    names, words = split_all(rows)
+    assert names == names_in(" ".join(text for row in rows for text in row))
+    assert words == [[split(text, names) for text in row] for row in rows]

@@ -88,11 +88,16 @@ def used_up(spot: Spot) -> Spot | None:
 @lru_cache(maxsize=512)
 def products(spot: Spot) -> tuple[tuple[str, bool], ...]:
     """Return the factors at a line, each with whether it is a difference: (returns - value, True)."""
+    factors = factors_at(spot)
+    return tuple((ast.unparse(it), isinstance(it, ast.BinOp) and isinstance(it.op, ast.Sub)) for it in factors)
+
+
+def factors_at(spot: Spot) -> list[ast.expr]:
+    """Return the factors of all products in the statement at a line."""
     found = statement(spot)
-    factors = [
+    return [
         part
         for node in (ast.walk(found) if found is not None and not blocks_of(found) else ())
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
         for part in (node.left, node.right)
     ]
-    return tuple((ast.unparse(it), isinstance(it, ast.BinOp) and isinstance(it.op, ast.Sub)) for it in factors)

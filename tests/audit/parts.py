@@ -2,6 +2,7 @@
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 
 def blobs(count=16, width=4, classes=3):
@@ -22,6 +23,28 @@ def batches(x, y, size=4):
 
 def mlp(width=4, out=3, hidden=8):
     return nn.Sequential(nn.Linear(width, hidden), nn.Tanh(), nn.Linear(hidden, out))
+
+
+def play(policy, loss_of, steps=5, **options):
+    """Train a policy on what `loss_of` makes of its scores."""
+    optimizer = torch.optim.Adam(policy.parameters(), lr=0.01, **options)
+    for _ in range(steps):
+        loss = loss_of(policy(torch.randn(16, 4)))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def trained_behind(first, steps=5):
+    """Return a model that begins with a part of one's own, after a few steps."""
+    model = nn.Sequential(first, nn.Linear(2, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for _ in range(steps):
+        x, y = blobs(width=2)
+        optimizer.zero_grad()
+        F.cross_entropy(model(x + 5), y).backward()
+        optimizer.step()
+    return model
 
 
 class Dropping(nn.Module):

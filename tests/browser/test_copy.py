@@ -24,7 +24,7 @@ def test_a_learner_predicts_runs_and_unfolds(lab: Lab, page: Page) -> None:
     expect(result.locator("dd")).to_have_count(3)  # the reason of each option
     expect(result.locator("dd").last).to_be_visible()
 
-    settled = page.locator(".jp-MarkdownCell details", has_text="After you have run it").first
+    settled = page.locator(".jp-MarkdownCell details:has(> summary:text-is('After you have run it'))").first
     settled.scroll_into_view_if_needed()
     expect(settled.locator("p").first).not_to_be_visible()
     settled.locator("summary").click()

@@ -10,8 +10,11 @@ from typing import ClassVar
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Pass, before, node_behind, number_of, saved_value, through_views
+from course_utils.audit.expressions import factors_at
 from course_utils.audit.lines import Spot
-from course_utils.audit.source import statement, text_at, tree_of
+from course_utils.audit.mentions import key_lines
+from course_utils.audit.source import text_at, tree_of
+from course_utils.explain.source import called
 from course_utils.graph.trace import LiveNode, node_name
 
 _PASSES, _MOST = 4, 200  # passes that are looked at, and nodes and products of each
@@ -64,7 +67,7 @@ class Signs(Check):
 
     def found(self) -> Iterator[Found]:
         for spot, signs in self._signs.items():
-            if len(signs) < _TIMES or set(signs) != {1} or not self.clock.steps or _says(spot.file, "maximize"):
+            if len(signs) < _TIMES or set(signs) != {1} or not self.clock.steps or key_lines(spot.file, "maximize"):
                 continue
             yield self.say(
                 "reward-minimised",
@@ -116,13 +119,7 @@ def _reward_at(spot: Spot) -> int:
 
     The names tell. One that is somewhere computed as a reward's negative, or by taking a reward away, says nothing.
     """
-    found = statement(spot)
-    products = [
-        part
-        for part in (ast.walk(found) if found else ())
-        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult)
-    ]
-    signs = [sign for part in products for sign in (_reward(part.left), _reward(part.right)) if sign]
+    signs = [sign for part in factors_at(spot) if (sign := _reward(part))]
     tree = tree_of(spot.file)
     every = list(ast.walk(tree)) if tree else []
     turned = any(isinstance(node, ast.Assign) and _names(node.targets) and _is_turned(node.value) for node in every)
@@ -136,10 +133,9 @@ def _reward(node: ast.expr) -> int:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Div):
         return 0 if _is_turned(node) else _reward(node.left)
     if isinstance(node, ast.Call):
-        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        of_tensor = isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") != "torch"
-        inside = [node.func.value] if of_tensor and isinstance(node.func, ast.Attribute) else node.args[:1]
-        return _reward(inside[0]) if called in _CASTS and inside else 0
+        method = node.func if isinstance(node.func, ast.Attribute) else None
+        inside = [method.value] if method and ast.unparse(method.value) != "torch" else node.args[:1]
+        return _reward(inside[0]) if called(node) in _CASTS and inside else 0
     if isinstance(node, ast.Subscript):
         return _reward(node.value)
     return int(bool(_names([node])))
@@ -164,9 +160,3 @@ def _names(nodes: Sequence[ast.AST]) -> bool:
     """Say whether any of these names or attributes stands for a reward."""
     named = (node.id if isinstance(node, ast.Name) else getattr(node, "attr", "") for node in nodes)
     return any(_REWARD.match(name) for name in named)
-
-
-@lru_cache(maxsize=64)
-def _says(file: str, word: str) -> bool:
-    tree = tree_of(file)
-    return tree is not None and word in ast.unparse(tree)

@@ -13,6 +13,7 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.classes import assigned_anywhere, parts_of_ones_own
 from course_utils.audit.lines import Spot
 from course_utils.audit.source import tree_of
+from course_utils.explain.source import called
 
 _MOST = 50
 _MAKING = frozenset({"__init__", "reset", "reset_parameters"})
@@ -90,7 +91,7 @@ def _run_by_forward(methods: dict[str, ast.FunctionDef]) -> list[str]:
     found = [name for name in ("forward",) if name in methods]
     for name in found:
         calls = (part.func for part in ast.walk(methods[name]) if isinstance(part, ast.Call))
-        found += {called for call in calls if (called := _of_self(call)) in methods and called not in found}
+        found += {run for call in calls if (run := _of_self(call)) in methods and run not in found}
     return found
 
 
@@ -116,7 +117,7 @@ def _mixed(value: ast.expr) -> Iterator[str]:
         yield from (*_mixed(value.left), *_mixed(value.right))
     elif isinstance(value, ast.Call):
         method = value.func if isinstance(value.func, ast.Attribute) else None
-        if (method.attr if method else getattr(value.func, "id", "")) in _MIXING:
+        if called(value) in _MIXING:
             for part in (*value.args, *([method.value] if method else [])):
                 yield from _mixed(part)
     elif name := _of_self(value):

@@ -5,17 +5,8 @@ from torch import nn
 from torch.distributions import Bernoulli, Categorical, Normal
 from torch.nn import functional as F
 
-from tests.audit.parts import mlp
+from tests.audit.parts import mlp, play
 from tests.audit.registry import fault
-
-
-def play(policy, loss_of, steps=5):
-    optimizer = torch.optim.Adam(policy.parameters(), lr=0.01)
-    for _ in range(steps):
-        loss = loss_of(policy(torch.randn(16, 4)))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
 
 
 @fault("reward-minimised")

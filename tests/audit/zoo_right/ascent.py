@@ -1,8 +1,8 @@
 """Right policies whose sign stands elsewhere than in the loss: each file says so for itself."""
 
-from tests.audit.parts import mlp
+from tests.audit.parts import mlp, play
 from tests.audit.registry import right
-from tests.audit.zoo_right.signs import play, tried
+from tests.audit.zoo_right.signs import tried
 
 
 @right

@@ -1,8 +1,8 @@
 """A right policy whose advantage is what is missing of a reward, computed on a line of its own."""
 
-from tests.audit.parts import mlp
+from tests.audit.parts import mlp, play
 from tests.audit.registry import right
-from tests.audit.zoo_right.signs import play, tried
+from tests.audit.zoo_right.signs import tried
 
 
 @right

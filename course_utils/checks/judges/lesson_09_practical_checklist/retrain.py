@@ -43,9 +43,7 @@ def _retrained(case: Case, slips: Slips = frozenset()) -> Path:
     model.head = head
     start = parameters_of(model)
     unmoved = [part for part, slip in (("head", _EARLY), ("body", _ONLY)) if slip in slips]
-    frozen = {
-        name for name, it in model.named_parameters() if not it.requires_grad and not name.startswith((*unmoved,))
-    }
+    frozen = [name for name, it in model.named_parameters() if not it.requires_grad]
     fixed = {name: it for name, it in start.items() if name.startswith((*unmoved,))}
     left = left_in(model) if slips & {NEVER, LEFT} else {}
     taken = itertools.count(1)
@@ -53,8 +51,8 @@ def _retrained(case: Case, slips: Slips = frozenset()) -> Path:
     def held(state: State) -> State:
         """What is frozen moves along a gradient alone that nobody has cleared, which a slip leaves there."""
         steps = next(taken) if NEVER in slips else 1
-        moved = {name: start[name] - RATE * steps * left[name] if name in left else start[name] for name in frozen}
-        return {**state, **fixed, **moved}
+        moved = {name: start[name] - RATE * steps * left.get(name, 0.0) for name in frozen}
+        return {**state, **moved, **fixed}
 
     def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
         return lambda state: cross_entropy(on(model, inputs, state), targets)

@@ -20,7 +20,7 @@ from course_utils.checks.scenes.lesson_11_build_your_own.expressions import (
     run,
     written,
 )
-from course_utils.checks.scenes.lesson_11_build_your_own.named import NAMED, POSITIVE, UPSTREAM, everything
+from course_utils.checks.scenes.lesson_11_build_your_own.named import NAMED, POSITIVE, UPSTREAM, everything, thrice
 
 _NAMES = "abcdefgh"
 _SINGLE = ("a square", "exp", "log", "matmul", "the square of an index", "the square of a sum")
@@ -136,11 +136,8 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
 @cache
 def _third() -> torch.Tensor:
     x = torch.tensor(POSITIVE, dtype=torch.float64, requires_grad=True)
-    y = everything(x)
-    for _ in range(3):
-        (g,) = torch.autograd.grad(y, x, create_graph=True)
-        y = g.sum()
-    return g.detach()
+    third: torch.Tensor = thrice(torch.autograd.grad, everything(x), x)
+    return third.detach()
 
 
 def _returned(seen: Any) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ from course_utils.checks.observers.lesson_11_build_your_own.engines import (
 )
 from course_utils.checks.observers.lesson_11_build_your_own.record import leaves_of
 from course_utils.checks.scenes.lesson_11_build_your_own.expressions import Expression, run
-from course_utils.checks.scenes.lesson_11_build_your_own.named import NAMED, POSITIVE, everything
+from course_utils.checks.scenes.lesson_11_build_your_own.named import NAMED, POSITIVE, everything, thrice
 
 PARTS = (*backward.PARTS, "engine.grad", "engine.grad(create_graph)")
 
@@ -54,14 +54,8 @@ def _returned(engine: Engine) -> Observation:
 
 def _third(engine: Engine) -> list[Any]:
     x, square = (engine.tensor(leaf, requires_grad=True) for leaf in ([0.5, 2.0], POSITIVE))
-    return [_derived(engine, (x * x * x * x).sum(), x), _derived(engine, everything(square), square)]
-
-
-def _derived(engine: Engine, y: Any, x: Any) -> Any:
-    for _ in range(3):
-        (g,) = engine.grad(y, [x], create_graph=True)
-        y = g.sum()
-    return numbers(g)
+    made = ((x * x * x * x).sum(), x), (everything(square), square)
+    return [numbers(thrice(engine.grad, y, leaf)) for y, leaf in made]
 
 
 def _plain(engine: Engine) -> Observation:

@@ -101,3 +101,12 @@ def factors_at(spot: Spot) -> list[ast.expr]:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
         for part in (node.left, node.right)
     ]
+
+
+def given_to(spot: Spot, method: str) -> ast.expr | None:
+    """Return what a method is given first in the statement at a line: `x` in `normal.log_prob(x)`."""
+    found = statement(spot)
+    for node in ast.walk(found) if found is not None and not blocks_of(found) else ():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == method:
+            return node.args[0] if node.args else None
+    return None

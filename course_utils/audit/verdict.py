@@ -67,6 +67,11 @@ _OF_STEPS = (
     "seed-repeats",
     "ratio-one",
     "reward-minimised",
+    "wrong-way",
+    "other-sample",
+    "wrong-return",
+    "worst-kept",
+    "noise-once",
     "tie-broken",
     "stale-statistics",
 )

@@ -6,6 +6,7 @@ from course_utils.audit.check import Check
 from course_utils.audit.checks.arguments import Arguments
 from course_utils.audit.checks.averages import Averages
 from course_utils.audit.checks.cancelling import Cancelling
+from course_utils.audit.checks.choosing import Choosing
 from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.clipping import Clipping
 from course_utils.audit.checks.decaying import Decaying
@@ -30,6 +31,7 @@ from course_utils.audit.checks.modes import Modes
 from course_utils.audit.checks.naming import Naming
 from course_utils.audit.checks.normalizing import Normalizing
 from course_utils.audit.checks.numbers import Numbers
+from course_utils.audit.checks.opposed import Opposed
 from course_utils.audit.checks.pacing import Pacing
 from course_utils.audit.checks.padded_loss import PaddedLoss
 from course_utils.audit.checks.padding import Padding
@@ -42,10 +44,12 @@ from course_utils.audit.checks.rates import Rates
 from course_utils.audit.checks.ratios import Ratios
 from course_utils.audit.checks.reaching import Reaching
 from course_utils.audit.checks.recurrence import Recurrence
+from course_utils.audit.checks.redrawn import Redrawn
 from course_utils.audit.checks.references import References
 from course_utils.audit.checks.remaking import Remaking
 from course_utils.audit.checks.replacing import Replacing
 from course_utils.audit.checks.reshaping import Reshaping
+from course_utils.audit.checks.returning import Returning
 from course_utils.audit.checks.rounding import Rounding
 from course_utils.audit.checks.rows import Rows
 from course_utils.audit.checks.samples import Samples
@@ -62,6 +66,7 @@ from course_utils.audit.checks.squares import Squares
 from course_utils.audit.checks.statements import Statements
 from course_utils.audit.checks.statistics import Statistics
 from course_utils.audit.checks.stepping import Stepping
+from course_utils.audit.checks.still_noise import StillNoise
 from course_utils.audit.checks.straight import Straight
 from course_utils.audit.checks.sums import Sums
 from course_utils.audit.checks.terms import Terms
@@ -117,6 +122,11 @@ CHECKS: tuple[type[Check], ...] = (
     PaddedLoss,
     Shifts,
     Signs,
+    Opposed,
+    Redrawn,
+    Returning,
+    Choosing,
+    StillNoise,
     Sums,
     Seeding,
     Schedules,

@@ -18,6 +18,8 @@ _BEST = re.compile(r"best|optimal|(^|_)record", re.IGNORECASE)
 _NOT_BEST = re.compile(r"worst|lowest|highest|largest|smallest|delta|adv|attack|pert|example", re.IGNORECASE)
 _KEEPS = re.compile(r"state_dict\(|deepcopy\(|\bsave\w*\(|_save\w*\(|(patience|wait|counter|bad_epochs|stale)\w* = 0")
 _MODELS = re.compile(r"model|net|state|epoch|lr|rate|ckpt|checkpoint|weights|config|param|run|fold|loss", re.IGNORECASE)
+_OTHER = re.compile(r"gap|diff|drop|delta|reduc|improv|crease|time|std|var|change")  # of a metric, and none itself
+_MARGIN = re.compile(r"delta|tol|eps|margin|threshold", re.IGNORECASE)
 _PICKS = {"min": "<", "argmin": "<", "nanargmin": "<", "max": ">", "argmax": ">", "nanargmax": ">"}
 
 
@@ -32,6 +34,7 @@ class Choice:
     better: Direction
     kept: tuple[int, int]  # the lines that run when something is kept; (0, 0) where none say so
     is_model: bool  # a model's state is kept, or a count of epochs without a better one begins anew
+    saves: bool = False  # a state_dict is made there, and nothing else lets these lines run
 
     @property
     def is_worst(self) -> bool:
@@ -42,8 +45,10 @@ def choices(file: str, scope: ast.AST) -> Iterator[Choice]:
     """Yield the comparisons with a best value, and the choices of a best entry, in some code that ran."""
     for node in parts(scope):
         if isinstance(node, ast.If):
-            for test in (it for it in ast.walk(node.test) if isinstance(it, ast.Compare)):
-                yield from _compared(file, test, node)
+            every = list(ast.walk(node.test))
+            for test in every if not any(isinstance(it, ast.Not) for it in every) else ():
+                if isinstance(test, ast.Compare):
+                    yield from _compared(file, test, node)
         elif isinstance(node, ast.Assign):
             if isinstance(node.value, ast.Compare) and _BEST.search(ast.unparse(node.targets[0])):
                 yield from _compared(file, node.value, None)
@@ -71,7 +76,8 @@ def _compared(file: str, test: ast.Compare, block: ast.If | None) -> Iterator[Ch
         text = "\n".join(map(ast.unparse, body))
         lines = (body[0].lineno, body[-1].end_lineno or body[-1].lineno) if body else (0, 0)
         is_model = block is None or _KEEPS.search(text) is not None
-        yield Choice(spot, ast.unparse(metric), name, keeps, better, lines, is_model)
+        saves = block is not None and block.test is test and "state_dict(" in text
+        yield Choice(spot, ast.unparse(metric), name, keeps, better, lines, is_model, saves)
 
 
 def _picked(file: str, call: ast.Call, node: ast.Assign) -> Iterator[Choice]:
@@ -85,6 +91,8 @@ def _picked(file: str, call: ast.Call, node: ast.Assign) -> Iterator[Choice]:
     given = [*own, *call.args[:2], *(it.value for it in call.keywords if it.arg == "key")]
     found = [direction(part) for part in given]
     told = {it for it in found if it is not None}
+    if any(_OTHER.search(ast.unparse(part)) for part in given):
+        return
     if len(told) == 1 and (better := told.pop()):
         is_model = better == "rises" or _MODELS.search(target) is not None
         yield Choice(Spot(file, call.lineno), ast.unparse(given[-1]), target, keeps, better, (0, 0), is_model)
@@ -95,6 +103,8 @@ def _direction(spot: Spot, metric: ast.expr, best: ast.expr) -> Direction:
     made = assigned_value(spot, ast.unparse(metric)) if isinstance(metric, ast.Name) else None
     if made is not None and any(isinstance(it, ast.USub) for it in ast.walk(made)):
         return ""
+    if _OTHER.search(ast.unparse(metric)):
+        return ""
     named = [direction(metric), direction(best)]
     told = {it for it in (*named, direction(made) if made is not None else None) if it}
     return told.pop() if len(told) == 1 and "" not in named else ""
@@ -102,7 +112,10 @@ def _direction(spot: Spot, metric: ast.expr, best: ast.expr) -> Direction:
 
 def _bare(node: ast.expr) -> ast.expr:
     """Return a value without the margin that is added to it or taken away."""
-    return node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Mult) else node
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
+        margin = isinstance(node.right, ast.Constant) or _MARGIN.search(ast.unparse(node.right))
+        return node.left if margin else node
+    return node
 
 
 def _is_best(node: ast.expr) -> bool:

@@ -11,7 +11,7 @@ from course_utils.audit.expressions import factors_at
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import names_read, parts
 from course_utils.audit.policies import is_reward
-from course_utils.audit.source import tree_of
+from course_utils.audit.source import source_at, tree_of
 from course_utils.explain.source import called, names_of
 
 _DONE = re.compile(
@@ -21,7 +21,7 @@ _DONE = re.compile(
 _GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
 _WRAPS = frozenset({"float", "to", "unsqueeze", "squeeze", "view", "reshape", "tensor", "as_tensor", "int", "double"})
 _TURNS = re.compile(r"\b1(\.0?)?\s*-|\bnot\b|~|logical_not|where|== 0|False if|0(\.0)? if")
-_BACKWARDS = re.compile(r"reversed\(|\[::-1\]|flip|-1, -1|\.reverse\(")
+_BACKWARDS = re.compile(r"reversed\(|\[::-1\]|flip|-1, -1|\.reverse\(|insert\(0|appendleft\(")
 _SPREADS = frozenset({"std", "var", "update", "print"})  # what is taken of values without being one of them
 
 
@@ -37,6 +37,8 @@ def _done_factor(file: str, line: int) -> str:
         return ""
     for part in factors:
         name = _flag(part)
+        if name and re.search(rf"\b1(\.0)? - {re.escape(name)}", source_at(Spot(file, line))):
+            return ""  # both sides of the flag are there: a value where an episode was cut off
         if name and not _is_turned(file, name):
             return ast.unparse(part)
     return ""
@@ -82,14 +84,27 @@ def forward_sums(file: str, scope: ast.AST) -> Iterator[tuple[Spot, str]]:
             total = next((name for part in node.body if (name := _recursion(part))), "")
             kept = _kept_in(node.body, total) if total else ""
             sources = {name for name in names_read(node.iter) if name not in ("range", "len", "zip", "enumerate")}
-            if kept and not any(_goes_back(file, name) for name in {kept, *sources}):
+            back = {kept, *sources}
+            if kept and not _counts_back(node) and not any(_goes_back(file, name) for name in back):
                 yield Spot(file, node.lineno), kept
         elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             text = ast.unparse(node.value)
+            taken = rf"- {node.targets[0].id}\b"
             if "cumsum(" in text and not _BACKWARDS.search(text) and _sums_rewards(node.value):
                 names = {node.targets[0].id, *names_read(node.value)} - {"torch", "np"}
-                if not any(_goes_back(file, name) for name in names):
+                if not any(_goes_back(file, name) for name in names) and not _says(file, taken):
                     yield Spot(file, node.lineno), node.targets[0].id
+
+
+def _counts_back(loop: ast.For) -> bool:
+    """Say whether a loop picks entries from the end: `rewards[-t - 1]`."""
+    slices = (it.slice for part in loop.body for it in ast.walk(part) if isinstance(it, ast.Subscript))
+    return any(isinstance(it, ast.Sub | ast.USub) for part in slices for it in ast.walk(part))
+
+
+def _says(file: str, pattern: str) -> bool:
+    tree = tree_of(file)
+    return tree is not None and re.search(pattern, ast.unparse(tree)) is not None
 
 
 def _recursion(node: ast.stmt) -> str:

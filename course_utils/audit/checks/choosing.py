@@ -57,7 +57,7 @@ class Choosing(Check):
 
     def _is_never(self, choice: Choice, first: float | None) -> bool:
         """Say whether nothing can be better than what a best value begins with, and nothing was kept."""
-        if first is None or not choice.kept[0] or not choice.is_model:
+        if first is None or not choice.saves:
             return False
         impossible = first <= 0 if choice.better == "falls" else first >= _HUGE
         low, high = choice.kept

@@ -87,7 +87,9 @@ class Opposed(Check):
         self._seen: dict[tuple[str, Spot], _Seen] = {}
 
     def pass_begins(self, event: Pass) -> None:
-        if self.recorder.operations is None or not event.accumulate or event.spot is None or len(event.outputs) != 1:
+        if self.recorder.operations is None or not event.accumulate or event.spot is None:
+            return
+        if event.seeded or len(event.outputs) != 1:
             return
         self._passes[event.spot] += 1
         if self._passes[event.spot] > _OF_ONE or len(self._passes) > _PASSES:
@@ -163,6 +165,8 @@ class Opposed(Check):
         return text_at(spot) if spot is not None else ""
 
     def found(self) -> Iterator[Found]:
+        if 0 in self.book.trainers:
+            return  # an update by hand may climb
         for (kind, spot), seen in self._seen.items():
             if seen.times < _TIMES or not self.clock.steps or key_lines(spot.file, "maximize"):
                 continue

@@ -11,16 +11,17 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Pass, node_behind, number_of
-from course_utils.audit.expressions import assigned_value, given_to, is_used_elsewhere
+from course_utils.audit.expressions import assigned_value, factors_at, given_to, is_used_elsewhere
 from course_utils.audit.lines import Spot
 from course_utils.audit.operations import Lines
-from course_utils.audit.policies import weighed, weight_of
-from course_utils.audit.source import text_at, tree_of
+from course_utils.audit.policies import reward_at, weighed, weight_of
+from course_utils.audit.source import function_around, text_at, tree_of
 from course_utils.audit.summands import summands
-from course_utils.explain.source import called
+from course_utils.explain.source import called, names_of
 from course_utils.graph.trace import LiveNode
 
 _PASSES, _TIMES = 8, 3
+_PAIR = 2  # factors of the only product in a line
 _NODES = 30  # between a product and the line of its log-probability
 
 
@@ -29,14 +30,11 @@ class _Asked:
     """A line that asks for a log-probability, and the weights that it got."""
 
     times: int = 0
-    first: torch.Tensor | None = None
-    varies: bool = False
+    varies: bool = False  # a coefficient, as that of an entropy, is one number
 
     def add(self, weight: torch.Tensor) -> None:
-        first, self.first = self.first, weight.detach().clone() if self.first is None else self.first
-        several = weight.numel() > 1 and bool((weight != weight.reshape(-1)[0]).any())
-        changed = first is not None and (first.shape != weight.shape or bool((first != weight).any()))
-        self.times, self.varies = self.times + 1, self.varies or several or changed
+        self.times += 1
+        self.varies |= weight.numel() > 1 and bool((weight != weight.reshape(-1)[0]).any())
 
 
 class Redrawn(Check):
@@ -54,10 +52,12 @@ class Redrawn(Check):
             return
         self._passes += 1
         lines = self.recorder.lines
-        for product, _ in weighed(summands(node_behind(event.outputs[0])), lines):
+        for product, at in weighed(summands(node_behind(event.outputs[0])), lines):
             spot, weight = self._line(product), weight_of(product)
             if spot is not None and weight is not None and _drawn_at(spot):
-                self._asked.setdefault(spot, _Asked()).add(weight)
+                asked = self._asked.setdefault(spot, _Asked())
+                asked.add(weight)
+                asked.varies |= reward_at(at) != 0 and len(factors_at(at)) == _PAIR
 
     def _line(self, product: LiveNode) -> Spot | None:
         """Return the line behind a product that asks a distribution for a log-probability."""
@@ -93,9 +93,21 @@ def _drawn_at(spot: Spot) -> str:
         return ""
     if _draws(given):
         return f"{ast.unparse(given)}"
-    made = assigned_value(spot, ast.unparse(given)) if isinstance(given, ast.Name) else None
-    alone = isinstance(given, ast.Name) and made is not None and not is_used_elsewhere(spot, given.id)
-    return ast.unparse(given) if alone and made is not None and _draws(made) else ""
+    if not isinstance(given, ast.Name) or is_used_elsewhere(spot, given.id) or _is_taken_in_turn(spot, given.id):
+        return ""
+    made = assigned_value(spot, given.id)
+    return given.id if made is not None and _draws(made) else ""
+
+
+def _is_taken_in_turn(spot: Spot, name: str) -> bool:
+    """Say whether the function around a line is given a name, or a loop or comprehension in it binds the name."""
+    scope = function_around(spot)
+    for node in ast.walk(scope) if scope is not None else ():
+        if isinstance(node, ast.For | ast.comprehension) and name in names_of(node.target):
+            return True
+        if isinstance(node, ast.arg) and node.arg == name:
+            return True
+    return False
 
 
 def _draws(value: ast.expr) -> bool:

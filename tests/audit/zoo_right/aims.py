@@ -279,3 +279,115 @@ def domains_told_apart_from_fixed_inputs():
         making.zero_grad()
         (F.cross_entropy(classifier(inner), y) - 0.1 * F.cross_entropy(critic(inner), side)).backward()
         making.step()
+
+
+@right
+def entropy_by_a_sample_with_a_falling_coefficient():
+    coefficient = 0.1
+
+    def loss_of(scores):
+        nonlocal coefficient
+        coefficient *= 0.9
+        policy = Categorical(logits=scores)
+        action = policy.sample()
+        advantage = (action == 1).float() - 0.3
+        return -(policy.log_prob(action) * advantage).mean() + coefficient * policy.log_prob(policy.sample()).mean()
+
+    play(mlp(), loss_of)
+
+
+@right
+def rewards_to_go_as_a_difference():
+    def loss_of(scores):
+        policy = Categorical(logits=scores)
+        action = policy.sample()
+        rewards = (action == 1).float()
+        earned = rewards.cumsum(0)
+        returns = rewards.sum() - earned + rewards
+        return -(policy.log_prob(action) * (returns - returns.mean())).mean()
+
+    play(mlp(), loss_of)
+
+
+@right
+def rewards_taken_from_the_end():
+    def loss_of(scores):
+        policy = Categorical(logits=scores)
+        action = policy.sample()
+        rewards, returns, total = (action == 1).float(), torch.zeros(16), 0.0
+        for step in range(16):
+            total = rewards[15 - step] + 0.9 * total
+            returns[15 - step] = total
+        return -(policy.log_prob(action) * (returns - returns.mean())).mean()
+
+    play(mlp(), loss_of)
+
+
+@right
+def value_where_the_episode_was_cut_off():
+    learner, gamma = mlp(out=1), 0.99
+
+    def loss_of(x):
+        reward, done = torch.randn(16, 1), (torch.rand(16, 1) < 0.1).float()
+        with torch.no_grad():
+            last, following = learner(torch.randn(16, 4)), learner(torch.randn(16, 4))
+            target = reward + gamma * (1 - done) * following + gamma * done * last
+        return F.mse_loss(learner(x), target)
+
+    descend(learner, loss_of)
+
+
+@right
+def stopped_where_it_is_not_better():
+    model, best_accuracy, kept, _waited = mlp(), 0.0, None, 0
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x, y = blobs()
+    for _ in range(5):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        with torch.no_grad():
+            accuracy = (model(x).argmax(1) == y).float().mean().item()
+        if not accuracy < best_accuracy + 1e-4:
+            best_accuracy, _waited = accuracy, 0
+            kept = copy.deepcopy(model.state_dict())
+    return kept
+
+
+@right
+def smallest_drop_of_accuracy_is_best():
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x, y = blobs()
+    accuracy_drops, rates = [], (0.1, 0.2)
+    for rate in rates:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        with torch.no_grad():
+            accuracy_drops.append((model(F.dropout(x, rate)).argmax(1) != y).float().mean().item())
+    best_rate = rates[min(range(2), key=lambda at: accuracy_drops[at])]
+    return best_rate
+
+
+@right
+def likelihood_climbed_by_hand():
+    mean = torch.zeros(4, requires_grad=True)
+    for _ in range(5):
+        likelihood = Normal(mean, torch.ones(4)).log_prob(torch.randn(16, 4) + 1).mean()
+        likelihood.backward()
+        with torch.no_grad():
+            mean += 0.1 * mean.grad
+        mean.grad = None
+
+
+@right
+def parameters_pulled_to_a_prior():
+    model = mlp(out=1)
+
+    def loss_of(x):
+        prior = -0.5 * sum(weight.pow(2).sum() for weight in model.parameters())
+        likelihood = Normal(model(x), 1.0).log_prob(x.sum(1, keepdim=True)).sum()
+        return -(likelihood + prior)
+
+    descend(model, loss_of)

@@ -49,6 +49,9 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         "Deep graphs": ("graph-too-deep",),
     },
     "02_how_backward_works": {
+        "Broadcasting, undone": ("shapes", "matrix-shapes", "channels", "grad-shape"),
+    },
+    "deeper/02_starting_a_pass": {
         '"grad can be implicitly created only for scalar outputs"': (
             "seed-missing",
             "complex-loss",
@@ -58,7 +61,6 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "seed-shape",
         ),
         '"element 0 of tensors does not require grad"': ("no-graph", "no-graph-inputs"),
-        "Broadcasting, undone": ("shapes", "matrix-shapes", "channels", "grad-shape"),
     },
     "deeper/02_how_backward_works": {
         '"not used in the graph"': ("not-in-graph", "input-without-grad"),

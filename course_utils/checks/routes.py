@@ -17,7 +17,7 @@ READING = {
     "00_start_here": 30,
     "01_graph_structure": 40,
     "02_how_backward_works": 30,
-    "03_graph_freeing": 40,
+    "03_graph_freeing": 30,
     "04_retain_graph": 40,
     "05_higher_order_gradients": 40,
     "06_detach_vs_no_grad": 40,

@@ -28,6 +28,7 @@ _WITHOUT_PASSES = (
     "schedule-doubled",
     "rate-zero",
     "not-saved",
+    "trained-elsewhere",
 )
 _OF_STEPS = (
     "no-zero-grad",
@@ -74,6 +75,7 @@ _OF_STEPS = (
     "noise-once",
     "tie-broken",
     "stale-statistics",
+    "closure-draws",
 )
 
 

@@ -2,6 +2,7 @@
 
 from tests.audit.zoo_faults import (
     aims,
+    apart,
     axes,
     batches,
     bound,
@@ -34,6 +35,7 @@ from tests.audit.zoo_faults import (
 
 __all__ = [
     "aims",
+    "apart",
     "axes",
     "batches",
     "bound",

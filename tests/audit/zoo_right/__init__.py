@@ -2,6 +2,7 @@
 
 from tests.audit.zoo_right import (
     aims,
+    apart,
     ascent,
     axes,
     batches,
@@ -38,6 +39,7 @@ from tests.audit.zoo_right import (
 
 __all__ = [
     "aims",
+    "apart",
     "ascent",
     "axes",
     "batches",

@@ -94,10 +94,8 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         "What retaining costs": ("needless-retain",),
         "Hidden state between sequences: truncated backpropagation": ("carried-state",),
     },
-    "05_higher_order_gradients": {
-        '"element 0 of tensors does not require grad", in second order': ("no-graph-second-order",),
-    },
     "deeper/05_higher_order_gradients": {
+        '"element 0 of tensors does not require grad", in second order': ("no-graph-second-order",),
         '"appears to not have been used in the graph", in second order': ("not-in-graph-second-order",),
         'The warning: "will create a reference cycle"': ("reference-cycle", "create-graph-leak"),
         '"derivative for ... is not implemented"': ("no-derivative",),

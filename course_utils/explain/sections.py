@@ -7,15 +7,6 @@ from course_utils.inline import anchor
 # By notebook: its headings as they stand there, and the codes that each teaches.
 _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
     "01_graph_structure": {
-        '"can\'t optimize a non-leaf Tensor": how a leaf stops being one': (
-            "optimizer-non-leaf",
-            "parameter-non-leaf",
-        ),
-        '"a leaf Variable that requires grad is being used in an in-place operation"': (
-            "leaf-in-place",
-            "leaf-view-in-place",
-        ),
-        '"you can only change requires_grad flags of leaf variables"': ("flag-of-non-leaf",),
         "A plain list, a new head, a copy: parameters that fall out": (
             "optimizer-of-nothing",
             "optimizer-of-no-tensors",
@@ -38,6 +29,17 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "state-shape",
             "state-groups",
         ),
+    },
+    "deeper/01_leaves_and_flags": {
+        '"can\'t optimize a non-leaf Tensor": how a leaf stops being one': (
+            "optimizer-non-leaf",
+            "parameter-non-leaf",
+        ),
+        '"a leaf Variable that requires grad is being used in an in-place operation"': (
+            "leaf-in-place",
+            "leaf-view-in-place",
+        ),
+        '"you can only change requires_grad flags of leaf variables"': ("flag-of-non-leaf",),
     },
     "deeper/01_views_and_large_graphs": {
         "Views rewrite the graph too": (

@@ -95,7 +95,8 @@ def _picked(file: str, call: ast.Call, node: ast.Assign) -> Iterator[Choice]:
         return
     if len(told) == 1 and (better := told.pop()):
         is_model = better == "rises" or _MODELS.search(target) is not None
-        yield Choice(Spot(file, call.lineno), ast.unparse(given[-1]), target, keeps, better, (0, 0), is_model)
+        metric = given[-1].body if isinstance(given[-1], ast.Lambda) else given[-1]
+        yield Choice(Spot(file, call.lineno), ast.unparse(metric), target, keeps, better, (0, 0), is_model)
 
 
 def _direction(spot: Spot, metric: ast.expr, best: ast.expr) -> Direction:

@@ -89,7 +89,7 @@ def forward_sums(file: str, scope: ast.AST) -> Iterator[tuple[Spot, str]]:
                 yield Spot(file, node.lineno), kept
         elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             text = ast.unparse(node.value)
-            taken = rf"- {node.targets[0].id}\b"
+            taken = rf"- {node.targets[0].id}\b(?!\.)"  # what was earned before, taken from all; no mean of it
             if "cumsum(" in text and not _BACKWARDS.search(text) and _sums_rewards(node.value):
                 names = {node.targets[0].id, *names_read(node.value)} - {"torch", "np"}
                 if not any(_goes_back(file, name) for name in names) and not _says(file, taken):

@@ -67,6 +67,7 @@ _OF_STEPS = (
     "seed-repeats",
     "ratio-one",
     "reward-minimised",
+    "positive-repelled",
     "tie-broken",
     "stale-statistics",
 )

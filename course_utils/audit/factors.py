@@ -62,6 +62,12 @@ def has_unit_rows(value: torch.Tensor | None, dim: int) -> bool:
     return bool(((value.float().norm(dim=dim) - 1).abs() < 1e-3).all())
 
 
+def divides_by_norm(node: LiveNode | None) -> bool:
+    """Say whether a node divides something by a value that has a graph of its own, as F.normalize does."""
+    divides = node is not None and node_name(node) == "DivBackward0"
+    return node is not None and divides and before(node) is not None and before(node, 1) is not None
+
+
 def is_cosines(node: LiveNode | None) -> bool:
     """Say whether a node is a product of vectors that all have length 1."""
     name = node_name(node) if node is not None else ""
@@ -71,7 +77,11 @@ def is_cosines(node: LiveNode | None) -> bool:
         return all(is_cosines(scores_behind(to).made) for to, _ in node.next_functions)
     if name in ("MmBackward0", "BmmBackward0"):
         one, other = saved_value(node, "self"), saved_value(node, "mat2")
-        return has_unit_rows(one, -1) and has_unit_rows(other, -2)
+        units = [(one, -1, 0), (other, -2, 1)]
+        return any(it is not None for it in (one, other)) and all(
+            divides_by_norm(through_views(before(node, at))) if value is None else has_unit_rows(value, dim)
+            for value, dim, at in units  # what is multiplied by a constant is not kept
+        )
     if name == "SumBackward1" and node._saved_dim is not None and len(node._saved_dim) == 1:
         product = before(node)
         if product is not None and node_name(product) == "MulBackward0":

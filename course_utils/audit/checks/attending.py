@@ -11,7 +11,7 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass, before, number_of, saved_value
-from course_utils.audit.factors import Scores, scores_behind
+from course_utils.audit.factors import Scores, divides_by_norm, scores_behind
 from course_utils.audit.finding import Level
 from course_utils.audit.lines import Spot, here, in_module
 from course_utils.graph.trace import LiveNode, node_name
@@ -148,12 +148,7 @@ def _is_normalized(node: LiveNode | None) -> bool:
     for it in queue:
         if it is None or len(queue) > _DEEP or node_name(it).startswith(_WEIGHTS):
             continue
-        if any(word in node_name(it) for word in _NORMS) or _divides_by_norm(it):
+        if any(word in node_name(it) for word in _NORMS) or divides_by_norm(it):
             return True
         queue += [to for to, _ in it.next_functions]
     return False
-
-
-def _divides_by_norm(node: LiveNode) -> bool:
-    """Say whether a node divides something by a value that has a graph of its own, as F.normalize does."""
-    return node_name(node) == "DivBackward0" and before(node) is not None and before(node, 1) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.classes import made_in_class
 from course_utils.audit.events import Op, Pass, before, number_of, through_views
 from course_utils.audit.lines import Spot, here
-from course_utils.audit.source import calls, nearest, text_at
+from course_utils.audit.source import bound_at, calls, nearest, statement, text_at
 from course_utils.graph.trace import LiveNode, node_name
 
 _INF = float("inf")
@@ -92,7 +93,8 @@ class Bounded(Check):
         if spot is not None and kind.lower() not in text_at(spot).lower():
             pattern = rf"\b{kind}$"
             inside = made_in_class(spot, pattern)
-            spot = inside[-1] if inside else nearest(calls(spot.file, pattern), spot) or spot
+            made = inside[-1] if inside else nearest(calls(spot.file, pattern), spot) or spot
+            spot = spot if _is_called(made, kind, text_at(spot)) else made
         if spot is not None:
             tally = self._tallies.setdefault(spot, _Tally(kind, loss))
             tally.times += 1
@@ -127,6 +129,14 @@ class Bounded(Check):
                 + ("" if tally.loss in (_ENTROPY, _BINARY) else ", or bring the targets into its range"),
                 times=tally.times,
             )
+
+
+def _is_called(made: Spot, kind: str, text: str) -> bool:
+    """Say whether a line calls a part by its own name: one that `self.act = nn.ReLU()` made."""
+    line = statement(made)
+    value = line.value if isinstance(line, ast.Assign) else None
+    own = isinstance(value, ast.Call) and ast.unparse(value.func).endswith(kind)
+    return own and f"{bound_at(made)}(" in text and bound_at(made).startswith("self.")
 
 
 def _scores(node: LiveNode) -> tuple[LiveNode | None, str]:

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import torch
 
@@ -29,6 +29,8 @@ _RISING = tuple(
     for name in ("Mean", "Add", "Relu", "Clamp", "ClampMin", "Softplus", "Exp", "Sigmoid", "LogSigmoid", "Log", "Log1P")
 )
 _PASSES, _TIMES, _MOST = 6, 2, 60
+
+_Joint: TypeAlias = tuple[LiveNode, int] | None  # a sum or a difference; of a difference, on which side
 
 
 class Repelling(Check):
@@ -74,10 +76,11 @@ class Repelling(Check):
         )
         made = [self.recorder.lines.of(number_of(node)) for node, _, _ in terms]
         for at, (node, sign, joined) in enumerate(terms):
-            name = _bound(made, at)
+            spot = self.recorder.lines.of(number_of(joined[0])) if joined else None
+            name = _taken(spot)[joined[1]] if spot and joined and joined[1] >= 0 and _taken(spot) else _bound(made, at)
             side, near = _side(name), _attracts(node, name)
             if side and near and len(name) > 1:
-                ends[side] = name, self.recorder.lines.of(number_of(joined)) if joined else None, -sign * near
+                ends[side] = name, spot, -sign * near
         if ends.keys() == {1, -1}:
             (good, spot, drawn), (bad, _, pushed) = ends[1], ends[-1]
             if spot is not None and drawn == -1 and pushed == 1:
@@ -106,6 +109,19 @@ def _bound(made: list[Spot | None], at: int) -> str:
     names = re.findall(r"[\w.]+", bound_at(spot)) if spot is not None else []
     same = [number for number, it in enumerate(made) if it == spot]
     return names[0] if len(names) == 1 else names[same.index(at)] if len(names) == len(same) else ""
+
+
+@lru_cache(maxsize=128)
+def _taken(spot: Spot) -> tuple[str, ...]:
+    """Return the names of both sides of the one difference of a positive and a negative that a line takes."""
+    found = statement(spot)
+    pairs = [
+        (ast.unparse(it.left), ast.unparse(it.right))
+        for it in (ast.walk(found) if found is not None else ())
+        if isinstance(it, ast.BinOp) and isinstance(it.op, ast.Sub)
+    ]
+    fitting = [pair for pair in pairs if _side(pair[0]) * _side(pair[1]) == -1]
+    return fitting[0] if len(fitting) == 1 and all(re.fullmatch(r"[\w.]+", it) for it in fitting[0]) else ()
 
 
 @lru_cache(maxsize=128)
@@ -158,9 +174,9 @@ def _of_difference(node: LiveNode) -> bool:
     return inner is not None and node_name(inner) == "SubBackward0"
 
 
-def _terms(root: LiveNode | None) -> Iterator[tuple[LiveNode, int, LiveNode | None]]:
+def _terms(root: LiveNode | None) -> Iterator[tuple[LiveNode, int, _Joint]]:
     """Yield what a loss is made of by functions that only rise or fall: each with its sign, and where it was joined."""
-    waiting: list[tuple[LiveNode | None, int, LiveNode | None]] = [(root, 1, None)]
+    waiting: list[tuple[LiveNode | None, int, _Joint]] = [(root, 1, None)]
     for _ in range(_MOST):
         node, sign, joined = waiting.pop() if waiting else (None, 0, None)
         node = through_views(node)
@@ -172,13 +188,15 @@ def _terms(root: LiveNode | None) -> Iterator[tuple[LiveNode, int, LiveNode | No
             waiting.append((before(node), -sign, joined))
         elif name in ("SubBackward0", "RsubBackward1", "RsubBackward0"):
             first = -sign if name.startswith("Rsub") else sign
-            waiting += [(before(node), first, node), (before(node, 1), -first, node)]
+            ends = [(node, 0), (node, 1)] if len(makers) > 1 else [joined, joined]
+            waiting += [(before(node), first, ends[0]), (before(node, 1), -first, ends[1])]
         elif name in ("MulBackward0", "DivBackward0") and len(makers) == 1 and before(node) is not None:
             factor = saved_value(node, "other")
             if factor is not None and factor.numel() and bool((factor >= 0).all() or (factor <= 0).all()):
                 waiting.append((makers[0], sign if bool((factor >= 0).all()) else -sign, joined))
         elif name.startswith(_RISING) or name == "SumBackward0":
-            waiting += [(to, sign, node if name.startswith("Add") and len(makers) > 1 else joined) for to in makers]
+            added = (node, -1) if name.startswith("Add") and len(makers) > 1 else joined
+            waiting += [(to, sign, added) for to in makers]
         elif name == "SumBackward1" and before(node) is not None:
             yield before(node), sign, joined
         else:

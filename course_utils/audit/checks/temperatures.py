@@ -6,7 +6,7 @@ import re
 import weakref
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -33,8 +33,8 @@ class _Made:
     ref: weakref.ref[torch.Tensor]
     factor: float
     spot: Spot | None
+    scores: weakref.ref[torch.Tensor]  # as they were before all that
     soft: str = ""
-    scores: int = 0  # the scores themselves, as a number
 
 
 class Temperatures(Check):
@@ -58,22 +58,24 @@ class Temperatures(Check):
             if isinstance(one, torch.Tensor) and one.dim() <= _AXES:  # more than that are weights of attention
                 known = self._of(one)
                 factor, spot = (known.factor, known.spot) if known else (1.0, here())
-                self._keep(event.out, factor, spot, event.name, id(one))
+                self._keep(event.out, factor, spot, known.scores if known else weakref.ref(one), event.name)
             return
         other = event.argument(1, "target" if event.name in ("kl_div", "cross_entropy") else "other")
         if event.name in _SCALES and isinstance(one, torch.Tensor) and isinstance(other, int | float):
             if one.is_floating_point() and one.dim() >= 1 and other:
                 known = self._of(one)
                 number = 1 / other if "div" in event.name else float(other)
-                self._keep(event.out, number * (known.factor if known and not known.soft else 1.0), here())
+                bare = known is None or bool(known.soft)
+                factor = number if bare or known is None else number * known.factor
+                self._keep(event.out, factor, here(), weakref.ref(one) if bare or known is None else known.scores)
         elif isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor) and event.out.requires_grad:
             self._pair(event, one, other)
 
-    def _keep(self, out: Any, factor: float, spot: Spot | None, soft: str = "", scores: int = 0) -> None:
+    def _keep(self, out: Any, factor: float, spot: Spot | None, scores: Any, soft: str = "") -> None:
         if isinstance(out, torch.Tensor):
             if len(self._made) >= _MOST:
                 self._made.clear()
-            self._made[id(out)] = _Made(weakref.ref(out), factor, spot, soft, scores)
+            self._made[id(out)] = _Made(weakref.ref(out), factor, spot, scores, soft)
 
     def _of(self, tensor: torch.Tensor) -> _Made | None:
         known = self._made.get(id(tensor))
@@ -83,13 +85,14 @@ class Temperatures(Check):
         """Compare the two sides of a distillation: a student's log-softmax and a teacher's softmax."""
         mine, theirs = self._of(one), self._of(other)
         if event.name == "cross_entropy":
-            mine = mine or _Made(weakref.ref(one), 1.0, here())
-            mine = _Made(mine.ref, mine.factor, mine.spot, "log_softmax", id(one))
+            ref = weakref.ref(one)
+            mine = replace(mine or _Made(ref, 1.0, here(), ref), soft="log_softmax")
         if mine and theirs and (mine.soft, theirs.soft) == ("softmax", "log_softmax") and event.name not in ("kl_div",):
             mine, theirs = theirs, mine
         if not mine or not theirs or (mine.soft, theirs.soft) != ("log_softmax", "softmax"):
             return
-        if mine.scores == theirs.scores or mine.factor == theirs.factor == 1:
+        same = mine.scores() is not None and mine.scores() is theirs.scores()  # the entropy of one distribution
+        if same or mine.factor == theirs.factor == 1:
             return
         spot = here()
         warm = sorted({mine.factor, theirs.factor})

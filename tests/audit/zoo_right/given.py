@@ -299,3 +299,26 @@ def negatives_over_positives():
         return F.binary_cross_entropy_with_logits(scores, target, pos_weight=(1 - y).sum() / y.sum())
 
     play(mlp(out=1), loss_of, steps=12)
+
+
+@right
+def entropy_at_another_temperature():
+    def loss_of(scores):
+        entropy = -((scores / 2).softmax(1) * scores.log_softmax(1)).sum(1).mean()
+        return F.cross_entropy(scores, torch.randint(3, (16,))) - 0.1 * entropy
+
+    play(mlp(), loss_of)
+
+
+@right
+def queries_that_take_the_scale_back():
+    class Unscaled(Attention):
+        def forward(self, x):
+            return F.scaled_dot_product_attention(self.q(x) * 16**0.5, self.k(x), self.v(x)).mean(1)
+
+    model = nn.Sequential(Unscaled(None), nn.Linear(16, 3))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(5):
+        optimizer.zero_grad()
+        F.cross_entropy(model(torch.randn(8, 6, 16)), torch.randint(3, (8,))).backward()
+        optimizer.step()

@@ -22,8 +22,13 @@ class Attention(nn.Module):
         return (self.weigh(self.q(x), self.k(x)) @ self.v(x)).mean(1)
 
 
-def attending(weigh, steps=5):
-    model = nn.Sequential(Attention(weigh), nn.Linear(16, 3))
+def attending(weigh):
+    classified(Attention(weigh))
+
+
+def classified(attention, steps=5):
+    """Train a classifier of sequences that begins with attention of one's own."""
+    model = nn.Sequential(attention, nn.Linear(16, 3))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(steps):
         x, y = torch.randn(8, 6, 16), torch.randint(3, (8,))
@@ -264,12 +269,7 @@ def queries_scaled_before_a_function_that_scales():
             q = self.q(x) / 4
             return F.scaled_dot_product_attention(q, self.k(x), self.v(x)).mean(1)  # <- here
 
-    model = nn.Sequential(Twice(None), nn.Linear(16, 3))
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _ in range(5):
-        optimizer.zero_grad()
-        F.cross_entropy(model(torch.randn(8, 6, 16)), torch.randint(3, (8,))).backward()
-        optimizer.step()
+    classified(Twice(None))
 
 
 @fault("positive-repelled")

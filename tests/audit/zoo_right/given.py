@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from tests.audit.parts import blobs, mlp, play
 from tests.audit.registry import right
-from tests.audit.zoo_faults.given import Attention, attending, taught
+from tests.audit.zoo_faults.given import Attention, attending, classified, taught
 
 
 @right
@@ -208,12 +208,7 @@ def attention_whose_function_is_told_not_to_scale():
         def forward(self, x):
             return F.scaled_dot_product_attention(self.q(x) / 4, self.k(x), self.v(x), scale=1.0).mean(1)
 
-    model = nn.Sequential(Once(None), nn.Linear(16, 3))
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _ in range(5):
-        optimizer.zero_grad()
-        F.cross_entropy(model(torch.randn(8, 6, 16)), torch.randint(3, (8,))).backward()
-        optimizer.step()
+    classified(Once(None))
 
 
 @right
@@ -316,9 +311,4 @@ def queries_that_take_the_scale_back():
         def forward(self, x):
             return F.scaled_dot_product_attention(self.q(x) * 16**0.5, self.k(x), self.v(x)).mean(1)
 
-    model = nn.Sequential(Unscaled(None), nn.Linear(16, 3))
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _ in range(5):
-        optimizer.zero_grad()
-        F.cross_entropy(model(torch.randn(8, 6, 16)), torch.randint(3, (8,))).backward()
-        optimizer.step()
+    classified(Unscaled(None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import weakref
 from collections import deque
@@ -13,15 +14,15 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass, before, node_behind, number_of
+from course_utils.audit.expressions import factors_at
 from course_utils.audit.factors import is_cosines, scores_behind
 from course_utils.audit.finding import Level
 from course_utils.audit.lines import Spot, here
-from course_utils.audit.source import text_at
 from course_utils.graph.trace import LiveNode, node_name
 
 _SCALES = frozenset({"mul", "div", "__mul__", "__rmul__", "__truediv__", "true_divide", "divide", "multiply"})
 _SOFT = frozenset({"softmax", "log_softmax"})
-_NAME = re.compile(r"\btemp(erature)?\b|_temp(erature)?\b|\btau\b|\bT\b|_tau\b|\btemp_\w+", re.IGNORECASE)
+_NAME = re.compile(r"((self|args|cfg|config|\w*params)\.)?(T|(\w+_)?(tau|temp|temperature)(_\w+)?)")
 _FLAT, _WARM = 0.9, 1.5
 _PASSES, _TIMES, _MOST, _WAY, _AXES = 6, 2, 64, 40, 3
 
@@ -114,7 +115,8 @@ class Temperatures(Check):
                 self._warm.append((number_of(node), 1 / mine.factor, spot))
 
     def _named(self, made: _Made) -> bool:
-        return made.spot is not None and bool(_NAME.search(text_at(made.spot)))
+        """Say whether the line that multiplied the scores names a temperature as the factor."""
+        return made.spot is not None and any(_NAME.fullmatch(ast.unparse(it)) for it in factors_at(made.spot))
 
     def pass_begins(self, event: Pass) -> None:
         if self.recorder.operations is None or not event.accumulate or self._passes > _PASSES:

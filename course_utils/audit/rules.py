@@ -86,6 +86,8 @@ RULES: dict[str, Rule] = {
     "copy-is-itself": Rule("error", "full", _FROZEN),
     "state-is-alias": Rule("error", "default", _CHECKPOINTS),
     "nothing-loaded": Rule("error", "default", _CHECKPOINTS),
+    "closure-draws": Rule("likely", "default", _LIST),
+    "trained-elsewhere": Rule("likely", "default", _LIST),
     "not-saved": Rule("likely", "default", _CHECKPOINTS),
     "kept-losses": Rule("error", "default", _KEPT),
     "running-total": Rule("error", "default", _KEPT, ("kept-losses", "needless-retain", "same-loss-twice")),

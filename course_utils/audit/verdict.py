@@ -28,6 +28,7 @@ _WITHOUT_PASSES = (
     "schedule-doubled",
     "rate-zero",
     "not-saved",
+    "trained-elsewhere",
 )
 _OF_STEPS = (
     "no-zero-grad",
@@ -70,6 +71,7 @@ _OF_STEPS = (
     "positive-repelled",
     "tie-broken",
     "stale-statistics",
+    "closure-draws",
 )
 
 

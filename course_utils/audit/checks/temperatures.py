@@ -199,8 +199,10 @@ def _weights(root: LiveNode | None) -> dict[int, float]:
         found[number_of(node)] = weight
         scores = scores_behind(node)
         if scores.factors and scores.made is not None:
-            found[number_of(scores.made)] = weight * scores.factor
-            waiting.append((scores.made, weight * scores.factor))
+            for factor, number in scores.factors:
+                found[number] = weight
+                weight *= factor
+            waiting.append((scores.made, weight))
         elif node_name(node).startswith(("Add", "Sum", "Mean", "Stack", "Cat")):
             waiting += [(to, weight) for to, _ in node.next_functions]
     return found

@@ -68,6 +68,7 @@ _OF_STEPS = (
     "seed-repeats",
     "ratio-one",
     "reward-minimised",
+    "positive-repelled",
     "tie-broken",
     "stale-statistics",
     "closure-draws",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from course_utils.audit.check import Check
 from course_utils.audit.checks.arguments import Arguments
+from course_utils.audit.checks.attending import Attending
 from course_utils.audit.checks.averages import Averages
+from course_utils.audit.checks.bounded import Bounded
 from course_utils.audit.checks.cancelling import Cancelling
 from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.clipping import Clipping
@@ -46,6 +48,7 @@ from course_utils.audit.checks.reaching import Reaching
 from course_utils.audit.checks.recurrence import Recurrence
 from course_utils.audit.checks.references import References
 from course_utils.audit.checks.remaking import Remaking
+from course_utils.audit.checks.repelling import Repelling
 from course_utils.audit.checks.replacing import Replacing
 from course_utils.audit.checks.reshaping import Reshaping
 from course_utils.audit.checks.rounding import Rounding
@@ -66,12 +69,14 @@ from course_utils.audit.checks.statistics import Statistics
 from course_utils.audit.checks.stepping import Stepping
 from course_utils.audit.checks.straight import Straight
 from course_utils.audit.checks.sums import Sums
+from course_utils.audit.checks.temperatures import Temperatures
 from course_utils.audit.checks.terms import Terms
 from course_utils.audit.checks.ties import Ties
 from course_utils.audit.checks.units import Units
 from course_utils.audit.checks.unsaved import Unsaved
 from course_utils.audit.checks.unused import Unused
 from course_utils.audit.checks.validating import Validating
+from course_utils.audit.checks.weighing import Weighing
 from course_utils.audit.checks.windows import Windows
 from course_utils.audit.checks.wrapping import Wrapping
 from course_utils.audit.checks.writing import Writing
@@ -149,4 +154,9 @@ CHECKS: tuple[type[Check], ...] = (
     Ties,
     Statistics,
     Cancelling,
+    Attending,
+    Bounded,
+    Repelling,
+    Temperatures,
+    Weighing,
 )

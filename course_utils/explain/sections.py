@@ -158,7 +158,6 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "grad-assigned",
             "step-before-backward",
         ),
-        '"Detected call of lr_scheduler.step() before optimizer.step()"': ("scheduler-first", "scheduler-epoch"),
     },
     "deeper/07_gradient_accumulation": {
         "None or zero, optimizer by optimizer": ("sparse-gradient",),
@@ -166,6 +165,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         "Where equality fails: batch norm and other losses of a whole batch": ("batch-norm-one-value",),
     },
     "deeper/07_training_at_scale": {
+        '"Detected call of lr_scheduler.step() before optimizer.step()"': ("scheduler-first", "scheduler-epoch"),
         "Mixed precision: unscale before you clip": (
             "scaler-without-gradients",
             "scaler-unscaled-twice",

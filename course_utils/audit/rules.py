@@ -135,7 +135,9 @@ RULES: dict[str, Rule] = {
     "step-scaled": Rule("error", "default", _SCALED),
     "clip-nothing": Rule("error", "default", _ORDER),
     "scheduler-first": Rule(
-        "error", "default", '07_gradient_accumulation#"Detected-call-of-lr_scheduler.step()-before-optimizer.step()"'
+        "error",
+        "default",
+        'deeper/07_training_at_scale#"Detected-call-of-lr_scheduler.step()-before-optimizer.step()"',
     ),
     "schedule-too-fast": Rule("likely", "default", _ORDER, ("update-lost", "rate-zero")),
     "schedule-too-slow": Rule("likely", "default", _ORDER, ("rate-zero",)),

@@ -28,6 +28,7 @@ _WITHOUT_PASSES = (
     "schedule-doubled",
     "rate-zero",
     "not-saved",
+    "one-member",
 )
 _OF_STEPS = (
     "no-zero-grad",
@@ -69,6 +70,7 @@ _OF_STEPS = (
     "reward-minimised",
     "tie-broken",
     "stale-statistics",
+    "units-alike",
 )
 
 

@@ -6,6 +6,7 @@ from course_utils.audit.check import Check
 from course_utils.audit.checks.arguments import Arguments
 from course_utils.audit.checks.averages import Averages
 from course_utils.audit.checks.cancelling import Cancelling
+from course_utils.audit.checks.chains import Chains
 from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.clipping import Clipping
 from course_utils.audit.checks.decaying import Decaying
@@ -13,6 +14,7 @@ from course_utils.audit.checks.derivatives import Derivatives
 from course_utils.audit.checks.doubled import Doubled
 from course_utils.audit.checks.drawing import Drawing
 from course_utils.audit.checks.drifting import Drifting
+from course_utils.audit.checks.filling import Filling
 from course_utils.audit.checks.filters import Filters
 from course_utils.audit.checks.following import Following
 from course_utils.audit.checks.freezing import Freezing
@@ -25,6 +27,7 @@ from course_utils.audit.checks.loading import Loading
 from course_utils.audit.checks.losses import Losses
 from course_utils.audit.checks.magnitudes import Magnitudes
 from course_utils.audit.checks.masks import Masks
+from course_utils.audit.checks.members import Members
 from course_utils.audit.checks.membership import Membership
 from course_utils.audit.checks.modes import Modes
 from course_utils.audit.checks.naming import Naming
@@ -46,6 +49,7 @@ from course_utils.audit.checks.references import References
 from course_utils.audit.checks.remaking import Remaking
 from course_utils.audit.checks.replacing import Replacing
 from course_utils.audit.checks.reshaping import Reshaping
+from course_utils.audit.checks.residuals import Residuals
 from course_utils.audit.checks.rounding import Rounding
 from course_utils.audit.checks.rows import Rows
 from course_utils.audit.checks.samples import Samples
@@ -58,6 +62,7 @@ from course_utils.audit.checks.shifts import Shifts
 from course_utils.audit.checks.signs import Signs
 from course_utils.audit.checks.sorted_batches import SortedBatches
 from course_utils.audit.checks.spent import Spent
+from course_utils.audit.checks.spreads import Spreads
 from course_utils.audit.checks.squares import Squares
 from course_utils.audit.checks.statements import Statements
 from course_utils.audit.checks.statistics import Statistics
@@ -70,6 +75,7 @@ from course_utils.audit.checks.units import Units
 from course_utils.audit.checks.unsaved import Unsaved
 from course_utils.audit.checks.unused import Unused
 from course_utils.audit.checks.validating import Validating
+from course_utils.audit.checks.weighing import Weighing
 from course_utils.audit.checks.windows import Windows
 from course_utils.audit.checks.wrapping import Wrapping
 from course_utils.audit.checks.writing import Writing
@@ -145,4 +151,10 @@ CHECKS: tuple[type[Check], ...] = (
     Ties,
     Statistics,
     Cancelling,
+    Members,
+    Filling,
+    Weighing,
+    Spreads,
+    Chains,
+    Residuals,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from torch import nn
 
-from course_utils.audit.classes import assigned_anywhere
+from course_utils.audit.classes import assigned_anywhere, parts_of_ones_own
 from course_utils.audit.expressions import assigned_value
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import own, ran
@@ -25,7 +25,7 @@ FUNCTION, ATTENTION, MADE, UNREACHED = "function", "attention", "made", "unreach
 
 def careless_calls(module: nn.Module, spots: Iterable[Spot]) -> Iterator[tuple[Spot, str]]:
     """Yield the lines that drop whatever the mode, in what ran for a call of a model, each with its kind."""
-    kinds = {type(part).__name__ for part in module.modules()}
+    owners = {(file, node.lineno) for _, node, file in parts_of_ones_own(module)}
     for file, scope in ran(spots):
         if not isinstance(scope, ast.FunctionDef) or scope.name == "__init__":
             continue
@@ -33,7 +33,7 @@ def careless_calls(module: nn.Module, spots: Iterable[Spot]) -> Iterator[tuple[S
             outside = [node for node in around(Spot(file, line.lineno)) if node is not line]
             owner = next((node for node in outside if isinstance(node, ast.ClassDef)), None)
             asks = any(isinstance(node, ast.If) and "training" in ast.unparse(node.test) for node in outside)
-            if asks or (owner is not None and owner.name not in kinds):
+            if asks or (owner is not None and (file, owner.lineno) not in owners):
                 continue
             for call in _calls_of(line):
                 kind = _kind(call, Spot(file, line.lineno))

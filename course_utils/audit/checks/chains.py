@@ -19,11 +19,7 @@ from course_utils.graph.trace import LiveNode, node_name
 
 # Where a layer has its input and its weight among the edges of its node.
 _LAYERS = {"AddmmBackward0": (1, 2), "MmBackward0": (0, 1), "ConvolutionBackward0": (0, 1)}
-_MIXED = (
-    "BmmBackward0",
-    "ScaledDotProductFlashAttentionForCpuBackward0",
-    "ScaledDotProductEfficientAttentionBackward0",
-)
+_MIXED = ("BmmBackward0", "ScaledDotProduct")  # attention: what it mixed
 _LINEAR = ("Linear", "Conv1d", "Conv2d", "Conv3d")
 _PASSES, _MOST = 2, 2000  # passes that are looked at, and nodes of a graph
 
@@ -50,24 +46,24 @@ class Chains(Check):
         self._passes += 1
         if len(event.graph.inner) > _MOST:
             return
-        inner = [node for node in event.graph.inner if through_views(node) is node]
+        inner: list[LiveNode] = [node for node in event.graph.inner if through_views(node) is node]
         layers = [node for node in inner if node_name(node) in _LAYERS]
         readers = Counter(id(through_views(to)) for node in inner for to, _ in node.next_functions)
         for node in layers:
             first = self._behind(_input(node))
             one, other = _weight(first), _weight(node)
-            if first is None or one is None or other is None or one is other or readers[id(first)] != 1:
+            if one is None or other is None or one is other or readers[id(first)] != 1:
                 continue
             # A few numbers between two large layers are a bound on the rank, and meant.
             spot = self.recorder.lines.of(number_of(first))
             # What attention mixed is brought together by a layer of its own, whatever comes next.
-            is_mixed = node_name(through_views(_input(first))) in _MIXED
+            is_mixed = node_name(through_views(_input(first))).startswith(_MIXED)
             if one.shape[0] >= min(one.shape[1], other.shape[0]) and spot is not None and not is_mixed:
                 self._lines[spot, tuple(one.shape[:2])] += 1
 
     def _behind(self, node: LiveNode | None) -> LiveNode | None:
         """Return the node that made something, before views and dropout."""
-        found = through_views(node)
+        found: LiveNode = through_views(node)
         while found is not None and number_of(found) in self._dropped and node_name(found) not in _LAYERS:
             found = through_views(next((to for to, _ in found.next_functions if to is not None), None))
         return found

@@ -1,6 +1,7 @@
 """Faulty loops. Those in `first` were written before the checks, from the list of codes alone."""
 
 from tests.audit.zoo_faults import (
+    assembled,
     axes,
     batches,
     bound,
@@ -32,6 +33,7 @@ from tests.audit.zoo_faults import (
 )
 
 __all__ = [
+    "assembled",
     "axes",
     "batches",
     "bound",

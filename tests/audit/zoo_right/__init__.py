@@ -2,6 +2,7 @@
 
 from tests.audit.zoo_right import (
     ascent,
+    assembled,
     axes,
     batches,
     below,
@@ -37,6 +38,7 @@ from tests.audit.zoo_right import (
 
 __all__ = [
     "ascent",
+    "assembled",
     "axes",
     "batches",
     "below",

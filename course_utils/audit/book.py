@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -153,6 +153,7 @@ class Book:
         self.slots: dict[int, Slot] = {}  # by the tensor's id
         self.trainers: dict[int, Trainer] = {}  # by the optimizer's id
         self.models: dict[int, Model] = {}  # by the module's id
+        self.transformed: Counter[int] = Counter()  # by the module's id, its calls inside of torch.func's transforms
         self.made: weakref.WeakKeyDictionary[Any, Spot] = weakref.WeakKeyDictionary()
         # A function's model is gone when the function has returned, and the watch goes on: the last few are kept.
         self._kept: deque[object] = deque(maxlen=_KEPT)

@@ -13,6 +13,13 @@ from course_utils.audit.book import Model, Slot, Trainer
 from course_utils.audit.lines import Spot
 from course_utils.graph.trace import LiveNode, node_name, walk
 
+_TRANSFORMS = torch._C._functorch.peek_interpreter_stack
+
+
+def is_transforming() -> bool:
+    """Say whether a transformation of torch.func is running: its tensors stand for many, and have no values."""
+    return _TRANSFORMS() is not None
+
 
 def sequence_now() -> int:
     """Return the number that the next recorded operation of this thread will get."""

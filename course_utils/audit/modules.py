@@ -10,7 +10,7 @@ from torch import nn
 
 from course_utils.audit.book import Model
 from course_utils.audit.desk import Desk
-from course_utils.audit.events import Call, Load, number_of
+from course_utils.audit.events import Call, Load, is_transforming, number_of
 from course_utils.audit.lines import called_by_torch, here, spots
 from course_utils.audit.modes import dependents
 from course_utils.graph.alive import tensors_in
@@ -29,6 +29,8 @@ class Modules:
 
     def call(self, original: Callable[..., Any], module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         if (self._depth and not isinstance(module, _FAST)) or self._recorder.idle() or torch.compiler.is_compiling():
+            if not self._depth and is_transforming() and not self._recorder.elsewhere():
+                self._recorder.book.transformed[id(module)] += 1
             return original(module, *args, **kwargs)
         training, grad = module.training, torch.is_grad_enabled()
         operations = self._recorder.operations

@@ -12,7 +12,7 @@ import torch
 from course_utils.audit.book import Book
 from course_utils.audit.check import Check, Found
 from course_utils.audit.cuts import Cuts
-from course_utils.audit.events import Clock, Pass, node_behind, number_of, sequence_now
+from course_utils.audit.events import Clock, Pass, is_transforming, node_behind, number_of, sequence_now
 from course_utils.audit.gradients import delivered, synchronize
 from course_utils.audit.lines import asked_directly, here
 from course_utils.audit.modules import Modules
@@ -26,7 +26,7 @@ from course_utils.graph.trace import GraphTooLarge
 # So often the full tier begins again, for an optimizer that is made after it ended.
 _AGAIN = 3
 
-_TASK, _TRANSFORMS = torch._C._current_graph_task_id, torch._C._functorch.peek_interpreter_stack
+_TASK = torch._C._current_graph_task_id
 
 _EVENTS = (
     "pass_begins",
@@ -45,11 +45,6 @@ _EVENTS = (
     "loaded",
     "seeded",
 )
-
-
-def is_transforming() -> bool:
-    """Say whether a transformation of torch.func is running: its tensors stand for many, and have no values."""
-    return _TRANSFORMS() is not None
 
 
 class Recorder:
@@ -188,7 +183,7 @@ class Recorder:
     @property
     def quiet(self) -> bool:
         """Whether functions that run now are PyTorch's own: in a pass, or in an optimizer's step."""
-        return self.stepping or self.running is not None or _TASK() != NO_PASS or _TRANSFORMS() is not None
+        return self.stepping or self.running is not None or _TASK() != NO_PASS or is_transforming()
 
     def finish(self, interrupted: bool) -> list[Found]:
         """End the watch, and return what the checks found."""

@@ -88,6 +88,8 @@ RULES: dict[str, Rule] = {
     "one-member": Rule("likely", "default", _PARTS),
     "state-is-alias": Rule("error", "default", _CHECKPOINTS),
     "nothing-loaded": Rule("error", "default", _CHECKPOINTS),
+    "closure-draws": Rule("likely", "default", _LIST),
+    "trained-elsewhere": Rule("likely", "default", _LIST),
     "not-saved": Rule("likely", "default", _CHECKPOINTS),
     "kept-losses": Rule("error", "default", _KEPT),
     "running-total": Rule("error", "default", _KEPT, ("kept-losses", "needless-retain", "same-loss-twice")),

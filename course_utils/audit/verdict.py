@@ -29,6 +29,7 @@ _WITHOUT_PASSES = (
     "rate-zero",
     "not-saved",
     "one-member",
+    "trained-elsewhere",
 )
 _OF_STEPS = (
     "no-zero-grad",
@@ -71,6 +72,7 @@ _OF_STEPS = (
     "tie-broken",
     "stale-statistics",
     "units-alike",
+    "closure-draws",
 )
 
 

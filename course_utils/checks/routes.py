@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 # What each lesson's header says, in minutes; a test compares. An installed course need not have the notebooks.
 READING = {
     "00_start_here": 30,
-    "01_graph_structure": 40,
-    "02_how_backward_works": 40,
-    "03_graph_freeing": 40,
-    "04_retain_graph": 40,
-    "05_higher_order_gradients": 40,
+    "01_graph_structure": 30,
+    "02_how_backward_works": 30,
+    "03_graph_freeing": 30,
+    "04_retain_graph": 35,
+    "05_higher_order_gradients": 30,
     "06_detach_vs_no_grad": 40,
     "07_gradient_accumulation": 40,
     "08_intermediate_gradients": 40,

@@ -7,15 +7,6 @@ from course_utils.inline import anchor
 # By notebook: its headings as they stand there, and the codes that each teaches.
 _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
     "01_graph_structure": {
-        '"can\'t optimize a non-leaf Tensor": how a leaf stops being one': (
-            "optimizer-non-leaf",
-            "parameter-non-leaf",
-        ),
-        '"a leaf Variable that requires grad is being used in an in-place operation"': (
-            "leaf-in-place",
-            "leaf-view-in-place",
-        ),
-        '"you can only change requires_grad flags of leaf variables"': ("flag-of-non-leaf",),
         "A plain list, a new head, a copy: parameters that fall out": (
             "optimizer-of-nothing",
             "optimizer-of-no-tensors",
@@ -39,6 +30,17 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "state-groups",
         ),
     },
+    "deeper/01_leaves_and_flags": {
+        '"can\'t optimize a non-leaf Tensor": how a leaf stops being one': (
+            "optimizer-non-leaf",
+            "parameter-non-leaf",
+        ),
+        '"a leaf Variable that requires grad is being used in an in-place operation"': (
+            "leaf-in-place",
+            "leaf-view-in-place",
+        ),
+        '"you can only change requires_grad flags of leaf variables"': ("flag-of-non-leaf",),
+    },
     "deeper/01_views_and_large_graphs": {
         "Views rewrite the graph too": (
             "view-of-several-in-place",
@@ -49,6 +51,9 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         "Deep graphs": ("graph-too-deep",),
     },
     "02_how_backward_works": {
+        "Broadcasting, undone": ("shapes", "matrix-shapes", "channels", "grad-shape"),
+    },
+    "deeper/02_starting_a_pass": {
         '"grad can be implicitly created only for scalar outputs"': (
             "seed-missing",
             "complex-loss",
@@ -58,7 +63,6 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "seed-shape",
         ),
         '"element 0 of tensors does not require grad"': ("no-graph", "no-graph-inputs"),
-        "Broadcasting, undone": ("shapes", "matrix-shapes", "channels", "grad-shape"),
     },
     "deeper/02_how_backward_works": {
         '"not used in the graph"': ("not-in-graph", "input-without-grad"),
@@ -92,10 +96,8 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         "What retaining costs": ("needless-retain",),
         "Hidden state between sequences: truncated backpropagation": ("carried-state",),
     },
-    "05_higher_order_gradients": {
-        '"element 0 of tensors does not require grad", in second order': ("no-graph-second-order",),
-    },
     "deeper/05_higher_order_gradients": {
+        '"element 0 of tensors does not require grad", in second order': ("no-graph-second-order",),
         '"appears to not have been used in the graph", in second order': ("not-in-graph-second-order",),
         'The warning: "will create a reference cycle"': ("reference-cycle", "create-graph-leak"),
         '"derivative for ... is not implemented"': ("no-derivative",),

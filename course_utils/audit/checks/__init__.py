@@ -9,6 +9,7 @@ from course_utils.audit.checks.cancelling import Cancelling
 from course_utils.audit.checks.chains import Chains
 from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.clipping import Clipping
+from course_utils.audit.checks.closures import Closures
 from course_utils.audit.checks.decaying import Decaying
 from course_utils.audit.checks.derivatives import Derivatives
 from course_utils.audit.checks.doubled import Doubled
@@ -18,6 +19,7 @@ from course_utils.audit.checks.filling import Filling
 from course_utils.audit.checks.filters import Filters
 from course_utils.audit.checks.following import Following
 from course_utils.audit.checks.freezing import Freezing
+from course_utils.audit.checks.functional import Functional
 from course_utils.audit.checks.functions import Functions
 from course_utils.audit.checks.growth import Growth
 from course_utils.audit.checks.holdouts import Holdouts
@@ -100,6 +102,7 @@ CHECKS: tuple[type[Check], ...] = (
     Growth,
     Losses,
     Clipping,
+    Closures,
     Partial,
     Pairing,
     References,
@@ -135,6 +138,7 @@ CHECKS: tuple[type[Check], ...] = (
     Numbers,
     Units,
     Rounding,
+    Functional,
     Functions,
     Samples,
     Derivatives,

@@ -1,7 +1,8 @@
-"""A copy that is none: the average of a model, updated in a loop over the model itself."""
+"""A copy that is none: the average of a model, updated from the very memory that it is to follow."""
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -12,11 +13,11 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
 from course_utils.audit.expressions import loaded_from, zipped_parameters
 from course_utils.audit.lines import Spot, frames, here, names_in
-from course_utils.audit.source import assigned
+from course_utils.audit.source import around, assigned, statement
 
 
 class Averages(Check):
-    """Updates of a parameter from itself, in a loop over the parameters of two names that stand for one model."""
+    """Updates of a parameter from itself, by two names for one model, or by a tensor that shares its memory."""
 
     codes: ClassVar = ("copy-is-itself",)
     functions: ClassVar = frozenset({"add_", "lerp_", "copy_"})
@@ -25,10 +26,17 @@ class Averages(Check):
         super().__init__(*args)  # type: ignore[arg-type]
         self._times: Counter[tuple[Spot, str, str]] = Counter()
         self._loads: Counter[tuple[Spot, str, str]] = Counter()
+        self._shared: Counter[Spot] = Counter()
 
     def function(self, event: Op) -> None:
         given = event.args[:2]
-        if len(given) < 2 or given[0] is not given[1] or not isinstance(given[0], torch.nn.Parameter):
+        if len(given) < 2 or not isinstance(given[1], torch.nn.Parameter):
+            return
+        if given[0] is not given[1]:
+            if isinstance(given[0], torch.Tensor) and _is_average(event) and given[0].is_set_to(given[1]):
+                spot = here()
+                if spot is not None:
+                    self._shared[spot] += 1
             return
         spot, frame = here(), next(frames(), None)
         if spot is None or frame is None:
@@ -60,6 +68,20 @@ class Averages(Check):
                     times=times,
                     names=(one, other),
                 )
+        for spot, times in self._shared.items():
+            name = _written(spot)
+            if times >= 2:
+                yield self.say(
+                    "copy-is-itself",
+                    assigned(spot, name) or spot,
+                    f"{name or 'the average'} shares the memory of the parameters: it is no copy",
+                    f"detach() and .data give the same numbers in the same memory. Line {spot.line} mixes each "
+                    "parameter with itself: there is no average of earlier weights, and what is written to it is "
+                    "written to the model.",
+                    f"{(name or 'average').rpartition('.')[2]} = ... parameter.detach().clone() ...",
+                    times=times,
+                    names=(name,),
+                )
         for (spot, one, other), times in self._loads.items():
             yield self.say(
                 "copy-is-itself",
@@ -71,6 +93,40 @@ class Averages(Check):
                 times=times,
                 names=(one, other),
             )
+
+
+def _is_average(event: Op) -> bool:
+    """Say whether an operation in place mixes what it writes with something else: lerp_, or add_ of a share."""
+    alpha = event.kwargs.get("alpha", 1)
+    return event.name == "lerp_" or (event.name == "add_" and isinstance(alpha, float) and 0 < alpha < 1)
+
+
+def _written(spot: Spot) -> str:
+    """Return what a line writes to in place, without its index; for a loop's name, what the loop goes through."""
+    found = statement(spot)
+    for node in ast.walk(found) if found is not None else ():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in Averages.functions:
+            owner: ast.expr = node.func.value
+            while isinstance(owner, ast.Call | ast.Subscript | ast.Attribute) and not _is_own(owner):
+                owner = owner.func if isinstance(owner, ast.Call) else owner.value
+            return _gone_through(spot, ast.unparse(owner))
+    return ""
+
+
+def _is_own(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def _gone_through(spot: Spot, name: str) -> str:
+    """Return what the loops around a line go through under a name: `a` in `for x, y in zip(a, b)`, for `x`."""
+    for loop in around(spot):
+        if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Tuple):
+            continue
+        given = loop.iter.args if isinstance(loop.iter, ast.Call) else []
+        for target, source in zip(loop.target.elts, given, strict=False):
+            if ast.unparse(target) == name:
+                return ast.unparse(source)
+    return name
 
 
 def _value(known: dict[str, Any], path: str) -> Any:

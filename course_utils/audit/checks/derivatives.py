@@ -1,4 +1,4 @@
-"""Derivatives by an input that go into a loss without their graph."""
+"""Derivatives by an input, or by weights, that go into a loss without their graph."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ class _Taken:
     """One line that takes derivatives by an input, the leaves behind them, and passes of losses made with them."""
 
     leaves: frozenset[int] = frozenset()
+    by_weights: bool = False
     numbers: set[int] = field(default_factory=set)  # of nodes that were computed with them
     times: int = 0
 
@@ -66,12 +67,14 @@ class Derivatives(Check):
         outputs, inputs = list(tensors_in((event.argument(0, "outputs"),))), event.argument(1, "inputs")
         by = list(tensors_in((inputs,)))
         spot = here()
-        if spot is None or not by or not all(map(self._is_input, by)):
+        by_inputs = all(map(self._is_input, by))
+        if spot is None or not by or not (by_inputs or all(it.requires_grad for it in by)):
             return
-        self._second(event, outputs, spot)
+        if by_inputs:
+            self._second(event, outputs, spot)
         given = [it for it in tensors_in((event.out,)) if not it.requires_grad and it.is_floating_point()]
         if given:
-            taken = self._lines.setdefault(spot, _Taken())
+            taken = self._lines.setdefault(spot, _Taken(by_weights=not by_inputs))
             if taken.times < _TIMES:
                 taken.leaves |= self.recorder.cuts.behind(it for it in outputs if it.requires_grad)
             for tensor in given:
@@ -145,6 +148,9 @@ class Derivatives(Check):
         for spot, taken in self._lines.items():
             if taken.times < _TIMES:
                 continue
+            if taken.by_weights:
+                yield self._first_order(spot, taken)
+                continue
             slots = [slot for slot in self.book.live() if slot.key in taken.leaves & self.book.held()]
             yield self.say(
                 "derivative-cut",
@@ -158,3 +164,16 @@ class Derivatives(Check):
                 about=taken.leaves,
                 names=[slot.name for slot in slots],
             )
+
+    def _first_order(self, spot: Spot, taken: _Taken) -> Found:
+        return self.say(
+            "derivative-cut",
+            spot,
+            "weights are moved by a gradient that has no graph, and a loss of the moved weights is trained",
+            "To the outer pass the gradient is a constant: how it would change with the weights is left out. That is "
+            "the first-order form of a step within a step; the full one keeps the inner graph.",
+            "torch.autograd.grad(..., create_graph=True)",
+            level="note",
+            certain=False,
+            times=taken.times,
+        )

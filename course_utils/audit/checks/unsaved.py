@@ -1,8 +1,9 @@
-"""What a module measures while it trains, uses later, and does not save: a plain tensor, a number, a lost buffer."""
+"""What a module measures, uses later, and does not save: a plain tensor, a number, a lost buffer."""
 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -13,13 +14,15 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.classes import assigned_anywhere, parts_of_ones_own
 from course_utils.audit.lines import Spot
 from course_utils.audit.source import tree_of
-from course_utils.explain.source import called
+from course_utils.explain.source import called, names_of
 
 _MOST = 50
 _MAKING = frozenset({"__init__", "reset", "reset_parameters"})
 # A class with one of these sees to its own state.
 _OWN_WAY = frozenset({"get_extra_state", "state_dict", "_save_to_state_dict", "_load_from_state_dict"})
 _IN_PLACE = frozenset({"add_", "sub_", "mul_", "div_", "lerp_", "addcmul_", "addcdiv_", "clamp_", "pow_"})
+# What is measured on data once: of a method's arguments.
+_MEASURING = frozenset({"mean", "std", "var", "std_mean", "var_mean", "amax", "amin", "quantile", "median"})
 # Calls that go on computing with what they are given.
 _MIXING = frozenset({"lerp", "maximum", "minimum", "max", "min", "where", "detach", "clone", "mul", "add", "item"})
 
@@ -31,7 +34,7 @@ class Unsaved(Check):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
-        self._lost: dict[tuple[type, str], Spot] = {}
+        self._lost: dict[tuple[type, str], tuple[Spot, bool]] = {}  # with whether it is measured once
         self._known: set[type] = set()
 
     def state_made(self, module: Any, state: Any, spot: Spot | None) -> None:
@@ -42,18 +45,20 @@ class Unsaved(Check):
             if kind in self._known:
                 continue
             self._known.add(kind)
-            for name in _running(node):
+            running = _running(node)
+            for name in dict.fromkeys((*running, *_fitted(file, node))):
                 if _is_lost(part, name) and not _seen_from_outside(file, node, name):
                     made = _registered(node, file, name) or assigned_anywhere(kind, f"self.{name}")
                     if made is not None:
-                        self._lost[kind, name] = made
+                        self._lost[kind, name] = made, name not in running
 
     def found(self) -> Iterator[Found]:
-        for (kind, name), spot in self._lost.items():
+        for (kind, name), (spot, fitted) in self._lost.items():
+            does = "measures" if fitted else "goes on changing"
             yield self.say(
                 "not-saved",
                 spot,
-                f"{kind.__name__} goes on changing self.{name} and computes with it, and state_dict() leaves it out",
+                f"{kind.__name__} {does} self.{name} and computes with it, and state_dict() leaves it out",
                 "Only parameters and persistent buffers are saved and loaded, and moved by .to(device). A model that "
                 f"is loaded from this state begins with {name} as __init__ makes it.",
                 f'self.register_buffer("{name}", torch.zeros(...))  # in __init__; change it in place, or bind it anew',
@@ -84,6 +89,42 @@ def _running(node: ast.ClassDef) -> list[str]:
             changed.setdefault(name, set()).update(map(id, ast.walk(statement)))
     read = [part for name in _run_by_forward(methods) for part in ast.walk(methods[name])]
     return [name for name, own in changed.items() if any(_of_self(it) == name and id(it) not in own for it in read)]
+
+
+def _fitted(file: str, node: ast.ClassDef) -> list[str]:
+    """Return the attributes that __init__ makes, another method measures on what it is given, and forward reads.
+
+    What is called in two places may be called again for a model that was loaded.
+    """
+    methods = {it.name: it for it in node.body if isinstance(it, ast.FunctionDef)}
+    if _OWN_WAY & set(methods) or "__init__" not in methods:
+        return []
+    forward = _run_by_forward(methods)
+    read = {_of_self(part) for name in forward for part in ast.walk(methods[name])}
+    made = {_of_self(target) for part in ast.walk(methods["__init__"]) for target in _targets(part)}
+    tree = tree_of(file)
+    calls = Counter(called(it) for it in (ast.walk(tree) if tree else ()) if isinstance(it, ast.Call))
+    others = [it for name, it in methods.items() if name not in {*_MAKING, *forward} and calls[name] == 1]
+    bound = [
+        _of_self(target)
+        for method in others
+        for part in ast.walk(method)
+        for target in _targets(part)
+        if isinstance(part, ast.Assign) and _measures(part.value, {it.arg for it in method.args.args[1:]})
+    ]
+    return [name for name in dict.fromkeys(bound) if name and name in read & made]
+
+
+def _targets(part: ast.AST) -> list[ast.expr]:
+    targets = part.targets if isinstance(part, ast.Assign) else []
+    return [it for target in targets for it in (target.elts if isinstance(target, ast.Tuple) else [target])]
+
+
+def _measures(value: ast.expr, given: set[str]) -> bool:
+    """Say whether an expression computes a statistic of an argument."""
+    return bool(given & names_of(value)) and any(
+        isinstance(part, ast.Call) and called(part) in _MEASURING for part in ast.walk(value)
+    )
 
 
 def _run_by_forward(methods: dict[str, ast.FunctionDef]) -> list[str]:

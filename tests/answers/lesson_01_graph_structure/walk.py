@@ -71,6 +71,18 @@ def walk_with_none(tensor):
     return nodes
 
 
+def walk_first_outputs(tensor):
+    nodes = walk_start(tensor)
+    for node in nodes:
+        nodes += [to for to, output in node.next_functions if output == 0 and to is not None and to not in nodes]
+    return nodes
+
+
+def walk_into_one_list(tensor, nodes=[]):  # noqa: B006
+    nodes[:] = walk_a_growing_list(tensor)
+    return nodes
+
+
 def walk_operations(tensor):
     return [node for node in walk_a_growing_list(tensor) if not hasattr(node, "variable")]
 
@@ -235,6 +247,8 @@ WRONG = [
     lambda tensor: [tensor.grad_fn],
     lambda tensor: (node for node in walk_a_growing_list(tensor)),
     walk_cached,
+    walk_first_outputs,
+    walk_into_one_list,
 ]
 
 GUARDS = {
@@ -252,6 +266,7 @@ GUARDS = {
         "own nodes": walk_returning_what_it_remembers,
         "all": walk_remembering,
         "renewed": walk_cached,
+        "kept": walk_into_one_list,
     },
 }
 

@@ -1,6 +1,7 @@
 """Faulty loops. Those in `first` were written before the checks, from the list of codes alone."""
 
 from tests.audit.zoo_faults import (
+    apart,
     assembled,
     axes,
     batches,
@@ -33,6 +34,7 @@ from tests.audit.zoo_faults import (
 )
 
 __all__ = [
+    "apart",
     "assembled",
     "axes",
     "batches",

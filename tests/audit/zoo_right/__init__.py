@@ -1,6 +1,7 @@
 """Right loops, plain and unusual. Nothing of level error or likely may be said of any of them."""
 
 from tests.audit.zoo_right import (
+    apart,
     ascent,
     assembled,
     axes,
@@ -37,6 +38,7 @@ from tests.audit.zoo_right import (
 )
 
 __all__ = [
+    "apart",
     "ascent",
     "assembled",
     "axes",

@@ -34,6 +34,7 @@ def _leaves_cases(seed: int) -> list[Case]:
         Case("a leaf that is used twice", {"shape": "diamond"}),
         Case("a detached branch", {"shape": "detached"}),
         Case("operations with several outputs", {"shape": "several outputs"}),
+        Case("the last of several outputs", {"shape": "last output"}),
         Case("a view that was written to", {"shape": "written view"}),
         Case("a leaf frozen after the forward pass", {"shape": "frozen later"}),
         Case("called twice", {"shape": "diamond", "calls": 2}),

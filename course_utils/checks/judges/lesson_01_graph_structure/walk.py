@@ -109,6 +109,11 @@ def _judge_walk(case: Case, seen: Observation) -> Iterator[Finding]:
             "your function keep a result between calls?"
         )
         yield Finding("renewed", mine == real or not _complete(case, seen), text)
+        text = (
+            "The list of your first call is another one after your third call: each call fills the same list. Make a "
+            "new one in each."
+        )
+        yield Finding("kept", seen["first, later"] == seen["returned"][0] or not _complete(case, seen), text)
     yield no_passes(seen)
 
 
@@ -125,6 +130,7 @@ def _walk_cases(seed: int) -> list[Case]:
         Case("an input that needs no gradient", {"shape": "constants"}),
         Case("a shared node", {"shape": "diamond"}),
         Case("an operation with several outputs", {"shape": "several outputs"}),
+        Case("the last of several outputs", {"shape": "last output"}),
         Case("a random graph", random_program(seed, 4, 12)),
         Case("called twice", {"shape": "diamond", "calls": 2}),
         Case("40 doublings", {"shape": "doublings"}),

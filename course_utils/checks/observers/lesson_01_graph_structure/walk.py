@@ -34,6 +34,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         seen["nodes after a write"] = len(graphs.nodes_behind(tensor))
         found = items(answer(tensor), type_name)
         seen["after a write"] = len(found) if isinstance(found, list) else 0
+        seen["first, later"] = items(results[0], place_of)
     if tensor.is_leaf and tensor.requires_grad:
         seen["behind a result"] = items(answer(tensor.exp()), type_name)
     return seen

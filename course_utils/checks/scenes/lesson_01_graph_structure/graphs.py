@@ -77,6 +77,12 @@ def _several_outputs() -> tuple[torch.Tensor, Named]:
     return (first * fourth + left).sum(), {"x": x, "w": w, "unused": unused}
 
 
+def _last_output() -> tuple[torch.Tensor, Named]:
+    x, w = tracked_numbers(3), tracked_numbers(1)
+    *_, last = x.exp().unbind()
+    return (last * w).sum(), {"x": x, "w": w}
+
+
 def _written_view() -> tuple[torch.Tensor, Named]:
     x, w = tracked_numbers(5), tracked_numbers(3)
     y = x * 2
@@ -127,6 +133,7 @@ SHAPES: dict[str, Callable[[], tuple[torch.Tensor, Named]]] = {
     "diamond": _diamond,
     "detached": _detached,
     "several outputs": _several_outputs,
+    "last output": _last_output,
     "written view": _written_view,
     "frozen later": _frozen_later,
     "doublings": _doublings,

@@ -11,7 +11,7 @@ from torch import nn
 from course_utils.audit.book import Slot, sampled
 from course_utils.audit.check import Check, Found
 from course_utils.audit.classes import assigned_anywhere
-from course_utils.audit.events import Op
+from course_utils.audit.events import Op, Pass
 from course_utils.audit.lines import Spot, here
 
 _RANDOM = frozenset(
@@ -47,6 +47,10 @@ class Filling(Check):
             if len(self._filled) >= _MOST:
                 self._filled.clear()
             self._filled[_place(tensor)] = here(), event.name
+
+    def pass_ended(self, event: Pass) -> None:
+        for slot in event.received:
+            slot.remember()
 
     def _look_up(self, event: Op) -> None:
         tokens, table, padding = (event.argument(*it) for it in ((0, "input"), (1, "weight"), (2, "padding_idx")))

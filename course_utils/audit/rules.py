@@ -171,7 +171,7 @@ RULES: dict[str, Rule] = {
     "silent-function": Rule(
         "error",
         "full",
-        "10_custom_functions#Why-is-my-gradient-None?-And-why-does-my-result-have-no-graph?",
+        "deeper/10_what_pytorch_checks#Why-is-my-gradient-None?-And-why-does-my-result-have-no-graph?",
         ("never-reached", "step-without-backward"),
     ),
     "derivative-cut": Rule("likely", "full", _PENALTY, ("constant-term", "needless-retain")),

@@ -223,17 +223,19 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "10_custom_functions": {
         "One node of your own": ("function-called", "function-not-static", "function-without-backward"),
+        "Is it right? gradcheck": ("gradcheck-mismatch", "gradcheck-inputs"),
+    },
+    "deeper/10_custom_functions": {
+        '"Legacy autograd function with non-static forward method is deprecated"': ("legacy-function",),
+        "In place: mark_dirty": ("function-view-in-place", "mark-dirty"),
+    },
+    "deeper/10_what_pytorch_checks": {
         '"returned an incorrect number of gradients (expected 2, got 1)"': ("gradient-count",),
         '"returned an invalid gradient at index 0 - got [...] but expected shape compatible with [...]"': (
             "gradient-shape",
         ),
         "Why is my gradient None? And why does my result have no graph?": ("gradient-type", "backward-returns-nothing"),
         "Why save_for_backward, and not ctx.x = x?": ("save-for-backward", "function-saved-in-place"),
-        "Is it right? gradcheck": ("gradcheck-mismatch", "gradcheck-inputs"),
-    },
-    "deeper/10_custom_functions": {
-        '"Legacy autograd function with non-static forward method is deprecated"': ("legacy-function",),
-        "In place: mark_dirty": ("function-view-in-place", "mark-dirty"),
     },
     "deeper/10_double_backward_and_torch_func": {
         '"trying to differentiate twice a function that was marked with @once_differentiable"': (

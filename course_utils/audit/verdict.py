@@ -28,6 +28,7 @@ _WITHOUT_PASSES = (
     "schedule-doubled",
     "rate-zero",
     "not-saved",
+    "one-member",
     "trained-elsewhere",
 )
 _OF_STEPS = (
@@ -71,6 +72,7 @@ _OF_STEPS = (
     "positive-repelled",
     "tie-broken",
     "stale-statistics",
+    "units-alike",
     "closure-draws",
 )
 

@@ -8,6 +8,7 @@ from course_utils.audit.checks.attending import Attending
 from course_utils.audit.checks.averages import Averages
 from course_utils.audit.checks.bounded import Bounded
 from course_utils.audit.checks.cancelling import Cancelling
+from course_utils.audit.checks.chains import Chains
 from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.clipping import Clipping
 from course_utils.audit.checks.closures import Closures
@@ -16,6 +17,7 @@ from course_utils.audit.checks.derivatives import Derivatives
 from course_utils.audit.checks.doubled import Doubled
 from course_utils.audit.checks.drawing import Drawing
 from course_utils.audit.checks.drifting import Drifting
+from course_utils.audit.checks.filling import Filling
 from course_utils.audit.checks.filters import Filters
 from course_utils.audit.checks.following import Following
 from course_utils.audit.checks.freezing import Freezing
@@ -29,6 +31,7 @@ from course_utils.audit.checks.loading import Loading
 from course_utils.audit.checks.losses import Losses
 from course_utils.audit.checks.magnitudes import Magnitudes
 from course_utils.audit.checks.masks import Masks
+from course_utils.audit.checks.members import Members
 from course_utils.audit.checks.membership import Membership
 from course_utils.audit.checks.modes import Modes
 from course_utils.audit.checks.naming import Naming
@@ -48,9 +51,11 @@ from course_utils.audit.checks.reaching import Reaching
 from course_utils.audit.checks.recurrence import Recurrence
 from course_utils.audit.checks.references import References
 from course_utils.audit.checks.remaking import Remaking
+from course_utils.audit.checks.renormalizing import Renormalizing
 from course_utils.audit.checks.repelling import Repelling
 from course_utils.audit.checks.replacing import Replacing
 from course_utils.audit.checks.reshaping import Reshaping
+from course_utils.audit.checks.residuals import Residuals
 from course_utils.audit.checks.rounding import Rounding
 from course_utils.audit.checks.rows import Rows
 from course_utils.audit.checks.samples import Samples
@@ -63,6 +68,7 @@ from course_utils.audit.checks.shifts import Shifts
 from course_utils.audit.checks.signs import Signs
 from course_utils.audit.checks.sorted_batches import SortedBatches
 from course_utils.audit.checks.spent import Spent
+from course_utils.audit.checks.spreads import Spreads
 from course_utils.audit.checks.squares import Squares
 from course_utils.audit.checks.statements import Statements
 from course_utils.audit.checks.statistics import Statistics
@@ -159,4 +165,10 @@ CHECKS: tuple[type[Check], ...] = (
     Repelling,
     Temperatures,
     Weighing,
+    Members,
+    Filling,
+    Renormalizing,
+    Spreads,
+    Chains,
+    Residuals,
 )

@@ -2,6 +2,7 @@
 
 from tests.audit.zoo_faults import (
     apart,
+    assembled,
     axes,
     batches,
     bound,
@@ -35,6 +36,7 @@ from tests.audit.zoo_faults import (
 
 __all__ = [
     "apart",
+    "assembled",
     "axes",
     "batches",
     "bound",

@@ -3,6 +3,7 @@
 from tests.audit.zoo_right import (
     apart,
     ascent,
+    assembled,
     axes,
     batches,
     below,
@@ -40,6 +41,7 @@ from tests.audit.zoo_right import (
 __all__ = [
     "apart",
     "ascent",
+    "assembled",
     "axes",
     "batches",
     "below",

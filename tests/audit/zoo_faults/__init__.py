@@ -1,6 +1,7 @@
 """Faulty loops. Those in `first` were written before the checks, from the list of codes alone."""
 
 from tests.audit.zoo_faults import (
+    aims,
     apart,
     assembled,
     axes,
@@ -35,6 +36,7 @@ from tests.audit.zoo_faults import (
 )
 
 __all__ = [
+    "aims",
     "apart",
     "assembled",
     "axes",

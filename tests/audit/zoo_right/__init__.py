@@ -1,6 +1,7 @@
 """Right loops, plain and unusual. Nothing of level error or likely may be said of any of them."""
 
 from tests.audit.zoo_right import (
+    aims,
     apart,
     ascent,
     assembled,
@@ -39,6 +40,7 @@ from tests.audit.zoo_right import (
 )
 
 __all__ = [
+    "aims",
     "apart",
     "ascent",
     "assembled",

@@ -101,3 +101,11 @@ def factors_at(spot: Spot) -> list[ast.expr]:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
         for part in (node.left, node.right)
     ]
+
+
+def given_to(spot: Spot, method: str) -> ast.expr | None:
+    """Return what a method is given first in the statement at a line, if it is called once: `x` in `n.log_prob(x)`."""
+    found = statement(spot)
+    calls = [node for node in ast.walk(found) if isinstance(node, ast.Call)] if found and not blocks_of(found) else []
+    given = [it.args[:1] for it in calls if isinstance(it.func, ast.Attribute) and it.func.attr == method]
+    return given[0][0] if len(given) == 1 and given[0] else None

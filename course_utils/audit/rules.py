@@ -25,6 +25,7 @@ _LIST = "09_practical_checklist#The-checklist-as-code"
 _CUTS = 'deeper/06_where_to_cut#".item(),-NumPy,-torch.tensor(loss),-argmax,-rounding":-cuts-that-nobody-meant'
 _FROZEN = 'deeper/09_practical_checklist#"I-froze-the-layer":-does-it-stay-as-it-was?'
 _MODE = "deeper/09_practical_checklist#model.eval()-that-was-never-undone"
+_PARTS = "01_graph_structure#A-plain-list,-a-new-head,-a-copy:-parameters-that-fall-out"
 _KEPT = "deeper/09_practical_checklist#Memory-grows-from-step-to-step:-what-a-log-keeps"
 _CHECKPOINTS = "deeper/09_practical_checklist#All-checkpoints-are-the-same"
 _SOFTMAX = "09_practical_checklist#The-loss-stalls:-softmax-twice"
@@ -84,6 +85,7 @@ RULES: dict[str, Rule] = {
     "graph-in-validation": Rule("likely", "default", _EVAL),
     "pass-in-validation": Rule("likely", "default", _EVAL, ("not-divided", "leftover-window", "left-in-eval")),
     "copy-is-itself": Rule("error", "full", _FROZEN),
+    "one-member": Rule("likely", "default", _PARTS),
     "state-is-alias": Rule("error", "default", _CHECKPOINTS),
     "nothing-loaded": Rule("error", "default", _CHECKPOINTS),
     "closure-draws": Rule("likely", "default", _LIST),
@@ -127,6 +129,11 @@ RULES: dict[str, Rule] = {
     "sees-target": Rule("error", "full", _LIST),
     "padded-step": Rule("likely", "full", _LIST),
     "reward-minimised": Rule("likely", "full", _ALGORITHMS),
+    "wrong-return": Rule("likely", "full", _ALGORITHMS),
+    "other-sample": Rule("likely", "full", _ALGORITHMS),
+    "worst-kept": Rule("likely", "default", _CHECKPOINTS),
+    "noise-once": Rule("likely", "full", _GAN),
+    "wrong-way": Rule("likely", "full", _ALGORITHMS),
     "ratio-one": Rule("likely", "full", _ALGORITHMS),
     "tie-broken": Rule("likely", "default", _LIST),
     "stale-statistics": Rule("likely", "default", _EVAL),
@@ -192,6 +199,12 @@ RULES: dict[str, Rule] = {
         '09_practical_checklist#"loss-is-NaN":-where-NaN-gradients-come-from',
         ("dead-units", "zero-gradient"),
     ),
+    "units-alike": Rule("error", "full", _LIST, ("dead-units", "zero-gradient")),
+    "padding-row": Rule("note", "full", _LIST),
+    "no-nonlinearity": Rule("note", "full", _LIST),
+    "added-to-itself": Rule("likely", "full", _LIST),
+    "mask-after-softmax": Rule("likely", "full", _LIST),
+    "variance-as-std": Rule("likely", "full", _LIST),
     "dead-units": Rule(
         "likely",
         "full",

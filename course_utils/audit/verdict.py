@@ -28,6 +28,7 @@ _WITHOUT_PASSES = (
     "schedule-doubled",
     "rate-zero",
     "not-saved",
+    "one-member",
     "trained-elsewhere",
 )
 _OF_STEPS = (
@@ -69,8 +70,14 @@ _OF_STEPS = (
     "ratio-one",
     "reward-minimised",
     "positive-repelled",
+    "wrong-way",
+    "other-sample",
+    "wrong-return",
+    "worst-kept",
+    "noise-once",
     "tie-broken",
     "stale-statistics",
+    "units-alike",
     "closure-draws",
 )
 

@@ -8,6 +8,8 @@ from course_utils.audit.checks.attending import Attending
 from course_utils.audit.checks.averages import Averages
 from course_utils.audit.checks.bounded import Bounded
 from course_utils.audit.checks.cancelling import Cancelling
+from course_utils.audit.checks.chains import Chains
+from course_utils.audit.checks.choosing import Choosing
 from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.clipping import Clipping
 from course_utils.audit.checks.closures import Closures
@@ -16,6 +18,7 @@ from course_utils.audit.checks.derivatives import Derivatives
 from course_utils.audit.checks.doubled import Doubled
 from course_utils.audit.checks.drawing import Drawing
 from course_utils.audit.checks.drifting import Drifting
+from course_utils.audit.checks.filling import Filling
 from course_utils.audit.checks.filters import Filters
 from course_utils.audit.checks.following import Following
 from course_utils.audit.checks.freezing import Freezing
@@ -29,11 +32,13 @@ from course_utils.audit.checks.loading import Loading
 from course_utils.audit.checks.losses import Losses
 from course_utils.audit.checks.magnitudes import Magnitudes
 from course_utils.audit.checks.masks import Masks
+from course_utils.audit.checks.members import Members
 from course_utils.audit.checks.membership import Membership
 from course_utils.audit.checks.modes import Modes
 from course_utils.audit.checks.naming import Naming
 from course_utils.audit.checks.normalizing import Normalizing
 from course_utils.audit.checks.numbers import Numbers
+from course_utils.audit.checks.opposed import Opposed
 from course_utils.audit.checks.pacing import Pacing
 from course_utils.audit.checks.padded_loss import PaddedLoss
 from course_utils.audit.checks.padding import Padding
@@ -46,11 +51,15 @@ from course_utils.audit.checks.rates import Rates
 from course_utils.audit.checks.ratios import Ratios
 from course_utils.audit.checks.reaching import Reaching
 from course_utils.audit.checks.recurrence import Recurrence
+from course_utils.audit.checks.redrawn import Redrawn
 from course_utils.audit.checks.references import References
 from course_utils.audit.checks.remaking import Remaking
+from course_utils.audit.checks.renormalizing import Renormalizing
 from course_utils.audit.checks.repelling import Repelling
 from course_utils.audit.checks.replacing import Replacing
 from course_utils.audit.checks.reshaping import Reshaping
+from course_utils.audit.checks.residuals import Residuals
+from course_utils.audit.checks.returning import Returning
 from course_utils.audit.checks.rounding import Rounding
 from course_utils.audit.checks.rows import Rows
 from course_utils.audit.checks.samples import Samples
@@ -63,10 +72,12 @@ from course_utils.audit.checks.shifts import Shifts
 from course_utils.audit.checks.signs import Signs
 from course_utils.audit.checks.sorted_batches import SortedBatches
 from course_utils.audit.checks.spent import Spent
+from course_utils.audit.checks.spreads import Spreads
 from course_utils.audit.checks.squares import Squares
 from course_utils.audit.checks.statements import Statements
 from course_utils.audit.checks.statistics import Statistics
 from course_utils.audit.checks.stepping import Stepping
+from course_utils.audit.checks.still_noise import StillNoise
 from course_utils.audit.checks.straight import Straight
 from course_utils.audit.checks.sums import Sums
 from course_utils.audit.checks.temperatures import Temperatures
@@ -125,6 +136,11 @@ CHECKS: tuple[type[Check], ...] = (
     PaddedLoss,
     Shifts,
     Signs,
+    Opposed,
+    Redrawn,
+    Returning,
+    Choosing,
+    StillNoise,
     Sums,
     Seeding,
     Schedules,
@@ -159,4 +175,10 @@ CHECKS: tuple[type[Check], ...] = (
     Repelling,
     Temperatures,
     Weighing,
+    Members,
+    Filling,
+    Renormalizing,
+    Spreads,
+    Chains,
+    Residuals,
 )

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import ast
 import math
-import re
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 
 from course_utils.audit.book import Trainer
 from course_utils.audit.check import Check, Found
+from course_utils.audit.directions import Direction, direction
 from course_utils.audit.events import Pass
 from course_utils.audit.expressions import assigned_value
 from course_utils.audit.lines import Spot, spots
 from course_utils.audit.source import statement
 from course_utils.explain.source import called
-
-# What a metric is called that is the better the smaller it is, or the larger. Short ones must be a word of a name.
-_FALLING = re.compile(r"loss|error|criterion|entropy|perplex|\b(nll|bce|mse|mae|rmse|err|ppl|cost|wer|cer|elbo)\b")
-_RISING = re.compile(
-    r"accura|correct|reward|precision|recall|\b(acc|f1|auc|auroc|iou|miou|dice|bleu|r2|psnr|ssim|top1)\b"
-)
-_TURNED = (ast.USub, ast.Sub)
 
 _CALLS = 4
 _BETTER = 0.02  # of the first value: by so much it improved from the first call to the last
@@ -41,7 +34,7 @@ class _Waiting:
     mode: str
     patience: int
     spot: Spot | None
-    direction: Literal["falls", "rises", ""]  # of a metric that becomes better, as far as its name tells
+    direction: Direction  # of a metric that becomes better, as far as its name tells
     name: str
     values: list[float] = field(default_factory=list)
     lowered: list[int] = field(default_factory=list)  # at which calls
@@ -84,14 +77,14 @@ class Plateaus(Check):
             return known
         if spot is None or not isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
             return None
-        direction, name = _meaning()
+        better, name = _meaning()
         known = self._waiting[id(scheduler)] = _Waiting(
             weakref.ref(scheduler),
             self.book.trainer(scheduler.optimizer),
             scheduler.mode,
             int(scheduler.patience),
             self.book.made.get(scheduler) or spot,
-            direction,
+            better,
             name,
         )
         return known
@@ -140,7 +133,7 @@ def _against(waiting: _Waiting) -> int:
     return sum(sign * values[at] > sign * values[max(0, at - waiting.patience - 1)] for at in waiting.lowered)
 
 
-def _meaning() -> tuple[Literal["falls", "rises", ""], str]:
+def _meaning() -> tuple[Direction, str]:
     """Return how the metric that a schedule is given here becomes better, as its name says, and that name."""
     name = ""
     for spot in spots(3):
@@ -149,7 +142,7 @@ def _meaning() -> tuple[Literal["falls", "rises", ""], str]:
             continue
         name = name or (ast.unparse(given) if isinstance(given, ast.Name | ast.Attribute) else "")
         for part in (given, assigned_value(spot, ast.unparse(given))):
-            found = _direction(part) if part is not None else None
+            found = direction(part) if part is not None else None
             if found is not None:
                 return found, name
     return "", name
@@ -165,14 +158,3 @@ def _given(spot: Spot) -> ast.expr | None:
         if metrics or call.args:
             return [*metrics, *call.args][0]
     return None
-
-
-def _direction(node: ast.expr) -> Literal["falls", "rises", ""] | None:
-    """Say what the names in an expression tell: nothing for certain where it is turned round; None without any."""
-    if any(isinstance(part, _TURNED) for part in ast.walk(node)):
-        return ""
-    text = re.sub(r"[\W_]+", " ", ast.unparse(node).lower())
-    falls, rises = _FALLING.search(text) is not None, _RISING.search(text) is not None
-    if falls and rises:
-        return ""
-    return "falls" if falls else "rises" if rises else None

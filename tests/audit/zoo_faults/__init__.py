@@ -1,7 +1,9 @@
 """Faulty loops. Those in `first` were written before the checks, from the list of codes alone."""
 
 from tests.audit.zoo_faults import (
+    aims,
     apart,
+    assembled,
     axes,
     batches,
     bound,
@@ -34,7 +36,9 @@ from tests.audit.zoo_faults import (
 )
 
 __all__ = [
+    "aims",
     "apart",
+    "assembled",
     "axes",
     "batches",
     "bound",

@@ -1,8 +1,10 @@
 """Right loops, plain and unusual. Nothing of level error or likely may be said of any of them."""
 
 from tests.audit.zoo_right import (
+    aims,
     apart,
     ascent,
+    assembled,
     axes,
     batches,
     below,
@@ -38,8 +40,10 @@ from tests.audit.zoo_right import (
 )
 
 __all__ = [
+    "aims",
     "apart",
     "ascent",
+    "assembled",
     "axes",
     "batches",
     "below",

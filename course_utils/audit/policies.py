@@ -1,0 +1,156 @@
+"""The terms of a policy's loss: log-probabilities, ratios and what they are weighed by, as names and graphs tell."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+
+import torch
+
+from course_utils.audit.events import before, number_of, saved_value, through_views
+from course_utils.audit.expressions import factors_at
+from course_utils.audit.lines import Spot
+from course_utils.audit.operations import Lines
+from course_utils.audit.source import text_at, tree_of
+from course_utils.audit.summands import Summand, is_weighted
+from course_utils.explain.source import called
+from course_utils.graph.trace import LiveNode, node_name
+
+_REWARD = re.compile(r"^(R|G|ret|rets|rew|rews|adv|advs|\w*(reward|advantage)\w*|(\w+_)?returns?)$")
+_LIKELIHOOD = re.compile(r"\blog_?probs?\(|\blog_softmax\(|\.log\(\)|\btorch\.log\(")
+_SUMS = ("MeanBackward", "SumBackward", "AddBackward", "StackBackward", "CatBackward")
+_NEGATIVE = ("NllLoss", "BinaryCrossEntropy")  # of a log-probability
+_CASTS = frozenset({"tensor", "as_tensor", "detach", "to", "float", "unsqueeze", "squeeze", "view", "reshape", "item"})
+_DEEP = 4  # functions between a ratio and the difference that it is the exponential of
+
+
+def likelihood_in(product: LiveNode, lines: Lines) -> int:
+    """Return 1 if a product's other side is a log-probability, -1 if it is one's negative, 0 if it is neither."""
+    sign, node = 1, next((to for to, _ in product.next_functions if to is not None), None)
+    while node is not None:
+        name = node_name(node)
+        if name.startswith(_NEGATIVE):
+            return -sign
+        if is_ratio(node) or name.startswith("LogSoftmax"):
+            return sign
+        spot = lines.of(number_of(node))
+        if name == "NegBackward0":
+            sign = -sign
+        elif spot is not None and _LIKELIHOOD.search(text_at(spot)):
+            return sign
+        elif through_views(node) is node and not name.startswith((*_SUMS, "Gather")):
+            return 0
+        node = before(node)
+    return 0
+
+
+def is_ratio(node: LiveNode | None) -> bool:
+    """Say whether a value is the exponential of a difference, as the ratio of two probabilities is."""
+    node = through_views(node)
+    if node is None or node_name(node) != "ExpBackward0":
+        return False
+    for _ in range(_DEEP):
+        node = through_views(before(node)) if node is not None else None
+        if node is None or not node_name(node).startswith(("Sum", "Mean", "Mul", "Div", "Clamp")):
+            break
+    return node is not None and node_name(node).startswith(("Sub", "Rsub"))
+
+
+def bounds_in(node: LiveNode) -> LiveNode | None:
+    """Return the first product in PPO's bound of two: a ratio and the same ratio limited, equally weighed."""
+    sides = [through_views(before(node, at)) for at in range(2)]
+    turned = [it is not None and node_name(it) == "NegBackward0" for it in sides]
+    if all(turned):
+        sides = [through_views(before(it)) for it in sides if it is not None]
+    one, other = sides if len(sides) == 2 else (None, None)
+    if one is None or other is None or any(turned) != all(turned) or not (is_weighted(one) and is_weighted(other)):
+        return None
+    ratios = [_factor(it) for it in (one, other)]
+    limited = [it is not None and node_name(it).startswith("Clamp") for it in ratios]
+    free = [it for it, is_limited in zip(ratios, limited, strict=True) if not is_limited]
+    if len(free) != 1 or not is_ratio(free[0]) or not _weighs_alike(one, other):
+        return None
+    return one
+
+
+def _factor(product: LiveNode) -> LiveNode | None:
+    return through_views(next((to for to, _ in product.next_functions if to is not None), None))
+
+
+def _weighs_alike(one: LiveNode, other: LiveNode) -> bool:
+    mine, theirs = weight_of(one), weight_of(other)
+    return mine is not None and theirs is not None and mine.shape == theirs.shape and bool((mine == theirs).all())
+
+
+def weight_of(product: LiveNode) -> torch.Tensor | None:
+    """Return the constant that a product has."""
+    return saved_value(product, "other" if before(product) is not None else "self")
+
+
+def weighed(parts: Iterable[Summand], lines: Lines) -> Iterator[tuple[LiveNode, Spot]]:
+    """Yield the products of a log-probability or a ratio and a constant that a loss is a sum of, with their lines."""
+    for part in parts:
+        product = part.node
+        if node_name(product).startswith(("Minimum", "Maximum")):
+            product = bounds_in(product) or product
+        spot = lines.of(number_of(product)) if is_weighted(product) else None
+        if spot is not None and likelihood_in(product, lines):
+            yield product, spot
+
+
+@lru_cache(maxsize=256)
+def reward_at(spot: Spot) -> int:
+    """Return with what sign a line multiplies something by a reward: 1 or -1; 0 where it does not, or nobody can tell.
+
+    The names tell. One that is somewhere computed as a reward's negative, or by taking a reward away, says nothing.
+    """
+    signs = {(ast.unparse(part), sign) for part in factors_at(spot) if (sign := _reward(part))}
+    tree = tree_of(spot.file)
+    every = list(ast.walk(tree)) if tree else []
+    turned = any(isinstance(node, ast.Assign) and _names(node.targets) and _is_turned(node.value) for node in every)
+    return signs.pop()[1] if len(signs) == 1 and not turned else 0
+
+
+def _reward(node: ast.expr) -> int:
+    """Return 1 for an expression that grows with a reward, -1 for one that falls, 0 for any other."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_reward(node.operand)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Div):
+        return 0 if _is_turned(node) else _reward(node.left)
+    if isinstance(node, ast.Call):
+        method = node.func if isinstance(node.func, ast.Attribute) else None
+        inside = [method.value] if method and ast.unparse(method.value) != "torch" else node.args[:1]
+        return _reward(inside[0]) if called(node) in _CASTS and inside else 0
+    if isinstance(node, ast.Subscript):
+        return _reward(node.value)
+    return int(bool(_names([node])))
+
+
+def _is_turned(value: ast.expr) -> bool:
+    """Say whether an expression takes a reward's negative, or takes a reward from something that is none."""
+    return any(
+        isinstance(part.op, ast.USub) and _speaks_of(part.operand)
+        if isinstance(part, ast.UnaryOp)
+        else isinstance(part.op, ast.Sub) and _speaks_of(part.right) and not _speaks_of(part.left)
+        for part in ast.walk(value)
+        if isinstance(part, ast.UnaryOp | ast.BinOp)
+    )
+
+
+def _speaks_of(node: ast.expr) -> bool:
+    return _names([*ast.walk(node)])
+
+
+def _names(nodes: Sequence[ast.AST]) -> bool:
+    """Say whether any of these names or attributes stands for a reward."""
+    named = (node.id if isinstance(node, ast.Name) else getattr(node, "attr", "") for node in nodes)
+    return any(_REWARD.match(name) for name in named)
+
+
+def is_reward(node: ast.AST) -> bool:
+    """Say whether a name, picked or not, stands for a reward."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return _names([node])

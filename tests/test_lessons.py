@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 DEEPER = sorted((ROOT / "notebooks" / "deeper").glob("*.ipynb"))
 # The last lesson is a project, and longer.
-LONGEST = {"11": 60}
+LONGEST = {"11": 45}
 TEACHING = [path for path in LESSONS if not path.stem.startswith("00")]
 PAGES = notebooks.sources(ROOT)
 

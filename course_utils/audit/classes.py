@@ -43,10 +43,15 @@ def _assignments(kind: type, name: str) -> Iterator[tuple[Spot, ast.expr]]:
 
 def made_near(spot: Spot, pattern: str) -> Spot:
     """Return the line of a call that matches a pattern: in the class around a line, else near it, else that line."""
-    found = calls(spot.file, pattern)
+    inside = made_in_class(spot, pattern)
+    return inside[0] if inside else nearest(calls(spot.file, pattern), spot) or spot
+
+
+def made_in_class(spot: Spot, pattern: str) -> list[Spot]:
+    """Return the lines of the calls that match a pattern in the class around a line."""
     kind = next((node for node in reversed(around(spot)) if isinstance(node, ast.ClassDef)), None)
-    inside = [it for it in found if kind is not None and kind.lineno <= it.line <= (kind.end_lineno or it.line)]
-    return inside[0] if inside else nearest(found, spot) or spot
+    found = calls(spot.file, pattern) if kind is not None else []
+    return [it for it in found if kind is not None and kind.lineno <= it.line <= (kind.end_lineno or it.line)]
 
 
 def class_source(kind: type) -> tuple[ast.ClassDef | None, str]:

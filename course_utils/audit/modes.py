@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import weakref
 from functools import cache
 from typing import Any
@@ -12,10 +11,6 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
-
-from course_utils.audit.lines import Spot
-
-_DROPOUT = re.compile(r"\b(?:F|functional|torch)\.dropout\(([^()]*)\)")
 
 _PARTS: weakref.WeakKeyDictionary[nn.Module, tuple[int, list[tuple[str, weakref.ref[nn.Module]]]]] = (
     weakref.WeakKeyDictionary()
@@ -80,20 +75,3 @@ def _reads_mode(kind: type[nn.Module]) -> bool:
         return "self.training" in inspect.getsource(kind.forward)
     except (OSError, TypeError):
         return False
-
-
-@cache
-def careless_dropout(kind: type[nn.Module]) -> Spot | None:
-    """Return the line of a learner's class that calls F.dropout without telling the mode, if there is one."""
-    if kind.__module__.split(".")[0] == torch.__name__:
-        return None
-    try:
-        lines, first = inspect.getsourcelines(kind.forward)
-        file = inspect.getsourcefile(kind.forward) or ""
-    except (OSError, TypeError):
-        return None
-    for at, line in enumerate(lines):
-        found = _DROPOUT.search(line)
-        if found and "training" not in found[1] and found[1].count(",") < 2:
-            return Spot(file, first + at)
-    return None

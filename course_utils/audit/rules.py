@@ -25,6 +25,7 @@ _LIST = "09_practical_checklist#The-checklist-as-code"
 _CUTS = 'deeper/06_where_to_cut#".item(),-NumPy,-torch.tensor(loss),-argmax,-rounding":-cuts-that-nobody-meant'
 _FROZEN = 'deeper/09_practical_checklist#"I-froze-the-layer":-does-it-stay-as-it-was?'
 _MODE = "deeper/09_practical_checklist#model.eval()-that-was-never-undone"
+_PARTS = "01_graph_structure#A-plain-list,-a-new-head,-a-copy:-parameters-that-fall-out"
 _KEPT = "deeper/09_practical_checklist#Memory-grows-from-step-to-step:-what-a-log-keeps"
 _CHECKPOINTS = "deeper/09_practical_checklist#All-checkpoints-are-the-same"
 _SOFTMAX = "09_practical_checklist#The-loss-stalls:-softmax-twice"
@@ -84,6 +85,7 @@ RULES: dict[str, Rule] = {
     "graph-in-validation": Rule("likely", "default", _EVAL),
     "pass-in-validation": Rule("likely", "default", _EVAL, ("not-divided", "leftover-window", "left-in-eval")),
     "copy-is-itself": Rule("error", "full", _FROZEN),
+    "one-member": Rule("likely", "default", _PARTS),
     "state-is-alias": Rule("error", "default", _CHECKPOINTS),
     "nothing-loaded": Rule("error", "default", _CHECKPOINTS),
     "closure-draws": Rule("likely", "default", _LIST),
@@ -109,6 +111,11 @@ RULES: dict[str, Rule] = {
     "sigmoid-twice": Rule("error", "full", _SOFTMAX),
     "log-missing": Rule("error", "full", _SOFTMAX),
     "loss-argument": Rule("error", "full", _LIST),
+    "output-bounded": Rule("likely", "full", _SOFTMAX, ("dead-units", "zero-gradient")),
+    "temperature-misplaced": Rule("likely", "full", _SOFTMAX),
+    "attention-scale": Rule("likely", "full", _LIST),
+    "positive-repelled": Rule("likely", "full", _LIST),
+    "weights-reversed": Rule("likely", "full", _LIST),
     "state-cut": Rule("likely", "full", _TRUNCATED),
     "axes-swapped": Rule("likely", "full", _LIST),
     "mask-inverted": Rule("likely", "default", _LIST),
@@ -135,7 +142,9 @@ RULES: dict[str, Rule] = {
     "step-scaled": Rule("error", "default", _SCALED),
     "clip-nothing": Rule("error", "default", _ORDER),
     "scheduler-first": Rule(
-        "error", "default", '07_gradient_accumulation#"Detected-call-of-lr_scheduler.step()-before-optimizer.step()"'
+        "error",
+        "default",
+        'deeper/07_training_at_scale#"Detected-call-of-lr_scheduler.step()-before-optimizer.step()"',
     ),
     "schedule-too-fast": Rule("likely", "default", _ORDER, ("update-lost", "rate-zero")),
     "schedule-too-slow": Rule("likely", "default", _ORDER, ("rate-zero",)),
@@ -174,7 +183,7 @@ RULES: dict[str, Rule] = {
     "silent-function": Rule(
         "error",
         "full",
-        "10_custom_functions#Why-is-my-gradient-None?-And-why-does-my-result-have-no-graph?",
+        "deeper/10_what_pytorch_checks#Why-is-my-gradient-None?-And-why-does-my-result-have-no-graph?",
         ("never-reached", "step-without-backward"),
     ),
     "derivative-cut": Rule("likely", "full", _PENALTY, ("constant-term", "needless-retain")),
@@ -190,6 +199,12 @@ RULES: dict[str, Rule] = {
         '09_practical_checklist#"loss-is-NaN":-where-NaN-gradients-come-from',
         ("dead-units", "zero-gradient"),
     ),
+    "units-alike": Rule("error", "full", _LIST, ("dead-units", "zero-gradient")),
+    "padding-row": Rule("note", "full", _LIST),
+    "no-nonlinearity": Rule("note", "full", _LIST),
+    "added-to-itself": Rule("likely", "full", _LIST),
+    "mask-after-softmax": Rule("likely", "full", _LIST),
+    "variance-as-std": Rule("likely", "full", _LIST),
     "dead-units": Rule(
         "likely",
         "full",

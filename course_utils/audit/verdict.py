@@ -28,6 +28,7 @@ _WITHOUT_PASSES = (
     "schedule-doubled",
     "rate-zero",
     "not-saved",
+    "one-member",
     "trained-elsewhere",
 )
 _OF_STEPS = (
@@ -68,6 +69,7 @@ _OF_STEPS = (
     "seed-repeats",
     "ratio-one",
     "reward-minimised",
+    "positive-repelled",
     "wrong-way",
     "other-sample",
     "wrong-return",
@@ -75,6 +77,7 @@ _OF_STEPS = (
     "noise-once",
     "tie-broken",
     "stale-statistics",
+    "units-alike",
     "closure-draws",
 )
 

@@ -20,12 +20,12 @@ READING = {
     "03_graph_freeing": 30,
     "04_retain_graph": 35,
     "05_higher_order_gradients": 30,
-    "06_detach_vs_no_grad": 40,
-    "07_gradient_accumulation": 40,
+    "06_detach_vs_no_grad": 35,
+    "07_gradient_accumulation": 35,
     "08_intermediate_gradients": 40,
     "09_practical_checklist": 40,
-    "10_custom_functions": 40,
-    "11_build_your_own": 55,
+    "10_custom_functions": 35,
+    "11_build_your_own": 45,
 }
 
 

@@ -117,7 +117,6 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         "no_grad() records nothing": ("no-graph-no-grad",),
         "eval() does not switch gradients off": ("validation-records-graph",),
         "The two steps of a GAN": ("detach-wrong-side",),
-        "Targets that stand still": ("target-needs-grad",),
     },
     "deeper/06_detach_vs_no_grad": {
         "clone, detach, and their order": ("copy-construct",),
@@ -126,6 +125,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         "Inference mode and its errors": ("inference-tensor", "no-graph-inference"),
     },
     "deeper/06_where_to_cut": {
+        "Targets that stand still": ("target-needs-grad",),
         '"Can\'t call numpy() on Tensor that requires grad"': ("numpy-of-graph",),
         '".item(), NumPy, torch.tensor(loss), argmax, rounding": cuts that nobody meant': (
             "no-graph-new-tensor",
@@ -158,7 +158,6 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "grad-assigned",
             "step-before-backward",
         ),
-        '"Detected call of lr_scheduler.step() before optimizer.step()"': ("scheduler-first", "scheduler-epoch"),
     },
     "deeper/07_gradient_accumulation": {
         "None or zero, optimizer by optimizer": ("sparse-gradient",),
@@ -166,6 +165,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         "Where equality fails: batch norm and other losses of a whole batch": ("batch-norm-one-value",),
     },
     "deeper/07_training_at_scale": {
+        '"Detected call of lr_scheduler.step() before optimizer.step()"': ("scheduler-first", "scheduler-epoch"),
         "Mixed precision: unscale before you clip": (
             "scaler-without-gradients",
             "scaler-unscaled-twice",
@@ -223,17 +223,19 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "10_custom_functions": {
         "One node of your own": ("function-called", "function-not-static", "function-without-backward"),
+        "Is it right? gradcheck": ("gradcheck-mismatch", "gradcheck-inputs"),
+    },
+    "deeper/10_custom_functions": {
+        '"Legacy autograd function with non-static forward method is deprecated"': ("legacy-function",),
+        "In place: mark_dirty": ("function-view-in-place", "mark-dirty"),
+    },
+    "deeper/10_what_pytorch_checks": {
         '"returned an incorrect number of gradients (expected 2, got 1)"': ("gradient-count",),
         '"returned an invalid gradient at index 0 - got [...] but expected shape compatible with [...]"': (
             "gradient-shape",
         ),
         "Why is my gradient None? And why does my result have no graph?": ("gradient-type", "backward-returns-nothing"),
         "Why save_for_backward, and not ctx.x = x?": ("save-for-backward", "function-saved-in-place"),
-        "Is it right? gradcheck": ("gradcheck-mismatch", "gradcheck-inputs"),
-    },
-    "deeper/10_custom_functions": {
-        '"Legacy autograd function with non-static forward method is deprecated"': ("legacy-function",),
-        "In place: mark_dirty": ("function-view-in-place", "mark-dirty"),
     },
     "deeper/10_double_backward_and_torch_func": {
         '"trying to differentiate twice a function that was marked with @once_differentiable"': (

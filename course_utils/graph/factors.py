@@ -80,7 +80,7 @@ def factor(
     The number is what was sent, divided by what was received. It is called by a name where PyTorch's rule for the
     operation says that the factor is made of one saved tensor, that tensor was named, and its numbers agree with what
     was observed: "\u00d7 y = 3", else "\u00d7 3" or "\u00d7 [2, 4]". It cannot be known where the operation mixes
-    elements, where numbers were not recorded, and where a zero came and there is no name.
+    elements, where numbers were not recorded, and where a zero, an infinity or NaN took part and there is no name.
     """
     received, sent = event.received, event.sent[position]
     if len(received) != 1 or received[0] is None or sent is None or received[0].values is None or sent.values is None:
@@ -91,12 +91,12 @@ def factor(
         came *= len(went)  # one number depends on each input by one factor, whatever the operation is
     elif kind not in _BY_ELEMENT or received[0].shape != sent.shape:
         return ""
-    if not all(isinstance(one, float) and math.isfinite(one) for one in (*came, *went)):
+    if not all(isinstance(one, float) for one in (*came, *went)):
         return ""
     name = _named(
         kind, [entry for entry in saved if entry.node == event.node], exponents, event.node, position, came, went
     )
-    if not all(came):
+    if not all(came) or not all(map(math.isfinite, (*came, *went))):
         return name
     observed = [after / before for before, after in zip(came, went, strict=True)]
     alike = all(_near(one, observed[0]) for one in observed)
@@ -141,4 +141,4 @@ def _power(exponent: float) -> _Rule:
 
 
 def _near(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=_NEAR, abs_tol=1e-12)
+    return math.isclose(one, other, rel_tol=_NEAR, abs_tol=1e-12) or (math.isnan(one) and math.isnan(other))

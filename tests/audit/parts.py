@@ -35,6 +35,22 @@ def play(policy, loss_of, steps=5, **options):
         optimizer.step()
 
 
+def trained(model, evaluate=False, size=8, steps=6):
+    """Return a classifier after a few steps, evaluated on other points after each other step if it is to be."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for step in range(steps):
+        x, y = blobs(size)
+        model.train()
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        if evaluate and step % 2:
+            model.eval()
+            with torch.no_grad():
+                model(blobs(size)[0]).argmax(1)
+    return model
+
+
 def trained_behind(first, steps=5):
     """Return a model that begins with a part of one's own, after a few steps."""
     model = nn.Sequential(first, nn.Linear(2, 3))

@@ -31,6 +31,8 @@ def test_a_factor_is_called_by_the_saved_tensor_that_gives_it(x, y):
     assert factors(x**3, x=x) == ["\u00d7 3\u00b7x\u00b2 = 12"]
     assert factors(x.sin(), x=x) == ["\u00d7 cos x = -0.4161"]
     assert factors(x.log(), x=x) == ["\u00d7 1/x = 0.5"]
+    large = (100 * x.new_ones(()).requires_grad_()).exp()
+    assert factors(large, torch.tensor(0.0), large=large) == ["\u00d7 large"], "0 times infinity"
     e, s, t, r = x.exp(), x.sigmoid(), x.tanh(), x.sqrt()
     assert factors(e, e=e) == ["\u00d7 e = 7.389"]
     assert factors(s, s=s) == ["\u00d7 s(1 \u2212 s) = 0.105"]
@@ -74,7 +76,7 @@ def test_silent_where_it_cannot_be_known(x):
     assert factors(w * a, torch.ones(2, 2), a=a)[0] == "", "a sum over elements"
     assert factors(torch.rand(9, requires_grad=True) * torch.rand(9), torch.ones(9)) == ["", ""], "too many"
     assert factors(x * 3, torch.tensor(0.0)) == ["", ""], "0 of 0"
-    assert factors(x * 3, torch.tensor(float("nan"))) == ["", ""]
+    assert factors(x * 3, torch.tensor(float("nan"))) == ["", ""], "no name, and NaN"
     first, second = a.unbind()
     assert factors(first * 2 + second * 2, torch.ones(2)) == ["\u00d7 1", "\u00d7 1"]
     assert factors(torch.rand(20, requires_grad=True) * 2, torch.ones(20)) == ["", ""], "not recorded whole"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from course_utils.audit.check import Check
 from course_utils.audit.checks.arguments import Arguments
+from course_utils.audit.checks.attending import Attending
 from course_utils.audit.checks.averages import Averages
+from course_utils.audit.checks.bounded import Bounded
 from course_utils.audit.checks.cancelling import Cancelling
+from course_utils.audit.checks.chains import Chains
 from course_utils.audit.checks.choosing import Choosing
 from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.clipping import Clipping
@@ -15,6 +18,7 @@ from course_utils.audit.checks.derivatives import Derivatives
 from course_utils.audit.checks.doubled import Doubled
 from course_utils.audit.checks.drawing import Drawing
 from course_utils.audit.checks.drifting import Drifting
+from course_utils.audit.checks.filling import Filling
 from course_utils.audit.checks.filters import Filters
 from course_utils.audit.checks.following import Following
 from course_utils.audit.checks.freezing import Freezing
@@ -28,6 +32,7 @@ from course_utils.audit.checks.loading import Loading
 from course_utils.audit.checks.losses import Losses
 from course_utils.audit.checks.magnitudes import Magnitudes
 from course_utils.audit.checks.masks import Masks
+from course_utils.audit.checks.members import Members
 from course_utils.audit.checks.membership import Membership
 from course_utils.audit.checks.modes import Modes
 from course_utils.audit.checks.naming import Naming
@@ -49,8 +54,11 @@ from course_utils.audit.checks.recurrence import Recurrence
 from course_utils.audit.checks.redrawn import Redrawn
 from course_utils.audit.checks.references import References
 from course_utils.audit.checks.remaking import Remaking
+from course_utils.audit.checks.renormalizing import Renormalizing
+from course_utils.audit.checks.repelling import Repelling
 from course_utils.audit.checks.replacing import Replacing
 from course_utils.audit.checks.reshaping import Reshaping
+from course_utils.audit.checks.residuals import Residuals
 from course_utils.audit.checks.returning import Returning
 from course_utils.audit.checks.rounding import Rounding
 from course_utils.audit.checks.rows import Rows
@@ -64,6 +72,7 @@ from course_utils.audit.checks.shifts import Shifts
 from course_utils.audit.checks.signs import Signs
 from course_utils.audit.checks.sorted_batches import SortedBatches
 from course_utils.audit.checks.spent import Spent
+from course_utils.audit.checks.spreads import Spreads
 from course_utils.audit.checks.squares import Squares
 from course_utils.audit.checks.statements import Statements
 from course_utils.audit.checks.statistics import Statistics
@@ -71,12 +80,14 @@ from course_utils.audit.checks.stepping import Stepping
 from course_utils.audit.checks.still_noise import StillNoise
 from course_utils.audit.checks.straight import Straight
 from course_utils.audit.checks.sums import Sums
+from course_utils.audit.checks.temperatures import Temperatures
 from course_utils.audit.checks.terms import Terms
 from course_utils.audit.checks.ties import Ties
 from course_utils.audit.checks.units import Units
 from course_utils.audit.checks.unsaved import Unsaved
 from course_utils.audit.checks.unused import Unused
 from course_utils.audit.checks.validating import Validating
+from course_utils.audit.checks.weighing import Weighing
 from course_utils.audit.checks.windows import Windows
 from course_utils.audit.checks.wrapping import Wrapping
 from course_utils.audit.checks.writing import Writing
@@ -159,4 +170,15 @@ CHECKS: tuple[type[Check], ...] = (
     Ties,
     Statistics,
     Cancelling,
+    Attending,
+    Bounded,
+    Repelling,
+    Temperatures,
+    Weighing,
+    Members,
+    Filling,
+    Renormalizing,
+    Spreads,
+    Chains,
+    Residuals,
 )

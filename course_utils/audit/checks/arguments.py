@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import torch
 
+from course_utils.audit.amiss import JUDGED, Amiss, amiss
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, through_views
 from course_utils.audit.lines import Spot, here, in_module
@@ -19,6 +20,7 @@ _SIGNED = {"cosine_embedding_loss": 2, "margin_ranking_loss": 2, "hinge_embeddin
 _POSITIVE = {"SoftplusBackward0": "softplus", "ExpBackward0": "exp", "SigmoidBackward0": "sigmoid"}
 _MAKING = frozenset({"float", "to", "double", "type", "where", "eq", "ne", "gt", "lt", "ge", "le"})
 _TIMES = 2
+_LOOKS = 6
 _ABOVE = 1e-4  # what rounding may leave of a logarithm of 1
 _MOST = 200
 
@@ -27,7 +29,7 @@ class Arguments(Check):
     """The values that reach a loss, where its definition has no use for them."""
 
     codes: ClassVar = ("loss-argument",)
-    functions: ClassVar = frozenset({"poisson_nll_loss", "kl_div", "cross_entropy", *_SIGNED, *_MAKING})
+    functions: ClassVar = JUDGED | {"poisson_nll_loss", "kl_div", *_SIGNED, *_MAKING}
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
@@ -35,6 +37,8 @@ class Arguments(Check):
         self._rates: Counter[tuple[Spot, str]] = Counter()
         self._coded: Counter[tuple[Spot, str]] = Counter()
         self._soft: Counter[tuple[Spot, str, str]] = Counter()
+        self._looks: Counter[tuple[Spot, str]] = Counter()
+        self._amiss: Counter[tuple[Spot, Amiss]] = Counter()
 
     def function(self, event: Op) -> None:
         spot = here()
@@ -49,8 +53,17 @@ class Arguments(Check):
             self._rate(event.argument(0, "input"), event.argument(2, "log_input", True), spot)
         elif event.name in ("kl_div", "cross_entropy"):
             self._distribution(event, spot)
-        else:
+        elif event.name in _SIGNED:
             self._target(event.name, event.argument(_SIGNED[event.name], "target"), spot)
+
+        self._judge(event, spot)
+
+    def _judge(self, event: Op, spot: Spot) -> None:
+        given = event.args[0] if event.args else None
+        if event.name in JUDGED and isinstance(given, torch.Tensor) and given.requires_grad:
+            self._looks[spot, event.name] += 1
+            if self._looks[spot, event.name] <= _LOOKS:
+                self._amiss.update((spot, it) for it in amiss(event, spot))
 
     def _rate(self, given: Any, logarithm: bool, spot: Spot) -> None:
         made = through_views(given.grad_fn) if isinstance(given, torch.Tensor) else None
@@ -78,6 +91,13 @@ class Arguments(Check):
         self._coded[known[1] if known is not None and known[0]() is target else spot, loss] += 1
 
     def found(self) -> Iterator[Found]:
+        told: set[tuple[Spot, str]] = set()
+        for (spot, it), times in self._amiss.items():
+            looks = max(often for (at, _), often in self._looks.items() if at == spot)
+            every = sum(often for (at, other), often in self._amiss.items() if at == spot and other.why == it.why)
+            if every >= _TIMES and (not it.always or every == min(looks, _LOOKS)) and (spot, it.why) not in told:
+                told.add((spot, it.why))
+                yield self.say("loss-argument", spot, *it[:3], level=it.level, times=times)
         for (spot, function), times in self._rates.items():
             if times >= _TIMES:
                 yield self.say(

@@ -10,16 +10,20 @@ from typing import Any, ClassVar
 import torch
 
 from course_utils.audit.book import Model
+from course_utils.audit.careless import WORDS, careless_calls, unreached
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Pass, Step
 from course_utils.audit.flow import feeds_a_pass
 from course_utils.audit.lines import Spot
-from course_utils.audit.modes import careless_dropout, is_normalization
+from course_utils.audit.modes import is_normalization
 from course_utils.audit.source import is_bare_call
 
 # A place that called so often for a pass calls for one always.
 _TRUSTED = 3
 _SETTLED = 5
+
+# So many calls in evaluation are looked into for parts that are still in training.
+_LOOKS = 3
 
 
 @dataclass
@@ -38,6 +42,18 @@ class _Site:
     last_step: int = -1
 
 
+@dataclass
+class _Evaluated:
+    """The calls of one model in evaluation, from one line."""
+
+    model: Model
+    spots: tuple[Spot, ...]
+    calls: int = 0
+    draws: int = 0  # of them those that were given the same as the call before, with no step between
+    steps: int = 0
+    last: weakref.ref[torch.Tensor] | None = None
+
+
 class Modes(Check):
     """In which mode a model is called, with or without recording, and what becomes of the result."""
 
@@ -52,7 +68,8 @@ class Modes(Check):
         # By a model's key: its last recorded call, one in training mode first, and after how many steps it came.
         self._now: dict[int, tuple[Call, int]] = {}
         self._asleep: dict[int, list[Any]] = {}  # by a model's key: steps in evaluation, steps in training, last call
-        self._careless: dict[Spot, int] = {}
+        self._evaluated: dict[tuple[int, tuple[Spot, ...]], _Evaluated] = {}
+        self._unreached: dict[tuple[Spot, str], tuple[Model, int]] = {}
 
     def mode_set(self, module: Any, training: bool, spot: Spot | None) -> None:
         if not training:
@@ -64,11 +81,7 @@ class Modes(Check):
             if before is None or event.training or not before[0].training or before[1] != self.clock.steps:
                 self._now[event.model.key] = replace(event, given=None, out=None), self.clock.steps  # neither is kept
         if not event.training:
-            for part in event.module.modules():
-                kind: Any = type(part)
-                spot = careless_dropout(kind)
-                if spot is not None:
-                    self._careless[spot] = self._careless.get(spot, 0) + 1
+            self._look_into(event)
         if event.by_torch or (not self.clock.steps and not self.clock.passes):
             return
         spot = event.spots[0] if event.spots else None
@@ -87,6 +100,17 @@ class Modes(Check):
             if not event.grad:
                 site.in_training += 1
                 site.draws += same
+
+    def _look_into(self, event: Call) -> None:
+        site = event.model.key, event.spots
+        seen = self._evaluated.setdefault(site, _Evaluated(event.model, event.spots))
+        seen.calls += 1
+        same = seen.last is not None and event.given is not None and seen.last() is event.given
+        seen.draws += same and seen.steps == self.clock.steps
+        seen.steps = self.clock.steps
+        seen.last = weakref.ref(event.given) if event.given is not None else None
+        for place in unreached(event.module) if seen.calls <= _LOOKS else ():
+            self._unreached[place] = event.model, self._unreached.get(place, (event.model, 0))[1] + 1
 
     def pass_begins(self, event: Pass) -> None:
         if not self._pending:
@@ -129,15 +153,22 @@ class Modes(Check):
                 yield self._in_training(site)
             if site.unused:
                 yield self._recorded(site)
-        for spot, times in self._careless.items():
-            yield self.say(
-                "eval-in-train",
-                spot,
-                "dropout goes on in evaluation: F.dropout was not told the mode",
-                "F.dropout drops by default. Unlike nn.Dropout it does not know whether its model is in evaluation.",
-                "F.dropout(x, p, training=self.training)",
-                times=times,
-            )
+        yield from self._dropping()
+
+    def _dropping(self) -> Iterator[Found]:
+        """What drops in evaluation, too, unless the same input is given again and again to see how results vary."""
+        told: dict[tuple[Spot, str], int] = {}
+        for seen in self._evaluated.values():
+            module = seen.model.ref()
+            if module is None or seen.draws * 2 > seen.calls:
+                continue
+            found = dict.fromkeys(careless_calls(module, seen.spots))
+            found.update({place: None for place, (model, _) in self._unreached.items() if model is seen.model})
+            for place in found:
+                told[place] = told.get(place, 0) + seen.calls
+        for (spot, kind), times in told.items():
+            headline, why, fix = WORDS[kind]
+            yield self.say("eval-in-train", spot, headline, why, fix, times=times)
 
     def _left_in_eval(self) -> Iterator[Found]:
         for evaluated, trained, call in self._asleep.values():

@@ -68,6 +68,8 @@ _PURE = frozenset(
         ),
         *("index_copy", "scatter", "scatter_add", "lerp", "dropout", "tanh", "round", "abs", "sub", "__truediv__"),
         *("true_divide", "divide", "multiply", "__mul__", "__add__", "__sub__"),
+        *("gelu", "silu", "elu", "selu", "celu", "mish", "leaky_relu", "prelu", "relu6", "hardtanh", "hardswish"),
+        *("softplus", "softsign", "logsigmoid", "dropout1d", "dropout2d", "layer_norm", "group_norm"),
     }
 )
 _TIMES = 2

@@ -3,6 +3,7 @@
 from tests.audit.zoo_faults import (
     aims,
     apart,
+    assembled,
     axes,
     batches,
     bound,
@@ -14,6 +15,7 @@ from tests.audit.zoo_faults import (
     first_losses,
     first_models,
     first_steps,
+    given,
     ignored,
     later_graphs,
     later_kinds,
@@ -36,6 +38,7 @@ from tests.audit.zoo_faults import (
 __all__ = [
     "aims",
     "apart",
+    "assembled",
     "axes",
     "batches",
     "bound",
@@ -47,6 +50,7 @@ __all__ = [
     "first_losses",
     "first_models",
     "first_steps",
+    "given",
     "ignored",
     "later_graphs",
     "later_kinds",

@@ -31,6 +31,8 @@ _LAYERS = frozenset(
 _ONWARD = frozenset(
     {"detach", "data.__get__", "sign", "item", "tolist", "numpy", "step"}
 )  # taken for a number, and said
+# What moves weights along their gradient: a product with it is another loss.
+_MOVES = frozenset({"sub", "__sub__", "add", "__add__"})
 
 
 @dataclass
@@ -74,7 +76,8 @@ class Derivatives(Check):
             self._second(event, outputs, spot)
         given = [it for it in tensors_in((event.out,)) if not it.requires_grad and it.is_floating_point()]
         if given:
-            taken = self._lines.setdefault(spot, _Taken(by_weights=not by_inputs))
+            taken = self._lines.setdefault(spot, _Taken())
+            taken.by_weights |= not by_inputs
             if taken.times < _TIMES:
                 taken.leaves |= self.recorder.cuts.behind(it for it in outputs if it.requires_grad)
             for tensor in given:
@@ -112,7 +115,7 @@ class Derivatives(Check):
         if not event.out.requires_grad:
             if torch.is_grad_enabled():
                 self._keep(event.out, spot)
-        elif event.name not in _LAYERS:
+        elif event.name not in _LAYERS and (event.name in _MOVES or not self._lines[spot].by_weights):
             self._keep(event.out, spot)
             self._numbers.update(dict.fromkeys(range(event.began, event.ended), spot))
 

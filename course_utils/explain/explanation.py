@@ -53,7 +53,8 @@ class Explanation:
         lines += textwrap.wrap(self.why, WIDTH, max_lines=MAX_WHY, placeholder=" ...")
         fix = self.fix.splitlines()[:MAX_FIX]
         lines += [f"Fix ({self.sureness}):", *(_shortened(f"    {line}", WIDTH + 20) for line in fix)] if fix else []
-        lines += [f"Taught in {readable(self.section)}.", *filter(None, [asked(self.code)])]
+        lines += textwrap.wrap(f"Taught in {readable(self.section)}.", WIDTH + 30)  # headings hold whole messages
+        lines += filter(None, [asked(self.code)])
         return "\n".join(lines)
 
     @property

@@ -11,7 +11,7 @@ from course_utils.audit.directions import Direction, direction
 from course_utils.audit.expressions import assigned_value
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import parts
-from course_utils.audit.source import blocks_of
+from course_utils.audit.source import blocks_of, taken_apart
 from course_utils.explain.source import called
 
 _BEST = re.compile(r"best|optimal|(^|_)record", re.IGNORECASE)
@@ -130,8 +130,8 @@ def _binds(body: list[ast.stmt], name: str) -> bool:
     """Say whether some statements give a name a new value."""
     for node in body:
         targets = node.targets if isinstance(node, ast.Assign) else []
-        parts_of = [it for target in targets for it in (target.elts if isinstance(target, ast.Tuple) else [target])]
-        if any(ast.unparse(it) == name for it in parts_of) or _binds(blocks_of(node), name):
+        bound = [it for target in targets for it in taken_apart(target)]
+        if any(ast.unparse(it) == name for it in bound) or _binds(blocks_of(node), name):
             return True
     return False
 

@@ -11,7 +11,7 @@ from types import FunctionType
 from torch import nn
 
 from course_utils.audit.lines import Spot, is_learners
-from course_utils.audit.source import around, calls, nearest, statement
+from course_utils.audit.source import around, calls, nearest, statement, taken_apart
 
 _ZEROS = re.compile(r"\bzeros(_like)?$|new_zeros$")
 
@@ -36,8 +36,7 @@ def _assignments(kind: type, name: str) -> Iterator[tuple[Spot, ast.expr]]:
         if isinstance(part, ast.Assign | ast.AnnAssign | ast.AugAssign) and part.value is not None:
             targets = part.targets if isinstance(part, ast.Assign) else [part.target]
             for target in targets:
-                inside = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-                if any(ast.unparse(it) == name for it in inside):
+                if any(ast.unparse(it) == name for it in taken_apart(target)):
                     yield Spot(file, part.lineno), part.value
 
 

@@ -13,7 +13,7 @@ import torch
 
 from course_utils.audit.book import Book
 from course_utils.audit.events import Op, PassGraph
-from course_utils.audit.lines import Spot, here, in_module, is_checkpointing, is_learners, spots
+from course_utils.audit.lines import Spot, in_module, is_checkpointing, is_learners, spots
 from course_utils.audit.source import calls, nearest, no_grad_around
 from course_utils.graph.alive import tensors_in
 from course_utils.graph.trace import walk
@@ -119,7 +119,7 @@ class Cuts:
             if name in _NORMALIZED:
                 self._normalized(op)
             elif name in _LOSSES and not _has_graph(op.argument(0, "input")) and _has_graph(op.argument(1, "target")):
-                self._turned.add(here())
+                self._turned.add(op.spot)
             return
         if out is None:
             return
@@ -154,7 +154,7 @@ class Cuts:
         given, at = op.argument(0, "input"), op.argument(1, "dim")
         if not isinstance(at, int) or not isinstance(given, torch.Tensor) or not given.dim():
             return
-        where = here()
+        where = op.spot
         key = "one-entry", where
         if given.shape[at] != 1:
             self._seen[key] = -1

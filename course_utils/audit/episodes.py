@@ -25,21 +25,17 @@ _BACKWARDS = re.compile(r"reversed\(|\[::-1\]|flip|-1, -1|\.reverse\(|insert\(0|
 _SPREADS = frozenset({"std", "var", "update", "print"})  # what is taken of values without being one of them
 
 
+@lru_cache(maxsize=512)
 def done_factor(spot: Spot) -> str:
     """Return the flag of an episode's end by which a line multiplies, together with a discount, if it is not turned."""
-    return _done_factor(spot.file, spot.line)
-
-
-@lru_cache(maxsize=512)
-def _done_factor(file: str, line: int) -> str:
-    factors = factors_at(Spot(file, line))
+    factors = factors_at(spot)
     if not any(_is_discount(part) for part in factors):
         return ""
     for part in factors:
         name = _flag(part)
-        if name and re.search(rf"\b1(\.0)? - {re.escape(name)}", source_at(Spot(file, line))):
+        if name and re.search(rf"\b1(\.0)? - {re.escape(name)}", source_at(spot)):
             return ""  # both sides of the flag are there: a value where an episode was cut off
-        if name and not _is_turned(file, name):
+        if name and not _is_turned(spot.file, name):
             return ast.unparse(part)
     return ""
 
@@ -166,7 +162,7 @@ def comes_from(file: str, name: str) -> set[str]:
     """Return the names of a file that are computed from a name, and the functions that return one of these."""
     tree = tree_of(file)
     found = {name}
-    every = [node for node in (ast.walk(tree) if tree is not None else ())]
+    every = list(ast.walk(tree)) if tree is not None else []
     for _ in range(6):
         before = len(found)
         for node in every:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from course_utils.audit.book import Model, Slot, Trainer
-from course_utils.audit.lines import Spot
+from course_utils.audit.lines import Spot, here
 from course_utils.graph.trace import LiveNode, node_name, walk
 
 _TRANSFORMS = torch._C._functorch.peek_interpreter_stack
@@ -91,6 +91,11 @@ def saved_value(node: LiveNode, name: str) -> torch.Tensor | None:
     if raw is None or raw.unpack_hook is not None or raw.data is None:
         return None
     return raw.data.detach()  # type: ignore[no-any-return]
+
+
+def constant_of(node: LiveNode) -> torch.Tensor | None:
+    """Return what a product or quotient of a constant and something with a graph has for the constant."""
+    return saved_value(node, "other" if before(node) is not None else "self")
 
 
 def before(node: LiveNode, at: int = 0) -> LiveNode | None:
@@ -192,6 +197,11 @@ class Op:
     out: Any
     began: int  # the sequence number before it
     ended: int
+
+    @cached_property
+    def spot(self) -> Spot | None:
+        """The learner's line that called it, while it is told of. All who hear of it ask for the same one."""
+        return here()
 
     def argument(self, at: int, name: str, default: Any = None) -> Any:
         """Return an argument given by place or by name."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
 
-from course_utils.audit.events import before, number_of, saved_value, through_views
+from course_utils.audit.events import before, constant_of, number_of, saved_value, through_views
 from course_utils.graph.trace import LiveNode, node_name
 
+SCALES = ("MulBackward0", "DivBackward0")
 _MASKS = ("MaskedFill", "Where", "AddBackward", "SubBackward", "NativeDropout")
 _DEEP = 12
 
@@ -21,10 +23,7 @@ class Scores(NamedTuple):
 
     @property
     def factor(self) -> float:
-        product = 1.0
-        for number, _ in self.factors:
-            product *= number
-        return product
+        return math.prod(number for number, _ in self.factors)
 
 
 def scores_behind(node: LiveNode | None) -> Scores:
@@ -35,7 +34,7 @@ def scores_behind(node: LiveNode | None) -> Scores:
         makers = [to for to, _ in node.next_functions if to is not None] if node is not None else []
         if node is None or len(makers) != 1:
             break
-        number = _factor(node)
+        number = multiplier(node)
         if number:
             factors.append((number, number_of(node)))
         elif not node_name(node).startswith(_MASKS):
@@ -44,12 +43,12 @@ def scores_behind(node: LiveNode | None) -> Scores:
     return Scores(node, tuple(factors))
 
 
-def _factor(node: LiveNode) -> float | None:
-    """Return the number that a node multiplies by, or by whose inverse; None where it does something else."""
-    name, first = node_name(node), before(node) is not None
-    if name not in ("MulBackward0", "DivBackward0") or (name == "DivBackward0" and not first):
+def multiplier(node: LiveNode) -> float | None:
+    """Return the number that a product or quotient multiplies something by; None where a node does something else."""
+    name, makers = node_name(node), sum(to is not None for to, _ in node.next_functions)
+    if name not in SCALES or makers != 1 or (name == "DivBackward0" and before(node) is None):
         return None
-    value = saved_value(node, "other" if first else "self")
+    value = constant_of(node)
     if value is None or value.numel() != 1 or value.is_complex() or not float(value):
         return None
     return float(value) if name == "MulBackward0" else 1 / float(value)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from course_utils.audit.events import before, saved_value, through_views
+from course_utils.audit.events import before, constant_of, through_views
 from course_utils.audit.summands import Summand
 from course_utils.graph.trace import LiveNode, node_name
 
@@ -128,7 +128,7 @@ def similar(node: LiveNode) -> bool:
     made = [it for it in sides if it is not None]
     if len(made) == 2:
         return all(map(_is_unit, made))
-    factor = saved_value(node, "other" if sides[0] is not None else "self")
+    factor = constant_of(node)
     return len(made) == 1 and _is_unit(made[0]) and factor is not None and _has_unit_rows(factor)
 
 

@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode, _pop_
 
 from course_utils.audit.desk import Desk
 from course_utils.audit.events import Op, sequence_now
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot
 
 # Lines are kept for so many operations.
 _MOST = 20_000
@@ -108,12 +108,10 @@ class Operations(TorchFunctionMode):
         began = sequence_now()
         out = function(*args, **kwargs)
         ended = sequence_now()
-        if ended > began:
-            spot = here()
-            if spot is not None:
-                self.lines.add(began, ended, spot, name)
+        event = Op(name, function, args, kwargs, out, began, ended)
+        if ended > began and event.spot is not None:
+            self.lines.add(began, ended, event.spot, name)
         if hearers:
-            event = Op(name, function, args, kwargs, out, began, ended)
             with torch._C.DisableTorchFunctionSubclass():
                 for hear in hearers:
                     _tell(recorder, hear, event)

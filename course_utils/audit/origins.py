@@ -79,7 +79,7 @@ class Origins:
             self._rows(out, name)
         elif name in _NOISE and isinstance(out, torch.Tensor) and not out.requires_grad:
             given = self._union(op) if name == "normal" else NOTHING
-            drawn = frozenset({self._draw(Draw(here(), tuple(out.shape)))})
+            drawn = frozenset({self._draw(Draw(op.spot, tuple(out.shape)))})
             self._set(out, Marks(given.rows, given.noise | drawn, given.drawn, given is NOTHING))
         elif name in _COLLATES and self._loaders and (loader := fetching()) is not None:
             number = self._loaders.get(id(loader))
@@ -152,7 +152,7 @@ class Origins:
         if first.requires_grad or first.dim() == 0:
             return own
         for number in drawn:
-            self.draws[number].used[first.shape[0]] = here()
+            self.draws[number].used[first.shape[0]] = op.spot
         return Marks(own.rows | drawn, own.noise, own.drawn, own.pure)
 
     def _is_pure(self, op: Op, given: Marks, outs: list[torch.Tensor]) -> bool:

@@ -7,20 +7,17 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-import torch
-
-from course_utils.audit.events import before, number_of, saved_value, through_views
+from course_utils.audit.events import before, constant_of, number_of, through_views
 from course_utils.audit.expressions import factors_at
 from course_utils.audit.lines import Spot
 from course_utils.audit.operations import Lines
 from course_utils.audit.source import text_at, tree_of
-from course_utils.audit.summands import Summand, is_weighted
+from course_utils.audit.summands import SUMS, Summand, is_weighted
 from course_utils.explain.source import called
 from course_utils.graph.trace import LiveNode, node_name
 
 _REWARD = re.compile(r"^(R|G|ret|rets|rew|rews|adv|advs|\w*(reward|advantage)\w*|(\w+_)?returns?)$")
 _LIKELIHOOD = re.compile(r"\blog_?probs?\(|\blog_softmax\(|\.log\(\)|\btorch\.log\(")
-_SUMS = ("MeanBackward", "SumBackward", "AddBackward", "StackBackward", "CatBackward")
 _NEGATIVE = ("NllLoss", "BinaryCrossEntropy")  # of a log-probability
 _CASTS = frozenset({"tensor", "as_tensor", "detach", "to", "float", "unsqueeze", "squeeze", "view", "reshape", "item"})
 _DEEP = 4  # functions between a ratio and the difference that it is the exponential of
@@ -40,7 +37,7 @@ def likelihood_in(product: LiveNode, lines: Lines) -> int:
             sign = -sign
         elif spot is not None and _LIKELIHOOD.search(text_at(spot)):
             return sign
-        elif through_views(node) is node and not name.startswith((*_SUMS, "Gather")):
+        elif through_views(node) is node and not name.startswith((*SUMS, "Gather")):
             return 0
         node = before(node)
     return 0
@@ -80,13 +77,8 @@ def _factor(product: LiveNode) -> LiveNode | None:
 
 
 def _weighs_alike(one: LiveNode, other: LiveNode) -> bool:
-    mine, theirs = weight_of(one), weight_of(other)
+    mine, theirs = constant_of(one), constant_of(other)
     return mine is not None and theirs is not None and mine.shape == theirs.shape and bool((mine == theirs).all())
-
-
-def weight_of(product: LiveNode) -> torch.Tensor | None:
-    """Return the constant that a product has."""
-    return saved_value(product, "other" if before(product) is not None else "self")
 
 
 def weighed(parts: Iterable[Summand], lines: Lines) -> Iterator[tuple[LiveNode, Spot]]:

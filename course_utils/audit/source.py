@@ -128,14 +128,15 @@ def _assignments(spot: Spot, name: str) -> Iterator[ast.stmt]:
                 targets = node.targets
             elif isinstance(node, ast.AnnAssign | ast.AugAssign):
                 targets = [node.target]
-            if any(ast.unparse(part) == name for target in targets for part in _parts(target)):
+            if any(ast.unparse(part) == name for target in targets for part in taken_apart(target)):
                 found.append(node)
         if found:
             yield from found  # type: ignore[misc]
             return
 
 
-def _parts(target: ast.expr) -> list[ast.expr]:
+def taken_apart(target: ast.expr) -> list[ast.expr]:
+    """Return what an assignment binds: of a tuple or list, each part."""
     return list(target.elts) if isinstance(target, ast.Tuple | ast.List) else [target]
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from course_utils.audit.events import before, saved_value, through_views
+from course_utils.audit.events import before, constant_of, through_views
 from course_utils.graph.trace import LiveNode, node_name
 
 MOST = 400  # nodes of a loss that are looked at
-_SUMS = ("MeanBackward", "SumBackward", "AddBackward", "StackBackward", "CatBackward")
+SUMS = ("MeanBackward", "SumBackward", "AddBackward", "StackBackward", "CatBackward")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ def _inner(node: LiveNode, sign: int) -> list[tuple[LiveNode | None, int]]:
     if name in ("SubBackward0", "RsubBackward1"):
         first, second = (sign, -sign) if name == "SubBackward0" else (-sign, sign)
         return [(before(node), first), (before(node, 1), second)]
-    if name.startswith(_SUMS):
+    if name.startswith(SUMS):
         return [(to, sign) for to, _ in node.next_functions]
     if name == "DivBackward0" and before(node) is not None and before(node, 1) is None:
         return _scaled(node, sign)
@@ -60,7 +60,7 @@ def is_weighted(node: LiveNode) -> bool:
 
 def _scaled(node: LiveNode, sign: int) -> list[tuple[LiveNode | None, int]]:
     """Return what is multiplied or divided by one number, with its sign; nothing where it is by several numbers."""
-    factor = saved_value(node, "other" if before(node) is not None else "self")
+    factor = constant_of(node)
     if factor is None or factor.numel() != 1:
         return []
     return [(to, sign if factor.item() > 0 else -sign) for to, _ in node.next_functions]

@@ -63,6 +63,19 @@ def trained_behind(first, steps=5):
     return model
 
 
+def encoded(sample, divergence):
+    """Train an encoder whose code is drawn by `sample` and held near a normal one by `divergence`."""
+    encoder, decoder = nn.Linear(4, 4), nn.Linear(2, 4)
+    optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr=0.01)
+    for _ in range(5):
+        x, _ = blobs(8)
+        mean, spread = encoder(x).chunk(2, dim=1)
+        loss = F.mse_loss(decoder(sample(mean, spread)), x) + divergence(mean, spread)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
 class Dropping(nn.Module):
     """A classifier that behaves differently in training."""
 

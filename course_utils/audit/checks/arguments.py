@@ -12,7 +12,7 @@ import torch
 from course_utils.audit.amiss import JUDGED, Amiss, amiss
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, through_views
-from course_utils.audit.lines import Spot, here, in_module
+from course_utils.audit.lines import Spot, in_module
 from course_utils.audit.source import calls, nearest
 from course_utils.graph.trace import node_name
 
@@ -41,7 +41,7 @@ class Arguments(Check):
         self._amiss: Counter[tuple[Spot, Amiss]] = Counter()
 
     def function(self, event: Op) -> None:
-        spot = here()
+        spot = event.spot
         if spot is None:
             return
         if event.name in _MAKING:

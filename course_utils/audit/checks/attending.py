@@ -13,7 +13,7 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass, before, number_of, saved_value
 from course_utils.audit.factors import Scores, divides_by_norm, scores_behind
 from course_utils.audit.finding import Level
-from course_utils.audit.lines import Spot, here, in_module
+from course_utils.audit.lines import Spot, in_module
 from course_utils.graph.trace import LiveNode, node_name
 
 _PASSES, _TIMES, _DEEP = 4, 2, 30
@@ -51,7 +51,7 @@ class Attending(Check):
         if any(_is_normalized(side.made) for side in sides):
             return
         given = width**-0.5 if scale is None else scale
-        self._judge(sides, [(float(given), -1)], width, 1, here())
+        self._judge(sides, [(float(given), -1)], width, 1, event.spot)
 
     def pass_begins(self, event: Pass) -> None:
         if self.recorder.operations is None or not event.accumulate or self._passes > _PASSES:

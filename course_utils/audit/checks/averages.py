@@ -12,7 +12,7 @@ import torch
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
 from course_utils.audit.expressions import loaded_from, zipped_parameters
-from course_utils.audit.lines import Spot, frames, here, names_in
+from course_utils.audit.lines import Spot, frames, names_in
 from course_utils.audit.source import around, assigned, statement
 
 
@@ -34,11 +34,11 @@ class Averages(Check):
             return
         if given[0] is not given[1]:
             if isinstance(given[0], torch.Tensor) and _is_average(event) and given[0].is_set_to(given[1]):
-                spot = here()
+                spot = event.spot
                 if spot is not None:
                     self._shared[spot] += 1
             return
-        spot, frame = here(), next(frames(), None)
+        spot, frame = event.spot, next(frames(), None)
         if spot is None or frame is None:
             return
         known = names_in(frame)

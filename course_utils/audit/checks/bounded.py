@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ import torch
 from course_utils.audit.check import Check, Found
 from course_utils.audit.classes import made_in_class
 from course_utils.audit.events import Op, Pass, before, number_of, through_views
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot
 from course_utils.audit.source import bound_at, calls, nearest, statement, text_at
 from course_utils.graph.trace import LiveNode, node_name
 
@@ -47,7 +48,7 @@ class Bounded(Check):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._tallies: dict[Spot, _Tally] = {}
-        self._looked: dict[Spot, int] = {}
+        self._looked: Counter[Spot] = Counter()
         self._passes = 0
         self._compared: list[tuple[range, tuple[str, int], str, float]] = []  # no nodes: they would keep a graph
 
@@ -62,10 +63,10 @@ class Bounded(Check):
         made = through_views(given.grad_fn)
         if made is None or node_name(made) not in _RANGES:
             return
-        spot = here()
-        if spot is None or self._looked.get(spot, 0) >= _LOOKS:
+        spot = event.spot
+        if spot is None or self._looked[spot] >= _LOOKS:
             return
-        self._looked[spot] = self._looked.get(spot, 0) + 1
+        self._looked[spot] += 1
         share = _unreached(target, *_RANGES[node_name(made)][1:])
         last = node_name(made), number_of(made)
         self._compared.append((range(event.began, event.ended), last, event.name, share))

@@ -48,17 +48,16 @@ class Choosing(Check):
             for choice in choices(file, scope):
                 if (file, choice.best) in told:
                     continue
+                first = first_value(file, scope, choice.best) if choice.saves else None
                 if choice.is_worst:
                     told.add((file, choice.best))
                     yield self._worst(choice)
-                elif choice.keeps and self._is_never(choice, first_value(file, scope, choice.best)):
+                elif first is not None and self._is_never(choice, first):
                     told.add((file, choice.best))
-                    yield self._never(choice, first_value(file, scope, choice.best))
+                    yield self._never(choice, first)
 
-    def _is_never(self, choice: Choice, first: float | None) -> bool:
+    def _is_never(self, choice: Choice, first: float) -> bool:
         """Say whether nothing can be better than what a best value begins with, and nothing was kept."""
-        if first is None or not choice.saves:
-            return False
         impossible = first <= 0 if choice.better == "falls" else first >= _HUGE
         low, high = choice.kept
         kept = any(it.file == choice.spot.file and low <= it.line <= high for it in self._states)
@@ -83,9 +82,9 @@ class Choosing(Check):
             names=(choice.best,),
         )
 
-    def _never(self, choice: Choice, first: float | None) -> Found:
+    def _never(self, choice: Choice, first: float) -> Found:
         falls = choice.better == "falls"
-        begins = first if first is None or not math.isinf(first) else f'float("{first}")'
+        begins = first if not math.isinf(first) else f'float("{first}")'
         return self.say(
             "worst-kept",
             choice.spot,

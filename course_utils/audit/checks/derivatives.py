@@ -12,7 +12,7 @@ import torch
 from course_utils.audit.book import listed
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass, PassGraph, number_of
-from course_utils.audit.lines import Spot, asked_directly, here
+from course_utils.audit.lines import Spot, asked_directly
 from course_utils.audit.source import calls
 from course_utils.graph.alive import tensors_in
 from course_utils.graph.trace import walk
@@ -68,7 +68,7 @@ class Derivatives(Check):
     def _take(self, event: Op) -> None:
         outputs, inputs = list(tensors_in((event.argument(0, "outputs"),))), event.argument(1, "inputs")
         by = list(tensors_in((inputs,)))
-        spot = here()
+        spot = event.spot
         by_inputs = all(map(self._is_input, by))
         if spot is None or not by or not (by_inputs or all(it.requires_grad for it in by)):
             return

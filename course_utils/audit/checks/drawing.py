@@ -11,7 +11,7 @@ from torch.utils.data import Subset, SubsetRandomSampler, WeightedRandomSampler
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot
 from course_utils.audit.loaders import loading
 from course_utils.audit.source import calls, nearest, text_at
 
@@ -46,7 +46,7 @@ class Drawing(Check):
     def function(self, event: Op) -> None:
         if event.name in ("multinomial", "randperm"):
             loader, sampler = loading()
-            spot = here()
+            spot = event.spot
             if loader is not None and spot is not None:
                 self._look(loader, sampler, spot)
             elif event.name == "multinomial" and spot is not None:

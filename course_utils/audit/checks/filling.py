@@ -12,7 +12,7 @@ from course_utils.audit.book import Slot, sampled
 from course_utils.audit.check import Check, Found
 from course_utils.audit.classes import assigned_anywhere
 from course_utils.audit.events import Op, Pass
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot
 
 _RANDOM = frozenset(
     {
@@ -46,7 +46,7 @@ class Filling(Check):
         if isinstance(tensor, torch.Tensor) and tensor.dim() > 1 and not self.clock.steps:
             if len(self._filled) >= _MOST:
                 self._filled.clear()
-            self._filled[_place(tensor)] = here(), event.name
+            self._filled[_place(tensor)] = event.spot, event.name
 
     def pass_ended(self, event: Pass) -> None:
         for slot in event.received:

@@ -12,7 +12,7 @@ from course_utils.audit.book import Model, Slot, listed, listed_names
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Op, Pass, Step
 from course_utils.audit.filters import Filter, filters
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import ran
 
 _MOST = 500
@@ -30,7 +30,7 @@ class Filters(Check):
         self._told: list[tuple[StorageWeakRef, Spot]] = []  # memory of tensors that are no parameters
 
     def function(self, event: Op) -> None:
-        tensor, spot = event.args[0] if event.args else None, here()
+        tensor, spot = event.args[0] if event.args else None, event.spot
         if spot is None or not isinstance(tensor, torch.Tensor) or isinstance(tensor, torch.nn.Parameter):
             return
         if not tensor.requires_grad and tensor.is_leaf and len(self._told) < _MOST and not self.clock.steps:

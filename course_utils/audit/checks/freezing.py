@@ -71,7 +71,7 @@ class Freezing(Check):
             slot = self.book.slot(tensor)
             if self._wanted.get(slot.key) and self._still.get(slot.key):
                 self._again.add(slot.key)
-            self._frozen_at[slot.key] = here()
+            self._frozen_at[slot.key] = event.spot
 
     def _emptying(self, grad: Any) -> None:
         for slot in self.book.live():

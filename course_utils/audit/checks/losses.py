@@ -12,7 +12,7 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass, before, node_behind, number_of, saved_value, through_views
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot
 from course_utils.audit.source import bound_at, calls, text_at
 from course_utils.graph.trace import LiveNode, node_name
 
@@ -75,7 +75,9 @@ class Losses(Check):
             if isinstance(given, torch.Tensor) and given.requires_grad:
                 made = through_views(given.grad_fn)
                 soft = made is not None and node_name(made) == "SoftmaxBackward0"
-                self._logarithm(given, "kl_div", (self._where(made, "softmax") if soft and made else None) or here())
+                self._logarithm(
+                    given, "kl_div", (self._where(made, "softmax") if soft and made else None) or event.spot
+                )
             return
         one = event.argument(0, "input")
         other = event.argument(1, "target" if event.name in _COMPARES else "other")
@@ -88,11 +90,11 @@ class Losses(Check):
         if both.numel() <= max(one.numel(), other.numel()):
             return
         if event.name in _COMPARES:
-            self._broadcast(here(), one, other, both)
+            self._broadcast(event.spot, one, other, both)
         elif event.name in _PRODUCTS and not (one.numel() == other.numel() and one.dim() + other.dim() == 3):
             return  # no column against a row of as many: an outer product of unlike things is often meant
         elif one.dim() != other.dim() and one.requires_grad != other.requires_grad:
-            spot = here()
+            spot = event.spot
             text = text_at(spot) if spot else ""
             if "None" not in text and "unsqueeze" not in text:
                 self._differences.append((range(event.began, event.ended), spot, one.shape, other.shape))

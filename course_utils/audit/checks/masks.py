@@ -14,7 +14,7 @@ import torch
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Op
 from course_utils.audit.expressions import assigned_value
-from course_utils.audit.lines import Spot, here, spots
+from course_utils.audit.lines import Spot, spots
 from course_utils.audit.mentions import parts, ran
 from course_utils.audit.source import function_around, text_at
 
@@ -53,7 +53,7 @@ class Masks(Check):
             self._asked(event.argument(1, "mask"), False, f"{event.name} takes away what it marks")
 
     def _made(self, event: Op) -> None:
-        given, spot = event.argument(0, "input"), here()
+        given, spot = event.argument(0, "input"), event.spot
         if spot is None or not isinstance(event.out, torch.Tensor) or event.out.dtype is not torch.bool:
             return
         if event.name == "__invert__":

@@ -11,13 +11,13 @@ from typing import ClassVar
 import torch
 
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Pass, node_behind, number_of
+from course_utils.audit.events import Pass, constant_of, node_behind, number_of
 from course_utils.audit.expressions import assigned_value, given_to
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import key_lines
 from course_utils.audit.natures import divergence, entropy_sign, fit_sign, penalized, similar
 from course_utils.audit.operations import Lines
-from course_utils.audit.policies import bounds_in, likelihood_in, reward_at, weight_of
+from course_utils.audit.policies import bounds_in, likelihood_in, reward_at
 from course_utils.audit.source import text_at
 from course_utils.audit.summands import MOST, Summand, is_weighted, joint_of, summands
 from course_utils.graph.trace import LiveNode, node_name, walk
@@ -115,7 +115,7 @@ class Opposed(Check):
             return bounds_in(part.node) is not None
         if not is_weighted(part.node) or not likelihood_in(part.node, self.recorder.lines):
             return False
-        spot, weight = self.recorder.lines.of(number_of(part.node)), weight_of(part.node)
+        spot, weight = self.recorder.lines.of(number_of(part.node)), constant_of(part.node)
         several = weight is not None and weight.numel() > 1 and bool((weight < 0).any())
         return several or (spot is not None and reward_at(spot) != 0)
 

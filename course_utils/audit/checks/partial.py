@@ -11,7 +11,7 @@ import torch
 from course_utils.audit.book import Slot
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Clip, Op, Step
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot
 
 _FACTORS = frozenset({"mul_", "div_", "__imul__", "__itruediv__"})
 _BOUNDS = frozenset({"clamp_", "clip_"})
@@ -50,7 +50,7 @@ class Partial(Check):
         given = event.args[0] if event.args else None
         if not isinstance(given, torch.Tensor) or (event.name in _FACTORS and not _is_number(event.args[1:2])):
             return
-        spot = here() if given.is_leaf and not given.requires_grad and self.clock.passes else None
+        spot = event.spot if given.is_leaf and not given.requires_grad and self.clock.passes else None
         slot = self._owner(given) if spot is not None else None
         if slot is not None and spot is not None:
             self._cut((slot,), spot, True)

@@ -14,7 +14,7 @@ from course_utils.audit.book import Model, Trainer, listed
 from course_utils.audit.check import Check, Found
 from course_utils.audit.checks.targets import FUNCTIONS, Targets
 from course_utils.audit.events import Call, Load, Op, Pass, Step
-from course_utils.audit.lines import Spot, asked_directly, here
+from course_utils.audit.lines import Spot, asked_directly
 
 _COPY = re.compile(r"target|teacher|(^|_)ema|momentum|slow|_old|old_|average", re.IGNORECASE)
 _MOST = 64
@@ -120,7 +120,7 @@ class Players(Check):
 
     def function(self, event: Op) -> None:
         if event.name == "detach":
-            spot = here() if asked_directly() else None
+            spot = event.spot if asked_directly() else None
             if spot is not None and event.args[0].requires_grad:
                 self._detached.setdefault(self._last, Counter())[spot] += 1
             return

@@ -38,7 +38,7 @@ class Recurrence(Check):
     def function(self, event: Op) -> None:
         name, out = event.name, event.out
         if name in _CELLS:
-            spot = here()
+            spot = event.spot
             if spot is not None and event.ended > event.began and len(self._cells) < _MOST:
                 self._cells.update(dict.fromkeys(range(event.began, event.ended), spot))
         elif name == "detach":
@@ -50,7 +50,7 @@ class Recurrence(Check):
                     self._outputs.clear()
                 self._outputs[id(out[0])] = weakref.ref(out[0])
         elif self._outputs and event.args and self._is_output(event.args[0]) and _takes_last(event):
-            spot = here()
+            spot = event.spot
             if spot is not None:
                 self._swapped[spot] += 1
 

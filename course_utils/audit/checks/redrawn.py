@@ -10,11 +10,11 @@ from typing import ClassVar
 import torch
 
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Pass, node_behind, number_of
+from course_utils.audit.events import Pass, constant_of, node_behind, number_of
 from course_utils.audit.expressions import assigned_value, factors_at, given_to, is_used_elsewhere
 from course_utils.audit.lines import Spot
 from course_utils.audit.operations import Lines
-from course_utils.audit.policies import reward_at, weighed, weight_of
+from course_utils.audit.policies import reward_at, weighed
 from course_utils.audit.source import function_around, text_at, tree_of
 from course_utils.audit.summands import summands
 from course_utils.explain.source import called, names_of
@@ -53,7 +53,7 @@ class Redrawn(Check):
         self._passes += 1
         lines = self.recorder.lines
         for product, at in weighed(summands(node_behind(event.outputs[0])), lines):
-            spot, weight = self._line(product), weight_of(product)
+            spot, weight = self._line(product), constant_of(product)
             if spot is not None and weight is not None and _drawn_at(spot):
                 asked = self._asked.setdefault(spot, _Asked())
                 asked.add(weight)
@@ -92,7 +92,7 @@ def _drawn_at(spot: Spot) -> str:
     if given is None:
         return ""
     if _draws(given):
-        return f"{ast.unparse(given)}"
+        return ast.unparse(given)
     if not isinstance(given, ast.Name) or is_used_elsewhere(spot, given.id) or _is_taken_in_turn(spot, given.id):
         return ""
     made = assigned_value(spot, given.id)

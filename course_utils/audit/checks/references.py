@@ -13,7 +13,7 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
 from course_utils.audit.expressions import assigned_value
 from course_utils.audit.holders import variables
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot
 from course_utils.audit.source import function_around, statement, tree_of
 from course_utils.explain.source import called, names_of
 
@@ -49,7 +49,7 @@ class References(Check):
         entries = event.args[0] if event.args else None
         if not isinstance(entries, Sequence) or len(entries) < _ENTRIES or not _is_one(entries):
             return
-        spot, one = here(), entries[0]
+        spot, one = event.spot, entries[0]
         if spot is None or one._version < _ENTRIES - 1 or (one.is_leaf and one.requires_grad):
             return
         known = self._lines.get(spot)

@@ -11,7 +11,7 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot
 
 _MASKING = frozenset({"masked_fill", "masked_fill_", "mul", "mul_", "where"})
 _PRODUCTS = frozenset({"matmul", "bmm", "einsum"})
@@ -54,7 +54,7 @@ class Renormalizing(Check):
             elif spot is not None:
                 self._keep(out, spot)
             elif _is_masked(event, weights):
-                self._keep(out, here())
+                self._keep(out, event.spot)
         elif spot is None:
             return
         elif name in _SAME:

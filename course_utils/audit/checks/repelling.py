@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import ClassVar, TypeAlias
@@ -13,7 +14,7 @@ import torch
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass, before, node_behind, number_of, saved_value, through_views
 from course_utils.audit.expressions import assigned_value
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot
 from course_utils.audit.source import bound_at, statement
 from course_utils.graph.trace import LiveNode, node_name
 
@@ -42,16 +43,16 @@ class Repelling(Check):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._passes = 0
-        self._times: dict[tuple[Spot, str, str], int] = {}
+        self._times: Counter[tuple[Spot, str, str]] = Counter()
 
     def function(self, event: Op) -> None:
-        spot = here()
+        spot = event.spot
         if spot is None:
             return
         if event.name in _TRIPLETS:
             given = _given(spot, ("anchor", "positive", "negative"))
             if len(given) == 3 and (_side(given[1]), _side(given[2])) == (-1, 1):
-                self._count(spot, given[2], given[1])
+                self._times[spot, given[2], given[1]] += 1
             return
         given = _given(spot, ("input1", "input2", "target"))
         target = event.argument(2, "target")
@@ -61,10 +62,7 @@ class Repelling(Check):
         sides, kinds = [_side(it) for it in given[:2]], [_kind(it, spot) for it in given[:2]]
         if sides[0] * sides[1] == -1 and kinds[0] == kinds[1] and larger * sides[0] * kinds[0] == -1:
             good, bad = given[:2] if sides[0] == 1 else given[1::-1]
-            self._count(spot, good, bad)
-
-    def _count(self, spot: Spot, good: str, bad: str) -> None:
-        self._times[spot, good, bad] = self._times.get((spot, good, bad), 0) + 1
+            self._times[spot, good, bad] += 1
 
     def pass_begins(self, event: Pass) -> None:
         if self.recorder.operations is None or not event.accumulate or self._passes >= _PASSES:
@@ -84,7 +82,7 @@ class Repelling(Check):
         if ends.keys() == {1, -1}:
             (good, spot, drawn), (bad, _, pushed) = ends[1], ends[-1]
             if spot is not None and drawn == -1 and pushed == 1:
-                self._count(spot, good, bad)
+                self._times[spot, good, bad] += 1
 
     def found(self) -> Iterator[Found]:
         for (spot, good, bad), times in self._times.items():

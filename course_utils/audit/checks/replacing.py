@@ -52,7 +52,7 @@ class Replacing(Check):
             return
         self._round(event.args[0] if event.args else None)
         if event.args and isinstance(event.args[0], torch.nn.Parameter):
-            slot, spot = self.book.find(event.args[0]), here()
+            slot, spot = self.book.find(event.args[0]), event.spot
             if slot is not None and spot is not None and self.clock.steps:
                 self._steps.setdefault((spot, slot.key), set()).add(self.clock.steps)
 

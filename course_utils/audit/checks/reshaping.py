@@ -12,7 +12,7 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass, node_behind, number_of
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot
 from course_utils.audit.source import assigned, function_around, statement
 
 _RESHAPES = frozenset({"view", "reshape", "view_as", "reshape_as"})
@@ -58,7 +58,7 @@ class Reshaping(Check):
         moved = _moved(before, after)
         if not moved and len(self._still) < _MOST:
             self._still.add((before, after))
-        spot = here() if moved else None
+        spot = event.spot if moved else None
         if spot is None:
             return
         if not out.requires_grad:

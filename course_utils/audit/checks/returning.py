@@ -12,7 +12,7 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.episodes import comes_from, done_factor, forward_sums
 from course_utils.audit.events import Call, Op, Pass, node_behind
 from course_utils.audit.expressions import factors_at
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import names_read, ran
 from course_utils.audit.policies import weighed
 from course_utils.audit.summands import summands
@@ -46,7 +46,7 @@ class Returning(Check):
         self._passes = 0
 
     def function(self, event: Op) -> None:
-        spot = here()
+        spot = event.spot
         text = done_factor(spot) if spot is not None else ""
         if spot is None or not text:
             return

@@ -14,7 +14,7 @@ import torch
 from course_utils.audit.book import Slot, Trainer, sampled
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Step
-from course_utils.audit.lines import Spot, here, is_learners
+from course_utils.audit.lines import Spot, is_learners
 from course_utils.audit.mentions import functions_at
 
 _LOOKS = 20  # so many steps of each parameter are looked at
@@ -56,7 +56,7 @@ class Rows(Check):
             leaf = slot.tensor
             mine = None if leaf is None else leaf.grad
             if mine is not None and (mine is grad or _same_memory(mine, grad)):
-                spot = here()
+                spot = event.spot
                 if spot is not None:
                     self._partly.setdefault(slot.key, _Partly(slot, spot))
                 return

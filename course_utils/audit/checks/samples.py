@@ -66,7 +66,7 @@ class Samples(Check):
     def _draw_directly(self, event: Op) -> None:
         """`torch.normal(mean, deviation)`: its node is in the graph, and gives zeros."""
         learning = [it for it in tensors_in((*event.args, *event.kwargs.values())) if it.requires_grad]
-        spot = here()
+        spot = event.spot
         if spot is None or not learning or _inside("sample") is not None or not event.out.requires_grad:
             return
         drawn = self._lines.setdefault(spot, _Drawn(call="torch.normal()"))

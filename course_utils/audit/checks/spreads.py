@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import ClassVar, TypeAlias
 
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Pass, before, node_behind, number_of, saved_value, through_views
+from course_utils.audit.events import Pass, before, constant_of, node_behind, number_of, through_views
+from course_utils.audit.factors import SCALES, multiplier
 from course_utils.audit.lines import Spot
 from course_utils.graph.trace import LiveNode, node_name
 
 _PASSES, _MOST = 3, 3000  # passes that are looked at, and nodes of a graph
 _TIMES = 2
 _SUMS = ("MeanBackward", "SumBackward", "AddBackward", "SubBackward", "RsubBackward", "NegBackward")
-_SCALES = ("MulBackward0", "DivBackward0")
 
 _Output: TypeAlias = tuple[LiveNode, int]
 
@@ -68,8 +68,8 @@ def _exponent(node: LiveNode) -> tuple[_Output, float]:
     power: float = 1.0
     to, output = node.next_functions[0]
     while to is not None:
-        if node_name(to) in _SCALES:
-            factor = _scale(to)
+        if node_name(to) in SCALES:
+            factor = multiplier(to)
             if factor is None:
                 break
             power *= factor
@@ -82,26 +82,12 @@ def _exponent(node: LiveNode) -> tuple[_Output, float]:
     return (to, output), power
 
 
-def _scale(node: LiveNode) -> float | None:
-    """Return the number that a product or quotient multiplies something by; None for any other."""
-    edges = [to for to, _ in node.next_functions]
-    is_product = node_name(node) == "MulBackward0"
-    if node_name(node) not in _SCALES:
-        return None
-    if sum(to is not None for to in edges) != 1 or (edges[0] is None and not is_product):
-        return None
-    factor = saved_value(node, "other" if edges[0] is not None else "self")
-    if factor is None or factor.numel() != 1 or not bool(factor):
-        return None
-    return float(factor) if is_product else 1 / float(factor)
-
-
 def _noise_scaled(node: LiveNode) -> LiveNode | None:
     """Return the exp that a product multiplies by noise: by numbers of both signs that have no graph."""
     edges = [to for to, _ in node.next_functions]
     if sum(to is not None for to in edges) != 1:
         return None
-    noise = saved_value(node, "other" if edges[0] is not None else "self")
+    noise = constant_of(node)
     grown = through_views(next(to for to in edges if to is not None))
     if noise is None or noise.numel() < 2 or grown is None or node_name(grown) != "ExpBackward0":
         return None
@@ -125,8 +111,6 @@ def _terms(root: LiveNode | None) -> tuple[set[_Output], dict[_Output, float]]:
             grown[base] = max(grown.get(base, 0.0), times * power, key=abs)
         elif name == "PowBackward0" and node_name(before(node)) == "ExpBackward0":
             waiting.append((before(node), 0, float(node._saved_exponent)))
-        elif (
-            name.startswith(_SUMS) or through_views(node) is not node or (name in _SCALES and _scale(node) is not None)
-        ):
+        elif name.startswith(_SUMS) or through_views(node) is not node or multiplier(node) is not None:
             waiting += [(to, at, 1.0) for to, at in node.next_functions]
     return plain, grown

@@ -12,7 +12,7 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Op, Pass, Step
-from course_utils.audit.lines import Spot, frames, here, in_module, is_torch, names_in
+from course_utils.audit.lines import Spot, frames, in_module, is_torch, names_in
 from course_utils.audit.mentions import (
     bare_result,
     bare_statements,
@@ -99,7 +99,7 @@ class Statements(Check):
             self._seen.update(event.spots)
 
     def function(self, event: Op) -> None:
-        spot = here()
+        spot = event.spot
         if spot is None or not isinstance(event.out, torch.Tensor) or event.kwargs.get("out") is not None:
             return
         value = bare_result(spot)

@@ -10,7 +10,7 @@ from typing import ClassVar
 from course_utils.audit.book import Trainer
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass, Step
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot
 from course_utils.audit.source import in_every_nth, named_only
 
 
@@ -46,7 +46,7 @@ class Stepping(Check):
         self._by_hand: Spot | None = None  # the line that last cleared a gradient without zero_grad
 
     def function(self, event: Op) -> None:
-        self._by_hand = here()
+        self._by_hand = event.spot
 
     def pass_ended(self, event: Pass) -> None:
         self._passes += event.accumulate

@@ -13,7 +13,7 @@ import torch
 from course_utils.audit.book import Model
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Op
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot
 from course_utils.audit.source import bound_at
 
 _NOISE = re.compile(r"^(self\.)?(z|zs|Z|z_\w+|\w*noise\w*|\w*latent\w*|eps|epsilon)$")
@@ -49,7 +49,7 @@ class StillNoise(Check):
 
     def function(self, event: Op) -> None:
         if isinstance(event.out, torch.Tensor) and not event.out.requires_grad and len(self._drawn) < _MOST:
-            spot = here()
+            spot = event.spot
             if spot is not None and _NOISE.match(bound_at(spot)):
                 self._drawn[id(event.out)] = weakref.ref(event.out), spot
 

@@ -12,7 +12,7 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot
 from course_utils.graph.alive import tensors_in
 
 _Dress: TypeAlias = Literal["reversed", "doubled"]
@@ -127,7 +127,7 @@ class Straight(Check):
             found = self._difference(other)
             if found is not None and found.cut and isinstance(one, torch.Tensor):
                 dress = self._dress(one, found)
-                spot = here() if dress is not None else None
+                spot = event.spot if dress is not None else None
                 if dress is not None and spot is not None:
                     self._wrong[spot, dress] = self._wrong.get((spot, dress), 0) + 1
                 return

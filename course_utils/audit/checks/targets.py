@@ -13,7 +13,7 @@ from course_utils.audit.book import Model, Trainer
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Op, Pass, node_behind, number_of
 from course_utils.audit.expressions import is_used_elsewhere, products
-from course_utils.audit.lines import Spot, frames, here, names_in
+from course_utils.audit.lines import Spot, frames, names_in
 from course_utils.audit.source import assigned, compared
 from course_utils.graph.trace import LiveNode, node_name
 
@@ -66,7 +66,7 @@ class Targets:
             return
         if not one.requires_grad or not other.requires_grad or other.grad_fn is None:
             return
-        spot = here()
+        spot = event.spot
         if spot is None:
             return
         if event.name == "mul":

@@ -17,7 +17,7 @@ from course_utils.audit.events import Op, Pass, before, node_behind, number_of
 from course_utils.audit.expressions import factors_at
 from course_utils.audit.factors import is_cosines, scores_behind
 from course_utils.audit.finding import Level
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot
 from course_utils.graph.trace import LiveNode, node_name
 
 _SCALES = frozenset({"mul", "div", "__mul__", "__rmul__", "__truediv__", "true_divide", "divide", "multiply"})
@@ -58,7 +58,7 @@ class Temperatures(Check):
         if event.name in _SOFT:
             if isinstance(one, torch.Tensor) and one.dim() <= _AXES:  # more than that are weights of attention
                 known = self._of(one)
-                factor, spot = (known.factor, known.spot) if known else (1.0, here())
+                factor, spot = (known.factor, known.spot) if known else (1.0, event.spot)
                 self._keep(event.out, factor, spot, known.scores if known else weakref.ref(one), event.name)
             return
         other = event.argument(1, "target" if event.name in ("kl_div", "cross_entropy") else "other")
@@ -68,7 +68,7 @@ class Temperatures(Check):
                 number = 1 / other if "div" in event.name else float(other)
                 bare = known is None or bool(known.soft)
                 factor = number if bare or known is None else number * known.factor
-                self._keep(event.out, factor, here(), weakref.ref(one) if bare or known is None else known.scores)
+                self._keep(event.out, factor, event.spot, weakref.ref(one) if bare or known is None else known.scores)
         elif isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor) and event.out.requires_grad:
             self._pair(event, one, other)
 
@@ -87,15 +87,15 @@ class Temperatures(Check):
         mine, theirs = self._of(one), self._of(other)
         if event.name == "cross_entropy":
             ref = weakref.ref(one)
-            mine = replace(mine or _Made(ref, 1.0, here(), ref), soft="log_softmax")
-        if mine and theirs and (mine.soft, theirs.soft) == ("softmax", "log_softmax") and event.name not in ("kl_div",):
+            mine = replace(mine or _Made(ref, 1.0, event.spot, ref), soft="log_softmax")
+        if mine and theirs and (mine.soft, theirs.soft) == ("softmax", "log_softmax") and event.name != "kl_div":
             mine, theirs = theirs, mine
         if not mine or not theirs or (mine.soft, theirs.soft) != ("log_softmax", "softmax"):
             return
         same = mine.scores() is not None and mine.scores() is theirs.scores()  # the entropy of one distribution
         if same or mine.factor == theirs.factor == 1:
             return
-        spot = here()
+        spot = event.spot
         warm = sorted({mine.factor, theirs.factor})
         if 1.0 in warm and warm[0] <= 1 / _WARM and _is_round(1 / warm[0]):
             side, bare = ("teacher", "student") if theirs.factor < 1 else ("student", "teacher")

@@ -12,7 +12,7 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass, node_behind, number_of
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot
 from course_utils.audit.source import no_grad_around
 from course_utils.graph.alive import tensors_in
 from course_utils.graph.trace import LiveNode, node_name
@@ -59,12 +59,12 @@ class Terms(Check):
             given = event.args[0] if event.args else None
             origin = self._origin(given)
             if origin is None and isinstance(given, torch.Tensor) and given.grad_fn is not None and given.numel() > 1:
-                origin = _Cut(here(), name)
+                origin = _Cut(event.spot, name)
             if origin is not None:
                 self._mark(out, origin)
         elif name in _CHOOSING:
             if isinstance(out, torch.Tensor) and any(it.grad_fn is not None for it in tensors_in(event.args)):
-                spot = here() if out.numel() > 1 else None
+                spot = event.spot if out.numel() > 1 else None
                 if spot is not None:
                     self._mark(out, _Cut(spot, name))
         elif isinstance(out, torch.Tensor) and (self._cut or not torch.is_grad_enabled()):
@@ -87,7 +87,7 @@ class Terms(Check):
                 return found
         if not torch.is_grad_enabled():
             given = [it for it in tensors_in(event.args) if it.requires_grad and it.numel() > 1]
-            spot = here() if given else None
+            spot = event.spot if given else None
             if spot is not None:
                 return _Cut(no_grad_around(spot) or spot, "no_grad")
         return None

@@ -13,7 +13,7 @@ from torch import nn
 from course_utils.audit.check import Check, Found
 from course_utils.audit.classes import assigned_anywhere, parts_of_ones_own
 from course_utils.audit.lines import Spot
-from course_utils.audit.source import tree_of
+from course_utils.audit.source import taken_apart, tree_of
 from course_utils.explain.source import called, names_of
 
 _MOST = 50
@@ -117,7 +117,7 @@ def _fitted(file: str, node: ast.ClassDef) -> list[str]:
 
 def _targets(part: ast.AST) -> list[ast.expr]:
     targets = part.targets if isinstance(part, ast.Assign) else []
-    return [it for target in targets for it in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    return [it for target in targets for it in taken_apart(target)]
 
 
 def _measures(value: ast.expr, given: set[str]) -> bool:

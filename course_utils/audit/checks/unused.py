@@ -11,7 +11,7 @@ import torch
 from course_utils.audit.book import listed
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot
 from course_utils.audit.source import bound_at, text_at
 
 _TIMES = 3
@@ -46,7 +46,7 @@ class Unused(Check):
         self._waiting: dict[int, tuple[Spot, frozenset[int]]] = {}  # by the number of a loss's node
 
     def function(self, event: Op) -> None:
-        spot = here()
+        spot = event.spot
         if spot is None or event.ended <= event.began or not isinstance(event.out, torch.Tensor):
             return
         if len(self._waiting) < _WAITING:

@@ -11,7 +11,7 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass
-from course_utils.audit.lines import Spot, here, name_of
+from course_utils.audit.lines import Spot, name_of
 from course_utils.audit.source import assigned
 
 _MAKERS = frozenset({"tensor", "as_tensor", "requires_grad_", "requires_grad.__set__", "clone", "from_numpy"})
@@ -36,7 +36,7 @@ class Wrapping(Check):
         if isinstance(tensor, torch.Tensor) and tensor.is_leaf and tensor.requires_grad:
             if len(self._made) > 200:
                 self._made.clear()
-            self._made[id(tensor)] = weakref.ref(tensor), here(), self.clock.passes
+            self._made[id(tensor)] = weakref.ref(tensor), event.spot, self.clock.passes
 
     def pass_begins(self, event: Pass) -> None:
         if not event.accumulate or len(event.outputs) != 1 or not isinstance(event.outputs[0], torch.Tensor):

@@ -11,7 +11,7 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass, Step, number_of, sequence_now
-from course_utils.audit.lines import Spot, here
+from course_utils.audit.lines import Spot
 from course_utils.audit.source import is_discarded
 from course_utils.graph.saved import kept
 
@@ -42,15 +42,15 @@ class Writing(Check):
                 self._aliases.clear()
             self._aliases[_address(tensor)] = None
         elif name == "data.__set__":
-            self._writes[_address(tensor)] = here(), sequence_now()
+            self._writes[_address(tensor)] = event.spot, sequence_now()
         elif name == "detach":
-            spot = here()
+            spot = event.spot
             if spot is not None and _is_lost(spot):
                 self._discarded[spot] += 1
         elif self._aliases and _writes_in_place(name) and not tensor.requires_grad:
             address = _address(tensor)
             if address in self._aliases and len(self._writes) < _MOST:
-                self._writes[address] = here(), sequence_now()
+                self._writes[address] = event.spot, sequence_now()
 
     def pass_begins(self, event: Pass) -> None:
         if not self._writes or self.recorder.operations is None:

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tests.audit.parts import blobs, mlp, trained
+from tests.audit.parts import blobs, encoded, mlp, trained
 from tests.audit.registry import right
 
 
@@ -229,21 +229,9 @@ def experts_with_noise_in_the_choice_and_limited_seats():
     trained(Seated(), size=16)
 
 
-def _encode(sample, divergence):
-    encoder, decoder = nn.Linear(4, 4), nn.Linear(2, 4)
-    optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr=0.01)
-    for _ in range(5):
-        x, _ = blobs(8)
-        mean, spread = encoder(x).chunk(2, dim=1)
-        loss = F.mse_loss(decoder(sample(mean, spread)), x) + divergence(mean, spread)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
-
 @right
 def a_code_with_the_log_of_its_variance():
-    _encode(
+    encoded(
         lambda mean, logvar: mean + (logvar / 2).exp() * torch.randn_like(mean),
         lambda mean, logvar: -0.5 * (1 + logvar - mean.pow(2) - logvar.exp()).sum(1).mean(),
     )
@@ -251,7 +239,7 @@ def a_code_with_the_log_of_its_variance():
 
 @right
 def a_code_with_the_log_of_its_standard_deviation():
-    _encode(
+    encoded(
         lambda mean, log_std: mean + log_std.exp() * torch.randn_like(mean),
         lambda mean, log_std: (0.5 * (mean**2 + torch.exp(2 * log_std)) - log_std - 0.5).sum(1).mean(),
     )
@@ -263,7 +251,7 @@ def a_code_whose_standard_deviation_is_squared_in_the_loss():
         std = log_std.exp()
         return (0.5 * (mean**2 + std**2) - log_std - 0.5).sum(1).mean()
 
-    _encode(lambda mean, log_std: mean + log_std.exp() * torch.randn_like(mean), divergence)
+    encoded(lambda mean, log_std: mean + log_std.exp() * torch.randn_like(mean), divergence)
 
 
 @right
@@ -271,7 +259,7 @@ def a_code_by_its_distribution():
     def normal(mean, log_std):
         return torch.distributions.Normal(mean, log_std.exp())
 
-    _encode(
+    encoded(
         lambda mean, log_std: normal(mean, log_std).rsample(),
         lambda mean, log_std: (
             torch.distributions.kl_divergence(normal(mean, log_std), torch.distributions.Normal(0.0, 1.0)).sum(1).mean()
@@ -281,7 +269,7 @@ def a_code_by_its_distribution():
 
 @right
 def a_policy_with_an_entropy_in_place_of_a_divergence():
-    _encode(
+    encoded(
         lambda mean, log_std: mean + log_std.exp() * torch.randn_like(mean),
         lambda mean, log_std: 0.01 * (mean**2).mean() - 0.01 * log_std.mean(),
     )

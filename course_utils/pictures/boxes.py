@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import east_asian_width
 
@@ -12,6 +12,9 @@ from course_utils.graph.trace import Graph, Node
 from course_utils.graph.values import Value, extent, in_line, in_rows, whole
 
 CHARACTER, LINE, PAD = 7.25, 17.0, 8.0  # of a 12 px monospaced font, in px
+
+# So many values are named in an alt text.
+_TOLD = 12
 
 # A leaf with more uses than this gets one box for each, because long arrows take Graphviz minutes to place.
 _USES = 4
@@ -148,6 +151,12 @@ def scene(
         tuple(_beside(contents[start], edges, labels or {}) for (start, _, _), edges in arrows.items()),
         copied,
     )
+
+
+def numbers_told(boxes: Iterable[Box]) -> str:
+    """Return the values that boxes show as a sentence of an alt text; of many only the first."""
+    told = [text for box in boxes for text in box.told]
+    return f" Values: {', '.join(told[:_TOLD])}{' and others' if len(told) > _TOLD else ''}." if told else ""
 
 
 def _beside(

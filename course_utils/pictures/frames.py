@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -10,17 +10,20 @@ import msgspec
 from course_utils.graph import captions, forward
 from course_utils.graph.events import Event, Gradient
 from course_utils.graph.recording import Recording
+from course_utils.graph.saved import Saved
 from course_utils.graph.values import in_rows
-from course_utils.pictures.boxes import Box, Line, boxes_of, saved_key, scene
+from course_utils.pictures.boxes import Box, Line, Scene, boxes_of, numbers_told, saved_key, scene
 from course_utils.pictures.drawing import svg_of
 from course_utils.pictures.layout import TooLargeToDraw
-from course_utils.pictures.svg import numbers_told
 
 # The browser draws a step of such a graph in a few milliseconds, and Graphviz lays it out in about a second.
 MAX_BOXES, MAX_ARROWS = 400, 900
 
 # With more edges their numbers would hide the picture, and Graphviz would take long to place them.
 _LABELLED = 60
+
+# An alt text says so many steps.
+_TOLD = 12
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -73,6 +76,14 @@ def panel_of(recording: Recording, title: str, most: int, with_forward: bool) ->
     return Panel(title, alt, before, kept, most, ahead, steps, svg, trouble)
 
 
+def at_once(recording: Recording) -> tuple[Scene, str]:
+    """Return a whole pass as one picture, and what it tells in words: what each node received, and what each arrow
+    brought. What was saved and freed is left to the steps."""
+    boxes = _ran(boxes_of(recording.graph, recording.made, Saved(()), recording.forward.values), recording)
+    told = " ".join(recording.captions()[:_TOLD])
+    return scene(recording.graph, boxes, _labels(recording)), f"{_alt(recording)} {told}{numbers_told(boxes.values())}"
+
+
 def _knows_forward(recording: Recording) -> bool:
     """Say whether there is a result to show, and all that the forward pass had saved is still there."""
     results = any(index in recording.forward.values for index in recording.forward.order)
@@ -106,14 +117,23 @@ def _steps(recording: Recording) -> tuple[Step, ...]:
 
 
 def _boxes(recording: Recording, steps: Sequence[Step]) -> dict[int, Box]:
-    """Return the boxes of the graph, each with the step at which it ran, what it received, and what it freed."""
+    """Return the boxes of the graph, each with what it saved and freed, the step at which it ran, what it received."""
     boxes = boxes_of(recording.graph, recording.made, recording.saved, recording.forward.values)
-    for number, (event, one) in enumerate(zip(recording.events, steps, strict=False), 1):
+    for event, one in zip(recording.events, steps, strict=False):
         box = boxes[event.node]
         lines = [replace(line, style="spent") if line.key in one.freed else line for line in box.lines]
+        boxes[event.node] = replace(box, lines=tuple(lines))
+    return _ran(boxes, recording)
+
+
+def _ran(boxes: Mapping[int, Box], recording: Recording) -> dict[int, Box]:
+    """Return the boxes with a line more each: the step at which its node ran, and what it received."""
+    ran = dict(boxes)
+    for number, event in enumerate(recording.events, 1):
+        box = ran[event.node]
         gradient = Line(f"step {number}: {_received(event, box.leaf)}", "gradient", f"gradient-{event.node}")
-        boxes[event.node] = replace(box, lines=(*lines, gradient))
-    return boxes
+        ran[event.node] = replace(box, lines=(*box.lines, gradient))
+    return ran
 
 
 def _received(event: Event, leaf: bool) -> str:
@@ -140,7 +160,7 @@ def _rows(gradient: Gradient) -> tuple[str, ...]:
 
 def _alt(recording: Recording) -> str:
     names = [captions.name_of(recording.graph, recording.made, event.node) for event in recording.events]
-    shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    shown = ", ".join(names[:_TOLD]) + (f" and {len(names) - _TOLD} more" if len(names) > _TOLD else "")
     failed = "" if recording.failure is None else f" It ends with {recording.failure.type}."
     return (
         f"Backward pass over a graph of {len(recording.graph.nodes)} nodes. In order: {shown or 'nothing ran'}.{failed}"

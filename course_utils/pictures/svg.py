@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -12,10 +12,11 @@ from urllib.parse import quote
 
 from course_utils.graph.naming import check_names, made_by, named_at
 from course_utils.graph.own import is_own, own_graph, own_values
+from course_utils.graph.recording import Recording
 from course_utils.graph.saved import Saved, scan
 from course_utils.graph.trace import Graph, describe, nodes_from, roots_of, shortened
 from course_utils.graph.values import values_of
-from course_utils.pictures.boxes import Box, boxes_of, scene
+from course_utils.pictures.boxes import Box, Scene, boxes_of, numbers_told, scene
 from course_utils.pictures.colours import BLUE as BLUE
 from course_utils.pictures.colours import GREEN as GREEN
 from course_utils.pictures.colours import GREY as GREY
@@ -24,12 +25,10 @@ from course_utils.pictures.colours import ORANGE as ORANGE
 from course_utils.pictures.colours import followed
 from course_utils.pictures.cuts import Cut, cuts_of
 from course_utils.pictures.drawing import printable, svg_of, themed
+from course_utils.pictures.frames import at_once
 from course_utils.pictures.layout import TooLargeToDraw
 
 Direction: TypeAlias = Literal["gradients", "code"]
-
-# So many values are named in an alt text.
-_TOLD = 12
 
 
 @dataclass(frozen=True)
@@ -80,11 +79,14 @@ def draw(
     input, that h needs no gradient, and whether h has the memory of a named tensor, as after `h = y.detach()`.
     `cuts={"y": "h", "h": "z"}` tells as well that h was made from y, where PyTorch could not see it.
 
+    `draw(recording)` draws a pass that `record_backward` has watched, all of it at once: what each node received, and
+    beside each arrow by what the node multiplied and what it sent. Names and values are those of the recording.
+
     Tensors of an engine of your own (lesson 11) are drawn as well, by `grad_fn`, and
     `name` and `inputs` of its nodes.
 
-    Raises TypeError for anything that is not a tensor, ValueError for another direction and for a cut that is none, and
-    GraphTooLarge as `trace` does.
+    Raises TypeError for anything that is neither a tensor nor one Recording, ValueError for another direction and for a
+    cut that is none, and GraphTooLarge as `trace` does.
     """
     if not tensors:
         raise TypeError("draw() got no tensor to start from: draw(loss), or draw(loss, x=x, w=w) to name some")
@@ -94,6 +96,10 @@ def draw(
         )
     check_direction(direction, "draw")
     as_code = direction == "code"
+    if isinstance(tensors[0], Recording):
+        if len(tensors) > 1 or values or cuts or names:
+            raise TypeError("draw(recording) takes one recording alone: names are given to record_backward(loss, x=x)")
+        return _drawn(*at_once(tensors[0]), str(tensors[0]), as_code)
     if all(map(is_own, tensors)):
         if cuts:
             raise ValueError("draw() shows cuts in graphs of PyTorch's tensors only")
@@ -125,8 +131,12 @@ def _picture(graph: Graph, boxes: Mapping[int, Box], as_code: bool, cuts: Sequen
     if not graph.nodes:
         return Picture(None, text, alt)
     apart = [(cut.box, cut.into, cut.beside) for cut in cuts]
+    return _drawn(scene(graph, boxes, apart=apart), alt, text, as_code)
+
+
+def _drawn(drawn: Scene, alt: str, text: str, as_code: bool) -> Picture:
     try:
-        return Picture(themed(svg_of(scene(graph, boxes, apart=apart), alt, as_code=as_code)), text, alt)
+        return Picture(themed(svg_of(drawn, alt, as_code=as_code)), text, alt)
     except TooLargeToDraw as error:
         return Picture(None, f"No picture: {error}. Draw a part, for example one layer's output. As text:\n{text}", alt)
     except ImportError as error:
@@ -160,12 +170,6 @@ def _alt(graph: Graph, boxes: Mapping[int, Box]) -> str:
         if to:
             steps.append(f"{node.name} passes gradients to {' and '.join(to)}")
     return f"{head}, with the leaves {', '.join(leaves)}. {'. '.join(steps)}.{tail}"
-
-
-def numbers_told(boxes: Iterable[Box]) -> str:
-    """Return the values that boxes show as a sentence of an alt text; of many only the first."""
-    told = [text for box in boxes for text in box.told]
-    return f" Values: {', '.join(told[:_TOLD])}{' and others' if len(told) > _TOLD else ''}." if told else ""
 
 
 def image(svg: str, alt: str) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pytest
 import torch
 
-from course_utils import draw
+from course_utils import draw, record_backward
 from course_utils.pictures import layout
 
 
@@ -284,3 +284,30 @@ def test_values_and_direction_are_no_names(x):
         draw(x * x, values=x)
     with pytest.raises(ValueError, match=r"draw\(\) got direction='up'; it draws in the direction of \"gradients\" or"):
         draw(x * x, direction="up")
+
+
+def test_a_recorded_pass_is_drawn_at_once():
+    x = torch.tensor(2.0, requires_grad=True)
+    y = torch.tensor(3.0, requires_grad=True)
+    product = x * y
+    out = (x + product) ** 2
+    recording = record_backward(out, x=x, y=y, product=product, out=out)
+    picture = draw(recording)
+    shown = texts(picture)
+    for text in ("makes product = 6", "× y = 3", "48", "× x = 2", "step 4: .grad = 64", "step 5: .grad = 32"):
+        assert text in shown
+    assert not any(text.startswith(("saved", "freed")) for text in shown)
+    assert "beside an arrow: factor, and what was sent" in legend(picture)
+    assert "x receives 64 = 16 + 48" in picture.alt
+    assert str(picture) == str(recording)
+    turned = draw(recording, direction="code")
+    assert "arrows: from inputs to results" in legend(turned)
+
+
+@pytest.mark.parametrize("more", [{"values": True}, {"x": torch.ones(1)}, {"cuts": {"x": "y"}}])
+def test_a_recorded_pass_is_drawn_alone(x, more):
+    recording = record_backward(x.sum())
+    with pytest.raises(TypeError, match="takes one recording alone"):
+        draw(recording, **more)
+    with pytest.raises(TypeError, match="takes one recording alone"):
+        draw(recording, x)

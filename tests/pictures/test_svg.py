@@ -294,7 +294,7 @@ def test_a_recorded_pass_is_drawn_at_once():
     recording = record_backward(out, x=x, y=y, product=product, out=out)
     picture = draw(recording)
     shown = texts(picture)
-    for text in ("makes product = 6", "× y = 3", "48", "× x = 2", "step 4: .grad = 64", "step 5: .grad = 32"):
+    for text in ("makes product = 6", "\u00d7 y = 3", "48", "\u00d7 x = 2", "step 4: .grad = 64", "step 5: .grad = 32"):
         assert text in shown
     assert not any(text.startswith(("saved", "freed")) for text in shown)
     assert "beside an arrow: factor, and what was sent" in legend(picture)

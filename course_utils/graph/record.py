@@ -62,7 +62,7 @@ def record_backward(
         recorder.watch(handles)
         torch.autograd.backward(losses, seeds, retain_graph, create_graph, inputs=inputs)
     except Exception as error:  # what the engine raises, or a hook, belongs to the recording
-        failure = Failure(type(error).__name__, str(error), recorder.at_work)
+        failure = Failure(type(error).__name__, str(error), recorder.broke_off(inputs))
     finally:
         for handle in handles:
             handle.remove()
@@ -83,20 +83,15 @@ def _seeds(losses: Sequence[torch.Tensor], gradient: Any) -> list[Any]:
 
 
 class _Recorder:
-    """Collects the turns of a pass from two hooks on each node. What they do is paid at every node, so it is little."""
+    """Collects the turns of a pass from a hook on each node. What it does is paid at every node, so it is little."""
 
     def __init__(self, nodes: list[LiveNode], graph: Graph) -> None:
         self._nodes, self._graph = nodes, graph
         self._gradients = Gradients()
-        self._started: dict[int, Any] = {}  # nodes at work
+        self._started: dict[int, Any] = {}  # roots and leaves at work
         self._turns: list[Turn] = []
         self._came: list[list[Arrival]] = [[] for _ in nodes]
         self._on_the_way: dict[int, torch.Tensor] = {}  # gradients that wait to be received, by number
-
-    @property
-    def at_work(self) -> int | None:
-        """The node that has started and not finished."""
-        return next(reversed(self._started), None)
 
     def seed(self, seeds: Iterable[Any]) -> None:
         for edge, tensor in zip(self._graph.outputs, seeds, strict=True):
@@ -104,16 +99,43 @@ class _Recorder:
                 self._send(tensor, edge, None, None, None, NOTHING)
 
     def watch(self, handles: list[Any]) -> None:
-        """Put two hooks on each node, and add their handles to `handles`."""
+        """Put a hook on each node, two on leaves and on roots, and add their handles to `handles`."""
+        roots = {edge.node for edge in self._graph.outputs if edge is not None}
         for node, described in zip(self._nodes, self._graph.nodes, strict=True):
             index = described.index
-            if described.shape is None:
-                before, after = partial(setitem, self._started, index), partial(self._ends, index, described.inputs)
-            else:
+            if described.shape is not None:
                 leaf = node.variable
-                before, after = partial(self._leaf_starts, index, leaf), partial(self._leaf_ends, index, leaf)
-            handles.append(node.register_prehook(before))
-            handles.append(node.register_hook(after))
+                handles.append(node.register_prehook(partial(self._leaf_starts, index, leaf)))
+                handles.append(node.register_hook(partial(self._leaf_ends, index, leaf)))
+                continue
+            if index in roots:
+                handles.append(node.register_prehook(partial(setitem, self._started, index)))
+            handles.append(node.register_hook(partial(self._ends, index, described.inputs)))
+
+    def broke_off(self, inputs: Any) -> int | None:
+        """Return the node at which a pass over `inputs` ended early; None where that cannot be said.
+
+        A leaf and a root say that they start. Any other node, or one with a hook of somebody's that failed, had got all
+        its gradients; among such nodes the engine takes the one that was made last, and leaves before all others.
+        """
+        if self._started or not self._turns:
+            return next(reversed(self._started), None)
+        ended = {turn.node for turn in self._turns}
+        waits = {edge.node for start, edge in self._graph.edges if start not in ended}
+        made = {index: self._nodes[index]._sequence_nr() for index in self._needed(inputs) - ended - waits}
+        last = [index for index, number in made.items() if number == max(made.values())]
+        return last[0] if len(last) == 1 else None
+
+    def _needed(self, inputs: Any) -> set[int]:
+        """Return the nodes that a pass runs: all, or those on a way to `inputs`."""
+        if inputs is None:
+            return set(range(len(self._nodes)))
+        roots = roots_of([inputs] if isinstance(inputs, torch.Tensor) else inputs)
+        wanted = {self._nodes.index(root[0]) for root in roots if root is not None}
+        needed = {index for index in wanted if self._graph.nodes[index].is_leaf}
+        while more := {start for start, edge in self._graph.edges if edge.node in wanted | needed} - needed:
+            needed |= more
+        return needed
 
     def log(self, saved: Saved) -> Log:
         """Return what happened, given what the nodes had saved. To be called once, after the pass."""
@@ -141,7 +163,8 @@ class _Recorder:
         self._turns.append(turn)
 
     def _ends(self, index: int, edges: Sequence[Edge | None], sent: Tensors, gradients: Tensors) -> None:
-        del self._started[index]
+        if self._started:
+            self._started.pop(index, None)
         came, received, hooked = self._receive(index, gradients)
         seen, number = gradients[0], _number(came, received)
         numbers = [

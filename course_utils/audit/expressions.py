@@ -54,10 +54,19 @@ def cast_before(spot: Spot | None) -> Spot | None:
 
 
 def assigned_value(spot: Spot, name: str) -> ast.expr | None:
-    """Return the expression that a name was assigned, as `assigned` finds the line; None where nothing assigns it."""
+    """Return the expression that a name was assigned, as `assigned` finds the line; None where nothing assigns it.
+
+    Of `a, b = f(x), g(y)` it is the name's own part.
+    """
     made = assigned(spot, name)
     line = statement(made) if made is not None else None
-    return line.value if isinstance(line, ast.Assign) else None
+    if not isinstance(line, ast.Assign):
+        return None
+    target, value = line.targets[0], line.value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        own = [part for to, part in zip(target.elts, value.elts, strict=True) if ast.unparse(to) == name]
+        return own[0] if own else value
+    return value
 
 
 def is_used_elsewhere(spot: Spot, name: str) -> bool:

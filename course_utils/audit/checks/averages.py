@@ -30,13 +30,15 @@ class Averages(Check):
 
     def function(self, event: Op) -> None:
         given = event.args[:2]
-        if len(given) < 2 or not isinstance(given[1], torch.nn.Parameter):
+        if len(given) < 2 or not isinstance(given[1], torch.Tensor):
             return
         if given[0] is not given[1]:
             if isinstance(given[0], torch.Tensor) and _is_average(event) and given[0].is_set_to(given[1]):
-                spot = event.spot
+                spot = event.spot if self._is_learned(given[1]) else None
                 if spot is not None:
                     self._shared[spot] += 1
+            return
+        if not isinstance(given[1], torch.nn.Parameter):
             return
         spot, frame = event.spot, next(frames(), None)
         if spot is None or frame is None:
@@ -46,6 +48,14 @@ class Averages(Check):
             model = _value(known, one)
             if one != other and model is not None and model is _value(known, other):
                 self._times[spot, one, other] += 1
+
+    def _is_learned(self, tensor: torch.Tensor) -> bool:
+        """Say whether a tensor is a parameter, or shares the memory of one: `p.detach()`, `p.data`."""
+        address = tensor.data_ptr()
+        known = (slot.tensor for slot in self.book.live())
+        return isinstance(tensor, torch.nn.Parameter) or any(
+            it is not None and it.data_ptr() == address for it in known
+        )
 
     def loads(self, module: torch.nn.Module, state: Any, spot: Spot | None) -> None:
         names, frame = loaded_from(spot) if spot is not None else None, next(frames(), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ _RANDOM = frozenset(
     }
 )
 _SAME = frozenset({"fill_", "zero_", "constant_", "ones_", "zeros_"})
+_ADDED = frozenset({"sum", "mean"})
 _PASSES = 3
 _SPREAD = 0.01  # of how far a weight has moved: units that are so near have moved as one
 _LOOKS = 4
@@ -31,16 +33,23 @@ class Filling(Check):
     """The lines that filled whole weights, units that are alike to the end, and padding rows that are not zero."""
 
     codes: ClassVar = ("units-alike", "padding-row")
-    functions: ClassVar = _RANDOM | _SAME | {"embedding"}
+    functions: ClassVar = _RANDOM | _SAME | _ADDED | {"embedding"}
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._filled: dict[tuple[int, int], tuple[Spot | None, str]] = {}  # by address and size: the last line
         self._padded: dict[int, int] = {}  # by a table's address: looks that found padding
+        self._rows: tuple[weakref.ref[torch.Tensor] | None, int] = (None, 0)  # the last rows with padding, whose
+        self._added: set[int] = set()  # tables whose rows were added up, padding among them
 
     def function(self, event: Op) -> None:
         if event.name == "embedding":
             self._look_up(event)
+            return
+        if event.name in _ADDED:
+            rows = self._rows[0]() if self._rows[0] is not None else None
+            if rows is not None and event.args and event.args[0] is rows:
+                self._added.add(self._rows[1])
             return
         tensor = event.argument(0, "tensor")
         if isinstance(tensor, torch.Tensor) and tensor.dim() > 1 and not self.clock.steps:
@@ -57,7 +66,9 @@ class Filling(Check):
         if isinstance(padding, int) and isinstance(table, torch.Tensor) and table.requires_grad:
             times = self._padded.get(table.data_ptr(), 0)
             if times < _LOOKS and isinstance(tokens, torch.Tensor):
-                self._padded[table.data_ptr()] = times + bool((tokens == padding % len(table)).any())
+                there = bool((tokens == padding % len(table)).any())
+                self._padded[table.data_ptr()] = times + there
+                self._rows = (weakref.ref(event.out), table.data_ptr()) if there else (None, 0)
 
     def found(self) -> Iterator[Found]:
         told: set[Spot | None] = set()
@@ -114,6 +125,7 @@ class Filling(Check):
                     f"padding_idx={part.padding_idx} sets this row to zero when the layer is made, and keeps gradients "
                     "from it. Filled again, it stays at random numbers, which enter every sum that takes padding in.",
                     f"with torch.no_grad():\n    {name or 'embedding'}.weight[{part.padding_idx}].zero_()",
+                    level="likely" if part.weight.data_ptr() in self._added else None,
                     times=times,
                 )
 

@@ -21,6 +21,9 @@ from course_utils.graph.trace import LiveNode, node_name
 _TRIPLETS = frozenset({"triplet_margin_loss", "triplet_margin_with_distance_loss"})
 _GOOD = re.compile(r"(^|_)(p|ap|pos|positives?|similar|chosen|preferred|winners?|relevant)(_|\d|$)")
 _BAD = re.compile(r"(^|_)(n|an|neg|negatives?|dissimilar|rejected|dispreferred|losers?|irrelevant)(_|\d|$)")
+# Among the arguments of a triplet these are clear as well; elsewhere a "diff" is a difference.
+_SAME = re.compile(r"(^|_)(same|match(es|ing)?|close|near)(_|\d|$)")
+_OTHER = re.compile(r"(^|_)(diff|different|others?|mismatch(ed|ing)?|unmatched|far)(_|\d|$)")
 _NEAR = re.compile(r"score|sim(?!ple)|cos|logit|reward", re.IGNORECASE)
 _FAR = re.compile(r"dist|(^|_)d(_|$)|(^|_)d(ap|an|p|n)(_|$)|energy", re.IGNORECASE)
 _DISTANCES = ("NormBackward", "LinalgVectorNorm", "PowBackward", "AbsBackward", "SqrtBackward")
@@ -51,7 +54,7 @@ class Repelling(Check):
             return
         if event.name in _TRIPLETS:
             given = _given(spot, ("anchor", "positive", "negative"))
-            if len(given) == 3 and (_side(given[1]), _side(given[2])) == (-1, 1):
+            if len(given) == 3 and (_part(given[1], spot), _part(given[2], spot)) == (-1, 1):
                 self._times[spot, given[2], given[1]] += 1
             return
         given = _given(spot, ("input1", "input2", "target"))
@@ -140,6 +143,17 @@ def _side(text: str) -> int:
     words = re.findall(r"[A-Za-z_]\w*", text.lower())
     good, bad = (any(map(pattern.search, words)) for pattern in (_GOOD, _BAD))
     return good - bad
+
+
+def _part(text: str, spot: Spot) -> int:
+    """Return which part of a triplet an argument is called, as `_side` does; else what it was made of."""
+    value = assigned_value(spot, text)
+    for it in (text, ast.unparse(value) if value is not None else ""):
+        words = re.findall(r"[A-Za-z_]\w*", it.lower())
+        side = _side(it) or any(map(_SAME.search, words)) - any(map(_OTHER.search, words))
+        if side:
+            return side
+    return 0
 
 
 def _kind(text: str, spot: Spot) -> int:

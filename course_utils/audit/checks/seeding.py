@@ -18,6 +18,7 @@ from course_utils.audit.lines import Spot, frames
 from course_utils.audit.source import around, blocks_of, loop_around
 
 _SETS = 3  # so often the same number, with steps in between
+_ITEMS = 8  # so many samples must have come with the same seed in later rounds, too
 _KEPT = 8  # steps after each, whose random state is kept
 _MEASURES = re.compile(r"^(?!.*train).*(eval|valid|test|generate|plot|visual|preview|score)", re.IGNORECASE)
 _LOOK = re.compile(
@@ -46,6 +47,14 @@ class _Seeded:
     same: int = 0
 
 
+@dataclass
+class _Items:
+    """A line that sets a seed for each sample that a data set is asked for: by seed, the step before its last."""
+
+    last: dict[str, int] = field(default_factory=dict)
+    again: int = 0
+
+
 class Seeding(Check):
     """Steps that come with the very random numbers which earlier steps of the same optimizer came with."""
 
@@ -54,10 +63,14 @@ class Seeding(Check):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._seeded: dict[tuple[Spot, str], _Seeded] = {}
+        self._items: dict[tuple[Spot, str], _Items] = {}
 
     def seeded(self, kind: str, seed: str) -> None:
         frame = next(frames(), None)
         if frame is None or not seed or not torch.is_grad_enabled() or self.recorder.running is not None:
+            return
+        if frame.f_code.co_name == "__getitem__":
+            self._sample(Spot(frame.f_code.co_filename, frame.f_lineno), kind, seed)
             return
         places = [Spot(it.f_code.co_filename, it.f_lineno) for it in frames()]
         # The first line in a loop, on the way out: a function that only sets seeds is called from there.
@@ -73,6 +86,13 @@ class Seeding(Check):
         if len(known.seeds) == 1:
             self._close(known)
             known.parts = [*known.parts[-1:], _Part(_STATES[kind]())]
+
+    def _sample(self, spot: Spot, kind: str, seed: str) -> None:
+        if _for_looking(spot):
+            return
+        items = self._items.setdefault((spot, kind), _Items())
+        items.again += items.last.get(seed, self.clock.steps) < self.clock.steps
+        items.last[seed] = self.clock.steps
 
     def loads(self, module: Any, state: Any, spot: Spot | None) -> None:
         """A model that is set back, as for another run with the same numbers."""
@@ -114,6 +134,23 @@ class Seeding(Check):
                     f"torch.Generator().manual_seed({seed})",
                     times=known.same + 1,
                 )
+        for (spot, kind), items in self._items.items():
+            if kind == "torch.manual_seed" and len(items.last) > 1 and items.again >= _ITEMS and self._drops():
+                yield self.say(
+                    "seed-repeats",
+                    spot,
+                    "the seed of all random numbers is set anew for each sample",
+                    "A data set that sets the seed sets it for everybody: dropout after it draws what it drew after "
+                    "the same samples before, and each sample is varied in the same way in each epoch.",
+                    "generator = torch.Generator().manual_seed(...)  # for what this sample draws",
+                    times=items.again,
+                )
+
+    def _drops(self) -> bool:
+        """Say whether a model that is trained draws random numbers of its own."""
+        models = (model.ref() for model in self.book.models.values())
+        parts = (part for model in models if model is not None for part in model.modules())
+        return any("dropout" in type(part).__name__.lower() and getattr(part, "p", 0) for part in parts)
 
 
 def _numpy() -> int:

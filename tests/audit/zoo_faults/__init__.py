@@ -36,6 +36,7 @@ from tests.audit.zoo_faults import (
 )
 
 __all__ = [
+    "again",
     "aims",
     "apart",
     "assembled",

@@ -40,6 +40,7 @@ from tests.audit.zoo_right import (
 )
 
 __all__ = [
+    "again",
     "aims",
     "apart",
     "ascent",

@@ -70,10 +70,11 @@ def assigned_value(spot: Spot, name: str) -> ast.expr | None:
 
 
 def is_used_elsewhere(spot: Spot, name: str) -> bool:
-    """Say whether the function around a line reads a name on other lines as well."""
+    """Say whether the function around a line reads a name on other lines as well, or twice on this one."""
     scope = function_around(spot)
     parts = [part for part in ast.walk(scope) if isinstance(part, ast.Name) and part.id == name] if scope else []
-    return any(isinstance(part.ctx, ast.Load) and part.lineno != spot.line for part in parts)
+    read = [part.lineno for part in parts if isinstance(part.ctx, ast.Load)]
+    return any(line != spot.line for line in read) or len(read) > 1
 
 
 def used_up(spot: Spot) -> Spot | None:

@@ -15,7 +15,7 @@ from course_utils.audit.expressions import assigned_value, factors_at, given_to,
 from course_utils.audit.lines import Spot
 from course_utils.audit.operations import Lines
 from course_utils.audit.policies import reward_at, weighed
-from course_utils.audit.source import function_around, text_at, tree_of
+from course_utils.audit.source import function_around, taken_apart, text_at, tree_of
 from course_utils.audit.summands import summands
 from course_utils.explain.source import called, names_of
 from course_utils.graph.trace import LiveNode
@@ -120,7 +120,9 @@ def _others(spot: Spot) -> bool:
     mine = given_to(spot, "log_prob")
     name = mine.id if isinstance(mine, ast.Name) else ""
     for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.Assign) and name not in map(ast.unparse, node.targets):
+        if isinstance(node, ast.Assign) and all(
+            ast.unparse(part) != name for target in node.targets for part in taken_apart(target)
+        ):
             drawing = (called(it) for it in ast.walk(node.value) if isinstance(it, ast.Call))
             if any(it in ("sample", "multinomial") for it in drawing) and node.lineno != spot.line:
                 return True

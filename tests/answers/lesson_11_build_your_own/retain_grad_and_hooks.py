@@ -198,6 +198,34 @@ class NoHandle(Counting):
         super().register_hook(tensor, hook)
 
 
+class OncePerFunction(Counting):
+    """Knows hooks by the function: one that comes again is there already."""
+
+    def hooked(self, place, g):
+        seen = {}
+        for handle, hook in list(place.hooks.items()):
+            if hook in seen.values():
+                del place.hooks[handle]
+            seen[handle] = hook
+        return super().hooked(place, g)
+
+
+class OnlyInBackward(Counting):
+    """A pass of `grad` asks nobody."""
+
+    asking = False
+
+    def grad(self, *args, **kwargs):
+        self.asking = True
+        try:
+            return super().grad(*args, **kwargs)
+        finally:
+            self.asking = False
+
+    def hooked(self, place, g):
+        return g if self.asking else super().hooked(place, g)
+
+
 RIGHT = [Counting(), taping(), numbering()]
 
 MISCONCEIVED = {
@@ -228,6 +256,8 @@ WRONG = [
     into_the_same := IntoTheSame(),
     Added(),
     no_handle := NoHandle(),
+    once_per_function := OncePerFunction(),
+    only_in_backward := OnlyInBackward(),
 ]
 
 EQUIVALENT = {
@@ -238,7 +268,7 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "`t.register_hook(f)`: in each pass": {"a hook on the leaf, and two passes": once},
+    "`t.register_hook(f)`: in each pass": {"a hook on the leaf, and two passes": once, "asked": only_in_backward},
     "when the gradient of t is complete, `f(g)` is called once with it": {
         "a hook that looks": MISCONCEIVED["once for each part"]
     },
@@ -249,9 +279,13 @@ GUARDS = {
     },
     "None leaves it": {"a hook that looks": MISCONCEIVED["None is taken for a gradient"]},
     "Several hooks run in the order in which they were registered": {
-        "two hooks on h": MISCONCEIVED["the last hook first"]
+        "two hooks on h": MISCONCEIVED["the last hook first"],
+        "one hook, registered twice on h": once_per_function,
     },
-    "each on what the one before left": {"two hooks on h": MISCONCEIVED["each hook gets the same"]},
+    "each on what the one before left": {
+        "two hooks on h": MISCONCEIVED["each hook gets the same"],
+        "one hook, registered twice on h": MISCONCEIVED["each hook gets the same"],
+    },
     "the one that the pass begins at": {"a hook on the result that the pass begins at": not_at_the_root},
     "and those that nobody holds any more included": {"a hook on a result that nobody holds any more": on_the_tensor},
     "and on leaves, where they come before anything is added to `grad`": {

@@ -26,6 +26,7 @@ def _cases(seed: int) -> list[Case]:
         "a tensor of no dimension": numbers(seed)[()],
         "float64": fine,
         "many numbers, one of them large": large,
+        "very large numbers": 1e60 * numbers(seed + 2, 2, dtype=torch.float64),  # whose sixth powers are none
     }
     return [Case(name, {"x": Array.of(x)}) for name, x in given.items()]
 

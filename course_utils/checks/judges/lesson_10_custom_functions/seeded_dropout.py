@@ -19,11 +19,12 @@ from course_utils.checks.judges.lesson_10_custom_functions.functions import (
     to_rounding,
 )
 
+_RARE = 0.004  # below half a percent; of the numbers of either case it drops about 15
 _ENDS = (0, 1, 2**31 - 1, 2**31)  # seeds at the ends of what is allowed
 
 
 def _cases(seed: int) -> list[Case]:
-    shapes = {"a matrix": ((50, 81), 0.3, torch.float64), "float32, transposed": ((7, 21, 23), 0.5, torch.float32)}
+    shapes = {"a matrix": ((50, 81), 0.375, torch.float64), "float32, transposed": ((7, 21, 23), 0.5, torch.float32)}
     return [
         Case(
             name,
@@ -34,6 +35,7 @@ def _cases(seed: int) -> list[Case]:
                 "transposed": name.endswith("transposed"),
                 "seed": (1000 + seed) * n,
                 "ends": list(_ENDS),
+                "rare": _RARE,
             },
         )
         for n, (name, (shape, p, dtype)) in enumerate(shapes.items())
@@ -64,8 +66,10 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     exact = to_rounding if x.dtype == torch.float64 else right_value
     yield exact(seen["returned"], x * mask / (1 - p), "What you returned, where it is not zero,")
     share = 1 - float(mask.double().mean())
-    message = f"{share:.1%} of the numbers were dropped; with p={p} about {p:.0%} are expected."
+    message = f"{share:.1%} of the numbers were dropped; with p={p} about {p:.1%} are expected."
     yield Finding("share", abs(share - p) < 0.06, message)
+    message = f"With p={_RARE} none of {x.numel()} numbers was dropped; about {_RARE * x.numel():.0f} are expected."
+    yield Finding("share", bool(seen["rare"]) or abs(share - p) >= 0.06, message)
     yield Finding("same", seen["again"] == seen["returned"], "Called twice with the same seed, it gave two results.")
     message = "Rows or columns of x share one mask. Each number is dropped or kept by itself."
     yield Finding("each by itself", _independent(mask), message)

@@ -73,8 +73,8 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         text = f"backward() without a gradient, on a result of shape (1, 1), ended in {told(single)}. It is one number."
         yield Finding("single", False, text)
     else:
-        right = torch.tensor([[3.0]], dtype=torch.float64)
-        yield right_value(single, right, "The gradient of x * x at [[1.5]], by a pass that is given none,")
+        right = torch.tensor([[4.0]], dtype=torch.float64)
+        yield right_value(single, right, "The gradient of x * x + x at [[1.5]], by a pass that is given none,")
     for name, what in (("without", "a result of two numbers, without a gradient,"), ("constant", "a constant")):
         got = seen[name]
         ended = told(got) if raised(got) else "no error"

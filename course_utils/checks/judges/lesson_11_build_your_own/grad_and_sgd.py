@@ -19,7 +19,7 @@ _two = partial(torch.tensor, dtype=torch.float64)
 
 
 def _given(seed: int, count: int) -> dict[str, Any]:
-    sizes = {"inputs": (5, 3), "targets": (5, 2), "w": (3, 2), "b": (2,), "unused": (2,)}
+    sizes = {"inputs": (5, 3), "targets": (5, 2), "w": (3, 2), "b": (), "unused": (2,)}
     arrays = {name: Array.of(numbers(seed + n, *size).double()) for n, (name, size) in enumerate(sizes.items())}
     return {**arrays, "rate": 0.05}
 

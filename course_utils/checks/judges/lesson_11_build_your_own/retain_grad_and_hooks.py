@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -66,6 +67,10 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         text = None if told_already or not (first or name in (_PLAIN, *_FIRST)) else _wrong(name, seen[name])
         prop = _LOOKS if name == _CHAIN else name
         yield Finding(prop, text is None, f"With {name}: {text.rstrip('.')}." if text else "")
+    if first and seen["asked"] is not None and not raised(seen["asked"]):
+        wanted = torch.full((len(NUMBERS),), 6.0, dtype=torch.float64)
+        said = "With a hook that doubles on h = x * 3.0, what engine.grad(h.sum(), [x]) returns"
+        yield replace(right_value(seen["asked"], wanted, said), prop="asked")
 
 
 def _right(seen: Observation, *names: str) -> bool:

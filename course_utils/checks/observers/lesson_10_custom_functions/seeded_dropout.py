@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch.autograd.function import FunctionCtx
 
-from course_utils.checks.data import Answer, Case, Observation, plain
+from course_utils.checks.data import Answer, Array, Case, Observation, plain
 from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, operations
 from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings, unrecorded
 from course_utils.graph import saved
@@ -49,6 +49,8 @@ def observe(answer: Answer, case: Case) -> Observation:
         y = answer(x, p, seed)
         seen: Observation = {"returned": plain(y), "attached": attached(y, x), "again": plain(answer(x, p, seed))}
         seen["others"] = [plain(answer(x, p, seed + more)) for more in (1, 2, 1024, 65536)]
+        rare = plain(answer(x, case.given["rare"], seed + 3))
+        seen["rare"] = not isinstance(rare, Array) or int((rare.tensor() == 0).sum())
         seen["ends"] = [plain(answer(x, p, end)) for end in case.given["ends"]]
     unrecorded_changes = unrecorded(answer, x[:3], p / 2, seed + 1)  # must not disturb the first
     if seen["attached"]:

@@ -32,9 +32,19 @@ def _handle(engine: Engine) -> bool | str:
     return hasattr(handle, "remove") or type_name(handle)
 
 
+def _asked(engine: Engine) -> Any:
+    """Return what `engine.grad` of stage 5 gives where a hook doubles; None for an engine without it."""
+    if not hasattr(engine, "grad"):
+        return None
+    x = engine.tensor(NUMBERS, requires_grad=True)
+    h = x * 3.0
+    h.register_hook(lambda g: g * 2.0)
+    return numbers(engine.grad(h.sum(), [x])[0])
+
+
 def look(engine: Engine, given: dict[str, Any]) -> Observation:
     seen = {name: attempt(lambda s=scene: _watched(engine, s)) for name, scene in WATCHED.items()}  # type: ignore[misc]
-    return {**seen, "handle": attempt(lambda: _handle(engine))}
+    return {**seen, "handle": attempt(lambda: _handle(engine)), "asked": attempt(lambda: _asked(engine))}
 
 
 LOOK = Look(PARTS, look)

@@ -68,6 +68,19 @@ def _in_turn(x: Any, note: Any) -> dict[str, Any]:
     return {"x.grad": x.grad}
 
 
+def _twice(x: Any, note: Any) -> dict[str, Any]:
+    h, y = _used_twice(x)
+
+    def doubled(g: Any) -> Any:
+        note("h", g)
+        return g * 2.0
+
+    h.register_hook(doubled)
+    h.register_hook(doubled)
+    y.backward()
+    return {"x.grad": x.grad}
+
+
 def _leaf(x: Any, note: Any) -> dict[str, Any]:
     def halved(g: Any) -> Any:
         note("x", g)
@@ -149,4 +162,5 @@ WATCHED: dict[str, Watched] = {
     "a hook on the result that the pass begins at": _root,
     "a hook on a result that nobody holds any more": _dropped,
     "a hook that doubles on each of two summands": _summands,
+    "one hook, registered twice on h": _twice,
 }

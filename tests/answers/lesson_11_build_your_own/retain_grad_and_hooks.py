@@ -282,10 +282,7 @@ GUARDS = {
         "two hooks on h": MISCONCEIVED["the last hook first"],
         "one hook, registered twice on h": once_per_function,
     },
-    "each on what the one before left": {
-        "two hooks on h": MISCONCEIVED["each hook gets the same"],
-        "one hook, registered twice on h": MISCONCEIVED["each hook gets the same"],
-    },
+    "each on what the one before left": {"two hooks on h": MISCONCEIVED["each hook gets the same"]},
     "the one that the pass begins at": {"a hook on the result that the pass begins at": not_at_the_root},
     "and those that nobody holds any more included": {"a hook on a result that nobody holds any more": on_the_tensor},
     "and on leaves, where they come before anything is added to `grad`": {

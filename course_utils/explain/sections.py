@@ -197,7 +197,6 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "target-shape",
         ),
         '"loss is NaN": where NaN gradients come from': ("nan-begins", "distribution-values"),
-        'What anomaly mode tells: "returned nan values in its 0th output"': ("nan-in-backward",),
         "The checklist as code": (
             "target-dtype",
             "target-range",
@@ -215,6 +214,9 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "device-mismatch",
             "meta-tensor",
         ),
+    },
+    "deeper/09_errors_in_a_loop": {
+        'What anomaly mode tells: "returned nan values in its 0th output"': ("nan-in-backward",),
     },
     "deeper/09_practical_checklist": {
         '"I froze the layer": does it stay as it was?': ("frozen-but-moving",),

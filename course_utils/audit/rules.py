@@ -152,7 +152,10 @@ RULES: dict[str, Rule] = {
     "schedule-doubled": Rule("likely", "default", _ORDER),
     "rate-zero": Rule("likely", "default", _ORDER, ("update-lost",)),
     "average-follows": Rule("likely", "full", _FROZEN),
-    "straight-through-reversed": Rule("error", "full", _CUTS, ("never-reached", "zero-gradient", "constant-term")),
+    "straight-through-reversed": Rule(
+        "error", "full", _CUTS, ("never-reached", "zero-gradient", "constant-term", "straight-through-missing")
+    ),
+    "straight-through-missing": Rule("likely", "full", _CUTS),
     "name-fits-nothing": Rule("likely", "default", _LIST, ("not-in-optimizer", "frozen")),
     "kept-by-reference": Rule("error", "full", _LIST),
     "shuffled-apart": Rule("error", "full", _LIST),

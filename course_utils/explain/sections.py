@@ -113,7 +113,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         "Learning through a training step": ("wrong-loss-learns",),
     },
     "06_detach_vs_no_grad": {
-        "detach() cuts one edge": ("no-graph-detach", "detach-discarded"),
+        "detach() cuts one edge": ("no-graph-detach", "detach-discarded", "graph-to-other-process"),
         "no_grad() records nothing": ("no-graph-no-grad",),
         "eval() does not switch gradients off": ("validation-records-graph",),
         "The two steps of a GAN": ("detach-wrong-side",),

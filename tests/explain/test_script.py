@@ -84,3 +84,24 @@ def test_no_script_is_misuse(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "'none.py' does not exist" in done.stderr
+
+
+def test_a_function_that_is_given_another_optimizer_than_the_scheduler_holds(tmp_path):
+    done = run(
+        tmp_path,
+        """\
+        import torch
+
+        def train(opt, sched):
+            opt.step()
+            sched.step()
+
+        w = torch.ones(2, requires_grad=True)
+        first = torch.optim.SGD([w], lr=0.1)
+        watch = torch.optim.lr_scheduler.StepLR(first, 1)
+        second = torch.optim.SGD([w], lr=0.2)
+        train(second, watch)
+        """,
+    )
+    assert "[scheduler-first] `sched` holds another optimizer than `second`" in done.stderr
+    assert "`sched` was built for `first`, which has not stepped" in " ".join(done.stderr.split())

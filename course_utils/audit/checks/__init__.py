@@ -47,6 +47,7 @@ from course_utils.audit.checks.partial import Partial
 from course_utils.audit.checks.passes import Passes
 from course_utils.audit.checks.plateaus import Plateaus
 from course_utils.audit.checks.players import Players
+from course_utils.audit.checks.quantizing import Quantizing
 from course_utils.audit.checks.rates import Rates
 from course_utils.audit.checks.ratios import Ratios
 from course_utils.audit.checks.reaching import Reaching
@@ -119,6 +120,7 @@ CHECKS: tuple[type[Check], ...] = (
     Naming,
     Following,
     Straight,
+    Quantizing,
     Rates,
     Doubled,
     Drawing,

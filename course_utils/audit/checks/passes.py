@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from course_utils.audit.adapted import Adapted, Line
+from course_utils.audit.book import listed
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Pass
+from course_utils.audit.events import Op, Pass
 from course_utils.audit.lines import Spot
 
 # A graph that nobody came back to for so many steps is taken for gone, and so many are waited for at a time.
 _STEPS = 2
 _WAITING = 16
+_MOVED = 3  # so many steps in which weights were moved for nobody
 
 
 @dataclass
@@ -38,6 +41,7 @@ class Passes(Check):
     """What became of graphs that passes left behind."""
 
     codes: ClassVar = ("same-loss-twice", "needless-retain", "needless-create-graph")
+    functions: ClassVar = frozenset({"*"})
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
@@ -48,8 +52,13 @@ class Passes(Check):
         self._kept: list[_Kept] = []
         self._tallies: dict[tuple[Spot | None, bool], _Tally] = {}
         self._numbers: frozenset[int] = frozenset()
+        self._adapted = Adapted(self.book, self.recorder.cuts)
+
+    def function(self, event: Op) -> None:
+        self._adapted.look(event, self.clock.steps)
 
     def pass_begins(self, event: Pass) -> None:
+        self._adapted.passed(event)
         if event.step != self._step:
             self._step, self._roots = event.step, {}
         self._settle(event.step)
@@ -116,6 +125,9 @@ class Passes(Check):
             if create and not tally.accumulate:
                 continue  # autograd.grad gives the gradients to the learner, who may keep them for anything
             yield self._needless_create(spot, tally) if create else self._needless_retain(spot, tally)
+        for spot, line in self._adapted.idle():
+            if len(line.steps) >= _MOVED:
+                yield self._moved_for_nobody(spot, line)
 
     def _needless_retain(self, spot: Spot | None, tally: _Tally) -> Found:
         return self.say(
@@ -137,4 +149,19 @@ class Passes(Check):
             "when .grad is set to None.",
             "leave out create_graph=True; for second derivatives use torch.autograd.grad(..., create_graph=True)",
             times=tally.unused,
+        )
+
+    def _moved_for_nobody(self, spot: Spot, line: Line) -> Found:
+        slots = [slot for slot in self.book.live() if slot.key in line.leaves]
+        return self.say(
+            "needless-create-graph",
+            spot,
+            f"{listed(slots)} are moved by a gradient with its graph, and no loss is computed with the moved weights",
+            "Nothing but the next inner step uses them: the optimizer's steps follow losses of the weights as they "
+            "were before. What was learned within the step never reaches them.",
+            "functional_call(model, moved, (x,))  # the outer loss, with the moved weights",
+            certain=False,
+            times=len(line.steps),
+            about=line.leaves,
+            names=[slot.name for slot in slots],
         )

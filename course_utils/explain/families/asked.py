@@ -11,10 +11,11 @@ import torch
 
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.families.no_graph import started_from
+from course_utils.explain.families.unused import beside, parameter_name, part_of_model
 from course_utils.explain.loops import callee
 from course_utils.explain.naming import argument, assigned, bound_before, name_of, receiver, tensors
 from course_utils.explain.nodes import behind
-from course_utils.explain.reading import is_a
+from course_utils.explain.reading import MISSING, is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.settings import switched_off, switched_off_by
 from course_utils.explain.situation import Situation
@@ -26,11 +27,12 @@ _UNUSED = "materialize_grads=True gives zeros where there is no path; allow_unus
 def _not_used(s: Situation, m: re.Match[str]) -> Explanation | None:
     inputs, names = _asked_for(s)
     index = int(m[1]) if m[1] else 0
+    tensor = inputs[index] if index < len(inputs) else None
     which = names[index] if index < len(names) else f"input {index}"
+    which = f"`{own}`" if tensor is not None and (own := parameter_name(s, tensor)) else which
     output = written(started_from(s)) or "the output"
     code, why = "not-in-graph", f"No recorded path leads from `{output}` to {which}."
     why += " Either it was not used, or the path was cut: by detach(), item(), no_grad, NumPy."
-    tensor = inputs[index] if index < len(inputs) else None
     if any("Backward" in type(n).__name__ for n in behind(s.roots)) and _is_gradient(s):
         code = "not-in-graph-second-order"
         why = (
@@ -58,7 +60,10 @@ def _not_used(s: Situation, m: re.Match[str]) -> Explanation | None:
         )
         fix = f"{written(statement, 80) or '# line ' + str(statement.lineno)}  # move it before line {used}"
         return card(code, headline, why, fix, (*where, *s.needed()), False)
-    return card(code, headline, why, fix, s.needed(), False)
+    found = beside(s, tensor) if tensor is not None else None
+    if found is None and tensor is not None and code == "not-in-graph":
+        found = part_of_model(s, tensor)
+    return found or card(code, headline, why, fix, s.needed(), False)
 
 
 def _ignored(s: Situation, tensor: torch.Tensor | None) -> tuple[str, str, str, list[Place]] | None:
@@ -120,7 +125,8 @@ def _is_gradient(s: Situation) -> bool:
 
 def _asked_for(s: Situation) -> tuple[list[torch.Tensor], list[str]]:
     """Return the inputs that autograd.grad was asked about, and what the learner calls them."""
-    given = s.given("autograd/__init__.py", "grad", "inputs")
+    given = s.given("autograd/__init__.py", "grad", "inputs_tuple")
+    given = s.given("autograd/__init__.py", "grad", "inputs") if given is MISSING else given
     given = [given] if is_a(given, torch.Tensor) else list(given) if isinstance(given, list | tuple) else []
     tensors = [it for it in given if is_a(it, torch.Tensor)]
     return tensors, [name_of(s, it, f"input {at}") for at, it in enumerate(tensors)]

@@ -8,6 +8,7 @@ import re
 import torch
 
 from course_utils.explain.explanation import Explanation
+from course_utils.explain.families.other_processes import from_a_worker
 from course_utils.explain.lines import has_keyword, only_line
 from course_utils.explain.naming import argument, assigned, modules, named, receiver
 from course_utils.explain.nodes import operation_named
@@ -160,6 +161,8 @@ def _expanded(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 def _out(s: Situation, m: re.Match[str]) -> Explanation | None:
     function = m[1]
+    if "in DataLoader worker process" in s.text:
+        return from_a_worker(s, "collate_tensor_fn" in s.text)
     out = written(argument(s.node, 99, "out")) or "result"
     why = (
         "`out=` writes into memory that is there already, which autograd cannot record. An argument requires a "
@@ -180,6 +183,8 @@ RULES = (
     Rule(RuntimeError, r"[Vv]iew was created in (?:no_grad|inference) mode", _no_grad_view),
     Rule(RuntimeError, r"more than one element of the written-to tensor refers to a single memory location", _expanded),
     Rule(
-        RuntimeError, r"^(\w+)\(\): functions with out=\.\.\. arguments don't support automatic differentiation", _out
+        RuntimeError,
+        r"(?:^|\nRuntimeError: )(\w+)\(\): functions with out=\.\.\. arguments don't support automatic differentiation",
+        _out,
     ),
 )

@@ -8,6 +8,7 @@ import re
 import torch
 
 from course_utils.explain.explanation import Explanation, Place
+from course_utils.explain.families.held_optimizers import another_optimizer, of_optim
 from course_utils.explain.lines import everywhere, only_line
 from course_utils.explain.naming import argument, modules, named, receiver, targets, tensors, variables
 from course_utils.explain.reading import is_a
@@ -72,6 +73,9 @@ def _scheduler_first(s: Situation, m: re.Match[str]) -> Explanation | None:
     )
     steps = [it for it in ast.walk(s.line_tree) if called(it) == "step"] if s.line_tree is not None else []
     owner = (written(receiver(steps[0])) if len(steps) == 1 else "") or "scheduler"
+    of_another = another_optimizer(s, owner)
+    if of_another is not None:
+        return of_another
     others = {written(receiver(it)) for _, it in everywhere(s) if called(it) == "step"} - {owner, ""}
     fix = f"{others.pop() if len(others) == 1 else 'optimizer'}.step()\n{owner}.step()  # after it"
     return card(
@@ -134,13 +138,7 @@ def _foreign(s: Situation, name: str) -> tuple[list[str], str] | None:
 
 
 def _made_optimizer(s: Situation, name: str) -> list[Place]:
-    return only_line(s, "made here", lambda it: isinstance(it, ast.Assign) and name in targets(it) and _of_optim(it))
-
-
-def _of_optim(statement: ast.Assign) -> bool:
-    made = called(statement.value)
-    kind = getattr(torch.optim, made, None)
-    return isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)
+    return only_line(s, "made here", lambda it: isinstance(it, ast.Assign) and name in targets(it) and of_optim(it))
 
 
 def _no_checks(s: Situation, m: re.Match[str]) -> Explanation | None:

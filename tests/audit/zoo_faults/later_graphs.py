@@ -5,6 +5,7 @@ from collections import defaultdict
 
 import torch
 from torch import nn
+from torch.func import functional_call
 from torch.nn import functional as F
 
 from tests.audit.parts import batches, blobs, lines, mlp
@@ -375,3 +376,42 @@ def batch_with_nan():
         out = model(x)  # <- here
         F.mse_loss(out, y).backward()
         optimizer.step()
+
+
+@fault("needless-create-graph")
+def outer_loss_of_weights_that_were_not_moved():
+    model = mlp(out=1)
+    outer = torch.optim.Adam(model.parameters(), lr=0.01)
+
+    def adapted(x, y):
+        quick = dict(model.named_parameters())
+        for _ in range(2):
+            inner = F.mse_loss(functional_call(model, quick, (x,)), y)
+            slopes = torch.autograd.grad(inner, list(quick.values()), create_graph=True)  # <- here
+            quick = {name: w - 0.1 * slope for (name, w), slope in zip(quick.items(), slopes, strict=True)}
+        return quick
+
+    for _ in range(5):
+        total = 0
+        for _ in range(2):
+            x, y = lines()
+            adapted(x[:8], y[:8])
+            total = total + F.mse_loss(model(x[8:]), y[8:])
+        outer.zero_grad()
+        total.backward()
+        outer.step()
+
+
+@fault("needless-create-graph")
+def query_by_the_head_that_was_not_moved():
+    body, head = nn.Linear(4, 8), nn.Linear(8, 1)
+    outer = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.01)
+    for _ in range(5):
+        x, y = lines()
+        inner = F.mse_loss(head(body(x[:8]).tanh()), y[:8])
+        by_weight, by_bias = torch.autograd.grad(inner, (head.weight, head.bias), create_graph=True)  # <- here
+        head.quick = torch.sub(head.weight, by_weight, alpha=0.1), head.bias.sub(by_bias.clamp(-1, 1) * 0.1)
+        query = F.mse_loss(head(body(x[8:]).tanh()), y[8:])
+        outer.zero_grad()
+        query.backward()
+        outer.step()

@@ -2,9 +2,10 @@
 
 import torch
 from torch import nn
+from torch.func import functional_call
 from torch.nn import functional as F
 
-from tests.audit.parts import blobs, mlp
+from tests.audit.parts import blobs, lines, mlp
 from tests.audit.registry import right
 
 
@@ -141,3 +142,69 @@ def particles_moved_apart():
         optimizer.zero_grad()
         (-(drive * at).sum() - kernel.sum() / 12).backward()
         optimizer.step()
+
+
+def _moved(model, x, y, rate=0.1):
+    weights = dict(model.named_parameters())
+    inner = F.mse_loss(functional_call(model, weights, (x,)), y)
+    slopes = torch.autograd.grad(inner, list(weights.values()), create_graph=True)
+    return {name: w - rate * slope for (name, w), slope in zip(weights.items(), slopes, strict=True)}
+
+
+@right
+def moved_weights_are_looked_at_and_the_others_trained():
+    model = mlp(out=1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(5):
+        x, y = lines()
+        optimizer.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+        quick = _moved(model, x[:8], y[:8])
+        with torch.no_grad():
+            F.mse_loss(functional_call(model, quick, (x[8:],)), y[8:])
+
+
+@right
+def moved_weights_pull_the_model_along():
+    model = mlp(out=1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(5):
+        x, y = lines()
+        quick = _moved(model, x, y)
+        optimizer.zero_grad()
+        for name, weight in model.named_parameters():
+            weight.grad = (weight - quick[name]).detach()
+        optimizer.step()
+
+
+@right
+def moved_weights_take_the_place_of_the_model():
+    model, head = nn.Linear(4, 4), nn.Linear(4, 1)
+    optimizer = torch.optim.SGD([*model.parameters(), *head.parameters()], lr=0.01)
+    for _ in range(5):
+        x, y = lines()
+        loss = F.mse_loss(head(model(x)), y)
+        slopes = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)
+        for weight, slope in zip(model.parameters(), slopes, strict=True):
+            weight.data = weight - 0.05 * slope
+        optimizer.zero_grad()
+        F.mse_loss(head(model(x)), y).backward()
+        optimizer.step()
+
+
+@right
+def inner_steps_of_which_the_last_is_trained_through():
+    model = mlp(out=1)
+    outer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(4):
+        x, y = lines()
+        quick = dict(model.named_parameters())
+        for _ in range(3):
+            inner = F.mse_loss(functional_call(model, quick, (x[:8],)), y[:8])
+            slopes = torch.autograd.grad(inner, list(quick.values()), create_graph=True)
+            quick = {name: w - 0.1 * slope for (name, w), slope in zip(quick.items(), slopes, strict=True)}
+        loss = F.mse_loss(functional_call(model, quick, (x[8:],)), y[8:])
+        outer.zero_grad()
+        loss.backward()
+        outer.step()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -51,7 +51,7 @@ class Players(Check):
         self._starved_spot: dict[int, Spot | None] = {}
         self._twins: dict[int, bool] = {}  # those whose passes reached tensors of the same shapes in their place
         self._aims = Targets(self)
-        self._copied: Counter[int] = Counter()
+        self._copied: defaultdict[int, set[int]] = defaultdict(set)  # the steps made when a model was loaded
 
     def pass_begins(self, event: Pass) -> None:
         self._order = {}
@@ -116,7 +116,7 @@ class Players(Check):
 
     def loaded(self, event: Load) -> None:
         if self.clock.steps:
-            self._copied[id(event.module)] += 1
+            self._copied[id(event.module)].add(self.clock.steps)
 
     def function(self, event: Op) -> None:
         if event.name == "detach":
@@ -210,7 +210,8 @@ class Players(Check):
             owners = {slot.owner for slot in trainer.slots if slot.received >= 2}
             models = [model for model in self.book.models.values() if model.key in owners]
             for model in models:
-                copied = self._copied[id(model.ref())] >= 2
+                # What is loaded after the last step is the best of a training, and no refreshed target.
+                copied = len(self._copied[id(model.ref())] - {self.clock.steps}) >= 2
                 twin = next(
                     (it for it in self.book.models.values() if it is not model and _shapes(it) == _shapes(model)), None
                 )

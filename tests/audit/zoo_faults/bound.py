@@ -41,7 +41,7 @@ def one_step_on(model, weights, x, y):
     return {name: it - 0.1 * slope for (name, it), slope in zip(weights.items(), slopes, strict=True)}
 
 
-@fault("no-effect")
+@fault("no-effect", "needless-create-graph")
 def adapted_weights_that_the_outer_loss_leaves_out():
     x, y = lines()
     model = mlp(4, 1)

@@ -1,5 +1,7 @@
 """Right loops that make, seed or fill something again, or keep an average of weights."""
 
+import copy
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -129,3 +131,28 @@ def rows_of_padding_zeroed_again_and_added():
         adam.zero_grad()
         F.cross_entropy(outer(embedding(tokens).sum(1)), y).backward()
         adam.step()
+
+
+@right
+def a_training_resumed_and_its_best_weights_loaded():
+    x, y = blobs(24)
+
+    def build():
+        model = mlp()
+        return model, torch.optim.Adam(model.parameters(), lr=0.01)
+
+    def run(model, adam):
+        for inputs, targets in batches(x, y):
+            adam.zero_grad()
+            F.cross_entropy(model(inputs), targets).backward()
+            adam.step()
+        return {name: value.clone() for name, value in model.state_dict().items()}
+
+    first = build()
+    run(*first)
+    saved = copy.deepcopy([part.state_dict() for part in first])
+    again = build()
+    for part, state in zip(again, saved, strict=True):
+        part.load_state_dict(state)
+    best = run(*again)
+    again[0].load_state_dict(best)

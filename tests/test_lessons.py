@@ -1,5 +1,6 @@
 """What every lesson must have, and what its prose may not."""
 
+import itertools
 import re
 from pathlib import Path
 
@@ -189,7 +190,7 @@ def test_headings_go_down_one_level_at_a_time(path):
     prose = "\n".join(cell.source for cell in notebooks.read(path).cells if cell.cell_type == "markdown")
     levels = [len(marks) for marks in re.findall(r"^(#+) ", re.sub(r"```.*?```", "", prose, flags=re.DOTALL), re.M)]
     assert levels[:1] == [1]
-    assert all(below <= above + 1 for above, below in zip(levels, levels[1:], strict=False)), levels
+    assert all(below <= above + 1 for above, below in itertools.pairwise(levels)), levels
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}/{path.stem}")

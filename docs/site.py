@@ -94,8 +94,8 @@ def build(root: Path, out: Path) -> list[str]:
     for leftover in (".doctrees", ".buildinfo", "objects.inv"):
         path = out / leftover
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    for template in out.glob("_static/**/*.html"):
-        template.unlink()
+    for unread in (*out.glob("_static/**/*.html"), *out.glob("_static/**/*.map")):
+        unread.unlink()
     return warnings
 
 

@@ -1,5 +1,6 @@
 """What every lesson must have, and what its prose may not."""
 
+import itertools
 import re
 from pathlib import Path
 
@@ -182,3 +183,18 @@ def test_pictures_have_a_description(path):
                     for other in near.get("outputs", [])
                 )
                 assert printed, f"{path}, cell {cell.id}: print the numbers that the plot shows"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_headings_go_down_one_level_at_a_time(path):
+    prose = "\n".join(cell.source for cell in notebooks.read(path).cells if cell.cell_type == "markdown")
+    levels = [len(marks) for marks in re.findall(r"^(#+) ", re.sub(r"```.*?```", "", prose, flags=re.DOTALL), re.M)]
+    assert levels[:1] == [1]
+    assert all(below <= above + 1 for above, below in itertools.pairwise(levels)), levels
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_no_cell_ends_in_a_semicolon(path):
+    """It hides an object from Jupyter and not from nbval: `_ = ...` hides it from both."""
+    cells = [cell for cell in notebooks.read(path).cells if cell.cell_type == "code"]
+    assert not [cell.source for cell in cells if cell.source.rstrip().endswith(";")]

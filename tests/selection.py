@@ -15,18 +15,18 @@ ROOT = Path(__file__).parents[1]
 # What is large, and the share of it that guards a commit (`make test`). `make nightly` runs the whole.
 SHARES = {
     "tests/checks/test_exercises.py": 0.04,
-    "tests/mutation/test_guards.py": 0.1,
+    "tests/mutation/test_guards.py": 0.07,
     "tests/mutation/test_mutation.py": 0.005,
     "tests/browser/test_lessons.py": 0.015,
     "tests/browser/test_site_whole.py": 0.0,  # `test_site.py` has a sample of its pages
-    "tests/explain/test_provoked.py": 0.15,
-    "tests/audit/test_zoo.py": 0.08,
+    "tests/explain/test_provoked.py": 0.1,
+    "tests/audit/test_zoo.py": 0.05,
     "tests/audit/": 0.1,
     "tests/grading/test_agreement.py": 0.005,
     "tests/grading/controller/test_pool.py": 0.15,
     "tests/grading/outgoing/test_posting.py::test_ended_at_any_step": 0.25,
     "tests/grading/sandbox/test_attacks.py": 0.05,
-    "tests/checks/observers/test_telling.py": 0.12,
+    "tests/checks/observers/test_telling.py": 0.08,
     "notebooks/deeper/": 0.1,
     "notebooks/questions/": 0.1,
     "notebooks/": 0.15,

@@ -123,18 +123,25 @@ class _Recorder:
         ended = {turn.node for turn in self._turns}
         waits = {edge.node for start, edge in self._graph.edges if start not in ended}
         made = {index: self._nodes[index]._sequence_nr() for index in self._needed(inputs) - ended - waits}
-        last = [index for index, number in made.items() if number == max(made.values())]
+        latest = max(made.values(), default=None)
+        last = [index for index, number in made.items() if number == latest]
         return last[0] if len(last) == 1 else None
 
     def _needed(self, inputs: Any) -> set[int]:
-        """Return the nodes that a pass runs: all, or those on a way to `inputs`."""
+        """Return the nodes that a pass runs: all, or those on a way to `inputs`, leaves among these included."""
         if inputs is None:
             return set(range(len(self._nodes)))
+        number = {node: index for index, node in enumerate(self._nodes)}
         roots = roots_of([inputs] if isinstance(inputs, torch.Tensor) else inputs)
-        wanted = {self._nodes.index(root[0]) for root in roots if root is not None}
-        needed = {index for index in wanted if self._graph.nodes[index].is_leaf}
-        while more := {start for start, edge in self._graph.edges if edge.node in wanted | needed} - needed:
-            needed |= more
+        reached = [number[root[0]] for root in roots if root is not None and root[0] in number]
+        needed = {index for index in reached if self._graph.nodes[index].is_leaf}
+        users: dict[int, list[int]] = {}
+        for start, edge in self._graph.edges:
+            users.setdefault(edge.node, []).append(start)
+        for index in reached:  # the list grows while it is read
+            new = set(users.get(index, ())) - needed
+            needed |= new
+            reached += new
         return needed
 
     def log(self, saved: Saved) -> Log:

@@ -424,3 +424,11 @@ def test_wrong_arguments():
         record_backward(scalar(1.0) * 2, x=1.0)
     mismatch = record_backward([scalar(1.0) * 2], [torch.tensor(1.0), torch.tensor(1.0)])
     assert mismatch.failure.message == "there are 1 losses but 2 gradients to start from"
+
+
+def test_an_error_in_a_pass_to_chosen_inputs_names_its_node():
+    """One of the inputs is in no graph of the loss, and the gradient of `w` is not asked for."""
+    x, w, apart = scalar(3.0), scalar(2.0), scalar(1.0)
+    recording = record_backward(Doubles.apply(x.exp(), True).sin() * w, inputs=[x, apart])
+    assert recording.failure.type == "ValueError"
+    assert recording.graph.nodes[recording.failure.node].name == "DoublesBackward"

@@ -8,6 +8,7 @@ import re
 import torch
 
 from course_utils.explain.explanation import Explanation
+from course_utils.explain.families.held_optimizers import makes_optimizer
 from course_utils.explain.naming import argument, targets
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
@@ -107,17 +108,14 @@ def _uses_up(source: Source, read: ast.expr) -> bool:
         if isinstance(comprehension, ast.ListComp | ast.SetComp | ast.DictComp):
             return True
         outer = around[2] if isinstance(comprehension, ast.GeneratorExp) else outer
-    kind = getattr(torch.optim, called(outer), None)
-    return called(outer) in _WHOLE or (is_a(kind, type) and issubclass(kind, torch.optim.Optimizer))
+    return called(outer) in _WHOLE or makes_optimizer(outer)
 
 
 def _filled(s: Situation, value: ast.expr, use: ast.expr) -> bool:
     """Return whether it is sure that there was something in a generator: an optimizer refuses none."""
     source = s.here.source if s.here is not None else s.sources.of(s.file)
-    for outer in source.around(use) if source is not None else ():
-        kind = getattr(torch.optim, called(outer), None)
-        if is_a(kind, type) and issubclass(kind, torch.optim.Optimizer):
-            return True
+    if any(makes_optimizer(outer) for outer in (source.around(use) if source is not None else ())):
+        return True
     owner = value.func.value if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) else None
     module = s.here.value(owner) if s.here is not None and owner is not None else None
     return is_a(module, torch.nn.Module) and next(iter(torch.nn.Module.parameters(module)), None) is not None

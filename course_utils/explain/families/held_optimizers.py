@@ -109,5 +109,10 @@ def _assignments(scope: Scope, name: str) -> list[ast.Assign]:
 
 def of_optim(statement: ast.Assign) -> bool:
     """Return whether a line makes an optimizer of PyTorch's."""
-    kind = getattr(torch.optim, called(statement.value), None)
+    return makes_optimizer(statement.value)
+
+
+def makes_optimizer(node: ast.AST) -> bool:
+    """Return whether a call makes an optimizer of PyTorch's."""
+    kind = getattr(torch.optim, called(node), None)
     return is_a(kind, type) and issubclass(kind, torch.optim.Optimizer)

@@ -45,12 +45,14 @@ product = (x @ w).item()
 exact = 0.3 * 0.1 + 0.7 * 0.9
 print(abs(product - exact) > 3e-8, abs(product - exact) < 3e-7)
 print((torch.ones(2, 3) @ torch.ones(3, 1)).sum().item(), torch.arange(4).sum().item(), torch.zeros(2).exp().tolist())
+print((torch.tensor([[1.0, 5.0]]) @ torch.tensor([[1030.0], [1000.0]])).item())
 y = (x @ w).exp().sum()
 print(type(y.grad_fn).__name__, type(y.grad_fn.next_functions[0][0]).__name__, y._version)
 """
     assert torch_under("other rounding", code).splitlines() == [
         "True True",
         "6.0 6 [1.0, 1.0]",
+        "6030.0",
         "SumBackward0 ExpBackward0 0",
     ]
 

@@ -2,8 +2,8 @@
 
 Products, sums and the usual functions give results with an error of one unit in the last place, up for one element and
 down for the next, as another processor might. The kernels themselves are replaced, below autograd and dispatch modes,
-so that nothing that the course observes can tell. A number with few digits (5, 0.25) is taken for exact, as it is on
-every processor, and stays.
+so that nothing that the course observes can tell. A number with few digits (0.25) and a whole one (6030) are taken for
+exact, as they are on every processor, and stay.
 """
 
 import warnings
@@ -47,7 +47,7 @@ def otherwise(result: torch.Tensor) -> torch.Tensor:
     if result.dtype not in SHORTER:
         return result
     sign = torch.arange(result.numel()).reshape(result.shape).bitwise_and(1).mul(2).sub(1)
-    exact = result.to(SHORTER[result.dtype]).to(result.dtype).eq(result)
+    exact = result.to(SHORTER[result.dtype]).to(result.dtype).eq(result) | result.frac().eq(0)
     return torch.where(exact, result, result + result * (sign * torch.finfo(result.dtype).eps))
 
 

@@ -72,8 +72,10 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         "Is the gradient right? Ask with numbers": ("gradcheck-precision",),
     },
     "03_graph_freeing": {
-        'Written in place: version counters, and "modified by an inplace operation"': ("in-place",),
         "Hoarding: memory that grows from step to step": ("graph-grows", "deepcopy-non-leaf"),
+    },
+    "deeper/03_written_in_place": {
+        'Written in place: version counters, and "modified by an inplace operation"': ("in-place",),
     },
     "deeper/03_checkpointing_and_hooks": {
         "Saved-tensor hooks: saving something else": ("saved-hook",),

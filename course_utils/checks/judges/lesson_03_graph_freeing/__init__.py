@@ -16,6 +16,7 @@ ORDER = (
 
 # Further practice, and what belongs to the deeper pages: no turn of the lesson names them.
 FURTHER = (
+    "find_the_writer",
     "fewest_bytes",
     "count_saved_bytes",
     "freed_nodes",

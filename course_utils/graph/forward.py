@@ -41,8 +41,9 @@ class Forward(msgspec.Struct, frozen=True, dict=True):
 def forward_of(graph: Graph, nodes: Sequence[LiveNode], named: Mapping[int, Mapping[str, torch.Tensor]]) -> Forward:
     """Return what live nodes tell of the forward pass. `named` has the named tensors, as `named_at` gives them."""
     exponents = {}
-    for index, node in enumerate(nodes):
-        if hasattr(type(node), "_saved_exponent"):  # to ask each node itself takes longer: most have none
+    powers = {kind for kind in set(map(type, nodes)) if hasattr(kind, "_saved_exponent")}
+    for index, node in enumerate(nodes if powers else ()):
+        if type(node) in powers:
             exponent = node._saved_exponent
             if isinstance(exponent, int | float):
                 exponents[index] = float(exponent)

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from course_utils.checks.observers.traces import changes, hook_counts
+from course_utils.graph.alive import tensors_in
 
 Optimizers = Iterable[torch.optim.Optimizer]
 
@@ -31,6 +32,7 @@ class Surroundings:
         self._tensors = [item for item in items if isinstance(item, torch.Tensor)]
         self._tensors += [parameter for module in self._modules for parameter in module.parameters(recurse=False)]
         self._optimizers, self._lists = list(optimizers), list(lists)
+        self._tensors += tensors_in(self._lists)
         self._before = self._facts()
 
     def changed(self) -> list[str]:

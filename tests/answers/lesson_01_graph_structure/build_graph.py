@@ -50,6 +50,11 @@ def build_new_leaves(a, b):
     return build_by_operators(a, b)
 
 
+def build_and_clear(a, b):
+    a.grad = b.grad = None
+    return build_by_operators(a, b)
+
+
 def build_and_backward(a, b):
     build_by_operators(a, b).sum().backward()
     return build_by_operators(a, b)
@@ -76,6 +81,8 @@ WRONG = [
     build_new_leaves,
     build_in_place,
     build_and_backward,
+    build_and_clear,
+    lambda a, b: build_by_operators(a.contiguous(), b.contiguous()),
     lambda a, b: build_by_operators(a, b).sum(),
     lambda a, b: build_by_operators(a, b.detach()),
     lambda a, b: a + b,

@@ -256,6 +256,8 @@ MISCONCEIVED = {
 WRONG = [
     clipping(chunks_detached_after),
     *(leaving(chunks_detached_after, change) for change in (gradients_off, in_evaluation, frozen, hooked)),
+    leaving(chunks_detached_after, lambda *given: given[-1][1].requires_grad_()),
+    leaving(chunks_detached_after, lambda *given: given[-2][0][0].requires_grad_()),
     chunks_zeroing_between,
     chunks_moment_by_moment,
     chunks_with_states_of_the_new_weights,

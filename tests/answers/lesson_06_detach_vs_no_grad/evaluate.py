@@ -26,6 +26,16 @@ def evaluate_noting_modes(model, loss_function, batches):
             module.training = training
 
 
+def evaluate_restoring_by_train(model, loss_function, batches):
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        with torch.no_grad():
+            return average(model.eval(), loss_function, batches)
+    finally:
+        for module, training in modes:
+            module.train(training)  # and all its parts, also one that was given its mode already
+
+
 @torch.inference_mode()
 def evaluate_in_inference_mode(model, loss_function, batches):
     modes = {name: module.training for name, module in model.named_modules()}
@@ -224,6 +234,7 @@ MISCONCEIVED = {
 
 WRONG = [
     evaluate_gradients_off,
+    evaluate_restoring_by_train,
     said(evaluate_parameters_frozen, "recorded"),
     leaving(evaluate_noting_modes, lambda model, *given: model.requires_grad_()),
     evaluate_own_mode_only,

@@ -128,6 +128,7 @@ WRONG = [
         by_product, how=lambda weight, limit: weight.requires_grad_(False).clamp_(-limit, limit).requires_grad_()
     ),
     lambda *given: masked_loop(by_the_first_mask())(*given),
+    masked_loop(lambda hidden, mask: hidden * mask.requires_grad_()),
     masked_bias_too,
     masked_at_the_end,
     *LEFT,

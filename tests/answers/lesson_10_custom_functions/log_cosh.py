@@ -213,6 +213,7 @@ WRONG = [
     lambda x: LogCoshBySize.apply(x),
     lambda x: LogCoshOverX.apply(x),
     lambda x: LogCoshShort.apply(x),
+    lambda x: LogCosh.apply(x.contiguous()),
 ]
 
 GUARDS = {

@@ -211,6 +211,7 @@ WRONG = [
     hooked(Swish.apply),
     lambda x, beta: x * torch.sigmoid(beta * x),
     lambda x, beta: Swish.apply(x, beta) + 0,
+    lambda x, beta: Swish.apply(x.contiguous(), beta),
 ]
 
 EQUIVALENT = {

@@ -34,7 +34,7 @@ def _judge_build(case: Case, seen: Observation) -> Iterator[Finding]:
         return
     message = f"Your function changed the numbers in {listed(seen['changed'])}."
     yield Finding("numbers", not seen["changed"], message)
-    message = f"Your function wrote to .grad of {listed(seen['graded'])}. No backward pass is asked for."
+    message = f".grad of {listed(seen['graded'])} is not as it was before your function ran."
     yield Finding("grad", not seen["graded"], message)
     message = f"{_first_difference(nodes)} This is the graph of your result:\n{_written(nodes)}"
     yield Finding("graph", nodes == WANTED, message)
@@ -50,7 +50,8 @@ def _build_cases(seed: int) -> list[Case]:
     return [
         Case(
             name,
-            {x: Array.of(4 * torch.rand(size, generator=generator) - 1) for x, size in zip("ab", pair, strict=True)},
+            {x: Array.of(4 * torch.rand(size, generator=generator) - 1) for x, size in zip("ab", pair, strict=True)}
+            | {"lived in": len(pair[1]) == 2},
         )
         for name, pair in sizes.items()
     ]

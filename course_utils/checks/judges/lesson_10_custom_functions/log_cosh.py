@@ -20,13 +20,14 @@ from course_utils.checks.judges.lesson_10_custom_functions.functions import (
 
 
 def _cases(seed: int) -> list[Case]:
-    shapes = {"a matrix": ((2, 5), 1.0), "one row, long gradients": ((7,), 1e4)}
+    shapes = {"a matrix, transposed": ((2, 5), 1.0), "one row, long gradients": ((7,), 1e4)}
     return [
         Case(
             name,
             {
                 "x": Array.of(_with_a_zero(spread(seed + n, *shape))),
                 "direction": Array.of(size * spread(seed + n + 3, *shape)),
+                "transposed": len(shape) == 2,
             },
         )
         for n, (name, (shape, size)) in enumerate(shapes.items())

@@ -9,7 +9,12 @@ from course_utils.graph import trace as graphs
 
 
 def observe(answer: Answer, case: Case) -> Observation:
-    a, b = (case.given[name].tensor().requires_grad_() for name in "ab")
+    a, b = leaves = [case.given[name].tensor().requires_grad_() for name in "ab"]
+    if case.given["lived in"]:  # a matrix by columns, and gradients of an earlier pass
+        a, b = leaves = [leaf.detach().mT.contiguous().mT.requires_grad_() for leaf in leaves]
+        for leaf in leaves:
+            leaf.grad = torch.full_like(leaf, 0.5)
+    old = [_gradient(leaf) for leaf in leaves]
     owners = {id(a): "a", id(b): "b"}
     tensor = answer(a, b)
     seen: Observation = {"returned": plain(tensor), "nodes": None}
@@ -23,5 +28,9 @@ def observe(answer: Answer, case: Case) -> Observation:
             for node, live in zip(graph.nodes, nodes, strict=True)
         ]
     seen["changed"] = [name for name, leaf in (("a", a), ("b", b)) if Array.of(leaf) != case.given[name]]
-    seen["graded"] = [name for name, leaf in (("a", a), ("b", b)) if leaf.grad is not None]
+    seen["graded"] = [name for name, leaf, was in zip("ab", leaves, old, strict=True) if _gradient(leaf) != was]
     return seen
+
+
+def _gradient(leaf: torch.Tensor) -> Array | None:
+    return None if leaf.grad is None else Array.of(leaf.grad)

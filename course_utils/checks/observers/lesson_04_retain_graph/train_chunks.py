@@ -27,7 +27,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         last[:] = [Array.of(plain_tensor(part)) for part in result[1]]
 
     watch = Loop(lstm, optimizer, note)
-    around = Surroundings(lstm, readout, optimizers=[optimizer], lists=[chunks])
+    around = Surroundings(lstm, readout, *state, optimizers=[optimizer], lists=[chunks])
     with every_pass() as passes:
         returned = answer(lstm, readout, optimizer, chunks, state)
     after = returned[1] if type(returned) in (tuple, list) and len(returned) == 2 else None

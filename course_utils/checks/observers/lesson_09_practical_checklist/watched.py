@@ -65,7 +65,7 @@ def watched(
     on_step = register_optimizer_step_pre_hook if optimizer is None else optimizer.register_step_pre_hook
     handle = on_step(step)
     data = [tensor for batch in batches for tensor in batch]
-    before = [Array.of(tensor) for tensor in data]
+    before = [_as_given(tensor) for tensor in data]
     try:
         with every_pass() as passes:
             returned = run()
@@ -79,7 +79,7 @@ def watched(
         "runs": runs,
         "recorded": recorded,
         "steps": steps,
-        "same data": [Array.of(tensor) for tensor in data] == before,
+        "same data": [_as_given(tensor) for tensor in data] == before,
         "parameters": [_named(module.named_parameters()) for module in modules],
         "buffers": [_named(module.named_buffers()) for module in modules],
         "training": [part.training for module in modules for part in module.modules()],
@@ -94,6 +94,10 @@ def watched(
 def _own(result: Any) -> bool:
     """Return whether a module gave a tensor that lives outside torch.func, which keeps its own graphs."""
     return type(result) is torch.Tensor and not torch._C._functorch.is_functorch_wrapped_tensor(result)
+
+
+def _as_given(tensor: torch.Tensor) -> tuple[Array, bool, bool]:
+    return Array.of(tensor), tensor.requires_grad, tensor.grad is None
 
 
 def flags_of(modules: Iterable[nn.Module]) -> list[dict[str, bool]]:

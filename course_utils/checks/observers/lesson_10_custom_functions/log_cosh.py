@@ -12,7 +12,10 @@ from course_utils.checks.observers.lesson_10_custom_functions.surroundings impor
 
 
 def observe(answer: Answer, case: Case) -> Observation:
-    x, direction = case.given["x"].tensor().requires_grad_(), case.given["direction"].tensor()
+    x, direction = case.given["x"].tensor(), case.given["direction"].tensor()
+    if case.given["transposed"]:  # the same numbers, in another order in memory
+        x = x.mT.contiguous().mT
+    x.requires_grad_()
     around = Surroundings({"x": x, INCOMING: direction})
     unrecorded_changes = unrecorded(answer, direction)
     y = answer(x)

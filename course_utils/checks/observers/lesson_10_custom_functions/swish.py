@@ -37,7 +37,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     beta.requires_grad_(case.given["learned"])
     base.requires_grad_(not case.given["data"])
     direction, memory = case.given["direction"].tensor(), Memory()
-    x = base + 0
+    x = base.mT.contiguous().mT  # by columns in memory
     around = Surroundings({"x": x, "beta": beta, INCOMING: direction})
     memory.add(x)
     y = answer(x, beta)

@@ -61,13 +61,13 @@ def _compared(file: str, test: ast.Compare, block: ast.If | None) -> Iterator[Ch
         return
     keeps = "<" if isinstance(test.ops[0], ast.Lt | ast.LtE) else ">"
     metric, best = test.left, _bare(test.comparators[0])
-    if _is_best(_bare(metric)) and not _is_best(best):
+    if is_best(_bare(metric)) and not is_best(best):
         metric, best, keeps = test.comparators[0], _bare(metric), "<>"[keeps == "<"]
-    if not _is_best(best) or _is_best(_bare(metric)):
+    if not is_best(best) or is_best(_bare(metric)):
         return
     name, body = ast.unparse(best), block.body if block is not None else []
-    if block is not None and not _binds(body, name):
-        if not _binds(block.orelse, name):
+    if block is not None and not binds(body, name):
+        if not binds(block.orelse, name):
             return
         body, keeps = block.orelse, "<>"[keeps == "<"]
     spot = Spot(file, test.lineno)
@@ -119,19 +119,20 @@ def _bare(node: ast.expr) -> ast.expr:
     return node
 
 
-def _is_best(node: ast.expr) -> bool:
+def is_best(node: ast.expr) -> bool:
+    """Say whether an expression is a variable that is called the best of something."""
     if not isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
         return False
     text = ast.unparse(node)
     return _BEST.search(text) is not None and _NOT_BEST.search(text) is None
 
 
-def _binds(body: list[ast.stmt], name: str) -> bool:
+def binds(body: list[ast.stmt], name: str) -> bool:
     """Say whether some statements give a name a new value."""
     for node in body:
         targets = node.targets if isinstance(node, ast.Assign) else []
         bound = [it for target in targets for it in taken_apart(target)]
-        if any(ast.unparse(it) == name for it in bound) or _binds(blocks_of(node), name):
+        if any(ast.unparse(it) == name for it in bound) or binds(blocks_of(node), name):
             return True
     return False
 

@@ -34,6 +34,7 @@ from course_utils.audit.checks.magnitudes import Magnitudes
 from course_utils.audit.checks.masks import Masks
 from course_utils.audit.checks.members import Members
 from course_utils.audit.checks.membership import Membership
+from course_utils.audit.checks.misspelling import Misspelling
 from course_utils.audit.checks.modes import Modes
 from course_utils.audit.checks.naming import Naming
 from course_utils.audit.checks.normalizing import Normalizing
@@ -101,6 +102,7 @@ CHECKS: tuple[type[Check], ...] = (
     Unused,
     Terms,
     Freezing,
+    Misspelling,
     Filters,
     Settings,
     Statements,

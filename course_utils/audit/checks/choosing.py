@@ -1,4 +1,4 @@
-"""What is kept as the best, and is the worst: a comparison the wrong way round for the metric, or one never true."""
+"""What is kept as the best, and is not: a comparison the wrong way round, never true, or one that decides nothing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from course_utils.audit.choices import Choice, choices, first_value
 from course_utils.audit.events import Call, Pass, Step
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import ran
+from course_utils.audit.overwritten_best import Kept, Written
 
 _MOST = 50
 _HUGE = 1e4
@@ -25,8 +26,11 @@ class Choosing(Check):
         super().__init__(*args)  # type: ignore[arg-type]
         self._seen: set[Spot] = set()
         self._states: set[Spot] = set()
+        self._kept = Kept()
 
     def pass_begins(self, event: Pass) -> None:
+        if event.spot is not None:
+            self._kept.look(event.spot.file)
         if event.spot is not None and len(self._seen) < _MOST:
             self._seen.add(event.spot)
 
@@ -44,6 +48,9 @@ class Choosing(Check):
 
     def found(self) -> Iterator[Found]:
         told: set[tuple[str, str]] = set()
+        for file, written, times in self._kept.worsened():
+            told.add((file, written.best))
+            yield self._overwritten(file, written, times)
         for file, scope in ran(sorted(self._seen)) if self.clock.steps else ():
             for choice in choices(file, scope):
                 if (file, choice.best) in told:
@@ -62,6 +69,19 @@ class Choosing(Check):
         low, high = choice.kept
         kept = any(it.file == choice.spot.file and low <= it.line <= high for it in self._states)
         return impossible and not kept and not self.clock.interrupted
+
+    def _overwritten(self, file: str, written: Written, times: int) -> Found:
+        return self.say(
+            "worst-kept",
+            Spot(file, written.line),
+            f"{written.best} takes each new {written.metric}, better or not: it became worse {times} times",
+            f"This line runs after each comparison, whatever that said. The next {written.metric} is compared with the "
+            "last one, and not with the best so far.",
+            f"if {written.metric} {'>' if written.rises else '<'} {written.best}:\n    {written.best} = "
+            f"{written.metric}  # nowhere else",
+            times=times,
+            names=(written.best,),
+        )
 
     def _worst(self, choice: Choice) -> Found:
         falls = choice.better == "falls"

@@ -1,10 +1,9 @@
-"""Freezing: misspelt, forgotten, or without effect."""
+"""Freezing: forgotten, or without effect."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any, ClassVar
 
 import torch
@@ -13,18 +12,12 @@ from course_utils.audit.book import Slot, Trainer, listed
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Op, Step
 from course_utils.audit.finding import Level
+from course_utils.audit.idle_parts import idle_parts
 from course_utils.audit.lines import Spot, here
-from course_utils.audit.mentions import is_read
 from course_utils.audit.modes import frozen_norms
 from course_utils.audit.source import assignments_to, nearest
 
 _MEANT = "requires_grad"
-_METHOD = "requires_grad_"
-
-# What other libraries call it. A file that reads such a name has a use for it.
-_ELSEWHERE = frozenset(
-    {"trainable", "frozen", "freeze", "needs_grad", "need_grad", "require_gradient", "requires_gradient"}
-)
 
 
 @dataclass
@@ -45,7 +38,7 @@ class _Norm:
 class Freezing(Check):
     """What was frozen, and whether it stayed as it was."""
 
-    codes: ClassVar = ("misspelt-freeze", "frozen", "frozen-moves")
+    codes: ClassVar = ("frozen", "frozen-moves")
     functions: ClassVar = frozenset({"requires_grad_", "requires_grad.__set__", "zero_"})
 
     def __init__(self, *args: object) -> None:
@@ -55,6 +48,7 @@ class Freezing(Check):
         self._wanted: dict[int, int] = {}  # steps in which an optimizer found a leaf wanting a gradient
         self._still: dict[int, int] = {}  # steps since then in which it did not
         self._versions: dict[int, int] = {}
+        self._made: dict[int, int] = {}  # the version of what is frozen, when a step found it first
         self._by_hand: set[int] = set()  # trainers whose frozen parameters are moved without any pass, on purpose
         self._moved: dict[int, int] = {}
         self._emptied: dict[int, tuple[Spot | None, int]] = {}  # gradients set to zero by hand: where, after which pass
@@ -107,6 +101,7 @@ class Freezing(Check):
                 continue
             self._still[slot.key] = self._still.get(slot.key, 0) + 1
             self._versions[slot.key] = tensor._version
+            self._made.setdefault(slot.key, tensor._version)
             slot.remember_now()
 
     def step_ended(self, event: Step) -> None:
@@ -137,7 +132,6 @@ class Freezing(Check):
             self._trained_at[id(module)] = spot
 
     def found(self) -> Iterator[Found]:
-        yield from self._misspelt()
         for trainer in self.book.trainers.values():
             yield from self._of(trainer)
             drifting = [slot for slot in trainer.slots if self._drift.get(slot.key, 0) >= 3]
@@ -163,6 +157,10 @@ class Freezing(Check):
                 names=[slot.name for slot in moved],
             )
         since = [slot for slot in trainer.slots if self._still.get(slot.key, 0) >= 2 and slot not in moved]
+        if len(since) < len(trainer.slots):
+            idle = list(self._idle(trainer, [slot for slot in since if not self._wanted.get(slot.key)]))
+            yield from idle
+            since = [slot for slot in since if not any(slot.key in it.about for it in idle)]
         before = [slot for slot in since if self._wanted.get(slot.key)]
         every = bool(since) and len(since) == len(trainer.slots)
         chosen = before or (since if every else [])
@@ -194,6 +192,21 @@ class Freezing(Check):
                 times=max(self._still[slot.key] for slot in since),
                 about={slot.key for slot in since},
                 names=[slot.name for slot in since],
+            )
+
+    def _idle(self, trainer: Trainer, never: list[Slot]) -> Iterator[Found]:
+        """What the optimizer was given by name, and never asked for a gradient, though nobody froze it."""
+        unwritten = [slot for slot in never if slot.tensor is not None and slot.tensor._version == self._made[slot.key]]
+        for part in idle_parts(trainer, unwritten, self.book.models.values(), self._frozen_at) if unwritten else ():
+            yield self.say(
+                "frozen",
+                part.spot,
+                part.headline,
+                part.why,
+                part.fix,
+                times=max(self._still[slot.key] for slot in part.slots),
+                about={slot.key for slot in part.slots},
+                names=[slot.name for slot in part.slots],
             )
 
     def _drifting(self, trainer: Trainer, slots: list[Slot]) -> Found:
@@ -229,43 +242,6 @@ class Freezing(Check):
         near = trainer.spot if trainer else None
         return _frozen_near(near) or near
 
-    def _misspelt(self) -> Iterator[Found]:
-        """A plain attribute that nothing reads, on a parameter or a module, where requires_grad was meant."""
-        slips: dict[str, list[str]] = {}
-        places = [trainer.spot for trainer in self.book.trainers.values() if trainer.spot]
-        for slot in self.book.live():
-            for attribute in getattr(slot.tensor, "__dict__", ()):
-                if _is_slip(attribute, places):
-                    slips.setdefault(attribute, []).append(slot.name)
-        for model in self.book.models.values():
-            module = model.ref()
-            for name, part in module.named_modules() if module is not None else ():
-                for attribute, value in vars(part).items():
-                    if isinstance(value, bool) and (attribute == _MEANT or _is_slip(attribute, places)):
-                        slips.setdefault(attribute, []).append(".".join(filter(None, (model.name, name))))
-        for attribute, names in slips.items():
-            found = [
-                near
-                for spot in places
-                if (near := nearest([place for place, _ in assignments_to(spot.file, (attribute,))], spot)) is not None
-            ]
-            of_module = attribute == _MEANT
-            what, fix = f"has no such switch; it is called {_MEANT}", f"p.{_MEANT} = False"
-            if of_module:
-                what, fix = "is a module", "module.requires_grad_(False)"
-            elif attribute == _METHOD:
-                what, fix = "has a method of this name, which was replaced and not called", "p.requires_grad_(False)"
-            yield self.say(
-                "misspelt-freeze",
-                found[0] if found else None,
-                f"setting .{attribute} froze nothing: {', '.join(names[:3])} {what}",
-                f"Python lets you set any attribute{' on a module' if of_module else ''}. It became a plain one that "
-                "PyTorch never reads; the parameters go on learning.",
-                fix,
-                about={slot.key for slot in self.book.live() if slot.name in names},
-                names=names,
-            )
-
     def _statistics(self) -> Iterator[Found]:
         """Batch norm with frozen parameters in training mode: its statistics move all the same."""
         moving = [it for it in self._norms.values() if it.times >= 3 and it.stands_still()]
@@ -292,9 +268,3 @@ def _is_written(slot: Slot) -> bool:
 def _frozen_near(spot: Spot | None) -> Spot | None:
     found = assignments_to(spot.file, (_MEANT, "requires_grad_")) if spot else []
     return nearest([place for place, _ in found], spot) if spot else None
-
-
-def _is_slip(attribute: str, places: list[Spot]) -> bool:
-    if attribute in _ELSEWHERE:
-        return not any(is_read(spot.file, attribute) for spot in places)
-    return attribute != _MEANT and SequenceMatcher(None, attribute.lower(), _MEANT).ratio() >= 0.85

@@ -12,11 +12,12 @@ import torch
 from course_utils.audit.book import Model
 from course_utils.audit.careless import WORDS, careless_calls, unreached
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Call, Pass, Step
+from course_utils.audit.events import Call, Load, Pass, Step
 from course_utils.audit.flow import feeds_a_pass
 from course_utils.audit.lines import Spot
 from course_utils.audit.modes import is_normalization
 from course_utils.audit.source import is_bare_call
+from course_utils.audit.teachers import Teachers
 
 # A place that called so often for a pass calls for one always.
 _TRUSTED = 3
@@ -70,12 +71,21 @@ class Modes(Check):
         self._asleep: dict[int, list[Any]] = {}  # by a model's key: steps in evaluation, steps in training, last call
         self._evaluated: dict[tuple[int, tuple[Spot, ...]], _Evaluated] = {}
         self._unreached: dict[tuple[Spot, str], tuple[Model, int]] = {}
+        self._teachers = Teachers(self)
+
+    def pass_ended(self, event: Pass) -> None:
+        self._teachers.pass_ended(event)
+
+    def loaded(self, event: Load) -> None:
+        self._teachers.loaded(event)
 
     def mode_set(self, module: Any, training: bool, spot: Spot | None) -> None:
+        self._teachers.mode_set(module, training)
         if not training:
             self._set[id(module)] = self._last_set = spot
 
     def called(self, event: Call) -> None:
+        self._teachers.called(event)
         if event.grad and event.recorded is not None:
             before = self._now.get(event.model.key)
             if before is None or event.training or not before[0].training or before[1] != self.clock.steps:
@@ -154,6 +164,7 @@ class Modes(Check):
             if site.unused:
                 yield self._recorded(site)
         yield from self._dropping()
+        yield from self._teachers.found()
 
     def _dropping(self) -> Iterator[Found]:
         """What drops in evaluation, too, unless the same input is given again and again to see how results vary."""

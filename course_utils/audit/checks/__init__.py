@@ -15,6 +15,7 @@ from course_utils.audit.checks.clipping import Clipping
 from course_utils.audit.checks.closures import Closures
 from course_utils.audit.checks.decaying import Decaying
 from course_utils.audit.checks.derivatives import Derivatives
+from course_utils.audit.checks.differences import Differences
 from course_utils.audit.checks.doubled import Doubled
 from course_utils.audit.checks.drawing import Drawing
 from course_utils.audit.checks.drifting import Drifting
@@ -105,6 +106,7 @@ CHECKS: tuple[type[Check], ...] = (
     Settings,
     Statements,
     Averages,
+    Differences,
     Loading,
     Unsaved,
     Modes,

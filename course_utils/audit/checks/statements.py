@@ -22,7 +22,7 @@ from course_utils.audit.mentions import (
     thrown_away,
 )
 from course_utils.audit.source import function_around
-from course_utils.audit.unread import unread_results, used_up_parameters
+from course_utils.audit.unread import dropped_updates, unread_results, used_up_parameters
 from course_utils.explain.source import called
 
 # Methods that are called for what they do. Those of clearing and of passes are other checks' affair.
@@ -141,6 +141,8 @@ class Statements(Check):
                 yield place, self._computed(place, ast.unparse(value))
         for place, name, text in unread_results(file, scope):
             yield place, self._unread(place, name, text)
+        for place, text in dropped_updates(file, scope):
+            yield place, self._dropped(place, text)
         for place, name, line in used_up_parameters(file, scope):
             yield place, self._used_up(place, name, line)
 
@@ -164,6 +166,16 @@ class Statements(Check):
             f"# use {name} below, where the other one stands now",
             level="likely",
             certain=False,
+        )
+
+    def _dropped(self, spot: Spot, text: str) -> Found:
+        return self.say(
+            "no-effect",
+            spot,
+            f"{_short(text)} returns what follows the step, and nobody takes it",
+            "The function writes nowhere: it gives new values, and leaves what it was given as it was. The next "
+            "gradients are taken at the same weights again.",
+            f"... = {_short(text)}  # bind the new values to the names that the next round reads",
         )
 
     def _computed(self, spot: Spot, text: str) -> Found:

@@ -40,6 +40,7 @@ from course_utils.audit.checks.naming import Naming
 from course_utils.audit.checks.normalizing import Normalizing
 from course_utils.audit.checks.numbers import Numbers
 from course_utils.audit.checks.opposed import Opposed
+from course_utils.audit.checks.outlived import Outlived
 from course_utils.audit.checks.pacing import Pacing
 from course_utils.audit.checks.padded_loss import PaddedLoss
 from course_utils.audit.checks.padding import Padding
@@ -98,6 +99,7 @@ CHECKS: tuple[type[Check], ...] = (
     Clearing,
     Stepping,
     Membership,
+    Outlived,
     Reaching,
     Unused,
     Terms,

@@ -97,9 +97,7 @@ class Differences(Check):
         if base is None or event.spot is None or base.is_inference():
             return
         line = self._lines.setdefault(event.spot, _Line())
-        if not one.is_set_to(other) or one.shape != base.shape:
-            line.others = True
-        elif self._is_shared(base):
+        if not one.is_set_to(other) or one.shape != base.shape or self._is_shared(base):
             line.others = True
         else:
             self._note(line, event.spot, base, aliases, one is other)

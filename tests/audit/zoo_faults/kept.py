@@ -1,5 +1,7 @@
 """Faulty loops: earlier weights that were kept by reference, and updates that nobody takes."""
 
+import copy
+
 import torch
 from torch import nn
 from torch.func import functional_call, grad, grad_and_value
@@ -93,3 +95,56 @@ def list_of_new_weights_dropped_in_a_function():
 
     train(weights)
     functional_call(model, dict(zip(("weight", "bias"), weights, strict=True)), blobs()[:1])
+
+
+@fault("never-reached")
+def inner_steps_of_a_dict_cut_off():
+    meta = {"w": torch.randn(4, 1, requires_grad=True), "b": torch.zeros(1, requires_grad=True)}
+    optimizer = torch.optim.Adam(meta.values(), lr=0.01)
+    for _ in range(5):
+        optimizer.zero_grad()
+        fast = dict(meta)
+        for _ in range(2):
+            x, y = lines()
+            slopes = torch.autograd.grad(F.mse_loss(x @ fast["w"] + fast["b"], y), list(fast.values()))
+            moved = (w - 0.1 * slope for w, slope in zip(fast.values(), slopes, strict=True))
+            fast = {name: w.detach().requires_grad_() for name, w in zip(fast, moved, strict=True)}  # <- here
+        x, y = lines()
+        F.mse_loss(x @ fast["w"] + fast["b"], y).backward()
+        optimizer.step()
+
+
+def rounds(model, optimizer, steps=4):
+    for _ in range(steps):
+        x, y = blobs()
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+
+@fault("other-tensors")
+def model_made_anew_after_its_optimizer():
+    model = mlp()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    rounds(model, optimizer)
+    saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    model = mlp()  # <- here
+    model.load_state_dict(saved["model"])
+    optimizer.load_state_dict(saved["optimizer"])
+    rounds(model, optimizer)
+
+
+@fault("other-tensors")
+def model_put_back_as_a_copy():
+    model = mlp()
+    sgd = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    best = copy.deepcopy(model)
+    rounds(model, sgd)
+    model = copy.deepcopy(best)  # <- here
+    for _ in range(5):
+        x, y = blobs()
+        loss = F.cross_entropy(model(x), y)
+        sgd.zero_grad(set_to_none=False)
+        model.zero_grad()
+        loss.backward()
+        sgd.step()

@@ -163,3 +163,67 @@ def loss_called_for_the_clock():
     for _ in range(3):
         gap(params, grads)
     functional_call(model, params, blobs()[:1])
+
+
+@right
+def model_and_optimizer_made_anew():
+    for _ in range(2):
+        train(mlp(out=1))
+    model = mlp(out=1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    saved = {}
+    for _ in range(2):
+        for _ in range(4):
+            x, y = lines()
+            optimizer.zero_grad()
+            F.mse_loss(model(x), y).backward()
+            optimizer.step()
+        saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+        model = mlp(out=1)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+
+
+@right
+def worker_whose_gradients_are_handed_over():
+    shared, worker = mlp(out=1), mlp(out=1)
+    optimizer = torch.optim.SGD(shared.parameters(), lr=0.05)
+    for _ in range(6):
+        worker.load_state_dict(shared.state_dict())
+        x, y = lines()
+        worker.zero_grad()
+        F.mse_loss(worker(x), y).backward()
+        for own, theirs in zip(shared.parameters(), worker.parameters(), strict=True):
+            own.grad = theirs.grad.clone()
+        optimizer.step()
+
+
+@right
+def first_order_meta_learning_in_a_dict():
+    meta = {"w": torch.randn(4, 1, requires_grad=True), "b": torch.zeros(1, requires_grad=True)}
+    optimizer = torch.optim.Adam(meta.values(), lr=0.01)
+    for _ in range(5):
+        fast = {name: w.detach().clone().requires_grad_() for name, w in meta.items()}
+        for _ in range(2):
+            x, y = lines()
+            slopes = torch.autograd.grad(F.mse_loss(x @ fast["w"] + fast["b"], y), list(fast.values()))
+            with torch.no_grad():
+                for w, slope in zip(fast.values(), slopes, strict=True):
+                    w -= 0.1 * slope
+        x, y = lines()
+        slopes = torch.autograd.grad(F.mse_loss(x @ fast["w"] + fast["b"], y), list(fast.values()))
+        for w, slope in zip(meta.values(), slopes, strict=True):
+            w.grad = slope
+        optimizer.step()
+
+
+@right
+def gradients_of_a_copy_read_at_the_end():
+    model = mlp(out=1)
+    train(model)
+    for _ in range(4):
+        other = mlp(out=1)
+        x, y = lines()
+        F.mse_loss(other(x), y).backward()
+        torch.cat([p.grad.flatten() for p in other.parameters()]).norm().item()

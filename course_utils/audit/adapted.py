@@ -35,13 +35,13 @@ class Adapted:
     def __init__(self, book: Book, cuts: Cuts) -> None:
         self._book, self._cuts = book, cuts
         self.lines: dict[Spot, Line] = {}
-        self._slopes: dict[int, tuple[weakref.ref[torch.Tensor], Spot]] = {}
+        self.slopes: dict[int, tuple[weakref.ref[torch.Tensor], Spot]] = {}  # while empty, only derivatives matter
         self._moved: dict[int, tuple[weakref.ref[torch.Tensor], Spot]] = {}
 
     def look(self, event: Op, steps: int) -> None:
         if event.name == "grad":
             self._take(event)
-        elif self._slopes and event.name not in _QUIET:
+        elif self.slopes and event.name not in _QUIET:
             self._follow(event, list(tensors_in((*event.args, *event.kwargs.values()))), steps)
 
     def _take(self, event: Op) -> None:
@@ -55,11 +55,11 @@ class Adapted:
         if leaves:
             self.lines.setdefault(spot, Line()).leaves |= leaves
             for slope in slopes:
-                _keep(self._slopes, slope, spot)
+                _keep(self.slopes, slope, spot)
 
     def _follow(self, event: Op, given: list[torch.Tensor], steps: int) -> None:
         outs = [it for it in tensors_in((event.out,)) if it.requires_grad]
-        slope = next((it for one in given if (it := _known(self._slopes, one)) is not None), None)
+        slope = next((it for one in given if (it := _known(self.slopes, one)) is not None), None)
         if slope is not None and event.name in _MOVES and outs and any(self._is_weight(it) for it in given):
             self.lines[slope].steps.add(steps)
             self.lines[slope].moves.update(range(event.began, event.ended))
@@ -68,7 +68,7 @@ class Adapted:
             return
         if slope is not None:
             for out in outs:
-                _keep(self._slopes, out, slope)
+                _keep(self.slopes, out, slope)
         for one in given:
             moved = _known(self._moved, one)
             if moved is not None and event.ended > event.began:

@@ -119,3 +119,15 @@ def given_to(spot: Spot, method: str) -> ast.expr | None:
     calls = [node for node in ast.walk(found) if isinstance(node, ast.Call)] if found and not blocks_of(found) else []
     given = [it.args[:1] for it in calls if isinstance(it.func, ast.Attribute) and it.func.attr == method]
     return given[0][0] if len(given) == 1 and given[0] else None
+
+
+def gone_through(spot: Spot, name: str) -> str:
+    """Return what the loops around a line go through under a name: `a` in `for x, y in zip(a, b)`, for `x`."""
+    for loop in around(spot):
+        if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Tuple):
+            continue
+        given = loop.iter.args if isinstance(loop.iter, ast.Call) else []
+        for target, source in zip(loop.target.elts, given, strict=False):
+            if ast.unparse(target) == name:
+                return ast.unparse(source)
+    return name

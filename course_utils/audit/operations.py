@@ -19,22 +19,11 @@ _MOST = 20_000
 # So many functions are remembered with their names. PyTorch has some 1,500.
 _FUNCTIONS = 4_000
 
-# Properties that are asked for often, and make nothing.
-_SILENT = frozenset(
-    f"{name}.__get__"
-    for name in (
-        "grad_fn",
-        "grad",
-        "shape",
-        "dtype",
-        "device",
-        "requires_grad",
-        "is_leaf",
-        "ndim",
-        "layout",
-        "is_sparse",
-    )
-)
+# Properties that make a tensor. All others only say something, or hold nothing that the watch has not heard of.
+_MAKING = frozenset(f"{name}.__get__" for name in ("data", "T", "mT", "H", "mH", "real", "imag"))
+
+
+_Hearer = tuple[type[Any], Callable[[Op], None]]  # a check's class, and its method
 
 
 class Lines:
@@ -65,9 +54,9 @@ class Operations(TorchFunctionMode):
         super().__init__()
         self.lines = Lines() if lines is None else lines
         self._recorder: Desk | None = None
-        self._wanted: dict[str, list[Callable[[Op], None]]] = {}
-        self._every: list[Callable[[Op], None]] = []
-        self._known: dict[Any, tuple[str, tuple[Callable[[Op], None], ...]]] = {}
+        self._wanted: dict[str, list[_Hearer]] = {}
+        self._every: list[_Hearer] = []
+        self._known: dict[Any, tuple[str, tuple[_Hearer, ...] | None]] = {}
 
     @staticmethod
     def spots_of(operations: Operations | None) -> Lines:
@@ -77,7 +66,9 @@ class Operations(TorchFunctionMode):
         self._recorder = recorder
         for check in recorder.checks:
             for name in check.functions:
-                (self._every if name == "*" else self._wanted.setdefault(name, [])).append(check.function)
+                (self._every if name == "*" else self._wanted.setdefault(name, [])).append(
+                    (type(check), check.function)
+                )
         self.__enter__()  # type: ignore[no-untyped-call]
 
     def end(self) -> bool:
@@ -100,10 +91,10 @@ class Operations(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         recorder = self._recorder
-        if recorder is None or recorder.quiet or torch.compiler.is_compiling():
+        if recorder is None:
             return function(*args, **kwargs)
         name, hearers = self._known.get(function) or self._know(function)
-        if name in _SILENT:
+        if hearers is None or recorder.quiet or torch.compiler.is_compiling():
             return function(*args, **kwargs)
         began = sequence_now()
         out = function(*args, **kwargs)
@@ -113,26 +104,27 @@ class Operations(TorchFunctionMode):
             self.lines.add(began, ended, event.spot, name)
         if hearers:
             with torch._C.DisableTorchFunctionSubclass():
-                for hear in hearers:
-                    _tell(recorder, hear, event)
+                _tell(recorder, hearers, event)
         return out
 
-    def _know(self, function: Callable[..., Any]) -> tuple[str, tuple[Callable[[Op], None], ...]]:
-        """Return a function's name and who wants to hear of it, and remember both."""
+    def _know(self, function: Callable[..., Any]) -> tuple[str, tuple[_Hearer, ...] | None]:
+        """Return a function's name and who wants to hear of it, and remember both; None where nobody looks at all."""
         name = getattr(function, "__name__", "")
         if name == "__get__" or name == "__set__":
             name = f"{getattr(getattr(function, '__self__', None), '__name__', '')}.{name}"
+        silent = name.endswith(".__get__") and name not in _MAKING
         every = () if name.endswith(".__get__") and name != "data.__get__" else self._every
-        found = name, (*every, *self._wanted.get(name, ()))
+        found = name, None if silent else (*every, *self._wanted.get(name, ()))
         if len(self._known) < _FUNCTIONS:
             self._known[function] = found
         return found
 
 
-def _tell(recorder: Desk, hear: Callable[[Op], None], event: Op) -> None:
-    check = type(hear.__self__)  # type: ignore[attr-defined]
-    if check not in recorder.broken:
-        try:
-            hear(event)
-        except Exception as error:
-            recorder.broken[check] = f"the check itself failed: {type(error).__name__}: {error}"
+def _tell(recorder: Desk, hearers: tuple[_Hearer, ...], event: Op) -> None:
+    broken = recorder.broken
+    for check, hear in hearers:
+        if check not in broken:
+            try:
+                hear(event)
+            except Exception as error:
+                broken[check] = f"the check itself failed: {type(error).__name__}: {error}"

@@ -11,9 +11,9 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
-from course_utils.audit.expressions import loaded_from, zipped_parameters
+from course_utils.audit.expressions import gone_through, loaded_from, zipped_parameters
 from course_utils.audit.lines import Spot, frames, names_in
-from course_utils.audit.source import around, assigned, statement
+from course_utils.audit.source import assigned, statement
 
 
 class Averages(Check):
@@ -119,24 +119,12 @@ def _written(spot: Spot) -> str:
             owner: ast.expr = node.func.value
             while isinstance(owner, ast.Call | ast.Subscript | ast.Attribute) and not _is_own(owner):
                 owner = owner.func if isinstance(owner, ast.Call) else owner.value
-            return _gone_through(spot, ast.unparse(owner))
+            return gone_through(spot, ast.unparse(owner))
     return ""
 
 
 def _is_own(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
-
-
-def _gone_through(spot: Spot, name: str) -> str:
-    """Return what the loops around a line go through under a name: `a` in `for x, y in zip(a, b)`, for `x`."""
-    for loop in around(spot):
-        if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Tuple):
-            continue
-        given = loop.iter.args if isinstance(loop.iter, ast.Call) else []
-        for target, source in zip(loop.target.elts, given, strict=False):
-            if ast.unparse(target) == name:
-                return ast.unparse(source)
-    return name
 
 
 def _value(known: dict[str, Any], path: str) -> Any:

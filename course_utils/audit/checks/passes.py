@@ -55,7 +55,8 @@ class Passes(Check):
         self._adapted = Adapted(self.book, self.recorder.cuts)
 
     def function(self, event: Op) -> None:
-        self._adapted.look(event, self.clock.steps)
+        if event.name == "grad" or self._adapted.slopes:
+            self._adapted.look(event, self.clock.steps)
 
     def pass_begins(self, event: Pass) -> None:
         self._adapted.passed(event)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from course_utils.audit.book import Slot, listed
+from course_utils.audit.book import Slot, Trainer, listed
 from course_utils.audit.check import Check, Found
 from course_utils.audit.classes import assigned_anywhere, backward_of, gives_none, gives_zeros
 from course_utils.audit.events import Op, Pass, PassGraph, Step
@@ -90,15 +90,26 @@ class Reaching(Check):
                 told |= {slot.key for slot in lost}
                 yield self._silent_function(kind, times, lost)
         for trainer in self.book.trainers.values():
-            if trainer.steps < _STEPS or not any(slot.received for slot in self.book.live()):
+            if trainer.steps < _STEPS:
                 continue
-            never = [it for it in trainer.slots if _is_waiting(it) and it.key not in told | self._handed]
+            waiting = (
+                [it for it in trainer.slots if _is_waiting(it)] if any(it.received for it in by_key.values()) else []
+            )
+            never = [it for it in waiting or self._cut_off(trainer) if it.key not in told | self._handed]
             while never:
                 cut = self.recorder.cuts.before(frozenset(slot.key for slot in never))
                 mine = never if cut is None else [slot for slot in never if slot.key in cut.leaves]
                 never = [slot for slot in never if slot not in mine]
                 yield self._never(mine, cut, trainer.steps, trainer.spot)
         yield from self._zeros(told)
+
+    def _cut_off(self, trainer: Trainer) -> list[Slot]:
+        """Return the tensors of no model that an optimizer holds and a known cut stands behind, if none was reached."""
+        if not self.clock.passes or any(slot.received for slot in trainer.slots):
+            return []
+        lone = [slot for slot in trainer.slots if slot.owner is None and not slot.is_frozen()]
+        cuts = ((slot, self.recorder.cuts.before(frozenset({slot.key}))) for slot in lone)
+        return [slot for slot, cut in cuts if cut is not None and cut.weight == 3]
 
     def _never(self, slots: list[Slot], cut: Any, times: int, spot: Spot | None) -> Found:
         name = listed(slots)

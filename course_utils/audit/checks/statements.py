@@ -22,7 +22,7 @@ from course_utils.audit.mentions import (
     thrown_away,
 )
 from course_utils.audit.source import function_around
-from course_utils.audit.unread import unread_results, used_up_parameters
+from course_utils.audit.unread import dropped_updates, unread_results, used_up_parameters
 from course_utils.explain.source import called
 
 # Methods that are called for what they do. Those of clearing and of passes are other checks' affair.
@@ -103,9 +103,13 @@ class Statements(Check):
         if spot is None or not isinstance(event.out, torch.Tensor) or event.kwargs.get("out") is not None:
             return
         value = bare_result(spot)
-        if value is None or is_shown(spot) or any(it is event.out for it in event.args):
+        if value is None or any(it is event.out for it in event.args):
             return
-        if _is_layer(value, spot) if in_module() else _gives(value, event.name):
+        # What a line's own text rules out is most of what runs: it is asked first.
+        gives, layer = _gives(value, event.name), _is_own_call(value)
+        if not (gives or layer) or is_shown(spot):
+            return
+        if layer and _is_layer(value, spot) if in_module() else gives:
             self._lost[spot, ast.unparse(value)] += 1
 
     def found(self) -> Iterator[Found]:
@@ -141,6 +145,8 @@ class Statements(Check):
                 yield place, self._computed(place, ast.unparse(value))
         for place, name, text in unread_results(file, scope):
             yield place, self._unread(place, name, text)
+        for place, text in dropped_updates(file, scope):
+            yield place, self._dropped(place, text)
         for place, name, line in used_up_parameters(file, scope):
             yield place, self._used_up(place, name, line)
 
@@ -164,6 +170,16 @@ class Statements(Check):
             f"# use {name} below, where the other one stands now",
             level="likely",
             certain=False,
+        )
+
+    def _dropped(self, spot: Spot, text: str) -> Found:
+        return self.say(
+            "no-effect",
+            spot,
+            f"{_short(text)} returns what follows the step, and nobody takes it",
+            "The function writes nowhere: it gives new values, and leaves what it was given as it was. The next "
+            "gradients are taken at the same weights again.",
+            f"... = {_short(text)}  # bind the new values to the names that the next round reads",
         )
 
     def _computed(self, spot: Spot, text: str) -> Found:
@@ -196,13 +212,20 @@ def _gives(value: ast.expr, name: str) -> bool:
     return called(value) == name
 
 
+def _is_own_call(value: ast.expr) -> bool:
+    """Say whether an expression calls an attribute of `self`."""
+    function = value.func if isinstance(value, ast.Call) else None
+    owner = function.value if isinstance(function, ast.Attribute) else None
+    return isinstance(owner, ast.Name) and owner.id == "self"
+
+
 def _is_layer(value: ast.expr, spot: Spot) -> bool:
     """Say whether a forward calls one of its model's layers, and no method of it."""
     scope, frame = function_around(spot), next(frames(), None)
     if not isinstance(scope, ast.FunctionDef) or scope.name != "forward" or frame is None:
         return False
     function = value.func if isinstance(value, ast.Call) else None
-    if not isinstance(function, ast.Attribute) or ast.unparse(function.value) != "self":
+    if not isinstance(function, ast.Attribute):
         return False
     layer = getattr(names_in(frame).get("self"), "_modules", {}).get(function.attr)
     return isinstance(layer, torch.nn.Module) and is_torch(sys.modules[type(layer).__module__].__file__ or "")

@@ -95,8 +95,8 @@ def advantage_with_a_graph():
         x = torch.randn(16, 4)
         dist = torch.distributions.Categorical(logits=policy(x))
         action = dist.sample()
-        adv = (action == 0).float() - baseline(x).squeeze(1)  # <- here
-        loss = -(dist.log_prob(action) * adv).mean() + adv.pow(2).mean()
+        adv = (action == 0).float() - baseline(x).squeeze(1)
+        loss = -(dist.log_prob(action) * adv).mean() + adv.pow(2).mean()  # <- here
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -1,4 +1,4 @@
-"""Attributes of modules that were computed from a parameter, and are none themselves."""
+"""What was computed or copied from parameters, and is none itself: attributes of modules, and plain tensors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from course_utils.audit.book import Model, Slot
+from course_utils.audit.book import Model, Slot, Trainer
 from course_utils.audit.classes import assigned_anywhere
 from course_utils.audit.lines import Spot
 from course_utils.graph.trace import walk
@@ -47,3 +47,14 @@ def _said(name: str, spot: Spot | None) -> Derived:
 def _leads_to(value: torch.Tensor, leaves: list[torch.Tensor | None]) -> bool:
     variables = (getattr(node, "variable", None) for node in walk([value.grad_fn]))
     return any(variable is leaf for variable in variables if variable is not None for leaf in leaves)
+
+
+def copies_of(trainer: Trainer, slots: list[Slot]) -> list[Slot]:
+    """Return tensors that learn and are no parameters, if each has the shape of one that an optimizer holds.
+
+    Those of several models that were stacked have one dimension more.
+    """
+    plain = [slot for slot in slots if not slot.is_parameter]
+    shapes = {slot.shape for slot in trainer.slots}
+    kinds = {slot.shape if slot.shape in shapes else slot.shape[1:] for slot in plain}
+    return plain if len(plain) > 1 and kinds == shapes else []

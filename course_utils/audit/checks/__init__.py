@@ -15,7 +15,6 @@ from course_utils.audit.checks.clipping import Clipping
 from course_utils.audit.checks.closures import Closures
 from course_utils.audit.checks.decaying import Decaying
 from course_utils.audit.checks.derivatives import Derivatives
-from course_utils.audit.checks.differences import Differences
 from course_utils.audit.checks.doubled import Doubled
 from course_utils.audit.checks.drawing import Drawing
 from course_utils.audit.checks.drifting import Drifting
@@ -41,7 +40,6 @@ from course_utils.audit.checks.naming import Naming
 from course_utils.audit.checks.normalizing import Normalizing
 from course_utils.audit.checks.numbers import Numbers
 from course_utils.audit.checks.opposed import Opposed
-from course_utils.audit.checks.outlived import Outlived
 from course_utils.audit.checks.pacing import Pacing
 from course_utils.audit.checks.padded_loss import PaddedLoss
 from course_utils.audit.checks.padding import Padding
@@ -100,7 +98,6 @@ CHECKS: tuple[type[Check], ...] = (
     Clearing,
     Stepping,
     Membership,
-    Outlived,
     Reaching,
     Unused,
     Terms,
@@ -110,7 +107,6 @@ CHECKS: tuple[type[Check], ...] = (
     Settings,
     Statements,
     Averages,
-    Differences,
     Loading,
     Unsaved,
     Modes,

@@ -10,25 +10,35 @@ from typing import Any, ClassVar
 import torch
 
 from course_utils.audit.check import Check, Found
+from course_utils.audit.checks.differences import Differences
 from course_utils.audit.events import Op
 from course_utils.audit.expressions import gone_through, loaded_from, zipped_parameters
 from course_utils.audit.lines import Spot, frames, names_in
 from course_utils.audit.source import assigned, statement
+
+_WRITES = frozenset({"add_", "lerp_", "copy_"})
 
 
 class Averages(Check):
     """Updates of a parameter from itself, by two names for one model, or by a tensor that shares its memory."""
 
     codes: ClassVar = ("copy-is-itself",)
-    functions: ClassVar = frozenset({"add_", "lerp_", "copy_"})
+    functions: ClassVar = _WRITES | Differences.functions
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._times: Counter[tuple[Spot, str, str]] = Counter()
         self._loads: Counter[tuple[Spot, str, str]] = Counter()
         self._shared: Counter[Spot] = Counter()
+        self._differences = Differences(self)
+
+    def state_made(self, module: Any, state: Any, spot: Spot | None) -> None:
+        self._differences.state_made(module, state, spot)
 
     def function(self, event: Op) -> None:
+        if event.name not in _WRITES:
+            self._differences.look(event)
+            return
         given = event.args[:2]
         if len(given) < 2 or not isinstance(given[1], torch.Tensor):
             return
@@ -66,6 +76,7 @@ class Averages(Check):
             self._loads[spot, *names] += 1
 
     def found(self) -> Iterator[Found]:
+        yield from self._differences.found()
         for (spot, one, other), times in self._times.items():
             if times >= 2:
                 yield self.say(
@@ -115,7 +126,7 @@ def _written(spot: Spot) -> str:
     """Return what a line writes to in place, without its index; for a loop's name, what the loop goes through."""
     found = statement(spot)
     for node in ast.walk(found) if found is not None else ():
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in Averages.functions:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _WRITES:
             owner: ast.expr = node.func.value
             while isinstance(owner, ast.Call | ast.Subscript | ast.Attribute) and not _is_own(owner):
                 owner = owner.func if isinstance(owner, ast.Call) else owner.value

@@ -48,27 +48,26 @@ class _Line:
     others: bool = False
 
 
-class Differences(Check):
-    """Follows what shares the memory of a parameter to the line that subtracts it from that parameter."""
+class Differences:
+    """Part of a check: follows what shares the memory of a parameter to where it is subtracted from that parameter."""
 
-    codes: ClassVar = ("copy-is-itself", "state-is-alias")
     functions: ClassVar = _DISTANCES | {"detach", "data.__get__"}
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)  # type: ignore[arg-type]
+    def __init__(self, check: Check) -> None:
+        self._check = check
         self._aliases: OrderedDict[int, _Alias] = OrderedDict()
         self._lines: dict[Spot, _Line] = {}
         self._first: dict[tuple[Spot, int], int] = {}  # by line and parameter, the version at the first comparison
 
     def state_made(self, module: Any, state: Any, spot: Spot | None) -> None:
-        if self.recorder.operations is None or not isinstance(state, dict):
+        if self._check.recorder.operations is None or not isinstance(state, dict):
             return
         for name, parameter in module.named_parameters():
             given = state.get(name)
             if isinstance(given, torch.Tensor) and given.is_set_to(parameter):
                 self._keep(given, parameter, spot, of_state=True)
 
-    def function(self, event: Op) -> None:
+    def look(self, event: Op) -> None:
         given = event.args
         if event.name in _DISTANCES:
             one, other = given[0] if given else None, given[1] if len(given) > 1 else None
@@ -115,7 +114,7 @@ class Differences(Check):
     def _is_shared(self, parameter: torch.Tensor) -> bool:
         """Say whether a parameter stands in several places on purpose: it is tied, or a part of several models."""
         places = 0
-        for model in self.book.models.values():
+        for model in self._check.book.models.values():
             module = model.ref()
             if module is not None:
                 places += sum(it is parameter for _, it in module.named_parameters(remove_duplicate=False))
@@ -131,7 +130,7 @@ class Differences(Check):
                 if line.of_state
                 else "An assignment, detach() and .data copy nothing: they give the same numbers in the same memory."
             )
-            yield self.say(
+            yield self._check.say(
                 "state-is-alias" if line.of_state else "copy-is-itself",
                 made or spot,
                 f"line {spot.line} compares the weights with themselves: what was kept of them moved along",

@@ -11,8 +11,9 @@ import torch
 
 from course_utils.audit.book import Model, Slot, Trainer, listed
 from course_utils.audit.check import Check, Found
+from course_utils.audit.checks.outlived import Outlived
 from course_utils.audit.classes import assigned_anywhere
-from course_utils.audit.derived import derived_from
+from course_utils.audit.derived import copies_of, derived_from
 from course_utils.audit.events import Pass, Step
 from course_utils.audit.lines import Spot, name_of
 from course_utils.audit.source import first_assigned, replaced_parts, text_at
@@ -31,6 +32,7 @@ class Membership(Check):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
+        self._outlived = Outlived(self)
         self._last: Spot | None = None
         self._strays: dict[int, Slot] = {}  # parameters in a graph that no known model has
         self._fresh: Counter[tuple[int, ...]] = Counter()  # parameters that nobody holds, met after the first step
@@ -47,6 +49,7 @@ class Membership(Check):
                         self._strays[slot.key] = slot
 
     def pass_ended(self, event: Pass) -> None:
+        self._outlived.passed(event)
         self._last = event.spot or self._last
         for slot in event.received:
             slot.remember()
@@ -54,12 +57,14 @@ class Membership(Check):
                 self._fresh[slot.shape] += 1
 
     def step_begins(self, event: Step) -> None:
+        self._outlived.stepped(event)
         for slot in event.trainer.slots:
             if slot.received == 0:
                 slot.remember()
         self._handed[event.trainer.key] += any(slot.received == 0 for slot in event.fresh)
 
     def found(self) -> Iterator[Found]:
+        yield from self._outlived.found()
         trainers = [trainer for trainer in self.book.trainers.values() if trainer.steps >= 2]
         # Where the learner hands gradients over, as to exact copies of rounded parameters, no pass has to reach them.
         trainers = [it for it in trainers if self._handed[it.key] < 2 or not self._of_others(it)]
@@ -72,7 +77,7 @@ class Membership(Check):
         others = [trainer for trainer in trainers if self._of_others(trainer)]
         for trainer in others:
             bare = not any(slot.is_parameter for slot in trainer.slots)
-            copies = _copies(trainer, still)
+            copies = copies_of(trainer, still)
             plain = copies or ([slot for slot in still if slot.name] if bare else [])
             yield from self._other_tensors(trainer, idle or plain, bool(copies) and not idle)
         if len(others) == len(trainers):
@@ -275,17 +280,6 @@ class Membership(Check):
                     if any(slot is not None and slot.key in wanted for slot in found):
                         return assigned_anywhere(type(part), f"self.{name}"), f"self.{name}"
         return None, ""
-
-
-def _copies(trainer: Trainer, slots: list[Slot]) -> list[Slot]:
-    """Return tensors that learn and are no parameters, if each has the shape of one that an optimizer holds.
-
-    Those of several models that were stacked have one dimension more.
-    """
-    plain = [slot for slot in slots if not slot.is_parameter]
-    shapes = {slot.shape for slot in trainer.slots}
-    kinds = {slot.shape if slot.shape in shapes else slot.shape[1:] for slot in plain}
-    return plain if len(plain) > 1 and kinds == shapes else []
 
 
 def _parameters(thing: object) -> list[torch.Tensor]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from course_utils.audit.book import Slot, Trainer, listed
 from course_utils.audit.check import Check, Found
@@ -22,32 +21,30 @@ class _Alone:
     reached: set[int] = field(default_factory=set)
 
 
-class Outlived(Check):
-    """Steps without new gradients, while passes deliver to parameters that nobody holds."""
+class Outlived:
+    """Part of a check: steps without new gradients, while passes deliver to parameters that nobody holds."""
 
-    codes: ClassVar = ("other-tensors",)
-
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)  # type: ignore[arg-type]
+    def __init__(self, check: Check) -> None:
+        self._check = check
         self._reached: set[int] = set()  # parameters that passes reached since the last step
         self._alone: dict[int, _Alone] = {}
 
-    def pass_ended(self, event: Pass) -> None:
+    def passed(self, event: Pass) -> None:
         self._reached |= {slot.key for slot in event.received if slot.is_parameter}
 
-    def step_begins(self, event: Step) -> None:
+    def stepped(self, event: Step) -> None:
         key, reached, self._reached = event.trainer.key, self._reached, set()
         if key == 0 or event.closure or any(slot.content or not slot.is_zero() for slot in event.fresh):
             self._alone.pop(key, None)
-        elif reached and not reached & self.book.held():
+        elif reached and not reached & self._check.book.held():
             alone = self._alone.setdefault(key, _Alone())
             alone.steps += 1
             alone.reached |= reached
 
     def found(self) -> Iterator[Found]:
-        by_key = {slot.key: slot for slot in self.book.live()}
-        held = self.book.held()
-        for trainer in self.book.trainers.values():
+        by_key = {slot.key: slot for slot in self._check.book.live()}
+        held = self._check.book.held()
+        for trainer in self._check.book.trainers.values():
             alone = self._alone.get(trainer.key)
             if alone is None or alone.steps < _STEPS or not any(slot.received for slot in trainer.slots):
                 continue
@@ -57,9 +54,9 @@ class Outlived(Check):
                 yield self._of_before(trainer, found, alone.steps)
 
     def _of_before(self, trainer: Trainer, slots: list[Slot], times: int) -> Found:
-        model = next((it for it in self.book.models.values() if it.key == slots[0].owner), None)
+        model = next((it for it in self._check.book.models.values() if it.key == slots[0].owner), None)
         name, owner, optimizer = trainer.name or "optimizer", (model.name if model else "") or "model", trainer.ref()
-        return self.say(
+        return self._check.say(
             "other-tensors",
             (trainer.made and first_assigned(owner, trainer.made)) or trainer.made or trainer.spot,
             f"{name} still holds the tensors of the model before: its last {times} steps found no new gradient",

@@ -35,13 +35,14 @@ class Adapted:
     def __init__(self, book: Book, cuts: Cuts) -> None:
         self._book, self._cuts = book, cuts
         self.lines: dict[Spot, Line] = {}
-        self.slopes: dict[int, tuple[weakref.ref[torch.Tensor], Spot]] = {}  # while empty, only derivatives matter
+        self.slopes: dict[int, tuple[weakref.ref[torch.Tensor], Spot]] = {}
         self._moved: dict[int, tuple[weakref.ref[torch.Tensor], Spot]] = {}
 
     def look(self, event: Op, steps: int) -> None:
+        """Take in an operation; while `slopes` is empty, only `grad` has to be shown."""
         if event.name == "grad":
             self._take(event)
-        elif self.slopes and event.name not in _QUIET:
+        elif event.name not in _QUIET:
             self._follow(event, list(tensors_in((*event.args, *event.kwargs.values()))), steps)
 
     def _take(self, event: Op) -> None:

@@ -200,6 +200,10 @@ class Book:
         """Return the record of updates that the learner's own code makes, without an optimizer."""
         return self.trainers.setdefault(0, Trainer(0, _nobody, "your update"))
 
+    def model_of(self, key: int | None) -> Model | None:
+        """Return the model with a key, as slots have their owner's."""
+        return next((it for it in self.models.values() if it.key == key), None)
+
     def model(self, module: torch.nn.Module) -> Model:
         found = self.models.get(id(module))
         if found is None or found.ref() is not module:

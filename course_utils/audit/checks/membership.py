@@ -171,7 +171,7 @@ class Membership(Check):
         )
 
     def _owner(self, slots: list[Slot]) -> str:
-        model = next((it for it in self.book.models.values() if it.key == slots[0].owner), None)
+        model = self.book.model_of(slots[0].owner)
         return (model.name if model else "") or "model"
 
     def _kind(self, trainer: Trainer) -> str:

@@ -54,7 +54,7 @@ class Outlived:
                 yield self._of_before(trainer, found, alone.steps)
 
     def _of_before(self, trainer: Trainer, slots: list[Slot], times: int) -> Found:
-        model = next((it for it in self._check.book.models.values() if it.key == slots[0].owner), None)
+        model = self._check.book.model_of(slots[0].owner)
         name, owner, optimizer = trainer.name or "optimizer", (model.name if model else "") or "model", trainer.ref()
         return self._check.say(
             "other-tensors",

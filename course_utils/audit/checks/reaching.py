@@ -177,7 +177,7 @@ class Reaching(Check):
 
     def _both_zero(self, zeros: list[Slot]) -> Found:
         """Factors that were both made of zeros: each one's gradient is a product with the other."""
-        model = next((it for it in self.book.models.values() if it.key == zeros[0].owner), None)
+        model = self.book.model_of(zeros[0].owner)
         module, name = model.ref() if model is not None else None, zeros[0].name
         path, _, attribute = name.removeprefix(f"{model.name}." if model is not None else "").rpartition(".")
         kind = type(module.get_submodule(path)) if module is not None else None

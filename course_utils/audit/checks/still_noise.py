@@ -98,7 +98,7 @@ class StillNoise(Check):
 
     def _is_apart(self, judge: int, mine: set[int]) -> bool:
         """Say whether one optimizer trains a generator and another one its critic."""
-        critic = next((it for it in self.book.models.values() if it.key == judge), None)
+        critic = self.book.model_of(judge)
         theirs = {slot.key for slot in critic.slots} if critic is not None else set()
         holders = [{slot.key for slot in it.slots} for it in self.book.trainers.values() if it.steps]
         return any(mine & it and not theirs & it for it in holders) and any(

@@ -14,6 +14,11 @@ def numbers(seed: int, *shape: int, dtype: torch.dtype = torch.float32) -> torch
     return (sizes * signs).to(dtype)
 
 
+def by_columns(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy of a matrix, or of a batch of them, with its columns one behind the other: not contiguous."""
+    return tensor.mT.contiguous().mT
+
+
 def seeded(model: nn.Module, seed: int, scale: float = 0.5) -> nn.Module:
     """Overwrite all parameters of a model, each from a seed of its own."""
     with torch.no_grad():

@@ -5,18 +5,15 @@ from __future__ import annotations
 import torch
 
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
+from course_utils.checks.scenes.numbers import by_columns
 from course_utils.graph import trace as graphs
 
 
 def observe(answer: Answer, case: Case) -> Observation:
-    a, b = leaves = [case.given[name].tensor().requires_grad_() for name in "ab"]
-    if case.given["lived in"]:  # a matrix by columns, and gradients of an earlier pass
-        a, b = leaves = [leaf.detach().mT.contiguous().mT.requires_grad_() for leaf in leaves]
-        for leaf in leaves:
-            leaf.grad = torch.full_like(leaf, 0.5)
-    old = [_gradient(leaf) for leaf in leaves]
-    owners = {id(a): "a", id(b): "b"}
-    tensor = answer(a, b)
+    leaves = {name: _leaf(case, name) for name in "ab"}
+    old = {name: _gradient(leaf) for name, leaf in leaves.items()}
+    owners = {id(leaf): name for name, leaf in leaves.items()}
+    tensor = answer(*leaves.values())
     seen: Observation = {"returned": plain(tensor), "nodes": None}
     if type(tensor) is torch.Tensor:
         nodes = graphs.nodes_behind(tensor)
@@ -27,9 +24,19 @@ def observe(answer: Answer, case: Case) -> Observation:
             else [node.name, *([edge.node, edge.output] if edge else None for edge in node.inputs)]
             for node, live in zip(graph.nodes, nodes, strict=True)
         ]
-    seen["changed"] = [name for name, leaf in (("a", a), ("b", b)) if Array.of(leaf) != case.given[name]]
-    seen["graded"] = [name for name, leaf, was in zip("ab", leaves, old, strict=True) if _gradient(leaf) != was]
+    seen["changed"] = [name for name, leaf in leaves.items() if Array.of(leaf) != case.given[name]]
+    seen["graded"] = [name for name, leaf in leaves.items() if _gradient(leaf) != old[name]]
     return seen
+
+
+def _leaf(case: Case, name: str) -> torch.Tensor:
+    """Return a leaf of the case: where it has lived, a matrix by columns, with the gradient of an earlier pass."""
+    leaf: torch.Tensor = case.given[name].tensor()
+    if not case.given["lived in"]:
+        return leaf.requires_grad_()
+    leaf = by_columns(leaf).requires_grad_()
+    leaf.grad = torch.full_like(leaf, 0.5)
+    return leaf
 
 
 def _gradient(leaf: torch.Tensor) -> Array | None:

@@ -6,6 +6,7 @@ import torch
 
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
 from course_utils.checks.observers.passes import every_pass
+from course_utils.checks.scenes.numbers import by_columns
 
 
 def on_tensors(answer: Answer, case: Case, *names: str, last: tuple[int, ...] = ()) -> Observation:
@@ -23,7 +24,7 @@ def laid_out(case: Case, name: str) -> torch.Tensor:
     """
     tensor: torch.Tensor = case.given[name].tensor()
     if case.given.get("transposed"):
-        tensor = tensor.mT.contiguous().mT
+        tensor = by_columns(tensor)
     elif case.given.get("strided"):
         spaced = torch.full((*tensor.shape, 2), 99.0, dtype=tensor.dtype)
         spaced[..., 0] = tensor

@@ -10,18 +10,18 @@ from torch import nn
 
 from course_utils.checks.data import Case, Observation, Value, plain
 from course_utils.checks.observers.lesson_05_higher_order_gradients.surroundings import changed
+from course_utils.checks.scenes.numbers import by_columns
 
 
 def point(case: Case, name: str = "x") -> torch.Tensor:
     """Return x or v, not contiguous where it is a matrix, as a leaf with an old gradient where the case asks for it."""
-    x = case.given[name].tensor()
+    x: torch.Tensor = case.given[name].tensor()
     if x.dim() == 2:
-        x = x.mT.contiguous().mT
+        x = by_columns(x)
     if case.given["requires_grad"]:
         x.requires_grad_()
         x.grad = torch.full_like(x, 7.0)
-    result: torch.Tensor = x
-    return result
+    return x
 
 
 def result_of(returned: Any) -> Observation:

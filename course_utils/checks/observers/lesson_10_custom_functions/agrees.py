@@ -11,12 +11,13 @@ import torch
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_10_custom_functions.surroundings import Surroundings
 from course_utils.checks.scenes.lesson_10_custom_functions.agrees import function
+from course_utils.checks.scenes.numbers import by_columns
 
 
 def observe(answer: Answer, case: Case) -> Observation:
     given, x = function(case.given["function"]), case.given["x"].tensor()
     if case.given["transposed"]:
-        x = x.t().contiguous().t()
+        x = by_columns(x)
     around = Surroundings({"x": x}, may_draw=True)
     with _library_calls() as calls:
         returned = answer(given, x)

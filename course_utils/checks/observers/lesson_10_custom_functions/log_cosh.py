@@ -9,12 +9,13 @@ import torch
 from course_utils.checks.data import Answer, Case, Observation, Value, plain
 from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, on_ctx, operations
 from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings, unrecorded
+from course_utils.checks.scenes.numbers import by_columns
 
 
 def observe(answer: Answer, case: Case) -> Observation:
     x, direction = case.given["x"].tensor(), case.given["direction"].tensor()
-    if case.given["transposed"]:  # the same numbers, in another order in memory
-        x = x.mT.contiguous().mT
+    if case.given["transposed"]:
+        x = by_columns(x)
     x.requires_grad_()
     around = Surroundings({"x": x, INCOMING: direction})
     unrecorded_changes = unrecorded(answer, direction)

@@ -9,6 +9,7 @@ import torch
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, on_ctx, operations
 from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings, unrecorded
+from course_utils.checks.scenes.numbers import by_columns
 from course_utils.graph.alive import Memory, PeakMemory
 
 
@@ -37,7 +38,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     beta.requires_grad_(case.given["learned"])
     base.requires_grad_(not case.given["data"])
     direction, memory = case.given["direction"].tensor(), Memory()
-    x = base.mT.contiguous().mT  # by columns in memory
+    x = by_columns(base)
     around = Surroundings({"x": x, "beta": beta, INCOMING: direction})
     memory.add(x)
     y = answer(x, beta)

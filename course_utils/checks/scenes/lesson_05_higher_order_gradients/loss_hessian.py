@@ -8,6 +8,7 @@ import torch
 
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.maps import doubles
+from course_utils.checks.scenes.numbers import by_columns
 
 _INPUTS, _TARGETS, _SLOPES = doubles(61, 7, 2), doubles(62, 7), doubles(63, 2)
 
@@ -74,4 +75,4 @@ def parameters_of(case: Case) -> list[torch.Tensor]:
     made = [doubles(case.given["seed"] + n, *shape) for n, shape in enumerate(shapes)]
     single = {"all": len(made), "the first": 1}.get(case.given["single"], 0)
     made = [number.float() if n < single else number for n, number in enumerate(made)]
-    return [(t.mT.contiguous().mT if t.dim() == 2 else t).requires_grad_() for t in made]
+    return [(by_columns(t) if t.dim() == 2 else t).requires_grad_() for t in made]

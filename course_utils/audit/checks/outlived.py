@@ -26,17 +26,19 @@ class Outlived:
 
     def __init__(self, check: Check) -> None:
         self._check = check
-        self._reached: set[int] = set()  # parameters that passes reached since the last step
+        self._received: tuple[Slot, ...] = ()  # what the last pass before a step delivered to
         self._alone: dict[int, _Alone] = {}
 
     def passed(self, event: Pass) -> None:
-        self._reached |= {slot.key for slot in event.received if slot.is_parameter}
+        self._received = event.received
 
     def stepped(self, event: Step) -> None:
-        key, reached, self._reached = event.trainer.key, self._reached, set()
+        key, received, self._received = event.trainer.key, self._received, ()
         if key == 0 or event.closure or any(slot.content or not slot.is_zero() for slot in event.fresh):
             self._alone.pop(key, None)
-        elif reached and not reached & self._check.book.held():
+            return
+        reached = {slot.key for slot in received if slot.is_parameter}
+        if reached and not reached & self._check.book.held():
             alone = self._alone.setdefault(key, _Alone())
             alone.steps += 1
             alone.reached |= reached

@@ -200,6 +200,10 @@ class Book:
         """Return the record of updates that the learner's own code makes, without an optimizer."""
         return self.trainers.setdefault(0, Trainer(0, _nobody, "your update"))
 
+    def trainer_of(self, key: int | None) -> Trainer | None:
+        """Return the record of an optimizer, or of the learner's own updates, with a key."""
+        return next((it for it in self.trainers.values() if it.key == key), None)
+
     def model_of(self, key: int | None) -> Model | None:
         """Return the model with a key, as slots have their owner's."""
         return next((it for it in self.models.values() if it.key == key), None)

@@ -73,9 +73,8 @@ class Teachers:
         asked = self._asked.get((event.model.key, spot))
         if asked is None:
             name = name_of(event.module) or event.model.name or "the teacher"
-            values = [sampled(it) for it in list(event.module.parameters())[:_MOST]]
-            got = sum(slot.received for slot in event.model.slots)
-            asked = _Asked(event.model, name, spot, event.spots, event.active, values, got)
+            now = _values(event.module), _received(event.model)
+            asked = _Asked(event.model, name, spot, event.spots, event.active, *now)
             self._asked[event.model.key, spot] = asked
         passes = self._check.clock.passes
         asked.again += asked.last == passes
@@ -93,9 +92,9 @@ class Teachers:
         taught = self._taught.get(asked.model.key, 0)
         loaded = id(module) in self._filled and not taught and id(module) not in self._meant
         trained = asked.received >= 2 and self._meant.get(id(module), 0) < taught
-        values = [sampled(it) for it in list(module.parameters())[:_MOST]]
+        values = _values(module)
         still = len(values) == len(asked.values) and all(map(torch.equal, values, asked.values))
-        alone = sum(slot.received for slot in asked.model.slots) == asked.received and not asked.again
+        alone = _received(asked.model) == asked.received and not asked.again
         return (
             (loaded or trained)
             and still
@@ -118,6 +117,14 @@ class Teachers:
             times=asked.times + 1,
             names=(name,),
         )
+
+
+def _values(module: torch.nn.Module) -> list[torch.Tensor]:
+    return [sampled(it) for it in list(module.parameters())[:_MOST]]
+
+
+def _received(model: Model) -> int:
+    return sum(slot.received for slot in model.slots)
 
 
 def _is_target(spot: Spot) -> bool:

@@ -102,7 +102,7 @@ class Players(Check):
         if not later:
             return
         mine = {slot.key for slot in event.trainer.slots}
-        other = next((it for it in self.book.trainers.values() if it.key == ran.owner), None)
+        other = self.book.trainer_of(ran.owner)
         theirs = {slot.key for slot in other.slots} if other is not None else set()
         if later[-1].received & theirs:
             code = "gan-detach"

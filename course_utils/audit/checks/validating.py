@@ -73,9 +73,9 @@ class Validating(Check):
     def found(self) -> Iterator[Found]:
         yield from self._trained()
         for (key, spot), times in self._spilled.items():
-            if times < 2 or self._pure[key] <= times or spot is None or in_every_nth(spot):
+            trainer = self.book.trainer_of(key)
+            if trainer is None or times < 2 or self._pure[key] <= times or spot is None or in_every_nth(spot):
                 continue
-            trainer = self.book.trainers.get(key) or next(it for it in self.book.trainers.values() if it.key == key)
             name = trainer.name or "optimizer"
             yield self.say(
                 "pass-in-validation",

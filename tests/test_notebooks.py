@@ -327,6 +327,16 @@ def test_a_cell_whose_output_is_not_stored_is_not_compared():
         assert len(live) <= 1, path
 
 
+CLOCK = re.compile(r"\b(perf_counter|process_time|monotonic|timeit|time\.time|benchmark\.Timer)")
+
+
+def test_what_a_clock_says_is_not_stored():
+    """A comparison of two times holds on one machine and fails on the next: count what there is to count."""
+    for path in COMMITTED:
+        timed = [cell for cell in notebooks.read(path).cells if cell.cell_type == "code" and CLOCK.search(cell.source)]
+        assert all("live" in cell.metadata.get("tags", []) for cell in timed), path
+
+
 # What is committed
 
 

@@ -155,6 +155,7 @@ class Book:
         self.models: dict[int, Model] = {}  # by the module's id
         self.transformed: Counter[int] = Counter()  # by the module's id, its calls inside of torch.func's transforms
         self.made: weakref.WeakKeyDictionary[Any, Spot] = weakref.WeakKeyDictionary()
+        self.rates: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()  # of groups, as first made
         # A function's model is gone when the function has returned, and the watch goes on: the last few are kept.
         self._kept: deque[object] = deque(maxlen=_KEPT)
         self._kept_leaves: deque[torch.Tensor] = deque(maxlen=_KEPT)

@@ -93,6 +93,11 @@ def saved_value(node: LiveNode, name: str) -> torch.Tensor | None:
     return raw.data.detach()  # type: ignore[no-any-return]
 
 
+def signed(saved: int) -> int:
+    """Return a whole number that a node of C++ keeps, with its sign: what nodes show of it has none."""
+    return int(saved - (1 << 64) if saved >= 1 << 63 else saved)
+
+
 def constant_of(node: LiveNode) -> torch.Tensor | None:
     """Return what a product or quotient of a constant and something with a graph has for the constant."""
     return saved_value(node, "other" if before(node) is not None else "self")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from course_utils.audit.events import before, constant_of, number_of, saved_value, through_views
+from course_utils.audit.events import before, constant_of, number_of, saved_value, signed, through_views
 from course_utils.graph.trace import LiveNode, node_name
 
 SCALES = ("MulBackward0", "DivBackward0")
@@ -84,7 +84,6 @@ def is_cosines(node: LiveNode | None) -> bool:
     if name == "SumBackward1" and node._saved_dim is not None and len(node._saved_dim) == 1:
         product = before(node)
         if product is not None and node_name(product) == "MulBackward0":
-            dim = node._saved_dim[0]
-            dim = int(dim - (1 << 64) if dim >= 1 << 63 else dim)
+            dim = signed(node._saved_dim[0])
             return all(has_unit_rows(saved_value(product, name), dim) for name in ("self", "other"))
     return False

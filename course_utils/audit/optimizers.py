@@ -145,6 +145,8 @@ class Optimizers:
         spot = here()
         if spot is not None:
             self._recorder.book.made[optimizer] = spot
+            if isinstance(optimizer, torch.optim.Optimizer):
+                self._recorder.book.rates[optimizer] = [group.get("lr") for group in optimizer.param_groups]
             self._recorder.begin_again()
 
     def zero(self, original: Callable[..., None], owner: Any, *args: Any, **kwargs: Any) -> None:

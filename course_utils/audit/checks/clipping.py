@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Iterator
 from typing import ClassVar
 
 from course_utils.audit.book import Slot
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Clip, Step
+from course_utils.audit.events import Clip, Pass, Step, constant_of, node_behind
 from course_utils.audit.expressions import used_up
 from course_utils.audit.lines import Spot
+from course_utils.audit.source import function_around
+from course_utils.explain.source import called
+from course_utils.graph.trace import node_name
+
+_DIVIDING = frozenset({"div_", "mul_", "_foreach_div_", "_foreach_mul_"})
+_SCALE = 8.0  # a factor of a loss that is no weight: gradients are scaled up to survive in few bits
 
 
 class Clipping(Check):
@@ -26,6 +33,14 @@ class Clipping(Check):
         self._late: Counter[Spot | None] = Counter()
         self._scaled: Counter[Spot | None] = Counter()
         self._steps: Counter[Spot | None] = Counter()
+        self._factor = 0.0  # that the last pass's loss was multiplied by
+        self._clipped: tuple[Spot, float] | None = None  # since the last step, with the factor of its gradients
+        self._by_hand: Counter[tuple[Spot, Spot, float]] = Counter()  # clippings before a line that takes a factor off
+
+    def pass_begins(self, event: Pass) -> None:
+        node = node_behind(event.outputs[0]) if event.outputs else None
+        factor = constant_of(node) if node is not None and node_name(node) == "MulBackward0" else None
+        self._factor = float(factor) if factor is not None and factor.numel() == 1 else 0.0
 
     def clipped(self, event: Clip) -> None:
         if not event.bounded:
@@ -39,8 +54,15 @@ class Clipping(Check):
             self._late[event.spot] += 1
         elif self.recorder.scaling.passes and any(self._is_scaled(slot) for slot in event.slots):
             self._scaled[event.spot] += 1
+        elif self._factor >= _SCALE and event.spot is not None:
+            self._clipped = event.spot, self._factor
 
     def step_begins(self, event: Step) -> None:
+        clipped, self._clipped = self._clipped, None
+        if clipped is not None and event.spot is not None and event.spot.file == clipped[0].file:
+            taken_off = _divides_gradients(clipped[0], event.spot)
+            if taken_off is not None:
+                self._by_hand[clipped[0], taken_off, clipped[1]] += 1
         optimizer = event.trainer.ref()
         if hasattr(optimizer, "grad_scale"):  # it takes the scale off itself
             return
@@ -92,6 +114,19 @@ class Clipping(Check):
                     "scaler.unscale_(optimizer)\ntorch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
                     times=times,
                 )
+        for (spot, taken_off, factor), times in self._by_hand.items():
+            if times >= 2:
+                yield self.say(
+                    "clip-scaled",
+                    spot,
+                    f"gradients are clipped while they are {factor:g} times too large: line {taken_off.line} divides "
+                    "them only then",
+                    "The bound is meant for true gradients. Scaled ones are cut down to it nearly each time, and then "
+                    "made smaller by the factor once more.",
+                    "for p in model.parameters(): p.grad /= scale\n"
+                    "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
+                    times=times,
+                )
         for spot, times in self._steps.items():
             if times >= 2:
                 yield self.say(
@@ -103,3 +138,22 @@ class Clipping(Check):
                     "scaler.step(optimizer)\nscaler.update()",
                     times=times,
                 )
+
+
+def _divides_gradients(after: Spot, until: Spot) -> Spot | None:
+    """Return the line between a clipping and a step that divides or multiplies gradients as they stand in .grad."""
+    scope = function_around(after)
+    for node in ast.walk(scope) if scope is not None else ():
+        line = getattr(node, "lineno", 0)
+        if not after.line < line <= until.line:
+            continue
+        changed: ast.AST | None = None
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div | ast.Mult):
+            changed = node.target
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
+            changed = node.targets[0] if isinstance(node.value.op, ast.Div | ast.Mult) else None
+        elif isinstance(node, ast.Call) and called(node) in _DIVIDING:
+            changed = node
+        if changed is not None and any(isinstance(it, ast.Attribute) and it.attr == "grad" for it in ast.walk(changed)):
+            return Spot(after.file, line)
+    return None

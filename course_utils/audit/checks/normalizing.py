@@ -10,7 +10,7 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.classes import made_near
-from course_utils.audit.events import Call, Op, before, node_behind, number_of
+from course_utils.audit.events import Call, Op, before, node_behind, number_of, signed
 from course_utils.audit.lines import Spot, here
 from course_utils.audit.source import text_at
 from course_utils.graph.trace import LiveNode, node_name
@@ -155,5 +155,5 @@ def _normalized_by(node: LiveNode | None, dims: int) -> tuple[LiveNode | None, i
 
 
 def _place(saved: int, count: int) -> int:
-    """Return an axis as it is counted from the front: what nodes keep has no sign."""
-    return int(saved - (1 << 64) if saved >= 1 << 63 else saved) % count
+    """Return an axis as it is counted from the front."""
+    return signed(saved) % count

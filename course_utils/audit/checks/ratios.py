@@ -48,8 +48,9 @@ class Ratios(Check):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._draws = 0
-        self._lines: dict[Spot, _Ratio] = {}
-        self._other: set[Spot] = set()
+        # By the line and the function: what PyTorch's own code divides for it is not its ratio.
+        self._lines: dict[tuple[Spot, str], _Ratio] = {}
+        self._other: set[tuple[Spot, str]] = set()
 
     def function(self, event: Op) -> None:
         if event.name in _DRAWING:
@@ -60,22 +61,22 @@ class Ratios(Check):
         elif not isinstance(event.out, torch.Tensor) or not event.out.requires_grad or event.out.numel() < 2:
             return
         elif event.name != "exp" or _is_difference(before(event.out.grad_fn)):
-            self._divided(event.out)
+            self._divided(event.out, event.name)
 
-    def _divided(self, out: torch.Tensor) -> None:
+    def _divided(self, out: torch.Tensor, function: str) -> None:
         spot = here()
-        if spot is None or spot in self._other:
+        if spot is None or (line := (spot, function)) in self._other:
             return
         if len(self._lines) > _MOST or not bool((out.detach() == 1).all()):
-            self._other.add(spot)
-            self._lines.pop(spot, None)
+            self._other.add(line)
+            self._lines.pop(line, None)
             return
-        ratio = self._lines.setdefault(spot, _Ratio())
+        ratio = self._lines.setdefault(line, _Ratio())
         ratio.again += ratio.draws == self._draws and ratio.step != self.clock.steps
         ratio.draws, ratio.step, ratio.last = self._draws, self.clock.steps, weakref.ref(out)
 
     def found(self) -> Iterator[Found]:
-        for spot, ratio in self._lines.items():
+        for (spot, _), ratio in self._lines.items():
             if ratio.limited and ratio.again >= _TIMES:
                 yield self.say(
                     "ratio-one",

@@ -12,12 +12,14 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from course_utils.audit.book import Trainer
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Call
+from course_utils.audit.checks.levelled import Levels
+from course_utils.audit.events import Call, Step
 from course_utils.audit.lines import Spot, is_learners, is_torch
 from course_utils.audit.mentions import is_read, key_lines
 from course_utils.audit.source import assignments_to, nearest, text_at
 
 _ALIKE = 0.85
+_TIMES = 3
 
 # Names that other libraries give to what an optimizer is told in each group.
 _KEYS = {
@@ -49,6 +51,26 @@ class Settings(Check):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._halved: dict[int, tuple[Call, int]] = {}  # calls of a model in evaluation whose parts are not, by key
+        self._levels: dict[int, Levels] = {}  # of optimizers whose groups were given different rates, by key
+
+    def step_begins(self, event: Step) -> None:
+        optimizer = event.trainer.ref()
+        levels = self._levels_of(event.trainer, optimizer) if optimizer is not None else None
+        if levels is not None and optimizer is not None:
+            levels.note(event, optimizer)
+
+    def scheduled(self, scheduler: Any, spot: Spot | None) -> None:
+        optimizer = getattr(scheduler, "optimizer", None)
+        if isinstance(optimizer, torch.optim.Optimizer):
+            levels = self._levels_of(self.book.trainer(optimizer), optimizer)
+            if levels is not None:
+                levels.scheduled(self.book, scheduler)
+
+    def _levels_of(self, trainer: Trainer, optimizer: torch.optim.Optimizer) -> Levels | None:
+        rates = self.book.rates.get(optimizer, [])
+        if len(set(map(str, rates))) < 2:
+            return None
+        return self._levels.setdefault(trainer.key, Levels(rates))
 
     def called(self, event: Call) -> None:
         if not event.training and event.active and not event.by_torch:
@@ -94,6 +116,7 @@ class Settings(Check):
                         f'"{meant}"  # in place of "{key}"',
                     )
         yield from self._defaults(trainer, optimizer, name)
+        yield from self._levelled(trainer, name)
 
     def _defaults(self, trainer: Trainer, optimizer: torch.optim.Optimizer, name: str) -> Iterator[Found]:
         """Defaults that were changed when all groups had been made."""
@@ -107,6 +130,23 @@ class Settings(Check):
                     f"{_short([group.get(key) for group in optimizer.param_groups])}.",
                     f'for group in {name}.param_groups:\n    group["{key}"] = ...',
                 )
+
+    def _levelled(self, trainer: Trainer, name: str) -> Iterator[Found]:
+        """Rates of groups that a schedule of one rate writes over."""
+        levels = self._levels.get(trainer.key)
+        spot = levels.line(trainer.spot) if levels is not None and levels.times >= _TIMES else None
+        if levels is not None and spot is not None:
+            yield self.say(
+                "setting-ignored",
+                spot,
+                f"all {len(levels.first)} groups of {name} get one rate here: they were given {_short(levels.first)}",
+                "What was meant to learn more slowly, or faster, than the rest has the same rate as all from then on. "
+                "A schedule changes each group's own rate by a factor.",
+                'group["lr"] = group["initial_lr"] * factor  # initial_lr: written into each group once, before',
+                level="likely",
+                certain=False,
+                times=levels.times,
+            )
 
     def _of_module(self, name: str, part: nn.Module) -> Iterator[Found]:
         near = next((trainer.spot for trainer in self.book.trainers.values() if trainer.spot), None)

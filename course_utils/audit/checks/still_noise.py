@@ -1,4 +1,4 @@
-"""Noise that is drawn once: a generator that learns to answer one draw, in the game with its critic."""
+"""Noise that is drawn once: a generator learns to answer one draw, and a spread that is learned has one sample."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ from course_utils.audit.book import Model
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Op
 from course_utils.audit.lines import Spot
-from course_utils.audit.source import bound_at
+from course_utils.audit.source import bound_at, source_at
+from course_utils.graph.trace import node_name
 
+_PRODUCTS = frozenset({"mul", "__mul__", "__rmul__", "multiply"})
+_SPREADS = ("Exp", "Softplus", "Sqrt", "Pow")  # how a standard deviation is made positive
 _NOISE = re.compile(r"^(self\.)?(z|zs|Z|z_\w+|\w*noise\w*|\w*latent\w*|eps|epsilon)$")
+_BUFFER = re.compile(r"register_buffer\(['\"](\w+)['\"]")
 _TIMES = 8
 _MOST = 200
 _CLOSELY = 4
@@ -33,11 +37,20 @@ class _Fed:
     times: int = 0
 
 
+@dataclass
+class _Spread:
+    """A line that multiplies what has a graph, a standard deviation, with one draw."""
+
+    draw: tuple[int, int] | None
+    drawn: Spot
+    steps: set[int]
+
+
 class StillNoise(Check):
-    """What generators are given in each call: the same tensor of random numbers, or new ones."""
+    """What generators are given, and spreads multiplied with: the same tensor of random numbers, or new ones."""
 
     codes: ClassVar = ("noise-once",)
-    functions: ClassVar = frozenset({"randn", "rand", "normal"})
+    functions: ClassVar = frozenset({"randn", "rand", "normal"}) | _PRODUCTS
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
@@ -46,12 +59,33 @@ class StillNoise(Check):
         self._varied: set[int] = set()  # models that were given different tensors
         self._judged: dict[int, tuple[frozenset[int], int]] = {}  # by a critic: the leaves behind what it was given
         self._real: set[int] = set()  # critics that were given data as well
+        self._spreads: dict[Spot, _Spread] = {}
 
     def function(self, event: Op) -> None:
-        if isinstance(event.out, torch.Tensor) and not event.out.requires_grad and len(self._drawn) < _MOST:
+        if event.name in _PRODUCTS:
+            if self._drawn and isinstance(event.out, torch.Tensor) and event.out.requires_grad:
+                self._multiplied(event)
+        elif isinstance(event.out, torch.Tensor) and not event.out.requires_grad and len(self._drawn) < _MOST:
             spot = event.spot
-            if spot is not None and _NOISE.match(bound_at(spot)):
+            if spot is not None and _NOISE.match(_name_at(spot)):
                 self._drawn[id(event.out)] = weakref.ref(event.out), spot
+
+    def _multiplied(self, event: Op) -> None:
+        pair = [it for it in event.args[:2] if isinstance(it, torch.Tensor)]
+        spread = next((it for it in pair if it.grad_fn is not None), None)
+        noise = next((it for it in pair if not it.requires_grad), None)
+        if spread is None or noise is None or not node_name(spread.grad_fn).startswith(_SPREADS):
+            return
+        known, spot = self._drawn.get(id(noise)), event.spot
+        if spot is None:
+            return
+        draw = (id(noise), noise._version) if known is not None and known[0]() is noise else None
+        found = self._spreads.get(spot)
+        if found is None:
+            self._spreads[spot] = found = _Spread(draw, known[1] if known is not None else spot, set())
+        if found.draw != draw:
+            found.draw = None  # there were several
+        found.steps.add(self.clock.steps)
 
     def called(self, event: Call) -> None:
         given, key = event.given, event.model.key
@@ -76,6 +110,7 @@ class StillNoise(Check):
             fed.times += 1
 
     def found(self) -> Iterator[Found]:
+        yield from self._unspread()
         for key, fed in self._fed.items():
             mine = {slot.key for slot in fed.model.slots}
             judges = [
@@ -96,6 +131,23 @@ class StillNoise(Check):
                 names=(fed.name, name),
             )
 
+    def _unspread(self) -> Iterator[Found]:
+        for spot, spread in self._spreads.items():
+            if spread.draw is not None and len(spread.steps) >= _TIMES:
+                name = _name_at(spread.drawn)
+                yield self.say(
+                    "noise-once",
+                    spread.drawn,
+                    f"{name} is drawn once, and line {spot.line} multiplies it with a spread that is learned, in each "
+                    f"of {len(spread.steps)} steps",
+                    "The gradient of an expected value comes from many draws. With one, the numbers in it are weights "
+                    "like any others: what follows learns to undo them, and the spread means nothing.",
+                    f"{name} = torch.randn_like(std)  # in forward, anew in each call",
+                    certain=False,
+                    times=len(spread.steps),
+                    names=(name,),
+                )
+
     def _is_apart(self, judge: int, mine: set[int]) -> bool:
         """Say whether one optimizer trains a generator and another one its critic."""
         critic = self.book.model_of(judge)
@@ -104,3 +156,9 @@ class StillNoise(Check):
         return any(mine & it and not theirs & it for it in holders) and any(
             theirs & it and not mine & it for it in holders
         )
+
+
+def _name_at(spot: Spot) -> str:
+    """Return the name that a draw is given: by an assignment, or as a buffer."""
+    buffer = _BUFFER.search(source_at(spot))
+    return f"self.{buffer[1]}" if buffer else bound_at(spot)

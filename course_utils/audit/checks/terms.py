@@ -1,4 +1,4 @@
-"""Terms of a loss that train nothing: computed from a value that was cut off before."""
+"""Terms of a loss that train nothing: computed from a value that was cut off before, or read as a number."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from course_utils.graph.trace import LiveNode, node_name
 _CUTTING = frozenset({"detach", "data.__get__", "numpy"})
 # A choice gives no numbers to compute with, and what is counted of it is a constant.
 _CHOOSING = frozenset({"gt", "lt", "ge", "le", "eq", "ne", "argmax", "argmin", "__gt__", "__lt__", "__ge__", "__le__"})
+_READING = frozenset({"item", "__float__"})
 _SUMS = frozenset({"add", "__add__", "__radd__", "add_", "__iadd__", "sub", "__sub__", "__rsub__", "rsub"})
 
 # From a loss to its terms: what only adds, scales, or changes the shape.
@@ -27,12 +28,13 @@ _TAIL = ("Add", "Sub", "Rsub", "Mul", "Div", "Neg", "Squeeze", "View", "ToCopy")
 _TAIL_NODES = 30
 _MOST = 2000
 _STEPS = 3
-_NAMES = {"data.__get__": ".data", "no_grad": "no_grad"}
+_CLOSE = 1e-5
+_NAMES = {"data.__get__": ".data", "no_grad": "no_grad", "__float__": "float()"}
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """Where a tensor of several numbers lost its graph, and how."""
+    """Where a tensor lost its graph, and how."""
 
     spot: Spot | None
     name: str
@@ -42,6 +44,8 @@ class Terms(Check):
     """Follows what is computed from cut tensors, until it is added to something that has a graph.
 
     A single number that is cut is left alone: it stands for a value to show, or replaces the value of another term.
+    Where numbers of Python are added to a loss, one that stays in proportion to what a line reads with `.item()` is
+    computed from that, unless the loss has what was read as a term as well.
     """
 
     codes: ClassVar = ("constant-term",)
@@ -52,6 +56,9 @@ class Terms(Check):
         self._cut: dict[int, tuple[weakref.ref[Any], _Cut]] = {}  # by the id of a tensor or an array
         self._sums: dict[int, _Cut] = {}  # by the number of the node that adds such a term
         self._times: Counter[_Cut] = Counter()
+        self._read: dict[_Cut, tuple[float, list[int]]] = {}  # what a line read since the last pass, and of what nodes
+        self._added: dict[int, float] = {}  # numbers of Python, by the number of the node that adds one
+        self._pairs: dict[_Cut, list[tuple[float, float]]] = {}  # what was read, and what was added
 
     def function(self, event: Op) -> None:
         out, name = event.out, event.name
@@ -62,18 +69,25 @@ class Terms(Check):
                 origin = _Cut(event.spot, name)
             if origin is not None:
                 self._mark(out, origin)
+        elif name in _READING:
+            if event.args[0].grad_fn is not None and len(self._read) < _MOST:
+                cut = _Cut(event.spot, name)
+                total, nodes = self._read.get(cut, (0.0, []))
+                self._read[cut] = total + float(out), [*nodes, number_of(event.args[0].grad_fn)]
         elif name in _CHOOSING:
             if isinstance(out, torch.Tensor) and any(it.grad_fn is not None for it in tensors_in(event.args)):
                 spot = event.spot if out.numel() > 1 else None
                 if spot is not None:
                     self._mark(out, _Cut(spot, name))
-        elif isinstance(out, torch.Tensor) and (self._cut or not torch.is_grad_enabled()):
+        elif isinstance(out, torch.Tensor) and (self._cut or self._read or not torch.is_grad_enabled()):
             if not out.requires_grad:
                 origin = self._first(event) if out.is_floating_point() else None
                 if origin is not None:
                     self._mark(out, origin)
             elif name in _SUMS and out.numel() == 1 and event.ended > event.began:
                 for term in event.args[:2]:
+                    if isinstance(term, float) and term:
+                        self._added[event.ended - 1] = term
                     origin = self._origin(term)
                     if origin is not None and term.numel() == 1 and bool(term != 0):
                         self._sums[event.ended - 1] = origin
@@ -103,8 +117,9 @@ class Terms(Check):
             self._cut[id(thing)] = weakref.ref(thing), origin
 
     def pass_begins(self, event: Pass) -> None:
-        sums, self._sums = self._sums, {}
-        if not sums or not event.accumulate:
+        sums, added, read = self._sums, self._added, self._read
+        self._sums, self._added, self._read = {}, {}, {}
+        if not (sums or added) or not event.accumulate:
             return
         queue: list[LiveNode] = [node for node in map(node_behind, event.outputs) if node is not None]
         for node in queue:
@@ -113,8 +128,16 @@ class Terms(Check):
                 self._times[origin] += 1
             if len(queue) < _TAIL_NODES and node_name(node).startswith(_TAIL):
                 queue += [to for to, _ in node.next_functions if to is not None and to not in queue]
+        tail = set(map(number_of, queue))
+        for node, term in added.items() if read else ():
+            for cut, (total, nodes) in read.items() if node in tail else ():
+                if not tail.intersection(nodes):
+                    self._pairs.setdefault(cut, []).append((total, term))
 
     def found(self) -> Iterator[Found]:
+        for cut, pairs in self._pairs.items():
+            if len(pairs) >= _STEPS and _is_in_proportion(pairs):
+                self._times[cut] += len(pairs)
         for origin, times in self._times.items():
             if times >= _STEPS:
                 name = _NAMES.get(origin.name) or (
@@ -133,3 +156,11 @@ class Terms(Check):
                     certain=False,
                     times=times,
                 )
+
+
+def _is_in_proportion(pairs: list[tuple[float, float]]) -> bool:
+    """Say whether one number follows another that changes: their quotient stays."""
+    if len({round(read, 6) for read, _ in pairs}) < len(pairs) / 2 or not all(read for read, _ in pairs):
+        return False
+    quotients = [added / read for read, added in pairs]
+    return max(quotients) - min(quotients) <= _CLOSE * max(map(abs, quotients))

@@ -1,8 +1,9 @@
-"""What a module measures, uses later, and does not save: a plain tensor, a number, a lost buffer."""
+"""What is used later and not saved: a tensor, a number, a lost buffer of a module; the state of an optimizer."""
 
 from __future__ import annotations
 
 import ast
+import weakref
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -11,6 +12,7 @@ import torch
 from torch import nn
 
 from course_utils.audit.check import Check, Found
+from course_utils.audit.checks.resuming import goes_on_without_state
 from course_utils.audit.classes import assigned_anywhere, parts_of_ones_own
 from course_utils.audit.lines import Spot
 from course_utils.audit.source import taken_apart, tree_of
@@ -36,6 +38,11 @@ class Unsaved(Check):
         super().__init__(*args)  # type: ignore[arg-type]
         self._lost: dict[tuple[type, str], tuple[Spot, bool]] = {}  # with whether it is measured once
         self._known: set[type] = set()
+        self._loads: list[tuple[weakref.ref[nn.Module], Spot, set[int]]] = []  # with the trainers that had made steps
+
+    def loads(self, module: nn.Module, state: Any, spot: Spot | None) -> None:
+        if spot is not None and len(self._loads) < _MOST:
+            self._loads.append((weakref.ref(module), spot, {it.key for it in self.book.trainers.values() if it.steps}))
 
     def state_made(self, module: Any, state: Any, spot: Spot | None) -> None:
         if not isinstance(module, nn.Module) or len(self._known) > _MOST:
@@ -53,6 +60,7 @@ class Unsaved(Check):
                         self._lost[kind, name] = made, name not in running
 
     def found(self) -> Iterator[Found]:
+        yield from self._begun_anew()
         for (kind, name), (spot, fitted) in self._lost.items():
             does = "measures" if fitted else "goes on changing"
             yield self.say(
@@ -64,6 +72,36 @@ class Unsaved(Check):
                 f'self.register_buffer("{name}", torch.zeros(...))  # in __init__; change it in place, or bind it anew',
                 certain=False,
             )
+
+    def _begun_anew(self) -> Iterator[Found]:
+        """Yield optimizers that keep a state, and began without one where the model was loaded to go on."""
+        for ref, spot, before in self._loads:
+            module = ref()
+            leaves = set(map(id, module.parameters())) if module is not None else set()
+            for trainer in self.book.trainers.values():
+                optimizer = trainer.ref()
+                if optimizer is None or trainer.key in before or not _keeps_state(optimizer, leaves):
+                    continue
+                line = goes_on_without_state(spot, trainer.name)
+                if line is not None:
+                    yield self.say(
+                        "not-saved",
+                        line,
+                        f"training goes on from a checkpoint, and {trainer.name or 'its optimizer'} begins without the "
+                        "state that it had",
+                        f"{type(optimizer).__name__} keeps for each parameter what its past gradients were like. "
+                        "Without that the first steps are others than they would have been, and often far larger.",
+                        'torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch},'
+                        ' file)\noptimizer.load_state_dict(checkpoint["optimizer"])  # where training goes on',
+                        certain=False,
+                    )
+                    return
+
+
+def _keeps_state(optimizer: torch.optim.Optimizer, leaves: set[int]) -> bool:
+    """Say whether an optimizer has tensors of its own for some of these parameters."""
+    kept = (state for leaf, state in optimizer.state.items() if id(leaf) in leaves)
+    return any(isinstance(value, torch.Tensor) for state in kept for value in state.values())
 
 
 def _is_lost(part: nn.Module, name: str) -> bool:

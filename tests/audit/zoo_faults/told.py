@@ -154,7 +154,7 @@ def _far(count=64):
 def a_summed_cross_entropy_at_a_usual_rate():
     x, y = _far()
     model = mlp(hidden=16)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
     criterion = nn.CrossEntropyLoss(reduction="sum")  # <- here
     for _ in range(12):
         for inputs, targets in batches(x, y, 32):

@@ -63,9 +63,7 @@ class PaddedLoss(Check):
         self._masks: deque[torch.Tensor] = deque(maxlen=_KEPT)  # of two axes, true where there is padding
         self._counted: dict[Spot, _Counted] = {}
         self._quiet = 0
-        self._means: dict[
-            int, tuple[Spot, torch.Tensor]
-        ] = {}  # by the node of a mean over terms made 0, where they are
+        self._means: dict[int, tuple[Spot, torch.Tensor]] = {}  # by its node: a mean over terms, and which were made 0
 
     def pass_begins(self, event: Pass) -> None:
         self._masks.clear()
@@ -194,6 +192,7 @@ def _zeros_before(event: Op) -> torch.Tensor | None:
     zeros: torch.Tensor | None = None
     if node_name(node).startswith("Mul"):
         mask = constant_of(node)
+        mask = mask.squeeze(-1) if mask is not None and mask.dim() == 3 else mask
         if mask is not None and mask.dim() == 2 and bool(((mask == 0) | (mask == 1)).all()):
             zeros = mask == 0
     elif node_name(node).startswith("NllLoss2D") and node._saved_reduction == 0:

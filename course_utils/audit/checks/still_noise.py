@@ -26,12 +26,21 @@ _MOST = 200
 _CLOSELY = 4
 
 
+@dataclass(frozen=True)
+class _Draw:
+    """Random numbers, and the line that drew them."""
+
+    tensor: weakref.ref[torch.Tensor]
+    number: int  # among all draws: a later one may have the memory, and the id, of one that is gone
+    spot: Spot
+
+
 @dataclass
 class _Fed:
     """A model, and the one draw that all its recorded calls were given."""
 
     model: Model
-    draw: tuple[int, int] | None  # its id, and how often it was written
+    draw: tuple[int, int]  # its number, and how often it was written
     spot: Spot
     name: str
     times: int = 0
@@ -54,7 +63,8 @@ class StillNoise(Check):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
-        self._drawn: dict[int, tuple[weakref.ref[torch.Tensor], Spot]] = {}
+        self._drawn: dict[int, _Draw] = {}  # by the id of the tensor
+        self._draws = 0
         self._fed: dict[int, _Fed] = {}
         self._varied: set[int] = set()  # models that were given different tensors
         self._judged: dict[int, tuple[frozenset[int], int]] = {}  # by a critic: the leaves behind what it was given
@@ -68,7 +78,8 @@ class StillNoise(Check):
         elif isinstance(event.out, torch.Tensor) and not event.out.requires_grad and len(self._drawn) < _MOST:
             spot = event.spot
             if spot is not None and _NOISE.match(_name_at(spot)):
-                self._drawn[id(event.out)] = weakref.ref(event.out), spot
+                self._drawn[id(event.out)] = _Draw(weakref.ref(event.out), self._draws, spot)
+                self._draws += 1
 
     def _multiplied(self, event: Op) -> None:
         pair = [it for it in event.args[:2] if isinstance(it, torch.Tensor)]
@@ -76,16 +87,18 @@ class StillNoise(Check):
         noise = next((it for it in pair if not it.requires_grad), None)
         if spread is None or noise is None or not node_name(spread.grad_fn).startswith(_SPREADS):
             return
-        known, spot = self._drawn.get(id(noise)), event.spot
+        known, spot = self._known(noise), event.spot
         if spot is None:
             return
-        draw = (id(noise), noise._version) if known is not None and known[0]() is noise else None
-        found = self._spreads.get(spot)
-        if found is None:
-            self._spreads[spot] = found = _Spread(draw, known[1] if known is not None else spot, set())
+        draw = (known.number, noise._version) if known is not None else None
+        found = self._spreads.setdefault(spot, _Spread(draw, known.spot if known is not None else spot, set()))
         if found.draw != draw:
             found.draw = None  # there were several
         found.steps.add(self.clock.steps)
+
+    def _known(self, tensor: torch.Tensor) -> _Draw | None:
+        found = self._drawn.get(id(tensor))
+        return found if found is not None and found.tensor() is tensor else None
 
     def called(self, event: Call) -> None:
         given, key = event.given, event.model.key
@@ -99,14 +112,14 @@ class StillNoise(Check):
         self._real.add(key)
         if key in self._varied:
             return
-        known = self._drawn.get(id(given))
+        known = self._known(given)
         fed = self._fed.get(key)
-        draw = (id(given), given._version)
-        if known is None or known[0]() is not given or (fed is not None and fed.draw != draw):
+        if known is None or (fed is not None and fed.draw != (known.number, given._version)):
             self._varied.add(key)
             self._fed.pop(key, None)
         else:
-            fed = self._fed.setdefault(key, _Fed(event.model, draw, known[1], bound_at(known[1])))
+            draw = (known.number, given._version)
+            fed = self._fed.setdefault(key, _Fed(event.model, draw, known.spot, bound_at(known.spot)))
             fed.times += 1
 
     def found(self) -> Iterator[Found]:

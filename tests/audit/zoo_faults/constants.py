@@ -65,8 +65,8 @@ def squares_masked_and_averaged_over_all():
     head = nn.Linear(4, 1)
     optimizer = torch.optim.Adam([*model.parameters(), *head.parameters()], lr=0.01)
     for _ in range(6):
-        errors = (head(model(x)[0]).squeeze(-1) - x.sum(-1)) ** 2
-        loss = (errors * real).mean()  # <- here
+        errors = (head(model(x)[0]) - x) ** 2
+        loss = (errors * real[:, :, None]).mean()  # <- here
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -110,6 +110,25 @@ def a_code_with_new_noise_in_each_step():
 
 
 @right
+def a_draw_in_each_step_where_the_last_one_was():
+    x = torch.randn(64, 6)
+    coder, decoder = nn.Linear(6, 4), nn.Linear(2, 6)
+    optimizer = torch.optim.Adam([*coder.parameters(), *decoder.parameters()], lr=0.01)
+    eps = None
+    for inputs in x.split(8) * 2:
+        mean, raw = coder(inputs).chunk(2, dim=1)
+        del eps
+        eps = torch.randn(8, 2)
+        loss = (
+            F.mse_loss(decoder(mean + eps * (0.5 * raw).exp()), inputs)
+            + 0.01 * (mean.square() + raw.exp() - raw).mean()
+        )
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+@right
 def a_rate_of_its_own_for_each_group():
     x, y = blobs(64)
     model = mlp()

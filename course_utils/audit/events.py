@@ -67,6 +67,15 @@ def node_behind(out: Any) -> LiveNode | None:
     return out.grad_fn if isinstance(out, torch.Tensor) else getattr(out, "node", None)
 
 
+def terms_of(event: Pass, leads_on: Callable[[LiveNode], bool], most: int = 30) -> list[LiveNode]:
+    """Return the nodes from a pass's losses to their terms: those behind each that leads on, while there are few."""
+    queue = [node for node in map(node_behind, event.outputs) if node is not None]
+    for node in queue:
+        if len(queue) < most and leads_on(node):
+            queue += [to for to, _ in node.next_functions if to is not None and to not in queue]
+    return queue
+
+
 class PassGraph:
     """A graph while it is alive."""
 

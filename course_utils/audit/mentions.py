@@ -30,6 +30,11 @@ def is_read(file: str, name: str) -> bool:
     return False
 
 
+def is_rate(target: ast.expr) -> bool:
+    """Say whether what is written is the rate of a group: `group["lr"]`."""
+    return isinstance(target, ast.Subscript) and _is_text(target.slice, "lr")
+
+
 def _is_text(node: ast.expr, text: str) -> bool:
     return isinstance(node, ast.Constant) and node.value == text
 

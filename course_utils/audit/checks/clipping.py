@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import ClassVar
 
+import torch
+
 from course_utils.audit.book import Slot
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Clip, Pass, Step, constant_of, node_behind
@@ -33,14 +35,14 @@ class Clipping(Check):
         self._late: Counter[Spot | None] = Counter()
         self._scaled: Counter[Spot | None] = Counter()
         self._steps: Counter[Spot | None] = Counter()
-        self._factor = 0.0  # that the last pass's loss was multiplied by
+        self._factor: torch.Tensor | None = None  # that the last pass's loss was multiplied by
         self._clipped: tuple[Spot, float] | None = None  # since the last step, with the factor of its gradients
-        self._by_hand: Counter[tuple[Spot, Spot, float]] = Counter()  # clippings before a line that takes a factor off
+        self._by_hand: Counter[tuple[Spot, Spot, float]] = Counter()  # the same, with the line of the step
 
     def pass_begins(self, event: Pass) -> None:
         node = node_behind(event.outputs[0]) if event.outputs else None
         factor = constant_of(node) if node is not None and node_name(node) == "MulBackward0" else None
-        self._factor = float(factor) if factor is not None and factor.numel() == 1 else 0.0
+        self._factor = factor if factor is not None and factor.numel() == 1 else None
 
     def clipped(self, event: Clip) -> None:
         if not event.bounded:
@@ -54,15 +56,13 @@ class Clipping(Check):
             self._late[event.spot] += 1
         elif self.recorder.scaling.passes and any(self._is_scaled(slot) for slot in event.slots):
             self._scaled[event.spot] += 1
-        elif self._factor >= _SCALE and event.spot is not None:
-            self._clipped = event.spot, self._factor
+        elif self._factor is not None and event.spot is not None and (factor := float(self._factor)) >= _SCALE:
+            self._clipped = event.spot, factor
 
     def step_begins(self, event: Step) -> None:
         clipped, self._clipped = self._clipped, None
         if clipped is not None and event.spot is not None and event.spot.file == clipped[0].file:
-            taken_off = _divides_gradients(clipped[0], event.spot)
-            if taken_off is not None:
-                self._by_hand[clipped[0], taken_off, clipped[1]] += 1
+            self._by_hand[clipped[0], event.spot, clipped[1]] += 1
         optimizer = event.trainer.ref()
         if hasattr(optimizer, "grad_scale"):  # it takes the scale off itself
             return
@@ -114,11 +114,12 @@ class Clipping(Check):
                     "scaler.unscale_(optimizer)\ntorch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
                     times=times,
                 )
-        for (spot, taken_off, factor), times in self._by_hand.items():
-            if times >= 2:
+        for (clip, step, factor), times in self._by_hand.items():
+            taken_off = _divides_gradients(clip, step) if times >= 2 else None
+            if taken_off is not None:
                 yield self.say(
                     "clip-scaled",
-                    spot,
+                    clip,
                     f"gradients are clipped while they are {factor:g} times too large: line {taken_off.line} divides "
                     "them only then",
                     "The bound is meant for true gradients. Scaled ones are cut down to it nearly each time, and then "

@@ -12,6 +12,7 @@ from torch.optim import lr_scheduler
 from course_utils.audit.book import Book
 from course_utils.audit.events import Step
 from course_utils.audit.lines import Spot
+from course_utils.audit.mentions import is_rate
 from course_utils.audit.source import nearest, tree_of
 from course_utils.explain.source import names_of
 
@@ -55,5 +56,5 @@ def _written_for_all(file: str) -> Iterator[Spot]:
             if not isinstance(node, ast.Assign) or names_of(node.value) & own:
                 continue
             for target in node.targets:
-                if isinstance(target, ast.Subscript) and ast.unparse(target.slice) == "'lr'" and names_of(target) & own:
+                if is_rate(target) and names_of(target) & own:
                     yield Spot(file, target.lineno)

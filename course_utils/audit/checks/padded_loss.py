@@ -10,34 +10,19 @@ from typing import ClassVar
 import torch
 
 from course_utils.audit.check import Check, Found
+from course_utils.audit.checks.masked_means import MaskedMeans, is_at_ends
 from course_utils.audit.classes import made_near
-from course_utils.audit.events import (
-    Op,
-    Pass,
-    before,
-    constant_of,
-    node_behind,
-    number_of,
-    saved_value,
-    signed,
-    through_views,
-)
+from course_utils.audit.events import Op, Pass
 from course_utils.audit.lines import Spot, here, in_module
-from course_utils.graph.trace import LiveNode, node_name
 
 _CLASSES = frozenset({"cross_entropy", "nll_loss"})
 _DISTANCES = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})
 _BINARY = frozenset({"binary_cross_entropy", "binary_cross_entropy_with_logits"})
 _ATTENTION, _PACKED = "multi_head_attention_forward", "_pack_padded_sequence"
 _MADE = r"\b(CrossEntropyLoss|NLLLoss|MSELoss|L1Loss|SmoothL1Loss|HuberLoss|BCELoss|BCEWithLogitsLoss)$"
-_SHARE = 0.05  # of all positions
 _TIMES = 2
 _QUIET = 20  # losses over padded batches with nothing amiss, after which nobody looks any more
 _KEPT = 6
-
-# From a loss to a mean among its terms: what keeps the mean as it is, up to a fixed factor.
-_TAIL = ("Add", "Sub", "Neg", "Mean", "Mul", "Div")
-_TAIL_NODES = 30
 
 
 @dataclass
@@ -49,7 +34,6 @@ class _Counted:
     positions: int = 0
     value: float = 0.0
     whole: bool = True  # the targets are numbers of classes
-    masked: bool = False  # its terms there were made 0 before they were averaged
 
 
 class PaddedLoss(Check):
@@ -63,25 +47,15 @@ class PaddedLoss(Check):
         self._masks: deque[torch.Tensor] = deque(maxlen=_KEPT)  # of two axes, true where there is padding
         self._counted: dict[Spot, _Counted] = {}
         self._quiet = 0
-        self._means: dict[int, tuple[Spot, torch.Tensor]] = {}  # by its node: a mean over terms, and which were made 0
+        self._means = MaskedMeans()
 
     def pass_begins(self, event: Pass) -> None:
         self._masks.clear()
-        means, self._means = self._means, {}
-        queue: list[LiveNode] = [node for node in map(node_behind, event.outputs) if node is not None] if means else []
-        for node in queue:
-            if number_of(node) in means:
-                spot, zeros = means.pop(number_of(node))
-                self._note(zeros.reshape(-1), 0.0, whole=False, spot=spot, masked=True)
-            elif len(queue) < _TAIL_NODES and node_name(node).startswith(_TAIL) and not _is_rescaled(node):
-                queue += [to for to, _ in node.next_functions if to is not None]
+        self._means.pass_begins(event)
 
     def function(self, event: Op) -> None:
         if event.name == "mean":
-            zeros = _zeros_before(event) if len(self._means) < _KEPT else None
-            spot = here() if zeros is not None else None
-            if zeros is not None and spot is not None and event.ended > event.began:
-                self._means[event.ended - 1] = spot, zeros
+            self._means.mean(event)
             return
         if self._quiet >= _QUIET:
             return
@@ -90,7 +64,7 @@ class PaddedLoss(Check):
                 self._loss(event)
             return
         mask = _mask(event)
-        if mask is not None and mask.dim() == 2 and _is_at_ends(mask):
+        if mask is not None and mask.dim() == 2 and is_at_ends(mask):
             self._masks.append(mask)
 
     def _loss(self, event: Op) -> None:
@@ -125,27 +99,21 @@ class PaddedLoss(Check):
             return False
         return bool(given.any())
 
-    def _note(
-        self, padding: torch.Tensor, value: float, whole: bool, spot: Spot | None = None, masked: bool = False
-    ) -> None:
+    def _note(self, padding: torch.Tensor, value: float, whole: bool) -> None:
+        spot = here()
         if spot is None:
-            spot = here()
-            if spot is None:
-                return
-            spot = made_near(spot, _MADE) if in_module() else spot
-        counted = self._counted.setdefault(spot, _Counted(masked=masked))
+            return
+        counted = self._counted.setdefault(made_near(spot, _MADE) if in_module() else spot, _Counted())
         counted.times += 1
         counted.padding += int(padding.sum())
         counted.positions += len(padding)
         counted.value, counted.whole = value, whole
 
     def found(self) -> Iterator[Found]:
+        yield from self._masked()
         for spot, counted in self._counted.items():
             if counted.times >= _TIMES:
                 share = counted.padding / counted.positions
-                if counted.masked:
-                    yield self._masked(spot, share, counted.times)
-                    continue
                 value = int(counted.value) if counted.whole else f"{counted.value:g}"
                 yield self.say(
                     "padding-counted",
@@ -161,53 +129,20 @@ class PaddedLoss(Check):
                     times=counted.times,
                 )
 
-    def _masked(self, spot: Spot, share: float, times: int) -> Found:
-        return self.say(
-            "padding-counted",
-            spot,
-            f"the terms of padding are 0, and the mean divides by their number all the same: {share:.0%} of what it "
-            "counts",
-            "The more padding a batch has, the smaller its loss and its gradient. And what the loss is divided by, "
-            "the length of the longest sequence, says nothing of the others.",
-            "(terms * mask).sum() / mask.sum()  # over the positions that are real",
-            certain=False,
-            times=times,
-        )
-
-
-def _is_rescaled(node: LiveNode) -> bool:
-    """Say whether a product or quotient has a tensor for a factor: it may put the mean right."""
-    if not node_name(node).startswith(("Mul", "Div")):
-        return False
-    factor = constant_of(node)
-    return factor is not None or all(before(node, at) is not None for at in (0, 1))
-
-
-def _zeros_before(event: Op) -> torch.Tensor | None:
-    """Return where terms were made 0 because a sequence had ended, before this mean counts them."""
-    terms = event.argument(0, "input")
-    node = through_views(terms.grad_fn) if isinstance(terms, torch.Tensor) and terms.dim() else None
-    if node is None:
-        return None
-    zeros: torch.Tensor | None = None
-    if node_name(node).startswith("Mul"):
-        mask = constant_of(node)
-        mask = mask.squeeze(-1) if mask is not None and mask.dim() == 3 else mask
-        if mask is not None and mask.dim() == 2 and bool(((mask == 0) | (mask == 1)).all()):
-            zeros = mask == 0
-    elif node_name(node).startswith("NllLoss2D") and node._saved_reduction == 0:
-        target = saved_value(node, "target")
-        zeros = target.flatten(1) == signed(node._saved_ignore_index) if target is not None else None
-    return zeros if zeros is not None and zeros.dim() == 2 and _ends_differ(zeros) else None
-
-
-def _ends_differ(zeros: torch.Tensor) -> bool:
-    """Say whether sequences of different lengths, none of them empty, end in zeros; the parts of a triangle do not."""
-    if not _is_at_ends(zeros) or torch.equal(zeros, zeros.tril()) or torch.equal(zeros, zeros.triu()):
-        return False
-    return any(
-        len(set(it)) > 1 and max(it) < zeros.shape[along] for along in (0, 1) for it in [zeros.sum(along).tolist()]
-    )
+    def _masked(self) -> Iterator[Found]:
+        for spot, tally in self._means.tallies.items():
+            if tally.times >= _TIMES:
+                yield self.say(
+                    "padding-counted",
+                    spot,
+                    "the terms of padding are 0, and the mean divides by their number all the same: "
+                    f"{tally.padding / tally.positions:.0%} of what it counts",
+                    "The more padding a batch has, the smaller its loss and its gradient. And what the loss is divided "
+                    "by, the length of the longest sequence, says nothing of the others.",
+                    "(terms * mask).sum() / mask.sum()  # over the positions that are real",
+                    certain=False,
+                    times=tally.times,
+                )
 
 
 def _mask(event: Op) -> torch.Tensor | None:
@@ -234,17 +169,6 @@ def _mask(event: Op) -> torch.Tensor | None:
 def _behind(lengths: torch.Tensor, longest: int, first: bool) -> torch.Tensor:
     mask = torch.arange(longest)[None] >= lengths.cpu()[:, None]
     return mask if first else mask.T
-
-
-def _is_at_ends(mask: torch.Tensor) -> bool:
-    """Say whether there is some padding, and it stands at one end of each sequence."""
-    if 0 in mask.shape or float(mask.float().mean()) < _SHARE or bool(mask.all()):
-        return False
-    for along in (1, 0):
-        steps = mask.to(torch.int8).diff(dim=along)
-        if bool((steps >= 0).all()) or bool((steps <= 0).all()):
-            return True
-    return False
 
 
 def _rows(name: str, scores: torch.Tensor, target: torch.Tensor, many: int) -> tuple[torch.Tensor, torch.Tensor] | None:

@@ -17,7 +17,7 @@ from course_utils.audit.book import Trainer
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Step
 from course_utils.audit.lines import Spot, is_learners
-from course_utils.audit.mentions import functions_at
+from course_utils.audit.mentions import functions_at, is_rate
 from course_utils.audit.source import function_around, nearest, tree_of
 from course_utils.explain.source import called
 
@@ -164,6 +164,6 @@ def _written(spot: Spot | None) -> Spot | None:
         Spot(spot.file, target.lineno)
         for node in ast.walk(tree)
         for target in (node.targets if isinstance(node, ast.Assign) else ())
-        if isinstance(target, ast.Subscript) and ast.unparse(target.slice) == "'lr'"
+        if is_rate(target)
     ]
     return nearest(sorted(found), spot)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
 
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Op, Pass, node_behind, number_of
+from course_utils.audit.events import Op, Pass, number_of, terms_of
 from course_utils.audit.lines import Spot
 from course_utils.audit.source import no_grad_around
 from course_utils.graph.alive import tensors_in
-from course_utils.graph.trace import LiveNode, node_name
+from course_utils.graph.trace import node_name
 
 _CUTTING = frozenset({"detach", "data.__get__", "numpy"})
 # A choice gives no numbers to compute with, and what is counted of it is a constant.
@@ -25,7 +25,6 @@ _SUMS = frozenset({"add", "__add__", "__radd__", "add_", "__iadd__", "sub", "__s
 
 # From a loss to its terms: what only adds, scales, or changes the shape.
 _TAIL = ("Add", "Sub", "Rsub", "Mul", "Div", "Neg", "Squeeze", "View", "ToCopy")
-_TAIL_NODES = 30
 _MOST = 2000
 _STEPS = 3
 _CLOSE = 1e-5
@@ -38,6 +37,14 @@ class _Cut:
 
     spot: Spot | None
     name: str
+
+
+@dataclass
+class _Read:
+    """Numbers that a line read of values with a graph: their sum, and the nodes that made them."""
+
+    total: float = 0.0
+    nodes: set[int] = field(default_factory=set)
 
 
 class Terms(Check):
@@ -56,7 +63,7 @@ class Terms(Check):
         self._cut: dict[int, tuple[weakref.ref[Any], _Cut]] = {}  # by the id of a tensor or an array
         self._sums: dict[int, _Cut] = {}  # by the number of the node that adds such a term
         self._times: Counter[_Cut] = Counter()
-        self._read: dict[_Cut, tuple[float, list[int]]] = {}  # what a line read since the last pass, and of what nodes
+        self._read: dict[_Cut, _Read] = {}  # since the last pass, by the line that read
         self._added: dict[int, float] = {}  # numbers of Python, by the number of the node that adds one
         self._pairs: dict[_Cut, list[tuple[float, float]]] = {}  # what was read, and what was added
 
@@ -72,8 +79,9 @@ class Terms(Check):
         elif name in _READING:
             if event.args[0].grad_fn is not None and len(self._read) < _MOST:
                 cut = _Cut(event.spot, name)
-                total, nodes = self._read.get(cut, (0.0, []))
-                self._read[cut] = total + float(out), [*nodes, number_of(event.args[0].grad_fn)]
+                read = self._read.setdefault(cut, _Read())
+                read.total += float(out)
+                read.nodes.add(number_of(event.args[0].grad_fn))
         elif name in _CHOOSING:
             if isinstance(out, torch.Tensor) and any(it.grad_fn is not None for it in tensors_in(event.args)):
                 spot = event.spot if out.numel() > 1 else None
@@ -121,18 +129,12 @@ class Terms(Check):
         self._sums, self._added, self._read = {}, {}, {}
         if not (sums or added) or not event.accumulate:
             return
-        queue: list[LiveNode] = [node for node in map(node_behind, event.outputs) if node is not None]
-        for node in queue:
-            origin = sums.get(number_of(node))
-            if origin is not None:
-                self._times[origin] += 1
-            if len(queue) < _TAIL_NODES and node_name(node).startswith(_TAIL):
-                queue += [to for to, _ in node.next_functions if to is not None and to not in queue]
-        tail = set(map(number_of, queue))
+        tail = {number_of(node) for node in terms_of(event, lambda it: node_name(it).startswith(_TAIL))}
+        self._times.update(sums[number] for number in tail & sums.keys())
         for node, term in added.items() if read else ():
-            for cut, (total, nodes) in read.items() if node in tail else ():
-                if not tail.intersection(nodes):
-                    self._pairs.setdefault(cut, []).append((total, term))
+            for cut, numbers in read.items() if node in tail else ():
+                if not tail & numbers.nodes:
+                    self._pairs.setdefault(cut, []).append((numbers.total, term))
 
     def found(self) -> Iterator[Found]:
         for cut, pairs in self._pairs.items():

@@ -192,6 +192,8 @@ RULES: dict[str, Rule] = {
     "derivative-cut": Rule("likely", "full", _PENALTY, ("constant-term", "needless-retain")),
     "derivative-zero": Rule("likely", "full", _RELU),
     "sample-cut": Rule("likely", "full", _CUTS),
+    "derivative-differs": Rule("likely", "full", "10_custom_functions#Is-it-right?-gradcheck"),
+    "weight-escapes": Rule("likely", "full", _LIST),
     "mark-dirty": Rule("error", "full", "deeper/10_custom_functions#In-place:-mark_dirty"),
     "ignores-incoming": Rule("likely", "full", "10_custom_functions#Is-it-right?-gradcheck"),
     "update-lost": Rule("likely", "default", _LIST),

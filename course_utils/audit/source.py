@@ -198,11 +198,6 @@ def no_grad_around(spot: Spot) -> Spot | None:
     return None
 
 
-def in_every_nth(spot: Spot) -> bool:
-    """Say whether a line stands under an `if` that counts."""
-    return counting_if(spot) is not None
-
-
 def loop_around(spot: Spot) -> ast.For | ast.While | None:
     """Return the innermost loop around a line, within its function."""
     for node in reversed(around(spot)):
@@ -255,14 +250,6 @@ def assignments_to(file: str, attributes: tuple[str, ...]) -> list[tuple[Spot, s
             if isinstance(target, ast.Attribute) and target.attr in attributes:
                 found.append((Spot(file, target.end_lineno or target.lineno), ast.unparse(target.value)))
     return sorted(found)
-
-
-def counting_if(spot: Spot) -> Spot | None:
-    """Return the line of the `if` around a line that counts, as `if (i + 1) % 4 == 0`."""
-    for node in reversed(around(spot)):
-        if isinstance(node, ast.If) and any(isinstance(part, ast.Mod) for part in ast.walk(node.test)):
-            return Spot(spot.file, node.lineno)
-    return None
 
 
 def compared(spot: Spot) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 import linecache
 
-from course_utils.audit import source
+from course_utils.audit import counting, source
 from course_utils.audit.classes import assigned_anywhere
 from course_utils.audit.expressions import products, zipped_parameters
 from course_utils.audit.lines import Spot
@@ -70,9 +70,9 @@ def test_names_and_where_they_grow():
 
 
 def test_windows():
-    assert source.in_every_nth(at("optimizer.step()"))
-    assert source.counting_if(at("optimizer.step()")) == at("% 4 == 0")
-    assert not source.in_every_nth(at("loss.backward()"))
+    assert counting.in_every_nth(at("optimizer.step()"))
+    assert counting.counting_if(at("optimizer.step()")) == at("% 4 == 0")
+    assert not counting.in_every_nth(at("loss.backward()"))
     assert source.loop_around(at("loss.backward()")).lineno == at("for i, (x, y)").line
 
 

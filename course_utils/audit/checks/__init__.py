@@ -18,9 +18,11 @@ from course_utils.audit.checks.derivatives import Derivatives
 from course_utils.audit.checks.doubled import Doubled
 from course_utils.audit.checks.drawing import Drawing
 from course_utils.audit.checks.drifting import Drifting
+from course_utils.audit.checks.escaping import Escaping
 from course_utils.audit.checks.filling import Filling
 from course_utils.audit.checks.filters import Filters
 from course_utils.audit.checks.following import Following
+from course_utils.audit.checks.formulas import Formulas
 from course_utils.audit.checks.freezing import Freezing
 from course_utils.audit.checks.functional import Functional
 from course_utils.audit.checks.functions import Functions
@@ -159,6 +161,8 @@ CHECKS: tuple[type[Check], ...] = (
     Rounding,
     Functional,
     Functions,
+    Formulas,
+    Escaping,
     Samples,
     Derivatives,
     Arguments,

@@ -12,7 +12,9 @@ import torch
 
 from course_utils.audit.book import Trainer
 from course_utils.audit.check import Check, Found
+from course_utils.audit.checks.squared_rates import Asked, Factors
 from course_utils.audit.events import Pass, Step
+from course_utils.audit.lines import Spot
 
 # Steps of these move a number by about the rate, whatever the size of its gradient.
 _BY_RATE = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop")
@@ -45,6 +47,10 @@ class Magnitudes(Check):
         super().__init__(*args)  # type: ignore[arg-type]
         self._sized: dict[int, _Sized] = {}
         self._loss = math.nan
+        self._factors = Factors()
+
+    def scheduled(self, scheduler: Any, spot: Spot | None) -> None:
+        self._factors.scheduled(self.book, scheduler)
 
     def pass_begins(self, event: Pass) -> None:
         self._loss = math.nan
@@ -71,6 +77,7 @@ class Magnitudes(Check):
             sized.worst = max(sized.worst, self._loss)
 
     def found(self) -> Iterator[Found]:
+        yield from map(self._squared, self._factors.that_are_rates())
         for sized in self._sized.values():
             optimizer = sized.trainer.ref()
             if optimizer is None or sized.steps < _STEPS or not _is_off(sized):
@@ -81,6 +88,19 @@ class Magnitudes(Check):
             if large and not _is_worse(sized):
                 continue
             yield self._far(sized, large)
+
+    def _squared(self, asked: Asked) -> Found:
+        return self.say(
+            "rate-far-off",
+            asked.returned or asked.made,
+            f"LambdaLR multiplies the rate {asked.base:g} by what its function returns, at most {asked.largest:g}: a "
+            f"rate of {asked.base * asked.largest:.1g}",
+            "The function's value is a factor of the optimizer's rate, 1 where the rate should be whole. This one "
+            "returns the rate itself, and the product is far smaller.",
+            "return fraction  # of the rate: between 0 and 1; or LambdaLR with an optimizer made with lr=1.0",
+            certain=False,
+            times=asked.times,
+        )
 
     def _far(self, sized: _Sized, large: bool) -> Found:
         kind = type(sized.trainer.ref()).__name__

@@ -58,9 +58,9 @@ class Rates(Check):
             if not any(it() is scheduler for it in still.schedulers):
                 still.schedulers.append(weakref.ref(scheduler))
                 still.made = still.made or self.book.made.get(scheduler)
-                bodies = list(_bodies(scheduler))
-                still.meant |= any(_says_zero(body) for _, body in bodies)
-                lines = (_division(file, body) for file, body in bodies)
+                asked = list(bodies(scheduler))
+                still.meant |= any(_says_zero(body) for _, body in asked)
+                lines = (_division(file, body) for file, body in asked)
                 still.whole = still.whole or next((line for line in lines if line is not None), None)
 
     def _of(self, trainer: Trainer) -> _Still:
@@ -113,7 +113,7 @@ class Rates(Check):
         )
 
 
-def _bodies(scheduler: Any) -> Iterator[tuple[str, ast.AST]]:
+def bodies(scheduler: Any) -> Iterator[tuple[str, ast.AST]]:
     """Yield the functions of the learner's that a schedule asks, each with its file."""
     if isinstance(scheduler, lr_scheduler.LambdaLR | lr_scheduler.MultiplicativeLR):
         for function in scheduler.lr_lambdas:

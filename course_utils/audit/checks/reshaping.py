@@ -11,6 +11,7 @@ from typing import ClassVar
 import torch
 
 from course_utils.audit.check import Check, Found
+from course_utils.audit.checks.flat_pairs import FlatPairs
 from course_utils.audit.events import Op, Pass, node_behind, number_of
 from course_utils.audit.lines import Spot
 from course_utils.audit.source import assigned, function_around, statement
@@ -36,18 +37,21 @@ class Reshaping(Check):
     """Reshapes after which an axis of the same size stands where other numbers come together."""
 
     codes: ClassVar = ("view-not-transpose",)
-    functions: ClassVar = _RESHAPES | _LOSSES
+    functions: ClassVar = _RESHAPES | _LOSSES | FlatPairs.functions
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._lines: dict[Spot, _Moved] = {}
         self._still: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()  # shapes between which no axis moves
         self._classes: dict[int, tuple[Spot, tuple[int, ...]]] = {}  # by a view's node: of what shape it was
+        self._flattened = FlatPairs()
         self._plain: set[tuple[int, tuple[int, ...], tuple[int, ...]]] = set()  # reshapes of what has no graph
 
     def function(self, event: Op) -> None:
+        self._flattened.function(event)
         if event.name in _LOSSES:
             self._compare(event)
+        if event.name not in _RESHAPES:
             return
         given, out = event.args[0], event.out
         if not isinstance(given, torch.Tensor) or not isinstance(out, torch.Tensor) or given.dim() < 3:
@@ -94,6 +98,19 @@ class Reshaping(Check):
                     moved.numbers.clear()
 
     def found(self) -> Iterator[Found]:
+        for pair, times in self._flattened.crossed.items():
+            if times >= _TIMES:
+                yield self.say(
+                    "view-not-transpose",
+                    pair.spot,
+                    f"scores of {pair.scores} and targets of {pair.target} are compared when both are flat: the "
+                    "first two axes stand the other way round",
+                    "Both come in the order of their memory, one step by step, the other sample by sample. Each score "
+                    "is compared with the target of another place, and the shapes agree all the same.",
+                    "loss_fn(scores.transpose(0, 1).reshape(-1, scores.shape[-1]), target.reshape(-1))",
+                    level="error",
+                    times=times,
+                )
         for spot, moved in self._lines.items():
             # Where a target is reshaped in the same way, both are compared entry by entry, and the order is no matter.
             alike = (id(function_around(spot)), moved.before, moved.after) in self._plain

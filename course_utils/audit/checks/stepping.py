@@ -9,9 +9,10 @@ from typing import ClassVar
 
 from course_utils.audit.book import Trainer
 from course_utils.audit.check import Check, Found
+from course_utils.audit.counting import in_every_nth
 from course_utils.audit.events import Op, Pass, Step
 from course_utils.audit.lines import Spot
-from course_utils.audit.source import in_every_nth, named_only
+from course_utils.audit.source import named_only
 
 
 @dataclass

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from course_utils.audit.check import Check, Found
+from course_utils.audit.counting import in_every_nth
 from course_utils.audit.events import Call, Pass, Step
 from course_utils.audit.lines import Spot
-from course_utils.audit.source import in_every_nth
 
 _KEPT = 500
 

@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 
 from course_utils.audit.book import Trainer
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Pass, Step, before, node_behind, through_views
+from course_utils.audit.counting import all_but_every_nth, counting_if, in_every_nth
+from course_utils.audit.events import Pass, Step, before, constant_of, node_behind, through_views
 from course_utils.audit.lines import Spot
-from course_utils.audit.source import counting_if, in_every_nth, loop_around, text_at
+from course_utils.audit.source import loop_around, text_at
 from course_utils.graph.trace import LiveNode, node_name
 
 _WORDS = re.compile(r"accum|micro", re.IGNORECASE)
@@ -26,6 +27,7 @@ class _Window:
     divided: int = 0
     means: int = 0  # windows of losses that are means, and not divided
     rest: int = 0  # passes that no step used, or that went into the next window
+    shares: Counter[int] = field(default_factory=Counter)  # steps, by the whole number that the loss was divided by
     step_spot: Spot | None = None
 
 
@@ -38,10 +40,12 @@ class Windows(Check):
         super().__init__(*args)  # type: ignore[arg-type]
         self._windows: dict[tuple[int, Spot], _Window] = {}
         self._passes: dict[int, tuple[Spot | None, bool]] = {}  # line, and whether the loss is an undivided mean
+        self._share = 0  # the whole number that the last pass's loss was divided by
 
     def pass_begins(self, event: Pass) -> None:
         if event.accumulate:
             self._passes[event.number] = event.spot, not event.seeded and _is_plain_mean(event)
+            self._share = _divisor(event)
             if len(self._passes) > 2000:
                 self._passes = dict(list(self._passes.items())[1000:])
 
@@ -62,6 +66,7 @@ class Windows(Check):
         if usual > 1 and usual < size < 2 * usual:
             window.rest += size - usual
         window.sizes[size] += 1
+        window.shares[self._share] += 1
         touched = any(slot.touched for slot in event.fresh)
         if size > 1 and not touched:
             means = [self._passes[number][1] for number in content if self._passes.get(number, (None,))[0] == spot]
@@ -77,6 +82,7 @@ class Windows(Check):
 
     def found(self) -> Iterator[Found]:
         for (_, spot), window in self._windows.items():
+            yield from self._turned_round(window)
             usual = _usual(window)
             if usual < 2 or window.sizes[usual] < 2:
                 continue
@@ -110,11 +116,43 @@ class Windows(Check):
                     about=about,
                 )
 
+    def _turned_round(self, window: _Window) -> Iterator[Found]:
+        """Yield the `if` that keeps a step from each nth pass, where the losses are divided for n passes a step."""
+        parts = window.shares.most_common(1)[0][0]
+        place = all_but_every_nth(window.step_spot, parts) if window.step_spot and parts > 2 else None
+        if place is not None and _usual(window) == 1 and window.sizes[2] > 1:
+            yield self.say(
+                "leftover-window",
+                place,
+                f"the `if` holds in {parts - 1} of {parts} rounds: most steps use one pass, and each loss is divided "
+                f"by {parts}",
+                f"What is left of a division is 0 in each {_nth(parts)} round only, and 0 counts as false. The step "
+                "comes in all the others.",
+                f"if (i + 1) % {parts} == 0:",
+                times=sum(window.sizes.values()),
+                about={slot.key for slot in window.trainer.slots},
+            )
+
     def _at_the_end(self, window: _Window, spot: Spot) -> int:
         contents = [slot.content for slot in window.trainer.slots if not slot.used]
         content = max(contents, key=len, default=())
         count = sum(number in self._passes and self._passes[number][0] == spot for number in content)
         return count if 0 < count < _usual(window) else 0
+
+
+def _nth(number: int) -> str:
+    return {3: "third", 5: "fifth"}.get(number, f"{number}th")
+
+
+def _divisor(event: Pass) -> int:
+    """Return the whole number that a pass's loss was divided by, or 0."""
+    node = node_behind(event.outputs[0]) if event.outputs else None
+    divided = node is not None and node_name(node).startswith(("Div", "Mul"))
+    constant = constant_of(node) if node is not None and divided else None
+    if node is None or constant is None or constant.numel() != 1 or not float(constant):
+        return 0
+    value = float(constant) if node_name(node).startswith("Div") else 1 / float(constant)
+    return round(value) if abs(value - round(value)) < 1e-6 else 0
 
 
 def _usual(window: _Window) -> int:

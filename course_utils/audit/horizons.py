@@ -82,7 +82,10 @@ def horizon(scheduler: Any) -> Horizon | None:
         return Horizon(0, (1,), scheduler.gamma)
     if kind is lr_scheduler.SequentialLR:
         last = horizon(scheduler._schedulers[-1])
-        return Horizon(scheduler._milestones[-1] + last.steps) if last is not None and last.steps else None
+        before = int(scheduler._milestones[-1])
+        if last is None or not last.steps:
+            return None
+        return Horizon(before + last.steps, tuple(before + turn for turn in last.turns), last.factor)
     if isinstance(scheduler, lr_scheduler.LambdaLR | lr_scheduler.MultiplicativeLR):
         return Horizon(0, others=frozenset(_numbers(scheduler)))
     return None

@@ -195,7 +195,7 @@ RULES: dict[str, Rule] = {
     "derivative-differs": Rule("likely", "full", "10_custom_functions#Is-it-right?-gradcheck"),
     "weight-escapes": Rule("likely", "full", _LIST),
     "mark-dirty": Rule("error", "full", "deeper/10_custom_functions#In-place:-mark_dirty"),
-    "ignores-incoming": Rule("likely", "full", "10_custom_functions#Is-it-right?-gradcheck"),
+    "ignores-incoming": Rule("likely", "full", "10_custom_functions#Is-it-right?-gradcheck", ("derivative-differs",)),
     "update-lost": Rule("likely", "default", _LIST),
     "hooks-pile-up": Rule("error", "default", "08_intermediate_gradients#Taking-hooks-away"),
     "nan-began": Rule(

@@ -14,10 +14,11 @@ import torch
 
 from course_utils.audit.book import listed
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Op, Pass
+from course_utils.audit.events import Op, Pass, PassGraph
 from course_utils.audit.lines import Spot, frames, here, is_torch, names_in
 from course_utils.audit.source import no_grad_around
 from course_utils.graph.alive import tensors_in
+from course_utils.graph.trace import walk
 
 _MOST = 256  # so many samples, and what was computed from them without a graph, are followed
 _OTHERWISE = frozenset({"detach", "gaussian_nll_loss"})
@@ -79,7 +80,7 @@ class Samples(Check):
             self._followed.popitem(last=False)
 
     def _follow(self, event: Op) -> None:
-        self._scored = event.name == "gaussian_nll_loss" or _inside("log_prob") is not None
+        self._scored = event.name == "gaussian_nll_loss" or self._is_scored()
         if event.name in _OTHERWISE or not isinstance(event.out, torch.Tensor):
             return
         for tensor in tensors_in((*event.args, *event.kwargs.values())):
@@ -90,6 +91,21 @@ class Samples(Check):
                 self._lines[known[1]].numbers |= set(range(event.began, event.ended))
             elif torch.is_grad_enabled():
                 self._keep(event.out, known[1])
+
+    def _is_scored(self) -> bool:
+        """Say whether a density is trained that is not made of a sample itself, as that of a decoder is."""
+        frame = _inside("log_prob")
+        if frame is None:
+            return False
+        names = names_in(frame)
+        value, made = names.get("value"), [it for it in tensors_in((vars(names.get("self")),)) if it.requires_grad]
+        known = self._followed.get(id(value))
+        if known is not None and known[0]() is value:
+            return True
+        if not made:
+            return isinstance(value, torch.Tensor) and value.requires_grad
+        numbers = PassGraph(walk([it.grad_fn for it in made if it.grad_fn is not None])).numbers
+        return not any(drawn.numbers & numbers for drawn in self._lines.values())
 
     def pass_begins(self, event: Pass) -> None:
         if not self._lines or self._scored or not event.accumulate:

@@ -12,7 +12,7 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.counting import in_every_nth
 from course_utils.audit.events import Op, Pass, Step
 from course_utils.audit.lines import Spot
-from course_utils.audit.source import named_only
+from course_utils.audit.source import loop_around, named_only
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Stepping(Check):
                 tally.began_without = True
 
     def _throws(self, tally: _Tally, event: Step) -> None:
-        """Count passes that a step under a counting `if` was to use as well, and that were cleared before."""
+        """Count passes that a step in every nth round, or after a loop, was to use as well, and that were cleared."""
         used = {number for slot in event.fresh for number in slot.content}
         spots = {self._lines.get(number) for number in used}
         spot = spots.pop() if len(used) == 1 else None
@@ -88,7 +88,8 @@ class Stepping(Check):
         slot = max(event.fresh, key=lambda it: len(it.thrown))
         thrown = [number for number in slot.thrown if self._lines.get(number) == spot]
         places = (spot, slot.erased_at or self._by_hand)
-        if thrown and in_every_nth(event.spot) and not any(place and in_every_nth(place) for place in places):
+        summed = in_every_nth(event.spot) or _is_after(event.spot, spot)
+        if thrown and summed and not any(place and in_every_nth(place) for place in places):
             tally.thrown, tally.cut, tally.thrown_at = tally.thrown + len(thrown), tally.cut + 1, places[1]
 
     def found(self) -> Iterator[Found]:
@@ -154,7 +155,7 @@ class Stepping(Check):
             f"{tally.steps} steps used one pass alone",
             "The step is taken once in several passes, to use their sum. This line clears .grad before each pass, so "
             "only the last of them counts, and the other batches are computed for nothing.",
-            f"{name}.step()\n{name}.zero_grad()  # both under the same if",
+            f"{name}.step()\n{name}.zero_grad()  # once a step, and not once a pass",
             level="likely",
             certain=False,
             times=tally.thrown,
@@ -177,3 +178,12 @@ class Stepping(Check):
 
 def _at(spots: Counter[Spot]) -> str:
     return f" (line {spots.most_common(1)[0][0].line})" if spots else ""
+
+
+def _is_after(step: Spot, spot: Spot) -> bool:
+    """Say whether a step comes once a round, after an inner loop over a line has ended."""
+    inner, outer = loop_around(spot), loop_around(step)
+    if inner is None or outer is None or step.file != spot.file or inner is outer:
+        return False
+    inside = outer.lineno < inner.lineno and (inner.end_lineno or 0) <= (outer.end_lineno or 0)
+    return inside and step.line > (inner.end_lineno or inner.lineno)

@@ -5,6 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.distributions import Bernoulli, Normal, kl_divergence
 
 from tests.audit.parts import batches, blobs, lines, mlp
 from tests.audit.registry import fault
@@ -134,6 +135,58 @@ def scores_by_step_and_targets_by_sample():
         given, target = tokens[:, :-1], tokens[:, 1:]
         states, _ = recurrent(table(given.t()))
         loss = F.cross_entropy(out(states).reshape(-1, 7), target.reshape(-1))  # <- here
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+@fault("zero-before-step")
+def parts_that_are_cleared_before_the_step_behind_their_loop():
+    x, y = blobs(64)
+    model = mlp()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    parts = batches(x, y)
+    for update in range(4):
+        for inputs, targets in parts[4 * update : 4 * update + 4]:
+            model.zero_grad()  # <- here
+            loss = F.cross_entropy(model(inputs), targets) / 4
+            loss.backward()
+        optimizer.step()
+
+
+@fault("schedule-too-fast")
+def milestones_of_epochs_behind_a_warm_up():
+    x, y = blobs(48)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    schedule = torch.optim.lr_scheduler.SequentialLR(
+        optimizer,
+        [
+            torch.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=1),
+            torch.optim.lr_scheduler.MultiStepLR(optimizer, [2, 4], gamma=0.1),
+        ],
+        milestones=[1],
+    )
+    for _ in range(6):
+        for inputs, targets in batches(x, y):
+            optimizer.zero_grad()
+            F.cross_entropy(model(inputs), targets).backward()
+            optimizer.step()
+            schedule.step()  # <- here
+
+
+@fault("sample-cut")
+def a_sample_whose_decoder_gives_a_density():
+    x = torch.rand(32, 4).round()
+    encoder, decoder = nn.Linear(4, 4), nn.Linear(2, 4)
+    optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr=0.01)
+    prior = Normal(torch.zeros(2), torch.ones(2))
+    for _ in range(8):
+        mean, spread = encoder(x).chunk(2, dim=1)
+        code = Normal(mean, F.softplus(spread))
+        drawn = code.sample()  # <- here
+        missed = -Bernoulli(logits=decoder(drawn)).log_prob(x).sum(1).mean()
+        loss = missed + kl_divergence(code, prior).sum(1).mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

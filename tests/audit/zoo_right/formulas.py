@@ -3,6 +3,7 @@
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.distributions import Normal
 
 from tests.audit.parts import batches, blobs, lines, mlp
 from tests.audit.registry import right
@@ -254,6 +255,55 @@ def targets_turned_to_the_order_of_their_scores():
             loss = F.cross_entropy(scores.flatten(0, 1), target.t().flatten())
         else:
             loss = F.cross_entropy(scores.transpose(0, 1).reshape(-1, 7), target.reshape(-1))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+@right
+def gradients_of_tasks_taken_one_by_one():
+    x, y = blobs(32)
+    model = mlp()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(4):
+        kept = []
+        for inputs, targets in batches(x, y):
+            model.zero_grad()
+            F.cross_entropy(model(inputs), targets).backward()
+            kept.append([p.grad.clone() for p in model.parameters()])
+        for p, *grads in zip(model.parameters(), *kept, strict=True):
+            p.grad = torch.stack(grads).sum(0)
+        optimizer.step()
+
+
+@right
+def an_optimizer_that_clips_before_its_own_step():
+    class Limited(torch.optim.SGD):
+        def step(self, closure=None):
+            nn.utils.clip_grad_norm_([p for group in self.param_groups for p in group["params"]], 0.5)
+            return super().step(closure)
+
+    x, y = blobs(32)
+    model = mlp()
+    optimizer = Limited(model.parameters(), lr=0.1)
+    for inputs, targets in batches(x, y):
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+
+
+@right
+def a_policy_beside_a_model_of_the_world():
+    policy, world = nn.Linear(4, 2), nn.Linear(6, 4)
+    optimizer = torch.optim.Adam([*policy.parameters(), *world.parameters()], lr=0.01)
+    state = torch.randn(16, 4)
+    for _ in range(8):
+        chosen = Normal(policy(state), 0.5)
+        action = chosen.sample()
+        then = state + 0.1 * action.repeat(1, 2)
+        told = Normal(world(torch.cat([state, action], 1)), 1.0).log_prob(then).sum(1)
+        reward = -then.pow(2).sum(1)
+        loss = -(chosen.log_prob(action).sum(1) * (reward - reward.mean())).mean() - told.mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

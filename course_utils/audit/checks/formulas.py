@@ -43,11 +43,13 @@ class Formulas(Check):
         self._handles: list[RemovableHandle] = []
 
     def function(self, event: Op) -> None:
-        for given in tensors_in(event.args):
-            if not torch.is_grad_enabled():
+        if not torch.is_grad_enabled():
+            given = next(tensors_in(event.args), None)
+            if given is not None:
                 self._enters(given)
-                return
-            kind = getattr(given.grad_fn, "_forward_cls", None) if self._given is not None else None
+            return
+        for given in tensors_in(event.args) if self._given is not None else ():
+            kind = getattr(given.grad_fn, "_forward_cls", None)
             if kind is not None:
                 self._leaves(kind, given)
 

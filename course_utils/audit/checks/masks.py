@@ -14,7 +14,7 @@ import torch
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Op
 from course_utils.audit.expressions import assigned_value
-from course_utils.audit.lines import Spot, spots
+from course_utils.audit.lines import Spot, here, spots
 from course_utils.audit.mentions import parts, ran
 from course_utils.audit.source import function_around, text_at
 
@@ -76,7 +76,9 @@ class Masks(Check):
     def _asked(self, mask: Any, wrong: bool, does: str) -> None:
         known = self._known(mask) if isinstance(mask, torch.Tensor) and mask.dtype is torch.bool else None
         if known is not None and known[0] is wrong:
-            self._wrong[_handed_on(known[1]), does] += 1
+            handed, asked = _handed_on(known[1]), here()
+            there = f" (line {asked.line})" if asked is not None and asked != handed else ""
+            self._wrong[handed, does + there] += 1
 
     def found(self) -> Iterator[Found]:
         for (spot, does), times in self._wrong.items():

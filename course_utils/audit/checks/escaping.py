@@ -27,7 +27,6 @@ _POINTWISE = (
 class _Weight:
     """What a product took a learned weight for, pass by pass."""
 
-    spot: Spot | None
     values: list[float] = field(default_factory=list)
     held: bool = False  # its parameter has a term of its own
 
@@ -41,7 +40,7 @@ class Escaping(Check):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._lines: dict[int, Spot] = {}  # of small products with two sides, by node
-        self._weights: dict[Spot | None, _Weight] = {}
+        self._weights: dict[Spot, _Weight] = {}
 
     def function(self, event: Op) -> None:
         out = event.out
@@ -69,18 +68,18 @@ class Escaping(Check):
                 spot = lines[number_of(node)]
                 totals[spot] = totals.get(spot, 0.0) + (1 / mean if node_name(node).startswith("Div") else mean)
         for spot, total in totals.items():
-            weight = self._weights.setdefault(spot, _Weight(spot))
+            weight = self._weights.setdefault(spot, _Weight())
             weight.values.append(total)
             keys = {key for node, (_, its) in weighed.items() if lines[number_of(node)] == spot for key in its}
             weight.held |= bool(keys & own)
 
     def found(self) -> Iterator[Found]:
-        moving = [it for it in self._weights.values() if len(it.values) >= _PASSES]
-        for weight in moving if all(map(_falls, moving)) else ():
+        moving = {spot: it for spot, it in self._weights.items() if len(it.values) >= _PASSES}
+        for spot, weight in moving.items() if all(map(_falls, moving.values())) else ():
             if not weight.held:
                 yield self.say(
                     "weight-escapes",
-                    weight.spot,
+                    spot,
                     f"the learned weight of this loss fell from {weight.values[0]:.3g} to {weight.values[-1]:.3g}: "
                     "nothing in the loss speaks against a smaller one",
                     "A positive loss becomes smaller when its factor does, so each step lowers the factor, and the "

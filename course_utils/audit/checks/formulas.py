@@ -46,23 +46,27 @@ class Formulas(Check):
         if not torch.is_grad_enabled():
             given = next(tensors_in(event.args), None)
             if given is not None:
-                self._enters(given)
+                self._enters(given, event.name.endswith("_") and not event.name.endswith("__"))
             return
         for given in tensors_in(event.args) if self._given is not None else ():
             kind = getattr(given.grad_fn, "_forward_cls", None)
             if kind is not None:
                 self._leaves(kind, given)
 
-    def _enters(self, given: torch.Tensor) -> None:
-        """Take down what a forward computes with first, if it is the forward of a Function."""
+    def _enters(self, given: torch.Tensor, written: bool) -> None:
+        """Take down what a forward computes with first, if it is the forward of a Function.
+
+        Where it begins with a write in place, what it was given is gone: then nothing is known.
+        """
         frame = next(frames(), None) if given.requires_grad else None
         if frame is None or frame.f_code.co_name != "forward" or self._looks[frame.f_code] >= _LOOKS:
             return
         if self._given is None or self._given[0] is not frame.f_code:
             values, code = names_in(frame), frame.f_code
-            x = next(tensors_in(tuple(values.get(name) for name in code.co_varnames[: code.co_argcount])), None)
+            given_to = tensors_in(tuple(values.get(name) for name in code.co_varnames[: code.co_argcount]))
+            x = next((it for it in given_to if it.requires_grad), None)
             if x is not None and x.numel() >= _FEWEST:
-                self._given = code, _numbers(x)
+                self._given = code, _numbers(x[:0] if written else x)
 
     def _leaves(self, kind: Any, given: torch.Tensor) -> None:
         if self._given is None or self._given[0] is not _code(kind):

@@ -84,6 +84,20 @@ class RowNorm(torch.autograd.Function):
         return (grad - out * (grad * out).sum(1, keepdim=True)) / size
 
 
+class SharpTanh(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        x.mul_(3).tanh_()
+        ctx.mark_dirty(x)
+        ctx.save_for_backward(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, grad):
+        (out,) = ctx.saved_tensors
+        return grad * 3 * (1 - out * out)
+
+
 def _trained_with(function, *more):
     x, y = blobs(96)
     first, last = nn.Linear(4, 32), nn.Linear(32, 3)
@@ -103,6 +117,11 @@ def a_swish_of_ones_own():
 @right
 def a_spike_with_a_slope_of_its_own():
     _trained_with(Spike)
+
+
+@right
+def a_tanh_in_place():
+    _trained_with(SharpTanh)
 
 
 @right

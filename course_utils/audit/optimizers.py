@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import Any
 
 import torch
@@ -25,7 +27,7 @@ class Optimizers:
         self._left: list[bool] = []  # for each step that runs, whether functions are not watched meanwhile
 
     def step_pre(self, optimizer: Any, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
-        if self._recorder.elsewhere():
+        if self._recorder.elsewhere() or _is_nested(optimizer, sys._getframe(1)):
             return None
         with self._recorder.aside():
             self._step_begins(optimizer, args, kwargs)
@@ -85,7 +87,7 @@ class Optimizers:
         self._recorder.stepping, self._step = True, event
 
     def step_post(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if self._recorder.elsewhere():
+        if self._recorder.elsewhere() or _is_nested(optimizer, sys._getframe(1)):
             return
         self._recorder.stepping = False
         self._come_back()
@@ -185,3 +187,16 @@ class Optimizers:
             with self._recorder.aside():
                 self._recorder.tell("measured", scheduler, kwargs.get("metrics", next(iter(args), math.nan)))
         return result
+
+
+def _is_nested(optimizer: Any, wrapper: FrameType) -> bool:
+    """Say whether a step is a part of another of the same optimizer: one of one's own that calls `super().step()`.
+
+    `wrapper` is the frame of PyTorch's function around each class's step, which calls the hooks.
+    """
+    frame = wrapper.f_back
+    while frame is not None:
+        if frame.f_code is wrapper.f_code and frame.f_locals.get("self") is optimizer:
+            return True
+        frame = frame.f_back
+    return False

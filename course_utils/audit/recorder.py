@@ -36,6 +36,7 @@ _EVENTS = (
     "evaluated",
     "called",
     "clipped",
+    "clipped_within",
     "scheduled",
     "measured",
     "hooked",

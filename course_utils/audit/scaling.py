@@ -68,9 +68,12 @@ class Scaling:
         return original(grads, *args, **kwargs)
 
     def _clip(self, grads: list[torch.Tensor], bounded: bool) -> None:
-        if self._recorder.elsewhere() or self._recorder.stepping:
+        if self._recorder.elsewhere():
             return
         with self._recorder.aside():
+            if self._recorder.stepping:
+                self._recorder.tell("clipped_within", here() if bounded else None)
+                return
             synchronize(self._recorder.book.live(), added_onto=False)
             ids = {id(grad) for grad in grads}
             live = list(self._recorder.book.live())

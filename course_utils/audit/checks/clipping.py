@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import weakref
 from collections import Counter
 from collections.abc import Iterator
 from typing import ClassVar
@@ -37,9 +38,12 @@ class Clipping(Check):
         self._steps: Counter[Spot | None] = Counter()
         self._factor: torch.Tensor | None = None  # that the last pass's loss was multiplied by
         self._clipped: tuple[Spot, float] | None = None  # since the last step, with the factor of its gradients
+        self._stepping: tuple[weakref.ref[torch.Tensor], int] | None = None  # a parameter, as the step found it
+        self._within: tuple[Spot, int] | None = None  # a clipping in that step, and the parameter's version there
         self._by_hand: Counter[tuple[Spot, Spot, float]] = Counter()  # the same, with the line of the step
 
     def pass_begins(self, event: Pass) -> None:
+        self._stepping = self._within = None  # a step that runs a pass in between has other gradients from here on
         node = node_behind(event.outputs[0]) if event.outputs else None
         factor = constant_of(node) if node is not None and node_name(node) == "MulBackward0" else None
         self._factor = factor if factor is not None and factor.numel() == 1 else None
@@ -59,7 +63,22 @@ class Clipping(Check):
         elif self._factor is not None and event.spot is not None and (factor := float(self._factor)) >= _SCALE:
             self._clipped = event.spot, factor
 
+    def clipped_within(self, spot: Spot | None) -> None:
+        """Take note of a clipping within a step of one's own, with what the parameters were then."""
+        tensor = self._stepping[0]() if self._stepping is not None else None
+        if spot is not None and self._stepping is not None and tensor is not None:
+            self._within = (spot, tensor._version) if tensor._version != self._stepping[1] else None
+
+    def step_ended(self, event: Step) -> None:
+        """Count a clipping that nothing followed: the parameters had moved before, and did not again."""
+        tensor = self._stepping[0]() if self._stepping is not None else None
+        if self._within is not None and tensor is not None and tensor._version == self._within[1]:
+            self._late[self._within[0]] += 1
+        self._stepping = self._within = None
+
     def step_begins(self, event: Step) -> None:
+        first = next((slot.tensor for slot in event.fresh if slot.tensor is not None), None)
+        self._stepping = (weakref.ref(first), first._version) if first is not None else None
         clipped, self._clipped = self._clipped, None
         if clipped is not None and event.spot is not None and event.spot.file == clipped[0].file:
             self._by_hand[clipped[0], event.spot, clipped[1]] += 1

@@ -140,6 +140,23 @@ def scores_by_step_and_targets_by_sample():
         optimizer.step()
 
 
+@fault("clip-after-step")
+def an_optimizer_that_clips_after_its_own_step():
+    class Limited(torch.optim.SGD):
+        def step(self, closure=None):
+            out = super().step(closure)
+            nn.utils.clip_grad_norm_([p for group in self.param_groups for p in group["params"]], 0.5)  # <- here
+            return out
+
+    x, y = blobs(32)
+    model = mlp()
+    optimizer = Limited(model.parameters(), lr=0.1)
+    for inputs, targets in batches(x, y):
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+
+
 @fault("zero-before-step")
 def parts_that_are_cleared_before_the_step_behind_their_loop():
     x, y = blobs(64)

@@ -326,3 +326,62 @@ def a_policy_beside_a_model_of_the_world():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+
+@right
+def a_step_that_decays_then_clips_then_moves():
+    class Decayed(torch.optim.Optimizer):
+        def __init__(self, params, lr):
+            super().__init__(params, {"lr": lr})
+
+        @torch.no_grad()
+        def step(self, closure=None):
+            for group in self.param_groups:
+                for p in group["params"]:
+                    p.mul_(1 - 0.01 * group["lr"])
+                nn.utils.clip_grad_norm_(group["params"], 0.5)
+                for p in group["params"]:
+                    p.sub_(group["lr"] * p.grad)
+
+    x, y = blobs(32)
+    model = mlp()
+    optimizer = Decayed(model.parameters(), lr=0.1)
+    for inputs, targets in batches(x, y):
+        optimizer.zero_grad()
+        F.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+
+
+@right
+def a_sharpness_aware_step_that_clips_in_between():
+    class Sharp(torch.optim.SGD):
+        def step(self, closure):
+            params = [p for group in self.param_groups for p in group["params"]]
+            norm = torch.stack([p.grad.norm() for p in params]).norm()
+            moved = [0.05 * p.grad / norm for p in params]
+            with torch.no_grad():
+                for p, by in zip(params, moved, strict=True):
+                    p.add_(by)
+            self.zero_grad()
+            with torch.enable_grad():
+                closure()
+            with torch.no_grad():
+                for p, by in zip(params, moved, strict=True):
+                    p.sub_(by)
+            nn.utils.clip_grad_norm_(params, 0.5)
+            return super().step()
+
+    x, y = blobs(32)
+    model = mlp()
+    torch.optim.SGD(mlp().parameters(), lr=0.1)  # from here on the step of SGD calls hooks, within that of Sharp, too
+    optimizer = Sharp(model.parameters(), lr=0.1)
+    for inputs, targets in batches(x, y):
+
+        def again(inputs=inputs, targets=targets):
+            loss = F.cross_entropy(model(inputs), targets)
+            loss.backward()
+            return loss
+
+        optimizer.zero_grad()
+        again()
+        optimizer.step(again)

@@ -21,7 +21,9 @@ def test_memory_that_belongs_to_no_file_is_counted(flags: int) -> None:
     with mmap.mmap(-1, SIZE, flags | mmap.MAP_ANONYMOUS) as held:
         held.write(bytes(SIZE))
         grown = runner._private(processes, os.getpid()) - before
-        assert SIZE <= grown < 2.5 * SIZE, "the zeros that are written may be there, too"
+        assert 0.95 * SIZE <= grown < 2.5 * SIZE, (
+            "the zeros that are written may be there, too; the process may give up pages"
+        )
     os.close(processes)
 
 

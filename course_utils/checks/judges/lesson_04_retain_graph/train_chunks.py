@@ -142,8 +142,8 @@ EXERCISE = Exercise(
     cases=_cases,
     judge=_judge,
     hints=(
-        "The second pass runs into the graph of the first. Two things lead it there: a state, and a sum. How many "
-        "tensors is each made of?",
+        "The second pass runs into the graph of the first group. Two things lead it there: what is carried, and what "
+        "is added up. Of how many tensors is the first one made?",
         "Inside a group everything stays joined: the state as it comes, and the losses in a sum. After its step "
         "nothing may lead back: the state goes on as numbers, and the sum starts anew. And what of a last group that "
         "is not full?",

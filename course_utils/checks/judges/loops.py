@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
@@ -28,15 +28,19 @@ def turns(
     yield Finding("steps", len(steps) == count, f"The optimizer stepped {times(len(steps))} for {count} {what}.")
 
 
-def lean(seen: Observation, what: str = "batches") -> Iterator[Finding]:
-    """Judge that a step found no more than its own graph, and that all around the loop is as it was."""
+def lean(seen: Observation, what: str = "batches", own: Sequence[int] = ()) -> Iterator[Finding]:
+    """Judge that a step found no more than its own graphs, and that all around the loop is as it was.
+
+    `own` says of each step how many graphs are its own; without it, one.
+    """
     steps = seen["steps"]
     kept = [step["kept"] for step in steps]
     text = f"Saved tensors still held when the optimizer steps, step by step: {kept}. No pass will use them."
     yield Finding("kept", not any(kept), text)
     graphs = [step["graphs"] for step in steps]
     text = f"Graphs alive at each optimizer step: {graphs}. Something refers to those of earlier {what}."
-    yield Finding("graphs", max(graphs, default=0) <= 1, text)
+    own = own or [1] * len(graphs)
+    yield Finding("graphs", all(alive <= its for alive, its in zip(graphs, own, strict=False)), text)
     yield as_found(seen)
 
 

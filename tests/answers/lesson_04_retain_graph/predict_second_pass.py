@@ -13,7 +13,6 @@ SECOND = {
     "stops_at_h": False,
     "a_again": True,
     "forward_again": False,
-    "create_graph": False,
     "written_exp": False,
     "written_sin": True,
 }

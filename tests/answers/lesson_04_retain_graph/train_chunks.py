@@ -9,302 +9,368 @@ from tests.answers.said import said
 from tests.answers.updating import updated
 
 
-def chunks_detached_after(lstm, readout, optimizer, chunks, state):
-    losses = []
-    for inputs, targets in chunks:
-        outputs, end = lstm(inputs, state)
-        losses.append(updated(optimizer, mse_loss(readout(outputs), targets)))
-        state = tuple(part.detach() for part in end)
-    return losses, state
-
-
-def chunks_detached_before(lstm, readout, optimizer, chunks, state):
-    losses = []
-    for inputs, targets in chunks:
-        h, c = state
-        outputs, state = lstm(inputs, hx=(h.detach(), c.detach()))
-        losses += [updated(optimizer, torch.mean((readout(outputs) - targets) ** 2))]
-    h, c = state
-    return [losses, (h.data, c.data)]
-
-
-def chunks_by_copies(lstm, readout, optimizer, chunks, state):
-    """New tensors from the numbers, and passes that put gradients where the optimizer looks."""
-    parameters = [*lstm.parameters(), *readout.parameters()]
-    losses = []
-    for inputs, targets in chunks:
-        outputs, end = lstm(inputs, state)
-        loss = mse_loss(readout(outputs), targets)
-        for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
-            parameter.grad = gradient
-        losses.append(loss.item())
-        state = [torch.tensor(part.tolist()) for part in end]
-        optimizer.step()
-    return losses, state
-
-
-def chunks_detached_in_place(lstm, readout, optimizer, chunks, state):
-    losses = []
-    for inputs, targets in chunks:
-        outputs, state = lstm(inputs, state)
-        losses.append(updated(optimizer, mse_loss(readout(outputs), targets)))
-        for part in state:
-            part.detach_()
-    return losses, state
-
-
-def chunks_by_forward(lstm, readout, optimizer, chunks, state):
-    """No call of a module, and nothing kept of a retained graph."""
-
-    def passed(inputs, targets, state):
-        outputs, (h, c) = lstm.forward(inputs, state)
-        loss = mse_loss(readout.forward(outputs), targets)
-        loss.backward(retain_graph=True)
-        return loss.item(), (h.detach(), c.detach())
-
-    losses = []
-    for inputs, targets in chunks:
-        optimizer.zero_grad()
-        loss, state = passed(inputs, targets, state)
-        losses.append(loss)
-        optimizer.step()
-    return losses, state
-
-
-def chunks_clearing(when, carry):
-    def train_chunks(lstm, readout, optimizer, chunks, state):
-        losses, first = [], state
-        for inputs, targets in chunks:
-            outputs, last = lstm(inputs, state)
-            loss = mse_loss(readout(outputs), targets)
-            loss.backward()
-            optimizer.step()
-            if when == "after":
-                optimizer.zero_grad()
-            losses.append(loss.item())
-            state = carry(last, first)
-        return losses, detach_both(last, None)
-
-    return train_chunks
-
-
-def chunks_in_place(lstm, readout, optimizer, chunks, state):
-    losses = []
-    for inputs, targets in chunks:
-        outputs, end = lstm(inputs, tuple(part.clone() for part in state))
-        loss = mse_loss(readout(outputs), targets)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-        for part, new in zip(state, end, strict=True):
-            part.copy_(new.detach())
-    return losses, state
-
-
-def chunks_without_the_optimizer(lstm, readout, optimizer, chunks, state):
-    parameters, losses = [*lstm.parameters(), *readout.parameters()], []
-    for inputs, targets in chunks:
-        outputs, end = lstm(inputs, state)
-        state = detach_both(end, None)
-        loss = mse_loss(readout(outputs), targets)
-        for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
-            parameter.data.sub_(gradient, alpha=0.3)
-        losses.append(loss.item())
-    return losses, state
-
-
-def chunks_by_hand(lstm, readout, optimizer, chunks, state):
-    losses = []
-    for inputs, targets in chunks:
-        with torch.no_grad():
-            _, end = lstm.forward(inputs, state)
-        loss = mse_loss(readout(lstm(inputs, state)[0]), targets)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-        state = end
-    return losses, state
-
-
-def chunks_and_keep(lstm, readout, optimizer, chunks, state):
-    losses = []
-    for inputs, targets in chunks:
-        outputs, state = lstm(inputs, detach_both(state, None))
-        loss = mse_loss(readout(outputs), targets)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss)
-    return [loss.item() for loss in losses], detach_both(state, None)
-
-
-def chunks_zeroing_between(lstm, readout, optimizer, chunks, state):
-    losses = []
-    for inputs, targets in chunks:
-        outputs, state = lstm(inputs, detach_both(state, None))
-        loss = mse_loss(readout(outputs), targets)
-        loss.backward()
-        optimizer.zero_grad()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses, detach_both(state, None)
-
-
-def chunks_moment_by_moment(lstm, readout, optimizer, chunks, state):
-    """The state is cut after each moment."""
-    losses = []
-    for inputs, targets in chunks:
-        outputs = []
-        for moment in inputs.split(1, dim=1):
-            output, state = lstm(moment, detach_both(state, None))
-            outputs.append(output)
-        loss = mse_loss(readout(torch.cat(outputs, dim=1)), targets)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses, detach_both(state, None)
-
-
-def chunks_with_states_of_the_new_weights(lstm, readout, optimizer, chunks, state):
-    losses = []
-    for inputs, targets in chunks:
-        outputs, _ = lstm(inputs, state)
-        loss = mse_loss(readout(outputs), targets)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-        with torch.no_grad():
-            _, state = lstm(inputs, state)
-    return losses, state
-
-
-def chunker(carry, through=lambda outputs: outputs, finish=lambda state: state, **options):
-    """The loop with one thing wrong."""
-
-    def train_chunks(lstm, readout, optimizer, chunks, state):
-        losses, first = [], state
-        for inputs, targets in chunks:
-            outputs, state = lstm(inputs, state)
-            loss = mse_loss(readout(through(outputs)), targets)
-            optimizer.zero_grad()
-            loss.backward(**options)
-            optimizer.step()
-            losses.append(loss.item())
-            last, state = state, carry(state, first)
-        return losses, finish(tuple(part.detach() for part in last))
-
-    return train_chunks
+def in_groups(chunks, together):
+    return [chunks[first : first + together] for first in range(0, len(chunks), together)]
 
 
 def detach_both(state, first):
     return tuple(part.detach() for part in state)
 
 
-def chunks_returned_with_graph(lstm, readout, optimizer, chunks, state):
+def chunks_in_groups(lstm, readout, optimizer, chunks, state, together):
     losses = []
-    for inputs, targets in chunks:
-        outputs, state = lstm(inputs, tuple(part.detach() for part in state))
-        loss = mse_loss(readout(outputs), targets)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+    for group in in_groups(chunks, together):
+        found = []
+        for inputs, targets in group:
+            outputs, state = lstm(inputs, state)
+            found.append(mse_loss(readout(outputs), targets))
+        updated(optimizer, sum(found))
+        state = tuple(part.detach() for part in state)
+        losses += [loss.item() for loss in found]
     return losses, state
 
 
-def chunks_in_one_pass(lstm, readout, optimizer, chunks, state):
+def chunks_counted(lstm, readout, optimizer, chunks, state, together):
     losses, total = [], 0
-    for inputs, targets in chunks:
+    for number, (inputs, targets) in enumerate(chunks, 1):
+        outputs, state = lstm(inputs, hx=state)
+        loss = torch.mean((readout(outputs) - targets) ** 2)
+        losses.append(float(loss))
+        total = total + loss
+        if number % together == 0 or number == len(chunks):
+            updated(optimizer, total)
+            total, state = 0, [part.data for part in state]
+    return [losses, state]
+
+
+def chunks_by_copies(lstm, readout, optimizer, chunks, state, together):
+    """New tensors from the numbers, and passes that put gradients where the optimizer looks."""
+    parameters = [*lstm.parameters(), *readout.parameters()]
+    losses = []
+    for group in in_groups(chunks, together):
+        found = []
+        for inputs, targets in group:
+            outputs, state = lstm(inputs, state)
+            found.append(mse_loss(readout(outputs), targets))
+        gradients = torch.autograd.grad(torch.stack(found).sum(), parameters)
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+        losses.extend(loss.item() for loss in found)
+        state = [torch.tensor(part.tolist()) for part in state]
+        optimizer.step()
+    return losses, state
+
+
+def chunks_by_forward(lstm, readout, optimizer, chunks, state, together):
+    """No call of a module, and nothing kept of a retained graph."""
+
+    def passed(group, state):
+        total, losses = 0, []
+        for inputs, targets in group:
+            outputs, state = lstm.forward(inputs, state)
+            losses.append(mse_loss(readout.forward(outputs), targets))
+            total = total + losses[-1]
+        total.backward(retain_graph=True)
+        return [loss.item() for loss in losses], detach_both(state, None)
+
+    losses = []
+    for group in in_groups(chunks, together):
+        optimizer.zero_grad()
+        found, state = passed(group, state)
+        losses += found
+        optimizer.step()
+    return losses, state
+
+
+def grouped(
+    carry=detach_both,
+    *,
+    within=lambda state, first: state,
+    through=lambda outputs: outputs,
+    finish=lambda state: state,
+    add=sum,
+    clear="before",
+    **options,
+):
+    """The loop with one thing wrong."""
+
+    def train_chunks(lstm, readout, optimizer, chunks, state, together):
+        losses, first = [], state
+        for group in in_groups(chunks, together):
+            found = []
+            for inputs, targets in group:
+                outputs, last = lstm(inputs, state)
+                found.append(mse_loss(readout(through(outputs)), targets))
+                state = within(last, first)
+            if clear == "before":
+                optimizer.zero_grad()
+            add(found).backward(**options)
+            if clear == "between":
+                optimizer.zero_grad()
+            optimizer.step()
+            if clear == "after":
+                optimizer.zero_grad()
+            losses += [loss.item() for loss in found]
+            state = carry(last, first)
+        return losses, finish(detach_both(last, None))
+
+    return train_chunks
+
+
+def nothing(state, first):
+    return None
+
+
+def the_first(state, first):
+    return first
+
+
+def attached(state, first):
+    return state
+
+
+def zeros(state, first):
+    return tuple(torch.zeros_like(part) for part in state)
+
+
+def chunks_forgotten_at_the_end(lstm, readout, optimizer, chunks, state, together):
+    losses, total = [], 0
+    for number, (inputs, targets) in enumerate(chunks, 1):
         outputs, state = lstm(inputs, state)
         loss = mse_loss(readout(outputs), targets)
-        total = total + loss
         losses.append(loss.item())
-    optimizer.zero_grad()
-    total.backward()
-    optimizer.step()
+        total = total + loss
+        if number % together == 0:
+            updated(optimizer, total)
+            total, state = 0, detach_both(state, None)
     return losses, detach_both(state, None)
 
 
-def chunks_from_two_moments_on(lstm, readout, optimizer, chunks, state):
+def chunks_left_out_at_the_end(lstm, readout, optimizer, chunks, state, together):
+    return chunks_in_groups(lstm, readout, optimizer, chunks[: len(chunks) // together * together], state, together)
+
+
+def chunks_one_at_a_time(lstm, readout, optimizer, chunks, state, together):
+    return chunks_in_groups(lstm, readout, optimizer, chunks, state, 1)
+
+
+def chunks_with_a_pass_each(lstm, readout, optimizer, chunks, state, together):
+    """The right gradients, by a pass for each loss."""
+    losses = []
+    for group in in_groups(chunks, together):
+        optimizer.zero_grad()
+        for number, (inputs, targets) in enumerate(group, 1):
+            outputs, state = lstm(inputs, state)
+            loss = mse_loss(readout(outputs), targets)
+            loss.backward(retain_graph=number < len(group))
+            losses.append(loss.item())
+        optimizer.step()
+        state = detach_both(state, None)
+    return losses, state
+
+
+def chunks_in_place(lstm, readout, optimizer, chunks, state, together):
+    own = tuple(part.clone() for part in state)
+    losses, end = chunks_in_groups(lstm, readout, optimizer, chunks, own, together)
+    for part, new in zip(state, end, strict=True):
+        part.copy_(new)
+    return losses, state
+
+
+def chunks_without_the_optimizer(lstm, readout, optimizer, chunks, state, together):
+    parameters, losses = [*lstm.parameters(), *readout.parameters()], []
+    for group in in_groups(chunks, together):
+        found = []
+        for inputs, targets in group:
+            outputs, state = lstm(inputs, state)
+            found.append(mse_loss(readout(outputs), targets))
+        for parameter, gradient in zip(parameters, torch.autograd.grad(sum(found), parameters), strict=True):
+            parameter.data.sub_(gradient, alpha=0.3)
+        state = detach_both(state, None)
+        losses += [loss.item() for loss in found]
+    return losses, state
+
+
+def chunks_run_twice(lstm, readout, optimizer, chunks, state, together):
+    for inputs, _ in chunks:
+        with torch.no_grad():
+            lstm(inputs, state)
+    return chunks_in_groups(lstm, readout, optimizer, chunks, state, together)
+
+
+def chunks_and_keep(lstm, readout, optimizer, chunks, state, together):
+    kept = []
+    for group in in_groups(chunks, together):
+        found = []
+        for inputs, targets in group:
+            outputs, state = lstm(inputs, state)
+            found.append(mse_loss(readout(outputs), targets))
+        updated(optimizer, sum(found))
+        state = detach_both(state, None)
+        kept += found
+    return [loss.item() for loss in kept], state
+
+
+def chunks_moment_by_moment(lstm, readout, optimizer, chunks, state, together):
+    """The state is cut after each moment."""
+    losses = []
+    for group in in_groups(chunks, together):
+        found = []
+        for inputs, targets in group:
+            outputs = []
+            for moment in inputs.split(1, dim=1):
+                output, state = lstm(moment, detach_both(state, None))
+                outputs.append(output)
+            found.append(mse_loss(readout(torch.cat(outputs, dim=1)), targets))
+        updated(optimizer, sum(found))
+        losses += [loss.item() for loss in found]
+    return losses, detach_both(state, None)
+
+
+def chunks_with_states_of_the_new_weights(lstm, readout, optimizer, chunks, state, together):
+    losses = []
+    for group in in_groups(chunks, together):
+        found, start = [], state
+        for inputs, targets in group:
+            outputs, state = lstm(inputs, state)
+            found.append(mse_loss(readout(outputs), targets))
+        updated(optimizer, sum(found))
+        losses += [loss.item() for loss in found]
+        state = start
+        with torch.no_grad():
+            for inputs, _ in group:
+                _, state = lstm.forward(inputs, state)
+    return losses, state
+
+
+def chunks_in_one_pass(lstm, readout, optimizer, chunks, state, together):
+    return chunks_in_groups(lstm, readout, optimizer, chunks, state, len(chunks))
+
+
+def chunks_from_two_moments_on(lstm, readout, optimizer, chunks, state, together):
     """Takes a single moment for no sequence."""
-    return chunks_detached_after(lstm, readout, optimizer, [it for it in chunks if it[0].shape[1] > 1], state)
+    longer = [it for it in chunks if it[0].shape[1] > 1]
+    return chunks_in_groups(lstm, readout, optimizer, longer, state, together)
+
+
+def chunks_returned_with_graph(lstm, readout, optimizer, chunks, state, together):
+    losses = []
+    for group in in_groups(chunks, together):
+        found, state = [], detach_both(state, None)
+        for inputs, targets in group:
+            outputs, state = lstm(inputs, state)
+            found.append(mse_loss(readout(outputs), targets))
+        updated(optimizer, sum(found))
+        losses += [loss.item() for loss in found]
+    return losses, state
+
+
+def chunks_in_a_running_sum(lstm, readout, optimizer, chunks, state, together):
+    """The sum never starts anew."""
+    losses, total = [], 0
+    for number, (inputs, targets) in enumerate(chunks, 1):
+        outputs, state = lstm(inputs, state)
+        loss = mse_loss(readout(outputs), targets)
+        losses.append(loss.item())
+        total = total + loss
+        if number % together == 0 or number == len(chunks):
+            updated(optimizer, total)
+            state = detach_both(state, None)
+    return losses, state
 
 
 def chunks_and_one(*given):
-    losses, state = chunks_detached_after(*given)
+    losses, state = chunks_in_groups(*given)
     return [loss + 1 for loss in losses], state
 
 
-RIGHT = [
-    *(chunks_detached_after, chunks_detached_before, chunks_by_copies, chunks_detached_in_place),
-    chunks_by_forward,
-]
+def losses_of_groups(*given):
+    losses, state = chunks_in_groups(*given)
+    return [sum(group) for group in in_groups(losses, given[-1])], state
+
+
+def one_part(state, first):
+    return state[0].detach(), state[1]
+
+
+RIGHT = [chunks_in_groups, chunks_counted, chunks_by_copies, chunks_by_forward]
 
 MISCONCEIVED = {
-    "the state thrown away": chunker(lambda state, first: None),
-    "the first state again": chunker(lambda state, first: first),
-    "cut inside the chunk": chunker(detach_both, lambda outputs: outputs.detach()),
-    "retained for nothing": chunker(detach_both, retain_graph=True),
-    "never cleared": chunks_clearing("never", detach_both),
-    "cleared too late": chunks_clearing("after", detach_both),
+    "cut after each chunk": grouped(within=detach_both),
+    "a step for each chunk": chunks_one_at_a_time,
+    "the last group forgotten": chunks_forgotten_at_the_end,
+    "the state thrown away": grouped(nothing, within=nothing),
+    "the first state again": grouped(the_first, within=the_first),
+    "cut inside the chunk": grouped(through=lambda outputs: outputs.detach()),
+    "retained for nothing": grouped(retain_graph=True),
+    "never cleared": grouped(clear="never"),
+    "cleared too late": grouped(clear="after"),
 }
 
 WRONG = [
-    clipping(chunks_detached_after),
-    *(leaving(chunks_detached_after, change) for change in (gradients_off, in_evaluation, frozen, hooked)),
-    leaving(chunks_detached_after, lambda *given: given[-1][1].requires_grad_()),
-    leaving(chunks_detached_after, lambda *given: given[-2][0][0].requires_grad_()),
-    chunks_zeroing_between,
-    chunks_moment_by_moment,
-    chunks_with_states_of_the_new_weights,
-    said(chunks_clearing("never", lambda state, first: None), "the state thrown away", "never cleared"),
-    said(chunks_clearing("after", lambda state, first: first), "the first state again", "cleared too late"),
-    *(chunks_in_place, chunks_without_the_optimizer, chunks_by_hand, chunks_and_keep),
-    clipping(chunks_detached_after, longest=1e4),
+    clipping(chunks_in_groups),
+    *(leaving(chunks_in_groups, change) for change in (gradients_off, in_evaluation, frozen, hooked)),
+    leaving(chunks_in_groups, lambda *given: given[-2][1].requires_grad_()),
+    leaving(chunks_in_groups, lambda *given: given[-3][0][0].requires_grad_()),
+    grouped(clear="between"),
+    grouped(add=lambda found: sum(found) / len(found)),
+    *(chunks_moment_by_moment, chunks_with_states_of_the_new_weights, chunks_with_a_pass_each),
+    *(chunks_left_out_at_the_end, chunks_in_a_running_sum, losses_of_groups),
+    said(grouped(nothing, within=nothing, clear="never"), "the state thrown away", "never cleared"),
+    said(grouped(the_first, within=the_first, clear="after"), "the first state again", "cleared too late"),
+    *(chunks_in_place, chunks_without_the_optimizer, chunks_run_twice, chunks_and_keep),
+    clipping(chunks_in_groups, longest=1e4),
     chunks_from_two_moments_on,
     *(chunks_returned_with_graph, chunks_in_one_pass),
-    chunker(lambda state, first: state),
-    chunker(lambda state, first: state, retain_graph=True),
-    chunker(lambda state, first: (state[0].detach(), state[1]), retain_graph=True),
-    chunker(lambda state, first: (state[0].detach(), state[1])),
-    said(chunker(lambda state, first: (state[0].detach(), first[1])), "the first state again"),
-    chunker(detach_both, finish=lambda state: state[0]),
-    said(chunker(lambda state, first: tuple(torch.zeros_like(part) for part in state)), "the state thrown away"),
+    grouped(attached),
+    grouped(attached, retain_graph=True),
+    grouped(one_part, retain_graph=True),
+    grouped(one_part),
+    grouped(nothing),
+    said(grouped(zeros, within=zeros), "the state thrown away"),
+    grouped(finish=lambda state: state[0]),
     chunks_and_one,
-    chunker(detach_both, finish=lambda state: (2 * state[0], state[1])),
-    leaving(chunks_detached_after, lambda lstm, readout, *given: readout.weight.data.mul_(2)),
-    leaving(chunks_detached_after, lambda *given: torch.ones(1, requires_grad=True).sum().backward()),
+    grouped(finish=lambda state: (2 * state[0], state[1])),
+    leaving(chunks_in_groups, lambda lstm, readout, *given: readout.weight.data.mul_(2)),
+    leaving(chunks_in_groups, lambda *given: torch.ones(1, requires_grad=True).sum().backward()),
 ]
 
 EQUIVALENT = {
     "updated: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
-    "chunks_detached_after: losses.append(updated(optimizer, mse_loss(readout(outputs), targets))) | state = tuple((part.detach() for part in end)) -> (swapped)": "Neither of the two statements changes what the other one uses.",
-    "chunks_by_copies: for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True): ... | losses.append(loss... -> (swapped)": "Neither of the two statements changes what the other one uses.",
-    "chunks_by_copies: losses.append(loss.item()) | state = [torch.tensor(part.tolist()) for part in end] -> (swapped)": "Neither of the two statements changes what the other one uses.",
-    "chunks_by_copies: state = [torch.tensor(part.tolist()) for part in end] | optimizer.step() -> (swapped)": "Neither of the two statements changes what the other one uses.",
-    "chunks_detached_in_place: losses.append(updated(optimizer, mse_loss(readout(outputs), targets))) | for part in state: ... -> (swapped)": "Neither of the two statements changes what the other one uses.",
-    "chunks_by_forward.passed: loss.backward(retain_graph=True) -> loss.backward()": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
-    "chunks_by_forward.passed: loss.backward(retain_graph=True) -> loss.backward(retain_graph=False)": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
+    "updated: return loss.item() -> (dropped)": "These answers do not use what updated returns.",
+    "updated: return loss.item() -> return optimizer": "These answers do not use what updated returns.",
+    "updated: return loss.item() -> return loss": "These answers do not use what updated returns.",
+    "chunks_in_groups: losses += [loss.item() for loss in found] -> losses = losses + [loss.item() for loss in found]": "Both bind the name to the same numbers; what the other one writes into nobody else uses.",
+    "chunks_in_groups: updated(optimizer, sum(found)) | state = tuple((part.detach() for part in state)) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "chunks_in_groups: state = tuple((part.detach() for part in state)) | losses += [loss.item() for loss in found] -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "chunks_counted: losses, total = ([], 0) -> losses, total = ([], 1)": "A constant in the sum has no gradient, and the sum is not returned.",
+    "chunks_counted: total = total + loss -> total += loss": "Both bind the name to the same numbers; what the other one writes into nobody else uses.",
+    "chunks_counted: (0, [part.data for part in state]) -> (1, [part.data for part in state])": "A constant in the sum has no gradient, and the sum is not returned.",
+    "chunks_counted: losses.append(float(loss)) | total = total + loss -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "chunks_by_copies: for parameter, gradient in zip(parameters, gradients, strict=True): ... | losses.extend((loss.item() for loss in found)) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "chunks_by_copies: losses.extend((loss.item() for loss in found)) | state = [torch.tensor(part.tolist()) for part in state] -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "chunks_by_copies: state = [torch.tensor(part.tolist()) for part in state] | optimizer.step() -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "chunks_by_forward.passed: total, losses = (0, []) -> total, losses = (1, [])": "A constant in the sum has no gradient, and the sum is not returned.",
+    "chunks_by_forward.passed: total = total + losses[-1] -> total += losses[-1]": "Both bind the name to the same numbers; what the other one writes into nobody else uses.",
+    "chunks_by_forward.passed: total.backward(retain_graph=True) -> total.backward()": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
+    "chunks_by_forward.passed: total.backward(retain_graph=True) -> total.backward(retain_graph=False)": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
     "chunks_by_forward: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
-    "chunks_by_forward: losses.append(loss) | optimizer.step() -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "chunks_by_forward: losses += found -> losses = losses + found": "Both bind the name to the same numbers; what the other one writes into nobody else uses.",
+    "chunks_by_forward: losses += found | optimizer.step() -> (swapped)": "Neither of the two statements changes what the other one uses.",
 }
 
 GUARDS = {
-    "the list of losses as Python floats": {"value": chunks_and_one},
-    "and the last state, a pair": {"state's value": WRONG[-3], "state": WRONG[-6]},
+    "the loss of each chunk, as Python floats": {"value": chunks_and_one},
+    "and the last state, a pair": {"state's value": WRONG[-3], "state": WRONG[-5]},
     "a pair without a graph": {"cut": chunks_returned_with_graph},
-    "Gradients go back to the start of their chunk and no further.": {"trained": WRONG[-2]},
-    "Each chunk takes one run of the LSTM, one backward pass and one step of `optimizer`.": {
-        "forwards": chunks_by_hand,
+    "Gradients go back to the start of their group and no further.": {"trained": WRONG[-2]},
+    "Each chunk takes one run of the LSTM": {"forwards": chunks_run_twice},
+    "each group one backward pass, for the sum of its losses, and one step of `optimizer`": {
         "passes": WRONG[-1],
         "steps": chunks_without_the_optimizer,
     },
     "whose numbers stay as they are": {"start": chunks_in_place},
     "no saved tensors are still held": {"kept": MISCONCEIVED["retained for nothing"]},
-    "no graph of an earlier chunk is alive": {"graphs": chunks_and_keep},
+    "no graph of an earlier group is alive": {"graphs": chunks_and_keep},
     "a function leaves modes, flags, hooks": {"left": WRONG[3]},
 }

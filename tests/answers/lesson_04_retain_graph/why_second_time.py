@@ -28,6 +28,6 @@ WRONG = [
 ]
 
 GUARDS = {
-    "it gives what is wanted": {"entries": WRONG[3]},
-    "runs the fewest operations": {"entries": WRONG[2]},
+    "gives what is wanted": {"entries": WRONG[3]},
+    "in one backward pass": {"entries": WRONG[2]},
 }

@@ -8,7 +8,7 @@ SECOND = {
     "recorded": 27.0,
     "retained": "error",
     "two_backwards": 40.5,
-    "same_pass_twice": 13.5,
+    "recorded_then_again": 13.5,
     "third": 36.0,
     "line": "error",
     "relu": 0.0,
@@ -30,7 +30,7 @@ MISCONCEIVED = {
 WRONG = [
     said({**SECOND, "retained": 27.0}, "retaining records"),
     {**SECOND, "relu": "error"},
-    {**SECOND, "same_pass_twice": "error"},
+    {**SECOND, "recorded_then_again": "error"},
     dict.fromkeys(SECOND, "error"),
     dict.fromkeys(SECOND, 27.0),
     listing := list(SECOND.values()),

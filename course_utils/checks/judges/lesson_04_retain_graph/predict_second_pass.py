@@ -56,7 +56,6 @@ _SECOND: dict[str, Callable[[], None]] = {
     "stops_at_h": _run(grad("a", "h"), backward("b")),
     "a_again": _run(grad("a", "h"), backward("a")),
     "forward_again": _run(backward("a"), _anew, backward("b")),
-    "create_graph": _run(grad("a", "x", create_graph=True), backward("b")),
     "written_exp": _run(backward("a", **RETAIN), _write, backward("b")),
     "written_sin": _written_sine,
 }
@@ -70,7 +69,6 @@ _REASONS = {
     "stops_at_h": "The first pass ended at h. It ran sin, and not exp.",
     "a_again": "The first pass ran sin and freed what it saved; the second runs sin again.",
     "forward_again": "The new h has a new exp node, with a result of its own.",
-    "create_graph": "create_graph=True retains, unless retain_graph says otherwise.",
     "written_exp": "Writing to x hurts nobody: exp keeps its result, and no node keeps x.",
     "written_sin": "sin keeps x, and backward finds that x was written to since.",
 }
@@ -96,7 +94,7 @@ EXERCISE = Exercise(
     hints=(
         "For each pass list the nodes that it runs, and say which of them lose their saved tensors.",
         "The flag belongs to the pass that carries it: it says what that pass leaves behind. A pass down to h does "
-        "not run the node that made h. create_graph=True retains as well.",
+        "not run the node that made h.",
         "exp keeps its result, sin its input. Raising needs one of two things: a node that runs again without what it "
         "saved, or a node whose saved tensor was written to. x is saved in one of the last two entries only.",
     ),

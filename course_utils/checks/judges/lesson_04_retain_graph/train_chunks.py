@@ -12,46 +12,65 @@ from course_utils.checks.compare import describe, right_floats, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
-from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains, trains, turns
-from course_utils.checks.scenes.lesson_04_retain_graph.train_chunks import recurrent
+from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains, times, trains
+from course_utils.checks.scenes.lesson_04_retain_graph.train_chunks import groups, recurrent
 
 
 def _cases(seed: int) -> list[Case]:
-    lengths = {"three chunks": [3, 1, 4], "two chunks": [2, 3]}
+    ways = {"five chunks, two at a time": ([3, 1, 4, 2, 3], 2), "two chunks, one at a time": ([2, 3], 1)}
     return [
-        Case(name, {"seed": seed + n, "lengths": length, "far": 9e4 if n else 1.0})
-        for n, (name, length) in enumerate(lengths.items())
+        Case(name, {"seed": seed + n, "lengths": lengths, "together": together, "far": 9e4 if n else 1.0})
+        for n, (name, (lengths, together)) in enumerate(ways.items())
     ]
 
 
 def _trained(
     case: Case, carry: str = "on", cleared: str = "each time"
 ) -> tuple[list[float], list[torch.Tensor], list[torch.Tensor]]:
-    """Train each chunk as a sequence of its own that starts from given numbers. Return losses, parameters and state."""
+    """Train each group as one sequence that starts from given numbers. Return losses, parameters and state.
+
+    With another `carry` each chunk is a sequence of its own, and starts from the last numbers, the first, or zeros.
+    """
     lstm, readout, optimizer, chunks, state = recurrent(case)
     parameters = [*lstm.parameters(), *readout.parameters()]
     losses = []
     numbers = given = [part.tolist() for part in state]
-    for inputs, targets in chunks:
-        start = torch.tensor(numbers)
-        outputs, end = lstm(inputs, (start[0], start[1]))
-        loss = mse_loss(readout(outputs), targets)
+    for group in groups(chunks, case.given["together"]):
+        found = []
+        for joined in [group] if carry == "on" else [[chunk] for chunk in group]:
+            start = torch.tensor(numbers)
+            outputs, end = lstm(torch.cat([inputs for inputs, _ in joined], dim=1), (start[0], start[1]))
+            parts = outputs.split([inputs.shape[1] for inputs, _ in joined], dim=1)
+            found += [mse_loss(readout(part), targets) for part, (_, targets) in zip(parts, joined, strict=True)]
+            last = [part.tolist() for part in end]
+            others = {"first": given, "zero": [(0 * part).tolist() for part in end]}
+            numbers = others.get(carry, last)
         if cleared == "each time":
             optimizer.zero_grad()
-        for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+        gradients = torch.autograd.grad(torch.stack(found).sum(), parameters)
+        for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
-        last = [part.tolist() for part in end]
-        numbers = {"on": last, "first": given, "zero": [(0 * part).tolist() for part in end]}[carry]
         optimizer.step()
         if cleared == "after each step":
             optimizer.zero_grad()
-        losses.append(loss.item())
+        losses += [loss.item() for loss in found]
     return losses, [parameter.detach() for parameter in parameters], [torch.tensor(part) for part in last]
+
+
+def _sizes(case: Case) -> list[int]:
+    """Return how many chunks each step goes over."""
+    return [len(group) for group in groups(case.given["lengths"], case.given["together"])]
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     losses, parameters, state = _trained(case)
-    yield from turns(seen, len(case.given["lengths"]), "The LSTM", "chunks")
+    sizes = _sizes(case)
+    chunks, each = len(case.given["lengths"]), f"for {sum(sizes)} chunks, {case.given['together']} together"
+    yield Finding("forwards", seen["runs"] == chunks, f"The LSTM ran {times(seen['runs'])} for {chunks} chunks.")
+    text = f"{seen['passes']} backward {'pass' if seen['passes'] == 1 else 'passes'} ran {each}."
+    yield Finding("passes", seen["passes"] == len(sizes), text)
+    steps = len(seen["steps"])
+    yield Finding("steps", steps == len(sizes), f"The optimizer stepped {times(steps)} {each}.")
     returned = seen["returned"]
     if not isinstance(returned, list) or len(returned) != 2:
         yield Finding("two", False, f"What you returned is {describe(returned)}; expected two things: losses, state.")
@@ -60,9 +79,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield from _last_state(returned[1], state)
     yield Finding("cut", seen["attached"] is False, "The state that you returned still has a graph behind it.")
     trained = moved(seen["parameters"], parameters)
-    text = "After your loop the parameters are not those of training chunk by chunk with the state carried over."
+    text = "After your loop the parameters are not those of training group by group with the state carried over."
     yield Finding("trained", trained, text)
-    yield from lean(seen, "chunks")
+    yield from lean(seen, "groups", sizes)
     yield Finding("start", seen["start"] is True, "Your function changed the numbers of the state that it was given.")
 
 
@@ -87,6 +106,15 @@ def _restarts(case: Case, seen: Observation) -> bool:
     return bool(later) and not any(state["carried"] or state["zero"] for state in later)
 
 
+def _several(case: Case) -> bool:
+    return bool(case.given["together"] > 1)
+
+
+def _in_each_chunk(case: Case, seen: Observation) -> bool:
+    """Say whether gradients ended at the start of each chunk, in a sum over groups."""
+    return _several(case) and moved(seen["parameters"], _trained(case, "apart")[1])
+
+
 def _cleared(case: Case, seen: Observation, when: str) -> bool:
     """Say whether .grad was cleared at another time, whatever the chunks started from."""
     return any(moved(seen["parameters"], _trained(case, carry, when)[1]) for carry in ("on", "first", "zero"))
@@ -94,12 +122,12 @@ def _cleared(case: Case, seen: Observation, when: str) -> bool:
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, first = seen[0]
-    lengths = case.given["lengths"]
-    further = sum(sum(lengths[: n + 1]) for n in range(len(lengths)))
+    lengths, together = case.given["lengths"], case.given["together"]
+    further = sum(sum(lengths[: n + together]) for n in range(0, len(lengths), together))
     yield (
-        f"{first['passes']} passes for {len(lengths)} chunks: each went back over the moments of its own chunk, "
+        f"{first['passes']} passes for {len(lengths)} chunks: each went back over the moments of its own group, "
         f"{sum(lengths)} together. Passes to the start of the sequence would have gone over {further}, and would have "
-        "needed weights that steps had changed."
+        "needed weights that steps had changed. A cut after each chunk would have let no gradient over a border."
     )
 
 
@@ -108,19 +136,41 @@ EXERCISE = Exercise(
     title="Repair truncated backpropagation through time",
     lesson=LESSON,
     difficulty=3,
-    minutes=10,
+    minutes=12,
     points=3,
-    call="train_chunks(lstm, readout, optimizer, chunks, state)",
+    call="train_chunks(lstm, readout, optimizer, chunks, state, together)",
     cases=_cases,
     judge=_judge,
     hints=(
-        "The second chunk's pass runs into the first chunk's graph. Through which tensors does it get there?",
-        "The state should go on as numbers: the same values, without the graph behind them. How many tensors is the "
-        "state of an LSTM made of?",
-        "After each chunk make a new pair from the old one, each part detached. Detach the last one, too, since it "
-        "is returned. Then no pass reaches an older chunk, and the flag can go.",
+        "The second pass runs into the graph of the first group. Two things lead it there: what is carried, and what "
+        "is added up. Of how many tensors is the first one made?",
+        "Inside a group everything stays joined: the state as it comes, and the losses in a sum. After its step "
+        "nothing may lead back: the state goes on as numbers, and the sum starts anew. And what of a last group that "
+        "is not full?",
+        "Count the chunks. Where the count is a multiple of `together`, or the last chunk was read: clear, one pass "
+        "for the sum, one step. Then make a new pair from the state, each part detached, and set the sum to 0. No "
+        "pass reaches an older group then, and the flag can go.",
     ),
     misconceptions=(
+        Misconception(
+            "cut after each chunk",
+            "Your parameters are those of a loop whose gradients end at the start of each chunk. The task lets them go "
+            "back to the start of their group: inside a group the state keeps its graph.",
+            _in_each_chunk,
+        ),
+        Misconception(
+            "a step for each chunk",
+            "Your optimizer stepped after each chunk. The task asks for one step for each group, after a pass for the "
+            "sum of its losses.",
+            lambda case, seen: _several(case) and len(seen["steps"]) == len(case.given["lengths"]) == seen["passes"],
+        ),
+        Misconception(
+            "the last group forgotten",
+            "The last chunks do not fill a group. Your loop read them, and never went back for them.",
+            lambda case, seen: (
+                len(_sizes(case)) - 1 == len(seen["steps"]) == seen["passes"] and seen["runs"] == sum(_sizes(case))
+            ),
+        ),
         Misconception(
             "the state thrown away",
             "From the second chunk on your LSTM starts from nothing. The sequence goes on, and the state with it; "
@@ -140,7 +190,7 @@ EXERCISE = Exercise(
         Misconception(
             "retained for nothing",
             "Your passes retain what the graph saved, and no pass will come back to these chunks.",
-            lambda case, seen: retains(seen) and trains(seen) and seen["passes"] == seen["runs"],
+            lambda case, seen: retains(seen) and trains(seen) and seen["passes"] == len(_sizes(case)),
         ),
         *cleared_otherwise(_cleared),
     ),

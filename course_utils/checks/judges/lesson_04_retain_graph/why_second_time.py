@@ -1,7 +1,8 @@
-"""Judging `why_second_time`: the cheapest repair of "a second time"."""
+"""Judging `why_second_time`: which repair of "a second time" gives what is wanted."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -19,35 +20,39 @@ from course_utils.checks.judges.programs import Choices, Program
 
 
 class _Operations(TorchDispatchMode):
-    """Counts the operations that run in its body, those of backward passes too."""
+    """Counts the operations that run in its body, those of backward passes too, by name."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.count = 0
+        self.counts: Counter[str] = Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.count += 1
+        self.counts[func.name()] += 1
         return func(*args, **(kwargs or {}))
 
 
 @dataclass(frozen=True)
 class _Raising:
-    """A program that raises, what it should give, and how each repair would change it, where it can be made."""
+    """A program that raises, what it should give, and how each repair would change it, where it can be made.
+
+    `once` is an operation that may run only once, where the task says so.
+    """
 
     program: Program
     result: str
     wanted: Callable[[], tuple[torch.Tensor, ...]]
     repairs: Mapping[str, Mapping[int, str]]
+    once: str = ""
 
     def working(self) -> dict[str, int]:
-        """Run each repair. Return the operations of those that give what is wanted, the fewest first."""
+        """Run each repair. Return how often the operation ran that may run once, for each that gives the numbers."""
         found = {}
         for letter, changed in self.repairs.items():
             with _Operations() as operations:
                 ran = self.program.run(changed)
             if ran.error is None and self._is_wanted(eval(self.result, ran.names)):
-                found[letter] = operations.count
-        return dict(sorted(found.items(), key=lambda item: item[1]))
+                found[letter] = operations.counts[self.once]
+        return found
 
     def _is_wanted(self, given: tuple[torch.Tensor | None, ...]) -> bool:
         return all(
@@ -118,6 +123,7 @@ RAISING = {
             "D": {6: "pass"},
             "E": {5: "fit.backward(retain_graph=True)"},
         },
+        once="aten::tanh_backward",
     ),
     "heads": _Raising(
         Program("""
@@ -212,6 +218,7 @@ RAISING = {
             "D": {6: "g_2 = g_1"},
             "E": {5: "(g_1,) = torch.autograd.grad(first, w, retain_graph=True)"},
         },
+        once="aten::exp",
     ),
 }
 
@@ -221,8 +228,15 @@ def _working() -> dict[str, dict[str, int]]:
     return {name: it.working() for name, it in RAISING.items()}
 
 
+def _right() -> dict[str, str]:
+    found = {}
+    for name, counts in _working().items():
+        (found[name],) = (letter for letter, count in counts.items() if count <= 1)
+    return found
+
+
 _REPAIRS = Choices(
-    lambda: {name: next(iter(letters)) for name, letters in _working().items()},
+    _right,
     reasons={
         "losses": "The gradient of a sum is the sum of the gradients, and one pass goes through the trunk once.",
         "heads": "Only loss_a may teach w. For loss_b the trunk's result is a given number.",
@@ -235,11 +249,11 @@ _REPAIRS = Choices(
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
-    """Give each entry with its reason, and how many operations the repairs ran that give what is wanted."""
-    for told, letters in zip(_REPAIRS.debrief(seen), _working().values(), strict=True):
-        first, *others = (f"{letter} {count}" for letter, count in letters.items())
-        also = f"; also right: {listed(others)}" if others else ""
-        yield f"{told} Operations: {first}{also}."
+    """Give each entry with its reason, and the repairs that give the same numbers with more work."""
+    for told, (name, counts) in zip(_REPAIRS.debrief(seen), _working().items(), strict=True):
+        others = [letter for letter, count in counts.items() if count > 1]
+        ran = RAISING[name].once.removeprefix("aten::")
+        yield f"{told} {listed(others)} would give these numbers, too, with {ran} run twice." if others else told
 
 
 EXERCISE = Exercise(
@@ -247,7 +261,7 @@ EXERCISE = Exercise(
     title="Why a second time?",
     lesson=LESSON,
     difficulty=2,
-    minutes=8,
+    minutes=6,
     points=3,
     call=None,
     cases=one_case,
@@ -267,7 +281,7 @@ EXERCISE = Exercise(
         Misconception(
             "the flag everywhere",
             "You chose the flag where it is not the repair. It lets the program run through, but the numbers are then "
-            "others than those wanted, or another repair gives them with fewer operations.",
+            "others than those wanted, or more was run for them than is wanted.",
             _REPAIRS.any_but(
                 dict.fromkeys(("losses", "heads", "state", "scale", "cell"), "E"),
                 *({name: "E"} for name in ("losses", "heads", "state", "scale", "cell")),
@@ -276,7 +290,7 @@ EXERCISE = Exercise(
         Misconception(
             "never the flag",
             "You took the flag never to be the repair. Two gradients of one forward pass, not added, need its graph "
-            "twice. To run the forward pass again gives them as well, and takes more operations.",
+            "twice. To run the forward pass again gives them as well, but takes another forward pass.",
             _REPAIRS.but(apart="B"),
         ),
         Misconception(

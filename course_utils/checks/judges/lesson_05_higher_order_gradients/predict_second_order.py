@@ -40,9 +40,9 @@ def _two_backwards(x: torch.Tensor) -> torch.Tensor:
     return result
 
 
-def _same_pass(x: torch.Tensor) -> torch.Tensor:
+def _recorded_then_again(x: torch.Tensor) -> torch.Tensor:
     y = x**4
-    grad(y, x, retain_graph=True)
+    grad(y, x, create_graph=True)
     return grad(y, x)[0]
 
 
@@ -81,7 +81,7 @@ _ENTRIES: dict[str, _Statements] = {
     "recorded": _recorded,
     "retained": _retained,
     "two_backwards": _two_backwards,
-    "same_pass_twice": _same_pass,
+    "recorded_then_again": _recorded_then_again,
     "third": _third,
     "line": _line,
     "relu": _relu,
@@ -124,7 +124,7 @@ _TABLE = Table(
         "recorded": "The pass was recorded, so 4 x³ has a graph, and its derivative is 12 x².",
         "retained": "Retaining keeps what the forward pass saved. It records nothing, so x.grad has no graph.",
         "two_backwards": "The first pass wrote 13.5 into x.grad, and the second added 27.",
-        "same_pass_twice": "The same pass runs twice over one graph, and each time gives 4 x³.",
+        "recorded_then_again": "create_graph=True retains as well, so the same pass runs again, and gives 4 x³.",
         "third": "Two passes were recorded, so there is a third derivative: 24 x.",
         "line": "g is the number 5 and depends on nothing: it has no graph.",
         "relu": "g has a graph, as the step of relu depends on x, and it is flat almost everywhere.",

@@ -29,7 +29,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     watch = Loop(lstm, optimizer, note)
     around = Surroundings(lstm, readout, *state, optimizers=[optimizer], lists=[chunks])
     with every_pass() as passes:
-        returned = answer(lstm, readout, optimizer, chunks, state)
+        returned = answer(lstm, readout, optimizer, chunks, state, case.given["together"])
     after = returned[1] if type(returned) in (tuple, list) and len(returned) == 2 else None
     return {
         "returned": plain(returned),

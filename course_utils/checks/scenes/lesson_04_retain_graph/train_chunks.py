@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 import torch
 from torch import nn
 
@@ -11,6 +14,12 @@ from course_utils.checks.scenes.numbers import numbers, seeded
 from course_utils.checks.scenes.zoo import in_groups, leave_gradients, lived_in
 
 State = tuple[torch.Tensor, torch.Tensor]
+T = TypeVar("T")
+
+
+def groups(chunks: Sequence[T], together: int) -> list[Sequence[T]]:
+    """Return the chunks in groups of so many, the last one perhaps smaller."""
+    return [chunks[first : first + together] for first in range(0, len(chunks), together)]
 
 
 def recurrent(case: Case) -> tuple[nn.LSTM, nn.Linear, torch.optim.Optimizer, list[Batch], State]:

@@ -19,6 +19,9 @@ _TOLD = 12
 # A leaf with more uses than this gets one box for each, because long arrows take Graphviz minutes to place.
 _USES = 4
 
+# Before the named result of an operation. A node is called by its backward, and this is what its forward pass made.
+_MADE = "forward:"
+
 _STATE_TEXT = {
     "held": "saved {}",
     "modified": "saved {}, written to since",
@@ -188,9 +191,10 @@ def _operation_lines(node: Node, made: tuple[str, ...], values: Sequence[Value])
     title = Line(node.name, "title")
     if values:
         key = f"value-{node.index}"
-        shown = (value_lines(f"makes {name}", value, "value", key) for name, value in zip(made, values, strict=False))
+        pairs = zip(made, values, strict=False)
+        shown = (value_lines(f"{_MADE} {name}", value, "value", key) for name, value in pairs)
         return title, *(line for lines in shown for line in lines)
-    return (title, Line("makes " + ", ".join(made))) if made else (title,)
+    return (title, Line(f"{_MADE} {', '.join(made)}")) if made else (title,)
 
 
 def value_lines(name: str, value: Value, style: str, key: str) -> Iterator[Line]:

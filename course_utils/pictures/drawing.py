@@ -28,7 +28,8 @@ def svg_of(
     beside = [size_of(lines) if lines else None for lines in drawn.labels]
     layout = lay_out(sizes, drawn.arrows, most_boxes, most_arrows, beside)
     layout = layout.upside_down() if as_code else layout
-    arrows = [_arrow(*pair, as_code) for pair in zip(layout.arrows, drawn.edges, strict=True)]
+    tells = [drawn.nodes[start] < 0 for start, _ in drawn.arrows]
+    arrows = [_arrow(*one, as_code) for one in zip(layout.arrows, drawn.edges, tells, strict=True)]
     parts = [f'<g class="edges">{"".join(arrows)}</g>']
     for name, box in drawn.boxes.items():
         node = drawn.nodes[name]
@@ -66,11 +67,14 @@ def _keys(edges: Collection[tuple[int, int]]) -> str:
     return " ".join(f"{node}-{position}" for node, position in edges)
 
 
-def _arrow(curve: Sequence[tuple[float, float]], edges: Collection[tuple[int, int]], as_code: bool) -> str:
+def _arrow(curve: Sequence[tuple[float, float]], edges: Collection[tuple[int, int]], tells: bool, as_code: bool) -> str:
+    """Draw an edge; or where a cut is shown the one link that is missing, or what `tells` whence the numbers came."""
     (x, y), *bends, tip = curve
     path = f"M{x},{y} C{' '.join(f'{x},{y}' for x, y in bends)} L{tip[0]},{tip[1]}"
     if not edges:
         stroke = f'fill="none" stroke="{GREY}" stroke-width="1.6"'
+        if tells:
+            return f'<path class="cut" d="{path}" stroke-dasharray="1.5 4" {stroke}/>'
         line = f'<path class="cut" d="{path}" stroke-dasharray="5 3" {stroke}/>'
         return f'{line}<path class="cut" d="{_cross(curve)}" {stroke}/>'
     end = "start" if as_code else "end"
@@ -183,6 +187,8 @@ def _legend(drawn: Scene, as_code: bool) -> list[str]:
         words.append("beside an arrow: factor, and what was sent")
     if not all(drawn.edges):
         words.append("dashed, and a cross: no link, no gradient passes")
+    if any(drawn.nodes[start] < 0 for start, _ in drawn.arrows):
+        words.append("dotted: its numbers came from there")
     if drawn.copied:
         words.append("dashed: one leaf, drawn at each use")
     return words

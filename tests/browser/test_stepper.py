@@ -145,7 +145,7 @@ def test_values_first_then_gradients_on_the_edges(forward: Page) -> None:
     forward.keyboard.press("ArrowRight")
     expect(forward.locator(".count")).to_have_text("forward 1 of 3")
     expect(forward.locator(".node.now .title")).to_have_text("MulBackward0")
-    assert visible(forward, ".graph .line") == ["makes product = 6", "saved other = y = 3", "saved self = x = 2"]
+    assert visible(forward, ".graph .line") == ["forward: product = 6", "saved other = y = 3", "saved self = x = 2"]
     assert forward.locator(".edge.now").count() == 2
     heads = "edge => [getComputedStyle(edge).markerStart, getComputedStyle(edge).markerEnd].map(one => one !== 'none')"
     assert forward.locator(".edge").first.evaluate(heads) == [True, False], "the way of values"
@@ -154,7 +154,7 @@ def test_values_first_then_gradients_on_the_edges(forward: Page) -> None:
     expect(forward.locator(".count")).to_have_text("step 0 of 5")
     expect(forward.locator(".caption")).to_contain_text("Before the pass")
     assert forward.locator(".edge").first.evaluate(heads) == [False, True], "the way of gradients"
-    assert "makes out = 64" in visible(forward, ".graph .line")
+    assert "forward: out = 64" in visible(forward, ".graph .line")
     assert visible(forward, ".beside text, .line.gradient") == []
     for _ in range(3):
         forward.keyboard.press("ArrowRight")

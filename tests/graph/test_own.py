@@ -35,7 +35,7 @@ def test_draw_shows_it_as_it_shows_pytorchs(engine):
     y = x.exp()
     picture = draw((y * y).sum(), x=x, y=y)
     assert ">x (2,)<" in picture.svg
-    assert ">makes y<" in picture.svg
+    assert ">forward: y<" in picture.svg
     assert picture.alt.startswith("Backward graph of 4 nodes and 4 edges, with the leaves x (2,).")
 
 

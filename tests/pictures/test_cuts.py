@@ -22,8 +22,10 @@ def named():
 def test_a_detached_tensor_stands_apart(named):
     picture = draw(named["z"], **named, cuts={"cut": "z"})
     assert {"cut (2,)", "needs no gradient", "has y's memory"} <= set(texts(picture))
-    assert picture.svg.count('class="cut"') == 4, "a line and a cross, to z and to y"
+    assert picture.svg.count('class="cut"') == 3, "a line and a cross to z, where the link is missing, a line to y"
+    assert picture.svg.count('stroke-dasharray="1.5 4"') == 1
     assert "dashed, and a cross: no link, no gradient passes" in legend(picture)
+    assert "dotted: its numbers came from there" in legend(picture)
     told = "cut (2,) went into z and has no link: no gradient passes, though it has y's memory."
     assert picture.alt.endswith(told)
     assert picture.text.endswith(told)
@@ -41,7 +43,7 @@ def test_what_a_cut_tensor_was_made_from_can_be_told(named):
     z = named["y"] * named["w"] + copied
     picture = draw(z, **(named | {"copied": copied, "z": z}), cuts={"y": "copied", "copied": "z"})
     assert {"copied (2,)", "needs no gradient", "was made from y"} <= set(texts(picture))
-    assert picture.svg.count('class="cut"') == 4, "a line and a cross, to z and to y"
+    assert picture.svg.count('class="cut"') == 3, "a line and a cross to z, a line to y"
     assert picture.alt.endswith(
         "copied (2,) went into z and has no link: no gradient passes, though it was made from y."
     )
@@ -56,7 +58,8 @@ def test_a_result_of_no_grad_has_no_memory_in_the_graph(named):
     z = p + h
     picture = draw(z, w=named["w"], h=h, p=p, z=z, cuts={"h": ("p", "z")})
     assert texts(picture).count("h (2,)") == 2
-    assert picture.svg.count('class="cut"') == 4
+    assert picture.svg.count('class="cut"') == 4, "a line and a cross each"
+    assert "dotted: its numbers came from there" not in legend(picture)
     assert "memory" not in picture.alt
 
 

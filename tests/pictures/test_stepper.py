@@ -248,7 +248,7 @@ def test_the_slider_may_begin_at_a_step_of_the_backward_pass():
 
 def test_values_gradients_and_factors_stand_in_the_picture():
     (panel,) = named_pass().panels
-    for text in ("x = 2", "makes product = 6", "saved other = y = 3"):
+    for text in ("x = 2", "forward: product = 6", "saved other = y = 3"):
         assert f">{text}<" in panel.svg
     beside = dict(re.findall(r'<g class="beside" data-edges="([^"]*)"[^>]*>(.*?)</g>', panel.svg))
     said = {key: re.findall(r">([^<]+)</text>", label) for key, label in beside.items()}

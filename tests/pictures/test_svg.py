@@ -38,7 +38,7 @@ def test_names_saved_tensors_and_leaves_are_drawn(x):
     for text in (
         "SumBackward0",
         "ExpBackward0",
-        "makes y",
+        "forward: y",
         "x (2, 3)",
         "w (2, 3)",
         "saved self = x",
@@ -79,7 +79,7 @@ def test_a_saved_view_names_its_owner():
 def test_outputs_of_multi_output_nodes_are_named(x):
     first, second = x.unbind(0)
     shown = texts(draw(first * second, first=first, second=second))
-    assert "makes first, second (output 1)" in shown
+    assert "forward: first, second (output 1)" in shown
     assert {"output 0", "output 1"} <= set(shown)
 
 
@@ -112,7 +112,7 @@ def test_text_says_the_same(x):
     y = x * x
     assert draw(y.sum(), x=x, y=y).text.splitlines() == [
         "0 SumBackward0   -> 1",
-        "1 MulBackward0   -> 2, 2  [makes y; saved other = x; saved self = x]",
+        "1 MulBackward0   -> 2, 2  [forward: y; saved other = x; saved self = x]",
         "2 AccumulateGrad leaf (2, 3) float32  [x (2, 3)]",
     ]
 
@@ -235,11 +235,18 @@ def test_values_of_numbers_stand_in_the_boxes():
     product = x * y
     picture = draw((product * 4).exp(), x=x, y=y, product=product, values=True)
     shown = texts(picture)
-    for text in ("x = 2", "y = 3", "makes product = 6", "saved other = y = 3", "saved self = x = 2", "saved other = 4"):
+    for text in (
+        "x = 2",
+        "y = 3",
+        "forward: product = 6",
+        "saved other = y = 3",
+        "saved self = x = 2",
+        "saved other = 4",
+    ):
         assert text in shown
     assert "with the leaves x = 2, y = 3." in picture.alt
     assert picture.alt.endswith(" Values: product = 6.")
-    assert "[makes product = 6; saved other = y = 3; saved self = x = 2]" in picture.text
+    assert "[forward: product = 6; saved other = y = 3; saved self = x = 2]" in picture.text
 
 
 def test_values_of_tensors_stand_in_rows_and_of_large_ones_as_a_range(x):
@@ -294,7 +301,14 @@ def test_a_recorded_pass_is_drawn_at_once():
     recording = record_backward(out, x=x, y=y, product=product, out=out)
     picture = draw(recording)
     shown = texts(picture)
-    for text in ("makes product = 6", "\u00d7 y = 3", "48", "\u00d7 x = 2", "step 4: .grad = 64", "step 5: .grad = 32"):
+    for text in (
+        "forward: product = 6",
+        "\u00d7 y = 3",
+        "48",
+        "\u00d7 x = 2",
+        "step 4: .grad = 64",
+        "step 5: .grad = 32",
+    ):
         assert text in shown
     assert not any(text.startswith(("saved", "freed")) for text in shown)
     assert "beside an arrow: factor, and what was sent" in legend(picture)

@@ -91,10 +91,10 @@ def a_share_of_hits_that_a_function_returns():
 
     x, y = blobs(32)
     model = mlp()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    schedule = ReduceLROnPlateau(optimizer, patience=1, factor=0.5)  # <- here
-    for _ in range(8):
-        for _ in range(3):
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    schedule = ReduceLROnPlateau(optimizer, patience=1, factor=0.7)  # <- here
+    for _ in range(10):
+        for _ in range(4):
             optimizer.zero_grad()
             F.cross_entropy(model(x), y).backward()
             optimizer.step()

@@ -20,8 +20,16 @@ def direction(node: ast.expr) -> Direction | None:
     """Say what the names in an expression tell: nothing for certain where it is turned round; None without any."""
     if any(isinstance(part, _TURNED) for part in ast.walk(node)):
         return ""
-    text = re.sub(r"[\W_]+", " ", ast.unparse(node).lower())
+    text = re.sub(r"[\W_]+", " ", ast.unparse(node).lower()) + (" accuracy" if _counts_hits(node) else "")
     falls, rises = _FALLING.search(text) is not None, _RISING.search(text) is not None
     if falls and rises:
         return ""
     return "falls" if falls else "rises" if rises else None
+
+
+def _counts_hits(node: ast.expr) -> bool:
+    """Say whether an expression asks how often the highest score is that of the target: `x.argmax(1) == y`."""
+    return any(
+        isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Eq) and "argmax(" in ast.unparse(part)
+        for part in ast.walk(node)
+    )

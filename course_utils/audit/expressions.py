@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from course_utils.audit.lines import Spot
-from course_utils.audit.source import around, assigned, blocks_of, function_around, statement
+from course_utils.audit.source import around, assigned, blocks_of, function_around, statement, tree_of
+from course_utils.explain.source import called
 
 
 def zipped_parameters(spot: Spot) -> Iterator[tuple[str, str]]:
@@ -67,6 +68,19 @@ def assigned_value(spot: Spot, name: str) -> ast.expr | None:
         own = [part for to, part in zip(target.elts, value.elts, strict=True) if ast.unparse(to) == name]
         return own[0] if own else value
     return value
+
+
+def returned_by(spot: Spot, call: ast.expr) -> Iterator[ast.expr]:
+    """Yield what a function of the same file returns, if `call` calls one, and what was assigned to names in that."""
+    name, tree = called(call), tree_of(spot.file)
+    found = [it for it in ast.walk(tree) if isinstance(it, ast.FunctionDef) and it.name == name] if tree else []
+    for line in ast.walk(found[0]) if len(found) == 1 else ():
+        if isinstance(line, ast.Return) and line.value is not None:
+            yield line.value
+            for part in ast.walk(line.value):
+                value = assigned_value(Spot(spot.file, line.lineno), part.id) if isinstance(part, ast.Name) else None
+                if value is not None:
+                    yield value
 
 
 def is_used_elsewhere(spot: Spot, name: str) -> bool:

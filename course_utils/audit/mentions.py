@@ -126,15 +126,21 @@ def dead_bindings(file: str, scope: ast.AST) -> Iterator[tuple[Spot, str, str]]:
     It is a loop's name for a parameter, or the gradient that a hook is given: neither changes by an assignment.
     """
     for node in own(scope):
-        if isinstance(node, ast.For) and _PARAMETERS.search(ast.unparse(node.iter)):
+        if isinstance(node, ast.For):
             found = _last_binding(list(own(node)), names_of(node.target))
-            if found is not None:
+            if found is not None and (_PARAMETERS.search(ast.unparse(node.iter)) or _reads_slope(node, *found)):
                 yield Spot(file, found[0]), found[1], "parameter"
     for hook in _hooks_put_on(file, scope):
         given = hook.args.args[-1:]
         found = None if _returns(hook) or not given else _last_binding(list(own(hook)), {given[0].arg})
         if found is not None:
             yield Spot(file, found[0]), found[1], "gradient"
+
+
+def _reads_slope(loop: ast.For, line: int, name: str) -> bool:
+    """Say whether the statement at a line of a loop reads `.grad` of a name: that is a parameter's."""
+    lines = [node for node in own(loop) if node.lineno == line]
+    return any(f"{name}.grad" in map(ast.unparse, ast.walk(node)) for node in lines)
 
 
 def _hooks_put_on(file: str, scope: ast.AST) -> Iterator[ast.FunctionDef]:

@@ -66,6 +66,10 @@ class Origins:
         self._known: OrderedDict[int, tuple[weakref.ref[torch.Tensor], Marks]] = OrderedDict()
         self._same: dict[tuple[int, ...], int] = {}  # orders that were drawn, by some of their numbers
         self._loaders: dict[int, int] = {}  # the order of a loader, by its iterator
+        self.abroad: set[int] = (
+            set()
+        )  # draws of which features of this batch left PyTorch; what comes back is not known
+        self._batch: tuple[Any, ...] = ()
 
     def of(self, thing: Any) -> Marks:
         """Return the marks of a tensor; none for anything else."""
@@ -125,11 +129,13 @@ class Origins:
         given = self._union(op)
         if given is NOTHING:
             return
+        first = op.args[0] if op.args else None
         if op.name in _LEAVES:
             for number in given.drawn:
                 self.draws[number].left = True
+            if isinstance(first, torch.Tensor) and first.dim() and first.is_floating_point():
+                self.abroad |= given.rows
             return
-        first = op.args[0] if op.args else None
         if op.name in _TAKES and isinstance(first, torch.Tensor):
             given = self._taken(op, first, given)
         outs = list(tensors_in((op.out,)))
@@ -143,14 +149,20 @@ class Origins:
             self._set(out, marks)
 
     def _taken(self, op: Op, first: torch.Tensor, given: Marks) -> Marks:
-        """Rows that were taken by a draw: of data, and not of a table that learns."""
+        """Rows that were taken by a draw: of data or of predictions, and not of a table that learns."""
         index = op.args[1] if op.name == "__getitem__" and len(op.args) > 1 else op.argument(2, "index")
         drawn = self.of(index).drawn
         own = self.of(first)
         if not drawn:
             return given
-        if first.requires_grad or first.dim() == 0:
+        if first.dim() == 0 or (first.requires_grad and first.is_leaf):
             return own
+        if first.requires_grad:  # predictions for all, of which a loss takes some
+            return Marks(own.rows | drawn, own.noise, own.drawn)
+        batch = index.data_ptr(), index.shape
+        if batch != self._batch:
+            self._batch = batch
+            self.abroad.clear()
         for number in drawn:
             self.draws[number].used[first.shape[0]] = op.spot
         return Marks(own.rows | drawn, own.noise, own.drawn, own.pure)

@@ -1,4 +1,4 @@
-"""Samplers that can draw only a few rows: weights of classes, or a mask, where each sample is to have an entry."""
+"""Rows that are never drawn: by samplers with weights of classes or a mask, and by loaders that begin anew."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch.utils.data import Subset, SubsetRandomSampler, WeightedRandomSampler
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
+from course_utils.audit.first_batches import FirstBatches
 from course_utils.audit.lines import Spot
 from course_utils.audit.loaders import loading
 from course_utils.audit.source import calls, nearest, text_at
@@ -36,15 +37,18 @@ class Drawing(Check):
     """How many rows of a data set a sampler can draw at all."""
 
     codes: ClassVar = ("never-drawn",)
-    functions: ClassVar = frozenset({"multinomial", "randperm", "__getitem__", "index_select"})
+    functions: ClassVar = frozenset({"multinomial", "randperm", "__getitem__", "index_select", "stack"})
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._drawn: dict[Any, _Drawn] = {}
+        self._first = FirstBatches()
         self._rows: dict[int, tuple[torch.Tensor, int, Spot]] = {}  # the last rows drawn by hand
 
     def function(self, event: Op) -> None:
-        if event.name in ("multinomial", "randperm"):
+        if event.name == "stack":
+            self._first.collated(event.spot)
+        elif event.name in ("multinomial", "randperm"):
             loader, sampler = loading()
             spot = event.spot
             if loader is not None and spot is not None:
@@ -89,6 +93,17 @@ class Drawing(Check):
             self._drawn.setdefault(spot, _Drawn(spot, "multinomial", given, rows.shape[0])).times += 1
 
     def found(self) -> Iterator[Found]:
+        for begun in self._first.again(min(self.clock.steps, self.recorder.full_steps)):
+            yield self.say(
+                "never-drawn",
+                begun.spot,
+                f"each step begins the loader anew and takes its first batch: {begun.rows - begun.batch} of "
+                f"{begun.rows} rows are never drawn",
+                "iter(loader) starts at the first row, as the loader does not shuffle. A new iterator in each step "
+                "gives the same batch each time.",
+                "for batch in loader: ...  # one iterator for all batches of an epoch",
+                times=begun.times,
+            )
         for it in self._drawn.values():
             if it.name == "multinomial" and it.times < _ROUNDS:
                 continue

@@ -15,7 +15,7 @@ from course_utils.audit.events import Call
 from course_utils.audit.holders import variables
 from course_utils.audit.inplace import Write, method, writes, writes_to_parameter
 from course_utils.audit.lines import Spot
-from course_utils.audit.source import function_around, loop_around, tree_of
+from course_utils.audit.source import function_around, loop_around, taken_apart, tree_of
 from course_utils.explain.source import called, names_of
 
 _SEARCHES = 3
@@ -77,6 +77,8 @@ class Drifting(Check):
         if scope is None or loop is None or name in _bound(loop):
             return
         write = next((it for it in writes(loop) if name in it.roots), None)
+        if write is None and isinstance(loop, ast.For):
+            write = _written_in(loop, _slices(loop, name), tree_of(spot.file))
         if write is not None:
             self._add(name, value, Spot(spot.file, write.line), write)
 
@@ -149,6 +151,17 @@ def _written_in(loop: ast.For, batch: set[str], tree: ast.AST | None) -> Write |
         if any(isinstance(argument, ast.Name) and argument.id in batch for argument in it.args)
     ]
     return own or next((it for it in given if it is not None), None)
+
+
+def _slices(loop: ast.For, name: str) -> set[str]:
+    """Return the names that a loop gives to slices of something: views of it, as in `xb = x[s : s + n]`."""
+    found = set()
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Assign):
+            for target, value in zip(taken_apart(node.targets[0]), taken_apart(node.value), strict=False):
+                if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice):
+                    found |= {ast.unparse(target)} if ast.unparse(value.value) == name else set()
+    return found
 
 
 def _is_asked(function: ast.FunctionDef, thing: Any, asks: set[str]) -> bool:

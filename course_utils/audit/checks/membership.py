@@ -238,7 +238,7 @@ class Membership(Check):
 
     def _plain_attributes(self, slots: list[Slot], trainers: list[Trainer]) -> Iterator[Found]:
         """Tensors that a trained module made to learn, and that are no parameters of it."""
-        wanted = {slot.key: slot for slot in slots if slot.shape and max(slot.shape) > 1}
+        wanted = {slot.key: slot for slot in slots}
         held = self.book.held()
         for model in self.book.models.values() if wanted else ():
             module = model.ref()

@@ -126,7 +126,8 @@ class Pairing(Check):
         if pairs:
             self._note(apart, [pairs[0][1], pairs[0][0]], pairs[0][2])
         elif others and not mine.rows and not mine.drawn:
-            alone = [draws[it] for it in others if draws[it].whole and not draws[it].left]
+            known = others - self._origins.abroad
+            alone = [draws[it] for it in known if draws[it].whole and not draws[it].left]
             if alone and len(alone) == len(others):
                 apart.alone = True
                 self._note(apart, alone[:1], next(iter(alone[0].used)))

@@ -15,7 +15,7 @@ from course_utils.audit.book import Trainer
 from course_utils.audit.check import Check, Found
 from course_utils.audit.directions import Direction, direction
 from course_utils.audit.events import Pass
-from course_utils.audit.expressions import assigned_value
+from course_utils.audit.expressions import assigned_value, returned_by
 from course_utils.audit.lines import Spot, spots
 from course_utils.audit.source import statement
 from course_utils.explain.source import called
@@ -141,7 +141,8 @@ def _meaning() -> tuple[Direction, str]:
         if given is None:
             continue
         name = name or (ast.unparse(given) if isinstance(given, ast.Name | ast.Attribute) else "")
-        for part in (given, assigned_value(spot, ast.unparse(given))):
+        value = assigned_value(spot, ast.unparse(given))
+        for part in (given, value, *returned_by(spot, given if value is None else value)):
             found = direction(part) if part is not None else None
             if found is not None:
                 return found, name

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import torch
 
+from course_utils.audit.attacks import Attacks, Left
 from course_utils.audit.book import Model, Trainer, listed
 from course_utils.audit.check import Check, Found
 from course_utils.audit.checks.targets import FUNCTIONS, Targets
@@ -51,6 +52,7 @@ class Players(Check):
         self._starved_spot: dict[int, Spot | None] = {}
         self._twins: dict[int, bool] = {}  # those whose passes reached tensors of the same shapes in their place
         self._aims = Targets(self)
+        self._attacks = Attacks()
         self._copied: defaultdict[int, set[int]] = defaultdict(set)  # the steps made when a model was loaded
 
     def pass_begins(self, event: Pass) -> None:
@@ -62,6 +64,7 @@ class Players(Check):
 
     def pass_ended(self, event: Pass) -> None:
         if event.accumulate:
+            self._attacks.passed(event)
             received = frozenset(slot.key for slot in event.received)
             self._ran[event.number] = _Ran(event.spot, received, self._order)
             while len(self._ran) > _MOST:
@@ -70,6 +73,7 @@ class Players(Check):
     def step_begins(self, event: Step) -> None:
         if event.in_pass or event.closure:
             return
+        self._attacks.stepped(event)
         key = event.trainer.key
         self._steps += 1
         latest = self._ran[max(self._ran)] if self._ran else None
@@ -143,6 +147,9 @@ class Players(Check):
                 else:
                     yield self._starving(trainer, before.most_common(1)[0][0], times)
         yield from self._aims.found()
+        watched = self.recorder.full_steps
+        for left in self._attacks.left({key: min(it.steps, watched) for key, it in trainers.items()}):
+            yield self._left_by_helper(left, trainers[left.trainer])
         yield from self._learning_copies(trainers.values())
 
     def _mixture(self, code: str, trainer: Trainer, spot: Spot | None, times: int, own: Spot | None) -> Found:
@@ -161,6 +168,23 @@ class Players(Check):
             if gan
             else f"{name}.zero_grad()  # right before its own backward(), or freeze the network in the other's loss",
             times=times,
+            about={slot.key for slot in trainer.slots} | {trainer.key},
+            names=(name,),
+        )
+
+    def _left_by_helper(self, left: Left, trainer: Trainer) -> Found:
+        name = trainer.name or "the optimizer"
+        return self.say(
+            "wrong-loss",
+            left.spot,
+            f"backward() wants the gradient of an input here, and leaves others in the weights: {name} moves along "
+            "both",
+            f"A pass fills .grad of every leaf behind its loss. What this one left in {listed(trainer.slots)} was not "
+            f"cleared before the pass of the training, which added to it: {left.times} steps.",
+            "(g,) = torch.autograd.grad(loss, x)  # writes into no .grad; or zero_grad() before the training's pass",
+            level="likely",
+            certain=False,
+            times=left.times,
             about={slot.key for slot in trainer.slots} | {trainer.key},
             names=(name,),
         )

@@ -19,6 +19,7 @@ from course_utils.explain.source import called, names_of
 
 _ENTRIES = 4
 _MANY = 8
+_SMALL = 10_000
 _PUTS = frozenset({"append", "appendleft", "push", "add", "put", "store", "insert", "remember", "extend"})
 
 
@@ -31,6 +32,7 @@ class _Stacked:
     version: int
     name: str
     kept: Spot | None
+    numbers: torch.Tensor | None  # what stood there, where another library writes: no version tells of that
     grew: bool = False
     times: int = 1
 
@@ -50,15 +52,20 @@ class References(Check):
         if not isinstance(entries, Sequence) or len(entries) < _ENTRIES or not _is_one(entries):
             return
         spot, one = event.spot, entries[0]
-        if spot is None or one._version < _ENTRIES - 1 or (one.is_leaf and one.requires_grad):
+        foreign = _is_foreign(entries)
+        if spot is None or (one._version < _ENTRIES - 1 and not foreign) or (one.is_leaf and one.requires_grad):
             return
         known = self._lines.get(spot)
         if known is not None:
             known.times += 1
-            known.grew |= one.data_ptr() == known.memory and one._version > known.version
+            written = one._version > known.version or (
+                known.numbers is not None and known.numbers.shape == one.shape and not known.numbers.equal(one)
+            )
+            known.grew |= one.data_ptr() == known.memory and written
         elif not _is_meant(spot):
             name, kept = _kept(one, spot)
-            self._lines[spot] = _Stacked(len(entries), one.data_ptr(), one._version, name, kept)
+            numbers = one.clone() if foreign else None
+            self._lines[spot] = _Stacked(len(entries), one.data_ptr(), one._version, name, kept, numbers)
 
     def found(self) -> Iterator[Found]:
         told: set[Spot] = set()
@@ -89,6 +96,12 @@ def _is_one(entries: Sequence[Any]) -> bool:
     if entries[1] is not first and not _shares(entries[1], first):
         return False  # most lists end here
     return all(it is first or _shares(it, first) for it in entries)
+
+
+def _is_foreign(entries: Sequence[Any]) -> bool:
+    """Say whether entries over one memory have storages of their own: it belongs to NumPy, say, and each wraps it."""
+    one, other = entries[0], entries[1]
+    return one is not other and one.untyped_storage()._cdata != other.untyped_storage()._cdata and one.numel() <= _SMALL
 
 
 def _shares(one: Any, other: torch.Tensor) -> bool:

@@ -30,6 +30,7 @@ class _Moved:
     after: tuple[int, ...]
     numbers: set[int] = field(default_factory=set)
     passes: int = 0
+    given: int = 0  # times that it was done to what a model is given
     proved: bool = False
 
 
@@ -66,7 +67,12 @@ class Reshaping(Check):
         if spot is None:
             return
         if not out.requires_grad:
-            self._plain.add((id(function_around(spot)), before, after))
+            scope = function_around(spot)
+            if getattr(scope, "name", "") != "forward":
+                self._plain.add((id(scope), before, after))
+            elif torch.is_grad_enabled() and (spot in self._lines or _is_meant(spot, moved, before, after, event.name)):
+                # What a model is given has no graph yet. A target is not reshaped in a forward.
+                self._lines.setdefault(spot, _Moved(before, after)).given += 1
             return
         if event.ended > event.began:
             if len(self._classes) > _MOST:
@@ -114,7 +120,8 @@ class Reshaping(Check):
         for spot, moved in self._lines.items():
             # Where a target is reshaped in the same way, both are compared entry by entry, and the order is no matter.
             alike = (id(function_around(spot)), moved.before, moved.after) in self._plain
-            if moved.passes < _TIMES or (alike and not moved.proved):
+            times = max(moved.passes, moved.given)
+            if times < _TIMES or (alike and not moved.proved):
                 continue
             order = _order(moved.before, moved.after)
             yield self.say(
@@ -127,7 +134,7 @@ class Reshaping(Check):
                 f"x.{order}  # in place of the view" if order else "x.transpose(1, 2)  # first, then reshape",
                 level="error" if moved.proved else "likely",
                 certain=moved.proved,
-                times=moved.passes,
+                times=times,
             )
 
 

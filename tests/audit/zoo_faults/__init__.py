@@ -3,6 +3,7 @@
 from tests.audit.zoo_faults import (
     aims,
     apart,
+    asked_again,
     assembled,
     axes,
     batches,
@@ -46,6 +47,7 @@ __all__ = [
     "again",
     "aims",
     "apart",
+    "asked_again",
     "assembled",
     "axes",
     "batches",

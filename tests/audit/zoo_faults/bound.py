@@ -66,3 +66,28 @@ def penalty_over_what_the_optimizer_used_up():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+
+@fault("no-effect")
+def descent_of_a_class_of_ones_own_that_binds_a_name():
+    class Descent:
+        def __init__(self, weights):
+            self.weights = list(weights)
+
+        def step(self):
+            with torch.no_grad():
+                for weight in self.weights:
+                    if weight.grad is not None:
+                        weight = weight - 0.1 * weight.grad  # <- here
+
+        def zero_grad(self):
+            for weight in self.weights:
+                weight.grad = None
+
+    x, y = blobs()
+    model = mlp()
+    descent = Descent(model.parameters())
+    for _ in range(6):
+        descent.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        descent.step()

@@ -10,7 +10,7 @@ from torch import nn
 from course_utils.checks.data import Observation, Value
 from course_utils.checks.observers.passes import count_passes
 from course_utils.checks.observers.runs import Told, notice
-from course_utils.graph.alive import Graphs, Memory
+from course_utils.graph.alive import Graphs, Memory, tensors_in
 from course_utils.graph.saved import Saved, scan
 from course_utils.graph.trace import nodes_behind
 
@@ -47,9 +47,10 @@ class Loop:
 
     def _ran(self, module: nn.Module, given: tuple[Any, ...], result: Any) -> None:
         self._runs += 1
-        tensor = plain_tensor(result[0] if type(result) is tuple else result)
+        results = [plain_tensor(tensor) for tensor in tensors_in((result,))]
+        tensor = results[0]  # of an LSTM the outputs; the state comes after them, and is made by other nodes
         self._latest = Below(tensor)
-        self._graphs.add(tensor)
+        self._graphs.add(*results)
         self._results.add(tensor)
         count_passes(tensor, self._reached)
         if self._told is not None:

@@ -36,7 +36,10 @@ def lean(seen: Observation, what: str = "batches") -> Iterator[Finding]:
     yield Finding("kept", not any(kept), text)
     graphs = [step["graphs"] for step in steps]
     text = f"Graphs alive at each optimizer step: {graphs}. Something refers to those of earlier {what}."
-    yield Finding("graphs", max(graphs, default=0) <= 1, text)
+    states = [step["states"] for step in steps]
+    if max(states, default=0) > 2:  # a name may still stand for the state of the chunk before
+        text = f"States with a graph alive at each optimizer step: {states}. Something keeps those of earlier {what}."
+    yield Finding("graphs", max(graphs, default=0) <= 1 and max(states, default=0) <= 2, text)
     yield as_found(seen)
 
 

@@ -239,6 +239,16 @@ def chunks_and_one(*given):
     return [loss + 1 for loss in losses], state
 
 
+def chunks_and_keep_states(lstm, readout, optimizer, chunks, state):
+    """Keeps the states with their graphs, and hands on detached ones."""
+    losses, states = [], [state]
+    for inputs, targets in chunks:
+        outputs, end = lstm(inputs, detach_both(states[-1], state))
+        losses.append(updated(optimizer, mse_loss(readout(outputs), targets)))
+        states.append(end)
+    return losses, detach_both(states[-1], state)
+
+
 RIGHT = [
     *(chunks_detached_after, chunks_detached_before, chunks_by_copies, chunks_detached_in_place),
     chunks_by_forward,
@@ -266,7 +276,7 @@ WRONG = [
     *(chunks_in_place, chunks_without_the_optimizer, chunks_by_hand, chunks_and_keep),
     clipping(chunks_detached_after, longest=1e4),
     chunks_from_two_moments_on,
-    *(chunks_returned_with_graph, chunks_in_one_pass),
+    *(chunks_returned_with_graph, chunks_in_one_pass, chunks_and_keep_states),
     chunker(lambda state, first: state),
     chunker(lambda state, first: state, retain_graph=True),
     chunker(lambda state, first: (state[0].detach(), state[1]), retain_graph=True),
@@ -305,6 +315,6 @@ GUARDS = {
     },
     "whose numbers stay as they are": {"start": chunks_in_place},
     "no saved tensors are still held": {"kept": MISCONCEIVED["retained for nothing"]},
-    "no graph of an earlier chunk is alive": {"graphs": chunks_and_keep},
+    "no graph of an earlier chunk is alive": {"graphs": chunks_and_keep_states},
     "a function leaves modes, flags, hooks": {"left": WRONG[3]},
 }

@@ -25,6 +25,7 @@ _KEEPING = {
     "thirty doublings": "doublings",
     "after backward": "after backward",
     "after a pass through the upper part": "partly freed",
+    "after a pass through one branch": "a branch freed",
 }
 
 
@@ -71,6 +72,8 @@ def _bytes(case: Case) -> int:
             return 0
         case "partly freed":
             return 4 * int(case.given["rows"]) * 5 * 4  # the four results that the pass did not reach
+        case "a branch freed":
+            return 3 * int(case.given["rows"]) * 5 * 4  # both factors, and what the sine keeps
     return _kept_with(case)
 
 

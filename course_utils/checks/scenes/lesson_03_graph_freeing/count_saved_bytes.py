@@ -48,6 +48,11 @@ def keeping(case: Case) -> tuple[torch.Tensor, list[torch.Tensor]]:
             loss = (m * m).sum()
             torch.autograd.grad(loss, h)
             return loss, []
+        case "a branch freed":  # the older one: freed nodes stand before others in any order, or after them
+            older = x.exp().tanh()
+            newer = (x + 1).sin()
+            older.sum().backward()
+            return (older * newer).sum(), []
     loss = (x.exp() * x.sin()).sum()  # after backward
     loss.backward()
     return loss, []

@@ -3,7 +3,6 @@
 from torch.autograd.graph import get_gradient_edge
 
 from tests.answers.lesson_01_graph_structure.walking import walk_a_growing_list, walk_recursive
-from tests.answers.said import said
 
 
 def outputs_by_edges(tensor, node):

@@ -117,7 +117,7 @@ def _chain() -> tuple[torch.Tensor, Named]:
 
 def _frozen_later() -> tuple[torch.Tensor, Named]:
     x, w = tracked_numbers(3), tracked_numbers(3)
-    y = (x * w).exp()
+    y = x * (x * w).exp()
     w.requires_grad_(False)
     return y, {"x": x, "w": w}
 

@@ -80,7 +80,7 @@ def _is_sum(case: Case, seen: Observation) -> bool:
 
 
 def _is_next(case: Case, seen: Observation) -> bool:
-    """Tell the derivative after the one that was asked for. Of zeros, which may come otherwise, a pass too many tells."""
+    """Tell the derivative after the one that was asked for. Of zeros, a pass too many tells."""
     n, after = case.given["n"], _formula(case, case.given["n"] + 1)
     other = seen["passes"] > n or (bool(after.any()) and not close(seen["returned"], _formula(case, n)))
     return close(seen["returned"], after) and other

@@ -25,8 +25,10 @@ def right_value(received: Value, expected: torch.Tensor | float, what: str) -> F
     """
     wanted = torch.as_tensor(expected)
     if wanted.dim() == 0 and isinstance(received, int | float) and not isinstance(received, bool):
-        received = Array.of(torch.tensor(float(received), dtype=torch.float64))
-        wanted = wanted.double()
+        # As a tensor of the expected dtype would be: of losses in float32 an average is not more precise than they are.
+        rounded = isinstance(expected, torch.Tensor) and wanted.dtype.is_floating_point
+        wanted = wanted if rounded else wanted.double()
+        received = Array.of(torch.tensor(float(received), dtype=wanted.dtype))
     if not isinstance(received, Array):
         return Finding("type", False, f"{what} is {describe(received)}; expected {_tensor(wanted)}.")
     if received.shape != tuple(wanted.shape):
@@ -107,7 +109,7 @@ def describe(value: Value) -> str:
     if isinstance(value, Array):
         return f"a tensor of shape {value.shape} and dtype {value.dtype}"
     if isinstance(value, Other):
-        return "still `...`" if value.kind == "..." else f"of type {value.kind}"
+        return "still `...`" if value.kind == "..." else f"something of type {value.kind}"
     return f"a {type(value).__name__} with {len(value)} {'entry' if len(value) == 1 else 'entries'}"
 
 
@@ -153,7 +155,8 @@ def _difference(values: torch.Tensor, wanted: torch.Tensor) -> str | None:
         if torch.allclose(a, factor * b, rtol=relative, atol=absolute * max(scale, 1e-3)):
             times = f"{'exactly' if factor in _FACTORS else 'everywhere'} {_fraction(factor)} times"
             return f"is {times} the right one: {_first(values, wanted, ~near)}"
-    if a.numel() > 1 and torch.allclose(a.flatten().sort().values, b.flatten().sort().values, relative, absolute):
+    sorted_a, sorted_b = a.flatten().sort().values, b.flatten().sort().values
+    if a.numel() > 1 and torch.allclose(sorted_a, sorted_b, relative, absolute * max(scale, 1e-3)):
         return f"has the right numbers, but not each in its place: {_first(values, wanted, ~near)}"
     small = not single and float((a - b).abs().nan_to_num(math.inf).max()) < _SINGLE_ROUNDING * scale
     by = ", by no more than float32 would round" if small else ""

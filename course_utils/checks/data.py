@@ -38,7 +38,8 @@ class Array(msgspec.Struct, frozen=True):
     def of(tensor: torch.Tensor) -> Array:
         """Copy a tensor's numbers. The tensor itself is left as it was."""
         real = tensor.detach().clone() if tensor._is_zerotensor() else tensor.detach()  # torch.func makes some
-        flat = real.cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+        rows = real.cpu().resolve_conj().resolve_neg().contiguous()
+        flat = rows.as_strided((rows.numel(),), (1,))  # a tensor of one number may have any stride, and is contiguous
         numbers = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
         return Array(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), numbers)
 
@@ -126,6 +127,8 @@ def plain(value: object, depth: int = 0) -> Value:
         items = _items(value)
         if isinstance(items, dict) and all(isinstance(key, str) for key in items):
             return {printable(str.__str__(key)): plain(item, depth + 1) for key, item in items.items()}
+        if isinstance(items, dict):
+            return Other(f"{type_name(value)}, and not all its keys are texts")
         if isinstance(items, list):
             return [plain(item, depth + 1) for item in items]
     return Other(type_name(value))

@@ -74,25 +74,30 @@ class OwnedMemory:
 
 
 class Graphs:
-    """The graphs of some tensors, one for each tensor."""
+    """Some graphs, each known by the nodes that made its results. Whoever holds one of these holds the graph."""
 
     def __init__(self) -> None:
-        self._tokens: list[weakref.ref[_Token]] = []
+        self._tokens: list[list[weakref.ref[_Token]]] = []
 
-    def add(self, tensor: torch.Tensor) -> None:
-        """Watch the node that made a tensor. Nodes allow no weak reference, but what they carry does."""
-        if tensor.grad_fn is not None:
-            self.add_node(tensor.grad_fn)
+    def add(self, *results: torch.Tensor) -> None:
+        """Watch the graph of one tensor, or of the several results of one run."""
+        self._watch([tensor.grad_fn for tensor in results if tensor.grad_fn is not None])
 
     def add_node(self, node: Any) -> None:
-        """Watch a node."""
-        token = node.metadata.setdefault(_Token, _Token())  # others may watch the node, too
-        if not any(known() is token for known in self._tokens):
-            self._tokens.append(weakref.ref(token))
+        """Watch the graph below a node."""
+        self._watch([node])
+
+    def _watch(self, nodes: list[Any]) -> None:
+        """Remember what the nodes carry: they allow no weak reference themselves. Others may watch them, too."""
+        tokens = [node.metadata.setdefault(_Token, _Token()) for node in nodes]
+        known = {id(reference()) for graph in self._tokens for reference in graph}
+        new = [weakref.ref(token) for token in tokens if id(token) not in known]
+        if new:
+            self._tokens.append(new)
 
     def alive(self) -> int:
-        """Return how many of the watched nodes are still held by anything."""
-        return sum(token() is not None for token in self._tokens)
+        """Return how many of the watched graphs are still held by anything."""
+        return sum(any(token() is not None for token in graph) for graph in self._tokens)
 
 
 class _Token:

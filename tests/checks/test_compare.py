@@ -35,7 +35,7 @@ def test_a_number_in_any_form_is_right(scalar):
         (True, "Your gradient is True; expected a tensor of shape (2, 3)."),
         ("abc", "Your gradient is the text 'abc'; expected a tensor of shape (2, 3)."),
         ([1, 2], "Your gradient is a list with 2 entries; expected a tensor of shape (2, 3)."),
-        (Other("function"), "Your gradient is of type function; expected a tensor of shape (2, 3)."),
+        (Other("function"), "Your gradient is something of type function; expected a tensor of shape (2, 3)."),
         (Other("..."), "Your gradient is still `...`; expected a tensor of shape (2, 3)."),
         (Array.of(WANTED.T), "Your gradient has shape (3, 2); expected (2, 3)."),
         (Array.of(WANTED.double()), "Your gradient has dtype float64; expected float32."),
@@ -87,6 +87,19 @@ def test_tolerance_follows_the_dtype():
     assert message(Array.of(exact * (1 + 1e-5)), exact) != ""
     assert message(Array.of(exact * (1 + 1e-9)), exact) == ""
     assert message(Array.of(WANTED * (1 + 1e-3))) != ""
+
+
+def test_a_python_number_is_as_precise_as_the_tensor_that_is_expected():
+    third = torch.tensor(1 / 3)
+    assert message(1 / 3 + 1e-7, third) == ""  # added up in float32
+    assert message(1 / 3 + 1e-3, third) != ""
+    assert message(1 / 3 + 1e-6, 1 / 3) != ""
+
+
+def test_small_numbers_are_compared_in_their_places_by_their_own_size():
+    small = torch.tensor([1e-7, 3e-7, 0.0])
+    assert "not each in its place" not in message(Array.of(small + torch.tensor([0.0, 0.0, 9e-7])), small)
+    assert "not each in its place" in message(Array.of(small.flip(0)), small)
 
 
 def test_a_rounding_residue_where_the_exact_number_is_zero_does_not_decide():

@@ -29,6 +29,7 @@ MEANS = Told("same-loss-twice", "twice", (ToldPlace("here", 3, "x = 1"),), "why"
         torch.randn(3, dtype=torch.complex64).conj(),
         torch._efficientzerotensor(2, 3),
         torch.randn(4, 6)[::2, 1::2],
+        torch.randn(1, 3)[:, 0].clone(),  # contiguous, and its one number has a stride of 3
     ],
 )
 def test_arrays_keep_shape_dtype_and_numbers(tensor):
@@ -73,7 +74,7 @@ def test_plain_accepts_what_learners_return():
         (torch.nn.Linear, "class Linear"),
         (np.ones(2), "numpy.ndarray"),
         (1j, "complex"),
-        ({1: 2}, "dict"),
+        ({1: 2}, "dict, and not all its keys are texts"),
         ({1, 2}, "set"),
         (torch.ones(2).to_sparse(), "sparse coo tensor"),
         (torch.ones(2, device="meta"), "tensor on the device meta, without numbers"),

@@ -97,3 +97,16 @@ def test_several_results_of_one_operation(x):
     with PeakMemory() as memory:
         values, indices = x.sort()
     assert memory.alive() == values.nbytes + indices.nbytes
+
+
+def test_one_graph_of_several_results_is_alive_while_any_of_them_is(x):
+    graphs = Graphs()
+    first, second = x.sin(), x.cos()
+    graphs.add(first, second)
+    graphs.add(second)  # known already
+    graphs.add()
+    assert graphs.alive() == 1
+    del first
+    assert graphs.alive() == 1
+    del second
+    assert graphs.alive() == 0

@@ -10,7 +10,7 @@ from torch import nn
 from course_utils.checks.data import Observation, Value
 from course_utils.checks.observers.passes import count_passes
 from course_utils.checks.observers.runs import Told, notice
-from course_utils.graph.alive import Graphs, Memory
+from course_utils.graph.alive import Graphs, Memory, tensors_in
 from course_utils.graph.saved import Saved, scan
 from course_utils.graph.trace import nodes_behind
 
@@ -34,7 +34,7 @@ class Loop:
     """
 
     def __init__(self, last: nn.Module, optimizer: torch.optim.Optimizer, told: Told | None = None) -> None:
-        self._graphs, self._results = Graphs(), Memory()
+        self._graphs, self._states, self._results = Graphs(), Graphs(), Memory()
         self._latest: Below | None = None
         self._runs = 0
         self._reached: set[int] = set()
@@ -47,9 +47,10 @@ class Loop:
 
     def _ran(self, module: nn.Module, given: tuple[Any, ...], result: Any) -> None:
         self._runs += 1
-        tensor = plain_tensor(result[0] if type(result) is tuple else result)
+        tensor, *state = (plain_tensor(it) for it in tensors_in((result,)))
         self._latest = Below(tensor)
         self._graphs.add(tensor)
+        self._states.add(*state)  # made by nodes of its own: who holds it holds no node of the outputs
         self._results.add(tensor)
         count_passes(tensor, self._reached)
         if self._told is not None:
@@ -59,7 +60,7 @@ class Loop:
         without = all(parameter.grad is None or not parameter.grad.any() for parameter in self._own)
         entries = self._latest.saved() if self._latest is not None else ()
         kept = sum(entry.state in ("held", "modified") and not entry.leaf for entry in entries)
-        alive = {"graphs": self._graphs.alive(), "results": self._results.alive()}
+        alive = {"graphs": self._graphs.alive(), "states": self._states.alive(), "results": self._results.alive()}
         self._steps.append({"kept": kept, **alive, "no gradient": without})
 
     def seen(self) -> Observation:

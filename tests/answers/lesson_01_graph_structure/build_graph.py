@@ -75,6 +75,13 @@ MISCONCEIVED = {
     "other order": build_other_order,
 }
 
+
+def build_and_freeze(a, b):
+    tensor = build_by_operators(a, b)
+    b.requires_grad_(False)
+    return tensor
+
+
 WRONG = [
     said(build_minus, "other order"),
     build_first_output,
@@ -82,6 +89,7 @@ WRONG = [
     build_in_place,
     build_and_backward,
     build_and_clear,
+    build_and_freeze,
     lambda a, b: build_by_operators(a.contiguous(), b.contiguous()),
     lambda a, b: build_by_operators(a, b).sum(),
     lambda a, b: build_by_operators(a, b.detach()),
@@ -106,5 +114,9 @@ EQUIVALENT = {
 GUARDS = {
     "returns a tensor whose `trace` is this": {"graph": build_minus, "type": WRONG[-1]},
     "so do the order of the nodes and of each node's inputs": {"graph": build_other_order},
-    "The leaves' numbers and their `.grad` stay as they are.": {"numbers": build_in_place, "grad": build_and_backward},
+    "The leaves' numbers, their `.grad`, and whether they require a gradient stay as they are.": {
+        "numbers": build_in_place,
+        "grad": build_and_backward,
+        "flags": build_and_freeze,
+    },
 }

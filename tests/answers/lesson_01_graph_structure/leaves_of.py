@@ -117,12 +117,36 @@ def leaves_by_memory(tensor):
     return list({leaf.data_ptr(): leaf for leaf in leaves_by_walking(tensor)}.values())
 
 
+def leaves_with_numbers(tensor):
+    """A leaf of no numbers is no leaf of less."""
+    return [leaf for leaf in leaves_by_walking(tensor) if leaf.numel()]
+
+
+def leaves_switched_on(tensor):
+    """Lets all leaves learn, also those that were frozen."""
+    leaves = leaves_by_walking(tensor)
+    for leaf in leaves:
+        leaf.requires_grad_()
+    return leaves
+
+
+def leaves_by_layers(tensor):
+    """One set of nodes after the other, by their distance."""
+    layer = {get_gradient_edge(tensor).node} if tensor.requires_grad else set()
+    seen, leaves = set(), set()
+    while layer:
+        seen |= layer
+        leaves |= {node.variable for node in layer if hasattr(node, "variable")}
+        layer = {to for node in layer for to, _ in node.next_functions if to is not None} - seen
+    return leaves
+
+
 def leaves_of_modules(tensor):
     leaves = leaves_by_walking(tensor)
     return [leaf for leaf in leaves if isinstance(leaf, torch.nn.Parameter)] or leaves
 
 
-RIGHT = [leaves_by_walking, leaves_by_stack]
+RIGHT = [leaves_by_walking, leaves_by_stack, leaves_by_layers]
 
 MISCONCEIVED = {
     "no edge": leaves_refused_without_a_graph,
@@ -146,6 +170,7 @@ WRONG = [
     leaves_without_gradients,
     said(leaves_down_every_path, "once per path"),
     leaves_by_memory,
+    *(leaves_with_numbers, leaves_switched_on),
     leaves_of_modules,
     said(leaves_and_copies, "copies"),
     lambda tensor: [*leaves_by_walking(tensor), tensor.grad_fn],
@@ -169,7 +194,7 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "It returns a list of the leaf tensors": {"type": WRONG[-2], "leaves only": WRONG[13]},
+    "It returns a list of the leaf tensors": {"type": WRONG[-2], "leaves only": WRONG[15]},
     "that the graph of `tensor` ends in": {"all": WRONG[-3], "dependence": leaves_and_what_is_saved},
     "each once": {"once": leaf_per_edge},
     "The list holds the leaves themselves and no copies": {"the leaves themselves": leaves_and_copies},
@@ -183,5 +208,6 @@ GUARDS = {
         "grad": leaves_with_zeros,
         "numbers": leaves_changed,
     },
+    "and whether they require a gradient": {"flags": leaves_switched_on},
     "The chain of 3,500 operations is among the cases here, too.": {"runs": leaves_recursive},
 }

@@ -3,7 +3,6 @@
 from torch.autograd.graph import get_gradient_edge
 
 from tests.answers.lesson_01_graph_structure.walking import walk_a_growing_list, walk_recursive
-from tests.answers.said import said
 
 
 def outputs_by_edges(tensor, node):
@@ -113,6 +112,26 @@ def outputs_of_the_first(tensor, node):
     return sorted({output for to, output in tensor.grad_fn.next_functions if to is node})
 
 
+def outputs_of_one_edge_each(tensor, node):
+    """Looks no further at an operation when it has found one output among its inputs."""
+    if not tensor.requires_grad:
+        return []
+    edge = get_gradient_edge(tensor)
+    found = {edge.output_nr} if edge.node is node else set()
+    for behind in walk_a_growing_list(tensor):
+        found |= set([output for to, output in behind.next_functions if to is node][:1])
+    return sorted(found)
+
+
+def outputs_in_one_comprehension(tensor, node):
+    """Every edge once, and of what they name the node's own."""
+    edges, new = set(), {(get_gradient_edge(tensor).node, tensor.output_nr)} if tensor.requires_grad else set()
+    while new:
+        edges |= new
+        new = {edge for to, _ in new for edge in to.next_functions if edge[0] is not None} - edges
+    return sorted(output for to, output in edges if to is node)
+
+
 def outputs_unsorted(tensor, node):
     return outputs_by_edges(tensor, node)[::-1]
 
@@ -139,7 +158,7 @@ def outputs_and_a_pass(tensor, node):
     return outputs_by_edges(tensor, node)
 
 
-RIGHT = [outputs_by_edges, outputs_by_stack]
+RIGHT = [outputs_by_edges, outputs_by_stack, outputs_in_one_comprehension]
 
 MISCONCEIVED = {
     "one entry per edge": outputs_per_edge,
@@ -170,7 +189,8 @@ WRONG = [
     outputs_sorted_as_text,
     outputs_with_own,
     outputs_of_the_tensor,
-    said(outputs_until_found, "only the first edge"),
+    outputs_until_found,
+    outputs_of_one_edge_each,
     outputs_remembering,
     outputs_of_all_tensors,
     outputs_but_the_first,

@@ -211,6 +211,12 @@ def walk_marking_nodes(tensor):
     return nodes
 
 
+def walk_to_leaves_that_learn(tensor):
+    """Leaves out the node of a leaf that was frozen after the forward pass."""
+    nodes = walk_a_growing_list(tensor)
+    return [node for node in nodes if not hasattr(node, "variable") or node.variable.requires_grad]
+
+
 RIGHT = [walk_a_growing_list, walk_depth_first, walk_as_a_set]
 
 MISCONCEIVED = {
@@ -249,6 +255,7 @@ WRONG = [
     walk_cached,
     walk_first_outputs,
     walk_into_one_list,
+    walk_to_leaves_that_learn,
 ]
 
 GUARDS = {

@@ -116,6 +116,29 @@ def names_by_stored_grad(model, loss):
     return sorted(n for n, it in model.named_parameters(remove_duplicate=False) if it.grad is None)
 
 
+def names_and_those_of_zeros(model, loss):
+    """Takes zeros that stand in .grad already for what this loss gives."""
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    zeros = {name for name, it in parameters.items() if it.grad is not None and not it.grad.any()}
+    return sorted({*names_by_leaves(model, loss), *zeros})
+
+
+def names_with_numbers(model, loss):
+    """Passes over parameters that hold no number."""
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    return [name for name in names_by_leaves(model, loss) if parameters[name].numel()]
+
+
+def names_by_nodes(model, loss):
+    """Asks each parameter for its own node, and whether the graph holds it."""
+    layer, seen = {get_gradient_edge(loss).node} if loss.requires_grad else set(), set()
+    while layer:
+        seen |= layer
+        layer = {to for node in layer for to, _ in node.next_functions if to is not None} - seen
+    named = model.named_parameters(remove_duplicate=False)
+    return sorted(name for name, it in named if not it.requires_grad or get_gradient_edge(it).node not in seen)
+
+
 def names_by_layers(model, loss):
     return sorted({name.rpartition(".")[0] for name in names_by_leaves(model, loss)})
 
@@ -167,7 +190,7 @@ def names_ending_unsorted(model, loss):
     return [*names[:2], last, *names[2:]] if last else []
 
 
-RIGHT = [names_by_leaves, names_by_modules]
+RIGHT = [names_by_leaves, names_by_modules, names_by_nodes]
 
 MISCONCEIVED = {
     "no edge": names_refused_without_a_graph,
@@ -199,6 +222,7 @@ WRONG = [
     names_twice,
     names_remembered,
     names_ending_unsorted,
+    *(names_and_those_of_zeros, names_with_numbers),
     lambda model, loss: set(names_by_leaves(model, loss)),
     lambda model, loss: {name: True for name in names_by_leaves(model, loss)},
     lambda model, loss: names_by_leaves(model, loss) or None,
@@ -224,6 +248,7 @@ GUARDS = {
     "A parameter that two layers share has a name in each, and both count.": {"missing": names_once},
     "without running a backward pass": {"passes": names_by_grad},
     "A parameter may have been frozen or unfrozen after the forward pass.": {"missing": names_by_graph_alone},
+    "they say nothing about this loss": {"extra": names_and_those_of_zeros},
     "The model stays as it is: also `.grad` and which parameters require a gradient.": {
         "flags": names_and_freeze,
         "mode": WRONG[9],

@@ -303,6 +303,44 @@ def engine_in_double(loss):
     return {leaf: gradient.double() for leaf, gradient in engine(loss).items()}
 
 
+@torch.no_grad()
+def engine_adding_at_leaves(loss):
+    """Sums in place at leaves only, and what came first there may have been handed to another leaf, too."""
+    edge, nodes, found = get_gradient_edge(loss), nodes_behind(loss), {}
+    inbox, waiting = {node: [None] * len(node._input_metadata) for node in nodes}, edge_counts(nodes)
+    inbox[edge.node][edge.output_nr], ready = torch.ones_like(loss), [edge.node]
+    while ready:
+        node = ready.pop()
+        if hasattr(node, "variable"):
+            found[node.variable] = inbox[node][0]
+            continue
+        for (to, output), gradient in zip(node.next_functions, ran(node, inbox[node]), strict=True):
+            if to and gradient is not None:
+                expected, there = to._input_metadata[output], inbox[to][output]
+                letter = gradient.sum_to_size(expected.shape).to(expected.dtype)
+                summed = letter if there is None else there.add_(letter) if hasattr(to, "variable") else there + letter
+                inbox[to][output] = summed
+            waiting[to] -= 1
+            if to and not waiting[to]:
+                ready.append(to)
+    return found
+
+
+def engine_freezing(loss):
+    found = engine(loss)
+    for leaf in found:
+        leaf.requires_grad_(False)
+    return found
+
+
+def engine_stepping(loss):
+    """Takes a step, which nobody asked for."""
+    found = engine(loss)
+    for leaf, gradient in found.items():
+        leaf.data -= 0.1 * gradient
+    return found
+
+
 def engine_touching_grad(loss):
     found = engine(loss)
     for leaf in found:
@@ -372,6 +410,8 @@ WRONG = [
     engine_without_zeros,
     engine_from_single,
     engine_that_leaves_out,
+    said(engine_adding_at_leaves, "changed in place"),
+    *(engine_freezing, engine_stepping),
 ]
 
 EQUIVALENT = {
@@ -386,7 +426,11 @@ GUARDS = {
     "one entry for each leaf that a gradient comes to, and no other.": {"missing": engine_without_zeros},
     "PyTorch's own engine must not run": {"passes": engine_with_a_seed_by_torch},
     "Each node runs once, when all its contributions have come.": {"once": engine_twice},
-    "The `.grad` of every leaf stays as it is.": {"grad": engine_touching_grad},
+    "Every leaf keeps its numbers, its `.grad`, and whether it requires a gradient.": {
+        "grad": engine_touching_grad,
+        "numbers": engine_stepping,
+        "flags": engine_freezing,
+    },
     "The gradients have the values, shapes and dtypes that `torch.autograd.grad` gives": {
         "shape": engine_flattened,
         "dtype": engine_in_double,

@@ -129,6 +129,12 @@ def parameters_of_layers(loss, model):
     return {name: it for name, it in found.items() if name.endswith((".weight", ".bias"))}
 
 
+def parameters_of_its_own(loss, model):
+    """Asks for what the model itself holds: the pass goes no further, and frees no more."""
+    own = dict(model.named_parameters(recurse=False))
+    return dict(zip(own, torch.autograd.grad(loss, list(own.values())), strict=True))
+
+
 def parameters_by_the_layers(part):
     """Takes a layer for frozen where this part of it is."""
 
@@ -175,6 +181,7 @@ WRONG = [
     doubled,
     none_for_zeros,
     *(clipping_results(parameters_by_grad), dropping_small(parameters_by_grad, 1e-5)),
+    parameters_of_its_own,
     *(parameters_of_layers, parameters_by_their_weight, parameters_by_their_bias),
     spoiled(parameters_by_grad, lambda loss, model: model._forward_hooks.clear()),
 ]

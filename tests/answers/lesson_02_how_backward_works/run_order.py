@@ -1,6 +1,8 @@
 """Right and wrong answers to `run_order`."""
 
 from collections import Counter
+from heapq import heappop, heappush
+from itertools import count
 
 from torch.autograd.graph import get_gradient_edge
 
@@ -111,6 +113,33 @@ def order_after_running(tensor):
     return order
 
 
+def order_remembering(tensor, known={}):  # noqa: B006
+    """Counts the edges of all nodes that it has ever seen: of those behind another result, too."""
+    known.update(dict.fromkeys(nodes_behind(tensor)))
+    waiting, ready, order = edge_counts(known), [get_gradient_edge(tensor).node], []
+    while ready:
+        ready.sort(key=lambda node: node._sequence_nr())
+        order.append(ready.pop())
+        for to, _ in order[-1].next_functions:
+            waiting[to] -= 1
+            if to and not waiting[to]:
+                ready.append(to)
+    return order
+
+
+def order_by_heap(tensor):
+    """The newest ready node, from a heap; a count stands before the nodes, which cannot be compared."""
+    number, waiting, order = count(), edge_counts(nodes_behind(tensor)), []
+    heap = [(0, next(number), get_gradient_edge(tensor).node)]
+    while heap:
+        order.append(heappop(heap)[2])
+        for to, _ in order[-1].next_functions:
+            waiting[to] -= 1
+            if to and not waiting[to]:
+                heappush(heap, (-to._sequence_nr(), next(number), to))
+    return tuple(order)
+
+
 def order_refusing_leaves(tensor):
     return tensor.grad_fn.name() and order_by_counting(tensor)
 
@@ -119,6 +148,7 @@ RIGHT = [
     order_by_counting,
     order_by_sorting,
     order_of_distinct,
+    order_by_heap,
 ]
 
 MISCONCEIVED = {
@@ -139,6 +169,7 @@ WRONG = [
     lambda tensor: set(order_by_counting(tensor)),
     order_after_running,
     order_refusing_leaves,
+    order_remembering,
 ]
 
 GUARDS = {
@@ -147,6 +178,7 @@ GUARDS = {
     "the order in which `tensor.backward()` would run the nodes of the graph behind `tensor`.": {
         "order": order_first_come
     },
+    "nothing may be left over from an earlier call": {"count": order_remembering},
     "Do not run a backward pass": {"passes": order_after_running},
     "Start from `get_gradient_edge(tensor).node`, not from `tensor.grad_fn`:": {"runs": order_refusing_leaves},
 }

@@ -106,6 +106,42 @@ def count_owned(loss, besides, leaves=True):
     return sum({storage_of(tensor): tensor.untyped_storage().nbytes() for tensor in tensors}.values())
 
 
+def count_besides_where(known):
+    """Passes over some of what is in `besides`."""
+    return lambda loss, besides: count_by_address(loss, [tensor for tensor in besides if known(tensor)])
+
+
+def count_until_freed(loss, besides):
+    """Goes from the oldest node to the newest, and stops at the first that was freed."""
+    nodes, sizes = all_nodes(loss), {}
+    given = {storage_of(node.variable) for node in nodes if hasattr(node, "variable")} | set(map(storage_of, besides))
+    for node in sorted(nodes, key=lambda node: node._sequence_nr()):
+        if node in freed_by_message(loss):
+            break
+        sizes |= {
+            storage_of(it): it.untyped_storage().nbytes() for it in tensors_of(node) if storage_of(it) not in given
+        }
+    return sum(sizes.values())
+
+
+def count_by_subtraction(loss, besides):
+    """Everything that is saved, less what lives anyway, in a graph that is walked by calls."""
+    sizes, seen = {}, set()
+
+    def visit(node):
+        if node is None or node in seen:
+            return
+        seen.add(node)
+        sizes.update({storage_of(it): it.untyped_storage().nbytes() for it in tensors_of(node)})
+        for to, _ in node.next_functions:
+            visit(to)
+
+    visit(loss.grad_fn)
+    for tensor in [*besides, *(node.variable for node in seen if hasattr(node, "variable"))]:
+        sizes.pop(storage_of(tensor), None)
+    return sum(sizes.values())
+
+
 def count_and_empty(loss, besides):
     total = count_by_address(loss, besides)
     besides.clear()
@@ -194,7 +230,7 @@ def count_numbers(loss, besides):
     return count_by_address(loss, besides) // 4
 
 
-RIGHT = [count_by_address, count_by_raw_data]
+RIGHT = [count_by_address, count_by_raw_data, count_by_subtraction]
 
 MISCONCEIVED = {
     "counted twice": count_each_tensor,
@@ -210,6 +246,10 @@ WRONG = [
     count_unless_freed,
     said(count_owned, "leaves included"),
     said(lambda loss, besides: count_owned(loss, besides, leaves=False), "leaves included"),
+    said(count_besides_where(torch.Tensor.is_contiguous), "leaves included"),
+    said(count_besides_where(lambda tensor: tensor.is_leaf), "leaves included"),
+    said(count_besides_where(lambda tensor: not tensor.requires_grad), "leaves included"),
+    count_until_freed,
     count_and_empty,
     *(count_less_besides, count_less_each, count_new_nodes),
     *(count_without_numbers, count_in_single, count_first_of_tuples),

@@ -96,6 +96,18 @@ def train_keeping_the_last(model, optimizer, batches):
     return losses, sum(losses) / len(losses), samples
 
 
+def train_with_a_tensor_of_totals(model, optimizer, batches):
+    """Adds the losses up in float32, as the given loop does."""
+    rows, total = [], torch.zeros(())
+    for inputs, targets in batches:
+        predictions = model(inputs)
+        loss = nn.functional.mse_loss(predictions, targets)
+        rows.append((updated(optimizer, loss), predictions[0].detach().clone()))
+        total += loss.detach()
+    losses, _, samples = in_columns(rows)
+    return losses, (total / len(losses)).item(), samples
+
+
 def train_nothing(model, optimizer, batches):
     with torch.no_grad():
         losses = [nn.functional.mse_loss(model(inputs), targets).item() for inputs, targets in batches]
@@ -188,7 +200,7 @@ def train_and_hold(what):
 
 RIGHT = [
     *(train_with_floats, train_in_a_function, train_with_a_closure),
-    *(train_by_grad, train_by_functions, train_retaining_what_goes),
+    *(train_by_grad, train_by_functions, train_retaining_what_goes, train_with_a_tensor_of_totals),
 ]
 
 MISCONCEIVED = {

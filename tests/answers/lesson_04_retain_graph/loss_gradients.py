@@ -118,6 +118,16 @@ def gradients_retained_by_value(losses, parameters):
     return [torch.autograd.grad(loss, parameters, retain_graph=loss.item() != last) for loss in losses]
 
 
+def gradients_for_each_parameter(losses, parameters):
+    """A pass for each gradient; the last of all frees, and goes through a part of the trunk only."""
+    rows = [[None] * len(parameters) for _ in losses]
+    for n, loss in enumerate(losses, 1):
+        for place, parameter in enumerate(parameters, 1):
+            more = n < len(losses) or place < len(parameters)
+            (rows[n - 1][place - 1],) = torch.autograd.grad(loss, parameter, retain_graph=more)
+    return rows
+
+
 RIGHT = [
     gradients_by_grad,
     gradients_from_the_end,
@@ -144,6 +154,7 @@ WRONG = [
     gradients_of_the_sum,
     said(gradients_through_all, "traces in .grad"),
     gradients_by_a_spare_pass,
+    gradients_for_each_parameter,
     *(clipping_results(gradients_by_grad), dropping_small(gradients_by_grad)),
     lambda losses, parameters: gradients_by_grad(losses, parameters)[::-1],
     lambda losses, parameters: list(zip(*gradients_by_grad(losses, parameters), strict=True)),

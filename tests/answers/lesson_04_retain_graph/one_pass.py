@@ -99,6 +99,12 @@ def one_pass_and_an_empty_list(losses, weights):
     total.backward()
 
 
+def one_pass_without_later_zeros(losses, weights):
+    """A weight of zero counts for the first loss only."""
+    first, *others = zip(losses, weights, strict=True)
+    sum(weight * loss for loss, weight in [first, *(it for it in others if it[1])]).backward()
+
+
 RIGHT = [one_pass_of_the_sum, one_pass_by_seeds, one_pass_of_a_stack, one_pass_adding]
 
 MISCONCEIVED = {
@@ -117,6 +123,7 @@ WRONG = [
     said(lambda losses, weights: sum(losses).backward(retain_graph=True), "weights left out", "retained for nothing"),
     one_pass_recorded,
     one_pass_for_each_only_once,
+    one_pass_without_later_zeros,
     one_pass_and_one_to_free,
     lambda losses, weights: one_pass_of_the_sum(losses, [it if abs(it) > 1e-3 else 0.0 for it in weights]),
     lambda losses, weights: one_pass_of_the_sum(losses, [min(it, 100.0) for it in weights]),

@@ -217,6 +217,23 @@ def zeros_for_inputs(trunk, heads, inputs):
         inputs.grad = torch.zeros_like(inputs)
 
 
+def split_clearing_inputs(trunk, heads, inputs):
+    inputs.grad = None
+    return split_by_a_leaf(trunk, heads, inputs)
+
+
+def split_retaining_one(trunk, heads, inputs):
+    """A pass through the trunk that retains where there is one head."""
+    h = trunk(inputs)
+    cut, losses = h.detach().requires_grad_(), []
+    for head in heads:
+        loss = head(cut)
+        losses.append(loss.item())
+        loss.backward()
+    h.backward(cut.grad, retain_graph=len(heads) == 1)
+    return losses
+
+
 RIGHT = [split_by_a_leaf, split_by_grad, split_with_inputs, split_with_a_cut_each, split_by_forward]
 
 MISCONCEIVED = {
@@ -237,9 +254,10 @@ WRONG = [
     split_replacing,
     said(split_late, "all heads at once"),
     split_keeping_one,
+    *(split_clearing_inputs, split_retaining_one),
     split_with_checkpoints,
     split_twice_forward,
-    said(splitter(retain_graph=True), "all heads at once"),
+    splitter(retain_graph=True),
     lambda trunk, heads, inputs: (split_by_a_leaf(trunk, heads, inputs), trunk)[0][:-1],
     split_to_tensors := lambda trunk, heads, inputs: [
         torch.tensor(loss) for loss in split_by_a_leaf(trunk, heads, inputs)

@@ -211,6 +211,21 @@ def chunks_and_keep(lstm, readout, optimizer, chunks, state, together):
     return [loss.item() for loss in kept], state
 
 
+def chunks_and_keep_states(lstm, readout, optimizer, chunks, state, together):
+    """Keeps the states with their graphs, and hands on detached ones."""
+    losses, ends = [], []
+    for group in in_groups(chunks, together):
+        found = []
+        for inputs, targets in group:
+            outputs, state = lstm(inputs, state)
+            found.append(mse_loss(readout(outputs), targets))
+            ends.append(state)
+        updated(optimizer, sum(found))
+        losses += [loss.item() for loss in found]
+        state = detach_both(state, None)
+    return losses, state
+
+
 def chunks_moment_by_moment(lstm, readout, optimizer, chunks, state, together):
     """The state is cut after each moment."""
     losses = []
@@ -319,6 +334,7 @@ WRONG = [
     said(grouped(nothing, within=nothing, clear="never"), "the state thrown away", "never cleared"),
     said(grouped(the_first, within=the_first, clear="after"), "the first state again", "cleared too late"),
     *(chunks_in_place, chunks_without_the_optimizer, chunks_run_twice, chunks_and_keep),
+    chunks_and_keep_states,
     clipping(chunks_in_groups, longest=1e4),
     chunks_from_two_moments_on,
     *(chunks_returned_with_graph, chunks_in_one_pass),

@@ -127,6 +127,8 @@ WRONG = [
     penalty_clearing := leaving(penalty_by_sum, lambda critic, *given: critic.zero_grad()),
     penalty_writing := leaving(penalty_by_sum, lambda critic, real, fake, mix: mix.mul_(2)),
     penalty_flagging := leaving(penalty_by_sum, lambda critic, real, fake, mix: mix.requires_grad_()),
+    leaving(penalty_by_sum, lambda critic, real, fake, mix: fake.detach_()),
+    leaving(penalty_by_sum, lambda critic, real, fake, mix: fake.requires_grad_(False) if fake.is_leaf else None),
     penalty_for_the_maker := lambda critic, real, fake, mix: penalty_by_sum(critic, real, fake, mix) + 0 * fake.sum(),
     penaliser(distance=lambda norms: (norms.clamp(max=1e3) - 1).square().mean()),
     penaliser(points=lambda real, fake, mix: (mix.clamp(0.05, 0.95) * (real - fake) + fake).detach()),

@@ -183,6 +183,8 @@ WRONG = [
     said(hessian_without_mixed, "blocks on the diagonal only"),
     hessian_unguarded,
     hessian_straight_forgotten,
+    hessian_clearing := leaving(hessian_by_rows, lambda loss, parameters: parameters.clear()),
+    hessian_in_single := lambda loss, parameters: hessian_by_rows(loss, parameters).float(),
     hessian_off := leaving(hessian_by_rows, gradients_off),
     leaving(hessian_by_rows, lambda loss, parameters: hook_on(loss)),
     leaving(hessian_by_rows, lambda loss, parameters: hook_on(parameters[0])),
@@ -215,7 +217,10 @@ GUARDS = {
     "At most one backward pass for the gradient and one for each of its numbers may run.": {
         "passes": hessian_one_pass_an_entry
     },
-    "The parameters stay as they were. The loss is not used again.": {"untouched": hessian_leaves_gradients},
+    "The parameters stay as they were, and so does the list.": {
+        "untouched": hessian_leaves_gradients,
+        "list": hessian_clearing,
+    },
     "The result has no graph": {"recorded": hessian_live},
     "the dtype of the loss": {"dtype": hessian_doubled},
     "And recording stays switched on.": {"left": hessian_off},

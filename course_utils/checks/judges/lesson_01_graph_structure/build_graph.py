@@ -36,6 +36,8 @@ def _judge_build(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("numbers", not seen["changed"], message)
     message = f".grad of {listed(seen['graded'])} is not as it was before your function ran."
     yield Finding("grad", not seen["graded"], message)
+    frozen = seen["frozen"]
+    yield Finding("flags", not frozen, f"Your function left {listed(frozen)} without requires_grad.")
     message = f"{_first_difference(nodes)} This is the graph of your result:\n{_written(nodes)}"
     yield Finding("graph", nodes == WANTED, message)
 

@@ -37,6 +37,7 @@ def _leaves_cases(seed: int) -> list[Case]:
         Case("the last of several outputs", {"shape": "last output"}),
         Case("a view that was written to", {"shape": "written view"}),
         Case("a leaf frozen after the forward pass", {"shape": "frozen later"}),
+        Case("a leaf without numbers", {"shape": "no numbers"}),
         Case("called twice", {"shape": "diamond", "calls": 2}),
         Case("called again after a write", {"shape": "diamond", "written": True}),
         Case("a random graph", random_program(seed, 5, 12)),
@@ -74,6 +75,8 @@ def _judge_leaves_of(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("numbers", not changed, f"Your function changed the numbers in {listed(changed)}.")
     graded = seen["graded"]
     yield Finding("grad", not graded, f"Your function changed .grad of {listed(graded)}.")
+    flags = seen["flags"]
+    yield Finding("flags", not flags, f"Your function changed requires_grad of {listed(flags)}.")
 
 
 def _returned_copies(case: Case, seen: Observation) -> bool:

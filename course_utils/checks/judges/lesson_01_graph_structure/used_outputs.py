@@ -58,6 +58,7 @@ def _outputs_cases(seed: int) -> list[Case]:
     some = sorted(torch.randperm(12, generator=generator)[:3].tolist())
     return [
         Case("three of twelve outputs of unbind", {"used": [4, 1, 10], "how": "deep"}),
+        Case("several outputs in one operation", {"used": [6, 2, 9], "how": "side by side"}),
         Case("outputs of split", {"sizes": [2, 1, 3, 6], "used": [3, 2], "how": "deep"}),
         Case("one output, used twice", {"used": [5, 5], "how": "deep"}),
         Case("three outputs at random", {"used": [*some, some[0]], "how": "deep"}),

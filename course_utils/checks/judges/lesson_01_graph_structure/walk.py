@@ -131,6 +131,8 @@ def _walk_cases(seed: int) -> list[Case]:
         Case("a shared node", {"shape": "diamond"}),
         Case("an operation with several outputs", {"shape": "several outputs"}),
         Case("the last of several outputs", {"shape": "last output"}),
+        Case("a leaf frozen after the forward pass", {"shape": "frozen later"}),
+        Case("a leaf without numbers", {"shape": "no numbers"}),
         Case("a random graph", random_program(seed, 4, 12)),
         Case("called twice", {"shape": "diamond", "calls": 2}),
         Case("40 doublings", {"shape": "doublings"}),

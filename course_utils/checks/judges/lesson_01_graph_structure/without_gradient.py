@@ -78,7 +78,7 @@ def _second_name_left_out(case: Case, seen: Observation) -> bool:
 
 
 def _by_stored_grad(case: Case, seen: Observation) -> bool:
-    held = case.given.get("has grad", ())
+    held = (*case.given.get("has grad", ()), *case.given.get("zeroed", ()))
     return bool(seen["returned"] == [name for name in sorted(_learning(case)) if name not in held] != _names_for(case))
 
 
@@ -101,6 +101,7 @@ def _model_cases(seed: int) -> list[Case]:
         "a loss term times zero": {"model": "switched off"},
         "a loss without a graph": {"model": "no grad"},
         ".grad from an earlier pass": {"model": "cut and unused", "has grad": ["stem.weight", "spare.bias"]},
+        "zeros in .grad": {"model": "cut and unused", "zeroed": ["head.weight", "stem.weight"]},
         "the second loss of one model": {"model": "cut and unused", "has grad": ["head.bias"], "earlier": True},
         "flags changed after the forward pass": {
             **{"model": "frozen middle", "unfrozen after": ["2.bias"], "frozen after": ["0.weight"]},
@@ -108,6 +109,7 @@ def _model_cases(seed: int) -> list[Case]:
         "a recurrent loop": {"model": "unrolled"},
         "two layers with equal numbers": {"model": "equal numbers"},
         "two parameters in one memory": {"model": "one memory"},
+        "parameters without numbers": {"model": "without numbers"},
         "a layer with buffers": {"model": "with buffers"},
         "a frozen layer that is used twice": {"model": "layer twice"},
         "40 doublings": {"model": "doubled"},

@@ -8,7 +8,7 @@ from itertools import combinations
 import torch
 
 from course_utils.checks.compare import close, describe, listed, right_value
-from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.data import Array, Case, Observation, Other
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
 from course_utils.checks.judges.lesson_02_how_backward_works.shared_edges import ONE_EDGE_FOR_TWO, two_edges_at_once
@@ -20,7 +20,7 @@ _JOINS = ("an LSTM", "a Transformer layer")
 
 _SHARED = (
     *("one gradient for two inputs", "one gradient for two results", "one gradient for two results, older"),
-    *("a weight used three times", *_JOINS),
+    *("one gradient for two leaves", "a weight used three times", *_JOINS),
 )
 
 _OUTPUTS = ("an output that nobody used", "a second output as the loss", *_JOINS)
@@ -37,9 +37,12 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("passes", not passes, message)
     touched = _touched(seen)
     yield Finding("grad", not touched, f"Your engine changed .grad of {listed(touched)}.")
+    moved, frozen = seen["moved"], seen["frozen"]
+    yield Finding("numbers", not moved, f"Your engine changed the numbers in {listed(moved)}.")
+    yield Finding("flags", not frozen, f"Your engine left {listed(frozen)} without requires_grad.")
     most = "Your engine ran a node more than once: the custom Function's backward ran {} times in one pass."
     yield Finding("once", seen["runs"] <= 1, most.format(seen["runs"]))
-    if describe(seen["returned"]) != "of type dict":
+    if seen["returned"] != Other("dict"):
         message = f"What you returned is {describe(seen['returned'])}; expected a dict from leaf tensors to gradients."
         yield Finding("type", False, message)
         return

@@ -47,10 +47,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding(
         "passes", passes == 1, f"Your function ran {passes} backward passes over the loss; one is enough and needed."
     )
-    message = (
-        f"After your function the graph still holds {seen['kept']} saved tensors. The pass has kept them for another "
-        "pass."
-    )
+    why = "The pass has kept them for another pass." if _kept_all(case, seen) else "The pass did not come to them."
+    message = f"After your function the graph still holds {seen['kept']} saved tensors. {why}"
     yield Finding("graph", passes != 1 or not seen["kept"], message)
     message = f"The gradients of {listed(seen['recorded'])} have a graph of their own: the backward pass was recorded."
     yield Finding("recorded", not seen["recorded"], message)
@@ -62,6 +60,12 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     message = "Your function left hooks on the model, which would run in each pass from now on."
     yield Finding("hooks", seen["hooks"] <= 0, message)
     yield Finding("own hooks", seen["hooks"] >= 0, "Your function took away a hook that was on the model.")
+
+
+def _kept_all(case: Case, seen: Observation) -> bool:
+    """Say whether the graph holds all that it held before. A pass to a few parameters frees what it goes through."""
+    held = sum(entry.state == "held" for entry in saved(two_branches(case)[1]))
+    return bool(seen["kept"] == held)
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -159,7 +163,7 @@ EXERCISE = Exercise(
             "the graph is kept",
             "Your pass is the only one over this graph, yet it keeps the saved tensors for another one, and "
             "their memory with them.",
-            lambda case, seen: seen["passes"] == 1 and seen["kept"] > 0 and not _changed_grads(seen),
+            lambda case, seen: seen["passes"] == 1 and _kept_all(case, seen) and not _changed_grads(seen),
         ),
     ),
     debrief=_debrief,

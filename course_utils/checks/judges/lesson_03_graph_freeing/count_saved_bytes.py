@@ -20,10 +20,12 @@ _KEEPING = {
     "two views of one tensor": "two views",
     "a small model": "model",
     "a mask that lives anyway": "mask",
+    "results that live anyway": "activations",
     "a node that keeps a tuple": "rows picked",
     "thirty doublings": "doublings",
     "after backward": "after backward",
     "after a pass through the upper part": "partly freed",
+    "after a pass through one branch": "a branch freed",
 }
 
 
@@ -69,7 +71,9 @@ def _bytes(case: Case) -> int:
         case "after backward":
             return 0
         case "partly freed":
-            return int(case.given["rows"]) * 5 * 4  # the result of exp, which the pass did not reach
+            return 4 * int(case.given["rows"]) * 5 * 4  # the four results that the pass did not reach
+        case "a branch freed":
+            return 3 * int(case.given["rows"]) * 5 * 4  # both factors, and what the sine keeps
     return _kept_with(case)
 
 

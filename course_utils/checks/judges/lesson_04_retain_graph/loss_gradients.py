@@ -111,7 +111,10 @@ EXERCISE = Exercise(
             "retained to the end",
             "The gradients are right, but your last pass retained as well, so the trunk keeps its saved tensors.",
             lambda case, seen: (
-                seen["kept"] != 0 and not seen["recorded"] and _same(seen["returned"], _right_gradients(case))
+                seen["kept"] != 0
+                and seen["passes"] == case.given["losses"]
+                and not seen["recorded"]
+                and _same(seen["returned"], _right_gradients(case))
             ),
         ),
         Misconception(

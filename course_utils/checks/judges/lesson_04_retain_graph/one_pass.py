@@ -18,7 +18,7 @@ from course_utils.checks.scenes.numbers import numbers
 _SCENES: dict[str, tuple[list[float], list[str]]] = {
     "two heads": ([0.7, 4000.0], ["v"]),
     "a short and a long branch": ([1.5, -3.0, 1.5], []),  # their sum is zero
-    "separate graphs": ([0.0, 1.7], ["w"]),
+    "separate graphs": ([0.0, 1.7, 0.0], ["w"]),
     "one loss, listed twice": ([0.6, 1.3, 2.2], []),
     "one loss is part of another": ([0.0003, 0.0008], []),
     "a single loss": ([2.6], ["w", "v"]),

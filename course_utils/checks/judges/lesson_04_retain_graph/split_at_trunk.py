@@ -21,6 +21,7 @@ def _cases(seed: int) -> list[Case]:
     kinds: dict[str, tuple[list[int], bool]] = {
         "three heads": ([7, 3, 5], False),
         "inputs that need a gradient": ([4, 6], True),
+        "a single head": ([5], False),
     }
     return [
         Case(name, {"seed": seed + n, "widths": widths, "inputs need grad": needed})

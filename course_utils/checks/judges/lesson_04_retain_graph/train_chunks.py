@@ -103,7 +103,8 @@ def _forgets(case: Case, seen: Observation) -> bool:
 
 def _restarts(case: Case, seen: Observation) -> bool:
     later = seen["states"][1:]
-    return bool(later) and not any(state["carried"] or state["zero"] for state in later)
+    once = seen["runs"] == len(case.given["lengths"])  # of more runs, nobody knows which is a chunk's
+    return bool(later) and once and not any(state["carried"] or state["zero"] for state in later)
 
 
 def _several(case: Case) -> bool:

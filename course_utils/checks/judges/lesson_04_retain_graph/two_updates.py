@@ -152,7 +152,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "the first gradient left over",
-            "The second optimizer moved the trunk by the sum of the two gradients: the first loss's was still there.",
+            "The second optimizer moved the trunk by the sum of the two gradients. It should use its own loss's alone.",
             _slipped("the first gradient left over"),
         ),
         Misconception(
@@ -168,7 +168,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "retained to the end",
-            "Your second pass retained as well, though it was the last.",
+            "Your second pass through the trunk retained as well, though it was the last one there.",
             lambda case, seen: (
                 seen["kept"] != 0 and not seen["recorded"] and seen["forwards"] == [3, 3, 3] and seen["passes"] == 6
             ),

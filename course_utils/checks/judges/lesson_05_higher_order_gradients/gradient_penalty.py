@@ -39,7 +39,7 @@ def _cases(seed: int) -> Iterator[Case]:
             real, fake = real.abs() + 1, fake.abs() + 1
             real[0], fake[0] = -real[0], -fake[0]
         given = {"real": Array.of(real), "fake": Array.of(fake), "mix": Array.of(mix)}
-        facts = {"images": images, "frozen": frozen, "dead": name == _DEAD, "seed": seed + offset}
+        facts = {"images": images, "frozen": frozen, "leaf": frozen, "dead": name == _DEAD, "seed": seed + offset}
         yield Case(name, {**given, **facts})
 
 
@@ -120,7 +120,13 @@ def _same_gradients(case: Case, received: list[Value], right: list[torch.Tensor]
 
 
 def _gave(of: _Penalty) -> Callable[[Case, Observation], bool]:
-    return lambda case, seen: bool(seen["recorded"]) and close(seen["returned"], _penalty(case, of)[0])
+    """Tell whether the learner's number is this penalty, and and not the right one, which of one sample it may be."""
+
+    def gave(case: Case, seen: Observation) -> bool:
+        wrong = not close(seen["returned"], _right_penalty(case)[0])
+        return wrong and bool(seen["recorded"]) and close(seen["returned"], _penalty(case, of)[0])
+
+    return gave
 
 
 def _pixelwise(gradients: torch.Tensor) -> torch.Tensor:

@@ -57,6 +57,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     )
     text = f"Your function changed a parameter: {listed(seen['touched'])}. Leave it as it was."
     yield Finding("untouched", seen["touched"] == [], text)
+    yield Finding("list", seen["list"], "Your function changed the list of parameters that it was given.")
     most = len(right) + 1
     ran = counted(seen["passes"])
     text = f"{ran} ran. One for the gradient and one for each of its {most - 1} numbers are enough."
@@ -133,7 +134,11 @@ EXERCISE = Exercise(
             "row sums on the diagonal",
             "Your matrix is diagonal and holds the sums of the Hessian's rows. A pass from the sum of the gradient "
             "adds up rows before you can see them.",
-            lambda case, seen: len(_exact(case)) > 1 and close(seen["returned"], _exact(case).sum(1).diag()),
+            lambda case, seen: (
+                len(_exact(case)) > 1
+                and bool(_exact(case).any())  # where all is zero, so are the sums, and nobody added
+                and close(seen["returned"], _exact(case).sum(1).diag())
+            ),
         ),
     ),
 )

@@ -136,8 +136,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "a penalty that is a constant",
-            "The parameters moved along the gradient of the loss alone. The penalty's number is in the total, but no "
-            "graph leads from it to the parameters.",
+            "The parameters moved along the gradient of the loss alone. So they do where no graph leads from the "
+            "penalty to the parameters, or where the last pass does not start from the total.",
             lambda case, seen: _moved_like(case, seen, lambda loss, penalty: loss),
         ),
         Misconception(

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from course_utils.checks.compare import close, describe, listed, right_value
-from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
 from course_utils.checks.scenes.batches import Batch
@@ -65,8 +65,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         count = len(case.given["sizes"])
         if number and (seen["runs"] == count or not case.given["turns"]):  # there, numbers tell of each run
             losses = _losses(model, batches)
-            received = Array.of(torch.tensor(seen["returned"]))
-            yield right_value(received, torch.tensor(sum(losses) / len(losses)), "The average loss")
+            yield right_value(seen["returned"], torch.tensor(sum(losses) / len(losses)), "The average loss")
         yield Finding(
             "runs", seen["runs"] == count, f"The model ran {_times(seen['runs'])}; there are {count} batches."
         )

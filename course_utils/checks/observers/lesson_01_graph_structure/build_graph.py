@@ -26,6 +26,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         ]
     seen["changed"] = [name for name, leaf in leaves.items() if Array.of(leaf) != case.given[name]]
     seen["graded"] = [name for name, leaf in leaves.items() if _gradient(leaf) != old[name]]
+    seen["frozen"] = [name for name, leaf in leaves.items() if not leaf.requires_grad]
     return seen
 
 

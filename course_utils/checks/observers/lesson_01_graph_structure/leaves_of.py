@@ -23,6 +23,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     held = {name: plain(leaf.grad) for name, leaf in named.items()}
     names = {id(leaf): name for name, leaf in named.items()}
     before = {name: Array.of(leaf) for name, leaf in named.items()}
+    flags = {name: leaf.requires_grad for name, leaf in named.items()}
     with every_pass() as passes:
         for _ in range(case.given.get("calls", 1)):
             result = answer(tensor)
@@ -38,7 +39,13 @@ def observe(answer: Answer, case: Case) -> Observation:
 
     changed = [name for name, leaf in named.items() if Array.of(leaf) != before[name]]
     graded = [name for name, leaf in named.items() if plain(leaf.grad) != held[name]]
-    return {"returned": items(result, name_of), "passes": len(passes), "changed": changed, "graded": graded}
+    return {
+        "returned": items(result, name_of),
+        "passes": len(passes),
+        "changed": changed,
+        "graded": graded,
+        "flags": [name for name, leaf in named.items() if leaf.requires_grad != flags[name]],
+    }
 
 
 def _twin(item: torch.Tensor, named: Named) -> str | None:

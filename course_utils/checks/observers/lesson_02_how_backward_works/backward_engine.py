@@ -16,7 +16,10 @@ def observe(answer: Answer, case: Case) -> Observation:
         if position % 2:  # some hold a gradient from before, some hold none
             leaf.grad = torch.full_like(leaf, 7.0)
     before = {name: plain(leaf.grad) for name, leaf in scene.leaves.items()}
+    numbers = {name: plain(leaf) for name, leaf in scene.leaves.items()}
     with every_pass(calling_nodes=True) as passes:
+        if scene.earlier is not None:
+            answer(scene.earlier)
         returned = answer(scene.loss)
     name_of = {id(leaf): name for name, leaf in scene.leaves.items()}
     items = entries(returned)
@@ -32,6 +35,8 @@ def observe(answer: Answer, case: Case) -> Observation:
         "passes": len(passes),
         "before": before,
         "after": {name: plain(leaf.grad) for name, leaf in scene.leaves.items()},
+        "moved": [name for name, leaf in scene.leaves.items() if plain(leaf) != numbers[name]],
+        "frozen": [name for name, leaf in scene.leaves.items() if not leaf.requires_grad],
         "arrived": [Array.of(gradient) for gradient in scene.arrived[:5]],
         "runs": len(scene.arrived),
     }

@@ -16,6 +16,8 @@ def observe(answer: Answer, case: Case) -> Observation:
     nodes = nodes_behind(scene.loss)
     number = {id(node): index for index, node in enumerate(nodes)}
     with every_pass() as passes:
+        if scene.earlier is not None:
+            answer(scene.earlier)
         returned = answer(scene.loss)
     if not isinstance(returned, Sequence) or isinstance(returned, str | bytes | bytearray):
         return {"returned": plain(returned), "passes": len(passes)}

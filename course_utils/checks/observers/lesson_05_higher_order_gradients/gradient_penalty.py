@@ -14,9 +14,12 @@ from course_utils.checks.scenes.lesson_05_higher_order_gradients.gradient_penalt
 
 def observe(answer: Answer, case: Case) -> Observation:
     critic = critic_of(case)
-    maker = torch.ones((), dtype=torch.float64, requires_grad=True)  # stands for the generator
     real, fake, mix = (case.given[name].tensor() for name in ("real", "fake", "mix"))
-    made = fake * maker
+    if case.given["leaf"]:  # the samples themselves are being learned
+        maker = made = fake.clone().requires_grad_()
+    else:
+        maker = torch.ones((), dtype=torch.float64, requires_grad=True)  # stands for the generator
+        made = fake * maker
     tensors = {"real": real, "fake": made, "mix": mix}
     parameters = list(critic.parameters())
     parameters[0].grad = torch.full_like(parameters[0], 7.0)
@@ -37,7 +40,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         "left": left,
         "maker": maker.grad is not None,
         "changed": [name for name, tensor in tensors.items() if plain(tensor) != case.given[name]],
-        "requiring": [name for name in ("real", "mix") if tensors[name].requires_grad],
+        "requiring": [name for name in tensors if tensors[name].requires_grad is not (name == "fake")],
         "held": [name for name, tensor in tensors.items() if tensor.is_leaf and tensor.grad is not None],
         "gradients": None,
     }

@@ -19,9 +19,15 @@ def observe(answer: Answer, case: Case) -> Observation:
     before = [state(parameter) for parameter in parameters]
     loss = LOSSES[case.given["loss"]][1](parameters)
     named = {"loss": loss} | {f"parameter {number}": parameter for number, parameter in enumerate(parameters)}
-    traced = facts_about(None, **named)
+    traced, given = facts_about(None, **named), list(parameters)
     with every_pass() as passes:
-        returned = answer(loss, list(parameters))
+        returned = answer(loss, given)
     changes = touched(before, parameters)
     left = changed(traced, None, **named)
-    return {**result_of(returned), "passes": len(passes), "touched": changes, "left": left}
+    return {
+        **result_of(returned),
+        "passes": len(passes),
+        "touched": changes,
+        "left": left,
+        "list": list(map(id, given)) == list(map(id, parameters)),
+    }

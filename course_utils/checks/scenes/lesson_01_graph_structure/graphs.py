@@ -117,9 +117,15 @@ def _chain() -> tuple[torch.Tensor, Named]:
 
 def _frozen_later() -> tuple[torch.Tensor, Named]:
     x, w = tracked_numbers(3), tracked_numbers(3)
-    y = (x * w).exp()
+    y = x * (x * w).exp()
     w.requires_grad_(False)
     return y, {"x": x, "w": w}
+
+
+def _no_numbers() -> tuple[torch.Tensor, Named]:
+    """A leaf of no numbers and one of no dimension: both are leaves as any other."""
+    x, w = tracked_numbers(0), torch.tensor(0.7, requires_grad=True)
+    return torch.cat([x.exp(), w.reshape(1).sin()]).sum(), {"x": x, "w": w}
 
 
 def tracked_numbers(size: int) -> torch.Tensor:
@@ -136,6 +142,7 @@ SHAPES: dict[str, Callable[[], tuple[torch.Tensor, Named]]] = {
     "last output": _last_output,
     "written view": _written_view,
     "frozen later": _frozen_later,
+    "no numbers": _no_numbers,
     "doublings": _doublings,
     "recurrent": _recurrent,
     "chain": _chain,

@@ -17,6 +17,9 @@ def outputs_of(case: Case) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
     match case.given["how"]:
         case "deep":
             tensor = torch.stack([use.exp().sin() * (position + 2) for position, use in enumerate(uses)]).prod()
+        case "side by side":  # one operation takes several outputs, and another one's result between them
+            first, second, third = (parts[i] for i in case.given["used"])
+            tensor = torch.stack([first, second.exp(), third]).prod()
         case "doublings":
             tensor = sum(uses, torch.zeros(()))
             for _ in range(40):

@@ -21,6 +21,9 @@ def model_and_loss(case: Case) -> tuple[nn.Module, torch.Tensor]:
     for name in case.given.get("has grad", ()):
         parameter = model.get_parameter(name)
         parameter.grad = torch.ones_like(parameter)
+    for name in case.given.get("zeroed", ()):  # as `zero_grad(set_to_none=False)` leaves it
+        parameter = model.get_parameter(name)
+        parameter.grad = torch.zeros_like(parameter)
     return model, loss
 
 
@@ -150,6 +153,15 @@ def _one_memory() -> tuple[nn.Module, Forward]:
     return model, lambda x: model["main"](x).square().mean()
 
 
+def _without_numbers() -> tuple[nn.Module, Forward]:
+    """Parameters that hold no number, as layers of width 0 have them: one is used, one is not."""
+    model = nn.ModuleDict({"main": nn.Linear(3, 2), "spare": nn.Linear(3, 2)})
+    model["main"].bias.requires_grad_(False)
+    model.register_parameter("used", nn.Parameter(torch.zeros(0, 4)))
+    model.register_parameter("unused", nn.Parameter(torch.zeros(0)))
+    return model, lambda x: torch.cat([model["main"](x).flatten(), model.get_parameter("used").flatten()]).mean()
+
+
 def _with_buffers() -> tuple[nn.Module, Forward]:
     model = nn.ModuleDict({"stem": nn.Linear(3, 4), "norm": nn.BatchNorm1d(4), "head": nn.Linear(4, 2)})
     model["spare"] = nn.Linear(2, 3)
@@ -176,6 +188,7 @@ MODELS: dict[str, Callable[[], tuple[nn.Module, Forward]]] = {
     "chained": _chained,
     "equal numbers": _equal_numbers,
     "one memory": _one_memory,
+    "without numbers": _without_numbers,
     "with buffers": _with_buffers,
     "layer twice": _layer_twice,
 }

@@ -16,13 +16,15 @@ from course_utils.checks.scenes.numbers import numbers
 class Scene:
     """A loss, the leaves that it depends on, and each gradient that reached the scene's custom Function.
 
-    `parts` are the terms of the loss, where each sends a gradient of its own to a leaf that they share.
+    `parts` are the terms of the loss, where each sends a gradient of its own to a leaf that they share. `earlier` is
+    another result of a part of the graph, about which an answer is asked before.
     """
 
     loss: torch.Tensor
     leaves: dict[str, torch.Tensor]
     arrived: list[torch.Tensor] = field(default_factory=list)
     parts: tuple[torch.Tensor, ...] = ()
+    earlier: torch.Tensor | None = None
 
 
 class Square(torch.autograd.Function):
@@ -131,6 +133,27 @@ def _four_parts(a: torch.Tensor, b: torch.Tensor, scale: torch.Tensor) -> tuple[
     return tuple((factor * part * scale).sum() for factor, part in ((3, a), (5, b), (1, a), (1, b)))
 
 
+def handed_on_to_leaves(seed: int) -> Scene:
+    """Additions hand one gradient to two leaves, and one leaf of each pair gets more later, whatever runs first.
+
+    The sines are older than the additions, and stand behind one of them and in front of the other.
+    """
+    a, b, c, d = (leaf(seed + offset, 2, 3) for offset in range(4))
+    scale, behind, before = numbers(seed + 4, 2, 3), a.sin(), c.sin()
+    loss = ((((a + b) + behind) * scale) + ((before + (c + d)) * scale)).sum()
+    parts = tuple((part * scale).sum() for part in (a + b, a.sin(), c + d, c.sin()))
+    return Scene(loss, {"a": a, "b": b, "c": c, "d": d}, parts=parts)
+
+
+def two_results(seed: int) -> Scene:
+    """What two results share saves nothing, so that a pass from one leaves the other as it was."""
+    a, b = leaf(seed, 3), leaf(seed + 1, 3)
+    shared = -(a + b)
+    earlier = shared.cos().sum()
+    parts = shared.sin().sum(), (-2 * shared).sum()
+    return Scene(parts[0] + parts[1], {"a": a, "b": b}, parts=parts, earlier=earlier)
+
+
 def times_itself(seed: int) -> Scene:
     """Two edges lead from one node to the leaf."""
     x = leaf(seed, 3)
@@ -228,6 +251,8 @@ SCENES: dict[str, Callable[[int], Scene]] = {
     "one gradient for two inputs": handed_on_twice,
     "one gradient for two results": handed_on_early,
     "one gradient for two results, older": handed_on_late,
+    "one gradient for two leaves": handed_on_to_leaves,
+    "asked before about another result": two_results,
     "x * x": times_itself,
     "h * h": result_times_itself,
     "x * x and more": times_itself_and_more,

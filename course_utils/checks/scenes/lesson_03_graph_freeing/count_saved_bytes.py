@@ -32,6 +32,9 @@ def keeping(case: Case) -> tuple[torch.Tensor, list[torch.Tensor]]:
             return loss, [mask]
         case "mask":
             return ((x + 1) * mask).sigmoid().sum(), [mask[1:, 2:].t(), mask[1]]  # neither begins where the memory does
+        case "activations":  # which the caller keeps: results with a graph, one of them seen through a view
+            y, z = x.exp(), x.sin()
+            return (y * y.sin() * z).sum(), [y, z.t()[1:]]
         case "rows picked":
             return (x.exp()[:, torch.tensor([0, 2, 2])] * x[:, :3]).sum(), []
         case "doublings":
@@ -40,11 +43,16 @@ def keeping(case: Case) -> tuple[torch.Tensor, list[torch.Tensor]]:
                 y = y + y
             return y.sum(), []
         case "partly freed":
-            h = x.exp()
-            m = h.sin()
+            h = x.exp().tanh().exp().tanh()  # four results that stay, so that no order of reading meets them all first
+            m = h.sin().tanh().exp()
             loss = (m * m).sum()
             torch.autograd.grad(loss, h)
             return loss, []
+        case "a branch freed":  # the older one: freed nodes stand before others in any order, or after them
+            older = x.exp().tanh()
+            newer = (x + 1).sin()
+            older.sum().backward()
+            return (older * newer).sum(), []
     loss = (x.exp() * x.sin()).sum()  # after backward
     loss.backward()
     return loss, []

@@ -21,7 +21,9 @@ def losses_and_leaves(case: Case) -> tuple[list[torch.Tensor], dict[str, torch.T
             long = (h * v).sin().exp() * h
             return [h.sum(), long.mean(), (h * h).mean()], {"w": w, "v": v}
         case "separate graphs":
-            return [(h @ u).exp().mean(), (v * v).sum().exp()], {"w": w, "u": u, "v": v}
+            t = numbers(seed + 6, 3).requires_grad_()
+            losses = [(h @ u).exp().mean(), (v * v).sum().exp(), t.sin().sum()]
+            return losses, {"w": w, "u": u, "v": v, "t": t}
         case "one loss, listed twice":
             loss = (h * v).exp().mean()
             return [loss, (h @ u).mean(), loss], {"w": w, "v": v, "u": u}

@@ -36,6 +36,8 @@ def many_headed(case: Case) -> tuple[nn.Module, list[nn.Module], torch.Tensor]:
         seeded(head, seed + 20 + number)
         lived_in(head, head.get_submodule("hidden.1"))
     inputs = numbers(seed + 1, 5, 4).requires_grad_(case.given["inputs need grad"])
+    if inputs.requires_grad:
+        inputs.grad = numbers(seed + 4, 5, 4)
     for number, parameter in enumerate([*trunk.parameters(), *(p for head in heads for p in head.parameters())]):
         if number % 3 == 0:  # some hold a gradient from before
             parameter.grad = numbers(seed + number, *parameter.shape)

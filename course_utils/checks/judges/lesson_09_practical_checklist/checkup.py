@@ -55,7 +55,7 @@ _PATIENTS: dict[str, tuple[str, dict[str, list[str]]]] = {
     "a step that raises what is no Exception": ("with hooks", {}),
 }
 
-_RAISES = {"a step that raises": "RuntimeError", "a step that raises what is no Exception": "Stopped"}
+_RAISES = {"a step that raises": "OwnError", "a step that raises what is no Exception": "Stopped"}
 
 
 def _cases(seed: int) -> list[Case]:

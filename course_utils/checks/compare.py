@@ -23,7 +23,7 @@ def right_value(received: Value, expected: torch.Tensor | float, what: str) -> F
 
     For a 0-d `expected` a Python number is as good as a tensor. Tolerances follow the dtype.
     """
-    wanted = torch.as_tensor(expected)
+    wanted = _as_tensor(expected)
     if wanted.dim() == 0 and isinstance(received, int | float) and not isinstance(received, bool):
         received = Array.of(torch.tensor(float(received), dtype=torch.float64))
         wanted = wanted.double()
@@ -42,12 +42,16 @@ def right_value(received: Value, expected: torch.Tensor | float, what: str) -> F
 
 def close(received: Value, expected: torch.Tensor | float) -> bool:
     """Return whether `received` has the shape and the numbers of `expected`. For telling wrong ideas apart."""
-    wanted = torch.as_tensor(expected)
+    wanted = _as_tensor(expected)
     if isinstance(received, int | float) and wanted.dim() == 0:
         return math.isclose(received, wanted.item(), rel_tol=1e-5, abs_tol=1e-8)
     if not isinstance(received, Array) or received.shape != tuple(wanted.shape):
         return False
     return _difference(received.tensor(), wanted) is None
+
+
+def _as_tensor(expected: torch.Tensor | float) -> torch.Tensor:
+    return expected if isinstance(expected, torch.Tensor) else torch.tensor(expected, dtype=torch.float64)
 
 
 def right_entries(received: Value, expected: dict[str, Any], what: str) -> Iterable[Finding]:
@@ -140,7 +144,7 @@ def _difference(values: torch.Tensor, wanted: torch.Tensor) -> str | None:
     a, b = values.detach().double(), wanted.detach().double()
     # Numbers that cancel keep the rounding of what was summed: a true zero may be off by some units in the last place
     # of the largest number beside it. In float32, 3e-6 of that was seen; a real mistake is off by far more.
-    relative, absolute = (1e-4, 2e-5) if single else (1e-7, 1e-10)
+    relative, absolute = (1e-4, 2e-5) if single else (1e-9, 1e-10)
     scale = float(b.abs().nan_to_num(0.0, 0.0).max()) if b.numel() else 0.0  # of the finite ones
     near = torch.isclose(a, b, rtol=relative, atol=absolute * max(scale, 1e-3), equal_nan=True)
     if bool(near.all()):

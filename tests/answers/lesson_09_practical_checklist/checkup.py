@@ -318,7 +318,27 @@ MISCONCEIVED = {
     "frozen is not missing": checkup_with_frozen,
 }
 
+
+def checkup_of_the_first_pass(model, optimizer, step):
+    """Judges each parameter by the first gradient that arrives."""
+    heard = {}
+
+    def hook(name, p):
+        return p.register_hook(lambda gradient: heard.update({name: heard.get(name, gradient.isfinite().all())}))
+
+    report = reported_beside(model, optimizer, step, hook)
+    return report | {"not_finite": [name for name, finite in heard.items() if not finite]}
+
+
+def checkup_of_dimensions(model, optimizer, step):
+    """Passes over parameters without dimensions."""
+    flat = {name for name, p in model.named_parameters() if not p.dim()}
+    return {kind: set(names) - flat for kind, names in usual(model, optimizer, step).items()}
+
+
 WRONG = [
+    checkup_of_the_first_pass,
+    checkup_of_dimensions,
     said(checkup_leaving_hooks_after_an_error, "hooks left behind"),
     checkup_swallowing,
     lambda model, optimizer, step: checkup_swallowing(model, optimizer, step, RuntimeError),

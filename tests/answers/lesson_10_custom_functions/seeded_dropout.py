@@ -226,7 +226,48 @@ MISCONCEIVED = {
     "not scaled in backward": dropout(scaled=False),
 }
 
+
+def dropout_by_seed(made):
+    """Right but for the seed, of which another number is made."""
+    return dropout_of(lambda shape, p, seed: mask_of(shape, p, made(seed)))
+
+
+def mask_of_turned(like, p, seed):
+    """A mask in the order of the memory of a matrix."""
+    if like.dim() == 2 and not like.is_contiguous():
+        return mask_of(like.T.shape, p, seed).T
+    return mask_of(like.shape, p, seed)
+
+
+class DropoutOfLarge(SeededDropout):
+    """Drops what is small, too."""
+
+    @staticmethod
+    def forward(ctx, x, p, seed):
+        return SeededDropout.forward(ctx, x * (x.abs() > 1e-2), p, seed)
+
+
+class DropoutOfTurned(SeededDropout):
+    @staticmethod
+    def forward(ctx, x, p, seed):
+        ctx.p, ctx.seed = p, seed
+        return x * mask_of_turned(x, p, seed) / (1 - p)
+
+
+class DropoutOfRounded(SeededDropout):
+    """Remembers the seed in single precision."""
+
+    @staticmethod
+    def forward(ctx, x, p, seed):
+        y = SeededDropout.forward(ctx, x, p, seed)
+        ctx.seed = int(torch.tensor(float(seed)))
+        return y
+
+
 WRONG = [
+    *map(dropout_by_seed, (lambda seed: seed % 1000, lambda seed: seed % 2**20, lambda seed: seed // 10 * 10)),
+    *(DropoutOfLarge.apply, DropoutOfTurned.apply, DropoutOfRounded.apply),
+    lambda x, p, seed: SeededDropout.apply(x, p, seed) if p else x,
     said(DropoutInMemoryOrder.apply, "another mask in backward"),
     said(DropoutOfTheLastSeed.apply, "another mask in backward"),
     said(lambda x, p, seed: nn.functional.dropout(x, p), "the mask is kept", "the global generator"),

@@ -33,6 +33,9 @@ _TRIED = {
     "created": "A pass with create_graph=True over `(x.exp() * x).sum()`, and one more without it,",
     "switched": "Passes by engine.grad, with and without create_graph=True,",
     "left": "`engine.grad(y, [x])` after a `backward()` to x",
+    "given": "`engine.grad(x * x, [x], v, create_graph=True)` for a v that requires a gradient",
+    "asked": "`engine.grad(y, [x, y, x])`",
+    "beside": "`engine.grad` of a retained result, or inside `with engine.no_grad()`,",
     "inner": "`engine.grad(y, [h, u, x])`, for y = (h * h).sum() of h = x.exp() and a leaf u that is not used,",
 }
 
@@ -123,6 +126,25 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         text = "`engine.grad` changed a .grad that an earlier backward() had left. It leaves every .grad alone."
         x, u = (torch.tensor(one, dtype=torch.float64) for one in ([3.0, 3.0], [1.5, 6.0]))
         yield Finding("grad", close(seen["left"]["x"], x) and close(seen["left"]["u"], u), text)
+    if not raised(seen["given"]):
+        right = torch.tensor([3.0, 12.0], dtype=torch.float64)
+        yield right_value(seen["given"]["single"], right, "The gradient of one number, from a gradient of 3,")
+        right = torch.tensor([2.0, 96.0], dtype=torch.float64)
+        yield right_value(
+            seen["given"]["of given"], right, "The derivative with respect to the gradient that was given"
+        )
+    if not raised(seen["asked"]):
+        once, one = torch.tensor([1.0, 4.0], dtype=torch.float64), torch.tensor(1.0, dtype=torch.float64)
+        mine = seen["asked"]["twice"]
+        text = f"`engine.grad(y, [x, y, x])` returned {len(mine)} gradients; expected 3."
+        yield Finding("as asked", len(mine) == 3, text)
+        for found, right, what in zip(mine, (once, one, once), ("x", "y itself", "x, asked for again,"), strict=False):
+            yield right_value(found, right, f"The gradient of {what}")
+    if not raised(seen["beside"]):
+        text = "`engine.grad` wrote into the .grad of a result that retains its gradient. It leaves every .grad alone."
+        yield Finding("grad", seen["beside"]["retained"] is None, text)
+        text = "Inside `with engine.no_grad()` a pass with create_graph=True is not recorded."
+        yield Finding("recorded", seen["beside"]["recorded"] is True, text)
     if not raised(seen["inner"]):
         h = torch.tensor([0.5, 2.0], dtype=torch.float64).exp()
         yield right_value(seen["inner"]["inner"], 2 * h, "The gradient of an intermediate result")
@@ -159,6 +181,8 @@ def _created(seen: Any) -> Iterator[Finding]:
     before, after = seen["nodes"]
     text = f"Behind the result were {before} nodes, and {after} after a pass with create_graph=True."
     yield Finding("nodes", before == after, text)
+    text = "A pass with create_graph=True changed a node behind the result: its name, or its inputs."
+    yield Finding("nodes", seen["same graph"] or before != after, text)
     x = torch.tensor([0.5, 2.0], dtype=torch.float64)
     right = x.exp() * (1 + x)
     yield right_value(seen["first"], right, "A gradient with create_graph=True")

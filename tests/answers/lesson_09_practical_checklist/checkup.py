@@ -353,16 +353,13 @@ WRONG = [
     checkup_of_squares := checkup_finite_by(lambda gradient: gradient.square().sum()),  # of huge ones infinite
     checkup_finite_by(torch.sum),
     checkup_finite_by(lambda gradient: gradient.flatten()[0]),
-    said(
-        checkup_finite_by(lambda gradient: torch.where(gradient.isnan(), 0, gradient).abs().max()),
-        ".grad after the step",
-    ),
+    checkup_finite_by(lambda gradient: torch.where(gradient.isnan(), 0, gradient).abs().max()),
     checkup_finite_by(lambda gradient: torch.where(gradient.isinf(), 0, gradient).abs().max()),
     checkup_finite_by(lambda gradient: gradient.max()),
     checkup_of_modules,
     checkup_of_the_first_layer,
     checkup_of_buffers,
-    said(checkup_of_the_last_pass, ".grad after the step"),  # in that case it is what .grad shows
+    checkup_of_the_last_pass,
     checkup_of_all_names,
     checkup_clearing_all_hooks,
     said(checkup_for_errors(RuntimeError), "hooks left behind"),

@@ -224,6 +224,7 @@ MISCONCEIVED = {
     "another mask in backward": dropout(again=lambda ctx, g: mask_of(g.shape, ctx.p, ctx.seed + 1)),
     "the global generator": lambda x, p, seed: GlobalDropout.apply(x, p, seed),
     "not scaled in backward": dropout(scaled=False),
+    "a mask in the memory's order": DropoutInMemoryOrder.apply,
 }
 
 
@@ -266,12 +267,12 @@ class DropoutOfRounded(SeededDropout):
 
 WRONG = [
     *map(dropout_by_seed, (lambda seed: seed % 1000, lambda seed: seed % 2**20, lambda seed: seed // 10 * 10)),
-    *(DropoutOfLarge.apply, DropoutOfTurned.apply, DropoutOfRounded.apply),
+    *(DropoutOfLarge.apply, DropoutOfRounded.apply),
+    said(DropoutOfTurned.apply, "a mask in the memory's order"),
     lambda x, p, seed: SeededDropout.apply(x, p, seed) if p else x,
-    said(DropoutInMemoryOrder.apply, "another mask in backward"),
     said(DropoutOfTheLastSeed.apply, "another mask in backward"),
-    said(lambda x, p, seed: nn.functional.dropout(x, p), "the mask is kept", "the global generator"),
-    said(lambda x, p, seed: x * mask_of(x.shape, p, seed) / (1 - p), "the mask is kept"),
+    said(lambda x, p, seed: nn.functional.dropout(x, p), "the global generator"),
+    lambda x, p, seed: x * mask_of(x.shape, p, seed) / (1 - p),
     lambda x, p, seed: SeededDropout.apply(x, 1 - p, seed),
     lambda x, p, seed: SeededDropout.apply(x, p, 7),
     lambda x, p, seed: SeededDropout.apply(x, p, seed or 1),
@@ -313,16 +314,13 @@ WRONG = [
     dropout_of_more := dropout_of(lambda shape, p, seed: mask_of(shape, p + 0.1, seed)),
     dropout_in_two_nodes := lambda x, p, seed: SeededDropout.apply(x * 1.0, p, seed),
     lambda x, p, seed: SeededDropout.apply(x.view(-1).view(x.shape), p, seed),
-    said(DropoutBySeed.apply, "the mask is kept"),
+    DropoutBySeed.apply,
     dropout_of(lambda shape, p, seed: mask_of(shape[-1:], p, seed)),
     dropout_of(lambda shape, p, seed: mask_of(shape[:1], p, seed).reshape(-1, *[1] * (len(shape) - 1))),
     dropout_by_parity := dropout_of(lambda shape, p, seed: mask_of(shape, p, seed % 2)),
     dropout_in_single := dropout_of(lambda shape, p, seed: mask_of(shape, p, seed) / (1 - p), lambda it, p: it),
     dropout(keep_generator, lambda ctx, g: torch.rand(g.shape, generator=ctx.generator) >= ctx.p),
-    said(
-        lambda x, p, seed: checkpoint(lambda t: t * mask_of(t.shape, p, seed) / (1 - p), x, use_reentrant=False),
-        "the mask is kept",
-    ),
+    lambda x, p, seed: checkpoint(lambda t: t * mask_of(t.shape, p, seed) / (1 - p), x, use_reentrant=False),
 ]
 
 EQUIVALENT = {

@@ -98,7 +98,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         f"With the seeds {first + alike[0][0]} and {first + alike[0][1]} it dropped the same numbers." if alike else ""
     )
     yield Finding("other", not alike, message)
-    yield exact(seen["none"]["returned"], x, "With p = 0, what you returned")
+    found = exact(seen["none"]["returned"], x, "With p = 0, where nothing is dropped, what you returned")
+    yield Finding("share", found.ok, found.message)
     if seen["none"]["attached"]:
         found = one_function(seen["none"])
         yield Finding(found.prop, found.ok, found.message and f"With p = 0: {found.message}")
@@ -149,6 +150,14 @@ def _another_mask(case: Case, seen: Observation) -> bool:
     return used is not None and bool((used & ~mask).any()) and bool((mask & ~used).any())
 
 
+def _in_memory_order(case: Case, seen: Observation) -> bool:
+    """Return whether x in another order in memory had as many numbers dropped with the same seed, and other ones."""
+    mask, again = _mask(case, seen["returned"]), _mask(case, seen["again"])
+    if mask is None or again is None or not seen["generator"]:
+        return False
+    return bool(mask.sum() == again.sum()) and not torch.equal(mask, again)
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, _ = seen[0]
     count = case.given["x"].tensor().numel()
@@ -192,8 +201,14 @@ EXERCISE = Exercise(
             "another mask in backward",
             "Your backward used another mask than your forward: it let other numbers pass.",
             _another_mask,
-            hint="Is the same mask drawn where x is transposed and the gradient is not? What is made like a tensor, "
-            "as by empty_like, is filled in the order of its memory; torch.rand(shape, generator=...) is not.",
+        ),
+        Misconception(
+            "a mask in the memory's order",
+            "With one seed your mask depends on how x lies in memory: the same draws went to other places where x was "
+            "transposed.",
+            _in_memory_order,
+            hint="What is made like a tensor, as by empty_like, is filled in the order of its memory; "
+            "torch.rand(shape, generator=...) is not.",
         ),
         Misconception(
             "the global generator",

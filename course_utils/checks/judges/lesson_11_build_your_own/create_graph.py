@@ -297,7 +297,11 @@ EXERCISE = exercise(
             "freed all the same",
             "After a pass with create_graph=True the graph is freed, though the gradients' graph leads through it. "
             "Unless told otherwise, retain_graph is what create_graph is.",
-            lambda case, seen: raised(seen["created"], "RuntimeError") and _right(seen, "a value used twice"),
+            lambda case, seen: (
+                raised(seen["created"], "RuntimeError")
+                and not raised(seen["inner"])
+                and _right(seen, "a value used twice")
+            ),
         ),
         Misconception(
             "recorded into the same graph",

@@ -35,7 +35,7 @@ _TRIED = {
     "left": "`engine.grad(y, [x])` after a `backward()` to x",
     "given": "`engine.grad(x * x, [x], v, create_graph=True)` for a v that requires a gradient",
     "asked": "`engine.grad(y, [x, y, x])`",
-    "beside": "`engine.grad` of a retained result, or inside `with engine.no_grad()`,",
+    "inside": "`engine.grad(y, [x], create_graph=True)` inside `with engine.no_grad()`",
     "inner": "`engine.grad(y, [h, u, x])`, for y = (h * h).sum() of h = x.exp() and a leaf u that is not used,",
 }
 
@@ -140,11 +140,9 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         yield Finding("as asked", len(mine) == 3, text)
         for found, right, what in zip(mine, (once, one, once), ("x", "y itself", "x, asked for again,"), strict=False):
             yield right_value(found, right, f"The gradient of {what}")
-    if not raised(seen["beside"]):
-        text = "`engine.grad` wrote into the .grad of a result that retains its gradient. It leaves every .grad alone."
-        yield Finding("grad", seen["beside"]["retained"] is None, text)
+    if not raised(seen["inside"]):
         text = "Inside `with engine.no_grad()` a pass with create_graph=True is not recorded."
-        yield Finding("recorded", seen["beside"]["recorded"] is True, text)
+        yield Finding("recorded", seen["inside"] is True, text)
     if not raised(seen["inner"]):
         h = torch.tensor([0.5, 2.0], dtype=torch.float64).exp()
         yield right_value(seen["inner"]["inner"], 2 * h, "The gradient of an intermediate result")

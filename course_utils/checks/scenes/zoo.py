@@ -14,10 +14,11 @@ Item = TypeVar("Item")
 FEATURES, CLASSES = 3, 4
 
 
-class OwnError(
-    *(RuntimeError, ValueError, TypeError, KeyError, IndexError, ArithmeticError),
-    *(AssertionError, EOFError, BufferError, MemoryError, OSError),
-):
+class _Slip(RuntimeError, ValueError, TypeError, KeyError, IndexError, ArithmeticError):
+    """What code does wrong."""
+
+
+class OwnError(_Slip, AssertionError, EOFError, BufferError, MemoryError, OSError):
     """An error of many kinds at once: code that catches any of them, and hides it, hides this one."""
 
     def __str__(self) -> str:

@@ -502,8 +502,11 @@ GUARDS = {
     "with an array": {"types": MISCONCEIVED["tensors inside"]},
     "after all of its gradient has arrived": {"value": first_part},
     "and not at all where none arrives": {"not run": with_zeros},
-    "It returns a gradient, an array or None, for each input of forward": {"value": backwards, "shape": alone_if_one},
-    "or one alone if forward has one": {"runs": tuples_only},
+    "It returns a tuple with a gradient, an array or None, for each input of forward": {
+        "value": backwards,
+        "shape": alone_if_one,
+    },
+    "or one alone, in no tuple, if forward has one": {"runs": tuples_only},
     "None says that nothing arrives there": {"given": zeros_for_leaves},
     "also where the input needs a gradient": {"runs": MISCONCEIVED["None refused"]},
     "What it returns for an input that needs none goes nowhere.": {"constant": constants_too},

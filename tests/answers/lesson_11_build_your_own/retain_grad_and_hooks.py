@@ -175,7 +175,10 @@ class NotAtTheRoot(Counting):
         return super().passed(root, gradient, keep)
 
     def hooked(self, place, g):
-        return g if place is self.root else super().hooked(place, g)
+        if place is not self.root:
+            return super().hooked(place, g)
+        self.retain(place, g)
+        return g
 
 
 class IntoTheSame(Counting):

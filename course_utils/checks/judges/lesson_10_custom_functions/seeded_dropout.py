@@ -98,7 +98,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         f"With the seeds {first + alike[0][0]} and {first + alike[0][1]} it dropped the same numbers." if alike else ""
     )
     yield Finding("other", not alike, message)
-    found = exact(seen["none"]["returned"], x, "With p = 0, where nothing is dropped, what you returned")
+    found = right_value(seen["none"]["returned"], x, "With p = 0, where nothing is dropped, what you returned")
     yield Finding("share", found.ok, found.message)
     if seen["none"]["attached"]:
         found = one_function(seen["none"])
@@ -115,8 +115,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 def _dropout_gradients(
     case: Case, seen: Observation, direction: torch.Tensor, right: torch.Tensor
 ) -> Iterator[Finding]:
-    late = _mask(case, seen["ends"][-2])
-    if late is not None and "late" in seen:
+    late = _mask(case, seen.get("late returned"))
+    if late is not None:
         yield right_value(
             seen["late"], direction * late / (1 - case.given["p"]), f"With the seed {_ENDS[-2]} the gradient of x"
         )

@@ -62,7 +62,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         except (Planned, Stopped) as error:
             raised = str(error)
         switched = not torch.is_grad_enabled()
-    observed = {"returned": plain(returned), "otherwise": otherwise, "raised": raised, "switched": switched}
-    observed["changed"] = changed(before, model)
+    observed: Observation = {"returned": plain(returned), "otherwise": otherwise, "raised": raised}
+    observed |= {"switched": switched, "changed": changed(before, model)}
     kept = any(seen["kept"]) or any(still_held(loss) for loss in last)
     return {**observed, **seen, "kept": kept, "runs": sum(seen["runs"]), "passes": len(passes)}

@@ -68,6 +68,7 @@ def observe(answer: Answer, case: Case) -> Observation:
             seen["none"]["operations"] = operations(none, x)
         late = answer(x, p, case.given["ends"][-2])
         if attached(late, x):
+            seen["late returned"] = plain(late)
             seen["late"] = plain(torch.autograd.grad(late, base, direction, allow_unused=True)[0])
         del none, late
     unrecorded_changes = unrecorded(answer, x[:3], p / 2, seed + 1)  # must not disturb the first

@@ -84,14 +84,14 @@ def gradients(case: Case, rule: _Rule) -> dict[str, Any]:
     }
 
 
-def _arrived(received: Value, expected: torch.Tensor, what: str) -> Finding:
-    """Find as `right_value` does, to six digits of the largest number: who clips may add a small number to a norm."""
+def _arrived(received: Value, expected: torch.Tensor, what: str, scale: float = 0.0) -> Finding:
+    """Find as `right_value` does, to six digits of the largest number, or of `scale`: who clips may add to a norm."""
     found = right_value(received, expected, what)
     if found.prop != "value" or not isinstance(received, Array):
         return found
     relative = _DIGITS if expected.dtype == torch.float64 else 1e-4
     off = (received.tensor().detach() - expected).abs()
-    if bool((off <= relative * expected.abs().max()).all()):
+    if bool((off <= relative * max(float(expected.abs().max()), scale)).all()):
         return Finding("value", True)
     place = int(off.reshape(-1).nan_to_num(torch.inf).argmax())
     mine, its = (float(it.detach().reshape(-1)[place]) for it in (received.tensor(), expected))
@@ -124,7 +124,9 @@ def judge(rule: _Rule) -> Callable[[Case, Observation], Iterator[Finding]]:
             ):
                 yield _arrived(mine, wanted, what)
             yield _arrived(seen["beside"], right["beside"], "What arrives from a use of x itself, beside your result,")
-            yield _arrived(seen["both"], right["both"], "With a use of x beside your result, the gradient")
+            # The two may cancel.
+            largest = max(float(it.abs().max()) for it in (right["through"][0], right["beside"]))
+            yield _arrived(seen["both"], right["both"], "With a use of x beside your result, the gradient", largest)
             yield _arrived(seen["twice"], right["twice"], "Where your result is used twice, the gradient")
             message = (
                 "Your result was added to another tensor, and that one's gradient is wrong: your code writes into the "

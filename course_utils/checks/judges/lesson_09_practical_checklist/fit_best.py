@@ -43,7 +43,7 @@ def _cases(seed: int) -> list[Case]:
         _best_case("the last is the best, and none is good", seed + 2, 3, 2, apart=1e5),
         _best_case("a rate of zero, so all epochs are alike", seed + 3, 2, 0, rate=0.0),
         # The second is nearly as good, and the last is better than the one before it.
-        _best_case("the best by very little", seed + 4, 5, 2, far=50.0, further=(2.0, 5e-10, 0.0, 3.0, 1.0)),
+        _best_case("the best by very little", seed + 4, 5, 2, far=5.0, further=(2.0, 5e-8, 0.0, 3.0, 1.0)),
     ]
 
 

@@ -18,16 +18,23 @@ _FACTORS = (-1.0, *(sign * factor for n in range(2, 11) for factor in (n, 1 / n)
 _SINGLE_ROUNDING = 1e-6
 
 
-def right_value(received: Value, expected: torch.Tensor | float, what: str) -> Finding:
+# How closely float64 is compared: nearer than float32 would round it. A Python number may have been a float32 tensor,
+# as where a loop adds its losses up in one.
+_DOUBLE, OF_NUMBERS = 1e-9, 1e-7
+
+
+def right_value(received: Value, expected: torch.Tensor | float, what: str, of_double: float = _DOUBLE) -> Finding:
     """Find whether `received` has the shape, dtype and numbers of `expected`; `what` begins the message.
 
-    For a 0-d `expected` a Python number is as good as a tensor. Tolerances follow the dtype.
+    For a 0-d `expected` a Python number is as good as a tensor. Tolerances follow the dtype: `of_double` is the
+    relative one of float64.
     """
-    wanted = torch.as_tensor(expected)
+    wanted = _as_tensor(expected)
     if wanted.dim() == 0 and isinstance(received, int | float) and not isinstance(received, bool):
         # As a tensor of the expected dtype would be: of losses in float32 an average is not more precise than they are.
-        rounded = isinstance(expected, torch.Tensor) and wanted.dtype.is_floating_point
-        wanted = wanted if rounded else wanted.double()
+        single = isinstance(expected, torch.Tensor) and wanted.dtype.is_floating_point
+        if not single or wanted.dtype == torch.float64:
+            wanted, of_double = wanted.double(), OF_NUMBERS
         received = Array.of(torch.tensor(float(received), dtype=wanted.dtype))
     if not isinstance(received, Array):
         return Finding("type", False, f"{what} is {describe(received)}; expected {_tensor(wanted)}.")
@@ -38,18 +45,22 @@ def right_value(received: Value, expected: torch.Tensor | float, what: str) -> F
     if isinstance(expected, torch.Tensor) and values.dtype != wanted.dtype:
         wanted_name = str(wanted.dtype).removeprefix("torch.")
         return Finding("dtype", False, f"{what} has dtype {received.dtype}; expected {wanted_name}.")
-    problem = _difference(values, wanted)
+    problem = _difference(values, wanted, of_double)
     return Finding("value", problem is None, "" if problem is None else f"{what} {problem}")
 
 
 def close(received: Value, expected: torch.Tensor | float) -> bool:
     """Return whether `received` has the shape and the numbers of `expected`. For telling wrong ideas apart."""
-    wanted = torch.as_tensor(expected)
+    wanted = _as_tensor(expected)
     if isinstance(received, int | float) and wanted.dim() == 0:
         return math.isclose(received, wanted.item(), rel_tol=1e-5, abs_tol=1e-8)
     if not isinstance(received, Array) or received.shape != tuple(wanted.shape):
         return False
     return _difference(received.tensor(), wanted) is None
+
+
+def _as_tensor(expected: torch.Tensor | float) -> torch.Tensor:
+    return expected if isinstance(expected, torch.Tensor) else torch.tensor(expected, dtype=torch.float64)
 
 
 def right_entries(received: Value, expected: dict[str, Any], what: str) -> Iterable[Finding]:
@@ -93,7 +104,7 @@ def right_floats(received: Value, expected: torch.Tensor, what: str) -> Finding:
     if expected.shape != (len(received),):
         entries = "1 entry" if len(received) == 1 else f"{len(received)} entries"
         return Finding("shape", False, f"{what} has {entries}; expected {len(expected)}.")
-    return right_value(Array.of(torch.tensor(received, dtype=expected.dtype)), expected, what)
+    return right_value(Array.of(torch.tensor(received, dtype=expected.dtype)), expected, what, OF_NUMBERS)
 
 
 def describe(value: Value) -> str:
@@ -129,7 +140,7 @@ def _same_entry(received: Value, expected: Any) -> bool:
     return bool(received == expected)
 
 
-def _difference(values: torch.Tensor, wanted: torch.Tensor) -> str | None:
+def _difference(values: torch.Tensor, wanted: torch.Tensor, of_double: float = _DOUBLE) -> str | None:
     """Say how two tensors of one shape differ; None where they agree."""
     if values.is_complex() != wanted.is_complex():
         return f"holds {'complex' if values.is_complex() else 'real'} numbers."
@@ -142,7 +153,7 @@ def _difference(values: torch.Tensor, wanted: torch.Tensor) -> str | None:
     a, b = values.detach().double(), wanted.detach().double()
     # Numbers that cancel keep the rounding of what was summed: a true zero may be off by some units in the last place
     # of the largest number beside it. In float32, 3e-6 of that was seen; a real mistake is off by far more.
-    relative, absolute = (1e-4, 2e-5) if single else (1e-7, 1e-10)
+    relative, absolute = (1e-4, 2e-5) if single else (of_double, 1e-10)
     scale = float(b.abs().nan_to_num(0.0, 0.0).max()) if b.numel() else 0.0  # of the finite ones
     near = torch.isclose(a, b, rtol=relative, atol=absolute * max(scale, 1e-3), equal_nan=True)
     if bool(near.all()):

@@ -14,8 +14,15 @@ Item = TypeVar("Item")
 FEATURES, CLASSES = 3, 4
 
 
-class OwnError(Exception):
-    """An error of a kind that nobody can have planned for. It is none of PyTorch's and no RuntimeError."""
+class _Slip(RuntimeError, ValueError, TypeError, KeyError, IndexError, ArithmeticError):
+    """What code does wrong."""
+
+
+class OwnError(_Slip, AssertionError, EOFError, BufferError, MemoryError, OSError):
+    """An error of many kinds at once: code that catches any of them, and hides it, hides this one."""
+
+    def __str__(self) -> str:
+        return Exception.__str__(self)
 
 
 class Stopped(BaseException):

@@ -226,5 +226,5 @@ GUARDS = {
         "parameters": loss_moving_the_scale,
     },
     "your function runs no backward pass": {"passes": loss_after_a_trial},
-    "create new tensors with the dtype of `x`": {"dtype": WRONG[-1], "precision": loss_with_a_single_gate},
+    "create new tensors with the dtype of `x`": {"dtype": WRONG[-1], "value": loss_with_a_single_gate},
 }

@@ -162,6 +162,11 @@ def ema_unless_one(target, source, decay):
     ema(lambda mine, its, d: mine.lerp_(its, 1 - d) if d < 1 else None)(target, source, decay)
 
 
+def ema_unless_equal(target, source, decay):
+    """Leaves the parameters alone that are equal already."""
+    ema(lambda mine, its, d: mine if torch.equal(mine, its) else mine.lerp_(its, 1 - d))(target, source, decay)
+
+
 def ema_whole_numbers_left(target, source, decay):
     ema(buffers=False)(target, source, decay)
     for mine, its in zip(target.buffers(), source.buffers(), strict=True):
@@ -205,6 +210,7 @@ WRONG = [
     ema_moved := ema(after=lambda target, source: setattr(target[0].weight, "data", target[0].weight.data.clone())),
     ema_recorded_buffer,
     said(ema_unless_one, "behind the counter's back"),
+    said(ema_unless_equal, "behind the counter's back"),
     ema_whole_numbers_left,
     ema_doubled := ema(after=lambda target, source: [it.mul_(2) for it in target.parameters()]),
     ema_of_the_source := ema(after=lambda target, source: [it.mul_(2) for it in source.buffers()]),

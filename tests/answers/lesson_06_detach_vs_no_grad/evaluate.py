@@ -245,6 +245,7 @@ WRONG = [
     said(evaluator(before=eval_if_training), "not evaluating"),
     evaluate_hooked := evaluator(before=lambda model: hook_on_module(model.eval())),
     evaluate_hiding := evaluator(hide=True),
+    *(evaluator(hide=True, kind=kind) for kind in (RuntimeError, ValueError, OSError, IndexError)),
     said(evaluate_stopped := evaluator(kind=Exception), "stuck after an error"),
     said(evaluator(after=nn.Module.train, secure=False), "all to training"),
     evaluator(torch.enable_grad, before=lambda model: None),

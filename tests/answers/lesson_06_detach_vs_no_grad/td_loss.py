@@ -1,5 +1,7 @@
 """Right and wrong answers to `td_loss`."""
 
+import copy
+
 import torch
 from torch import nn
 from torch.nn.functional import mse_loss
@@ -23,6 +25,13 @@ def td_by_masks(network, target_network, batch, discount):
         later = rewards + discount * target_network.forward(next_states).amax(1)
     chosen = (network(states) * nn.functional.one_hot(actions, 3)).sum(1)
     return ((torch.where(done.bool(), rewards, later) - chosen) ** 2).mean()
+
+
+def td_by_a_copy(network, target_network, batch, discount):
+    states, actions, rewards, next_states, done = batch
+    best = copy.deepcopy(target_network).requires_grad_(False)(next_states).max(dim=1).values
+    goals = rewards + discount * (1 - done) * best
+    return mse_loss(torch.stack([row[action] for row, action in zip(network(states), actions, strict=True)]), goals)
 
 
 def td_within_bounds(network, target_network, batch, discount):
@@ -150,7 +159,7 @@ def td_reaching(network, target_network, batch, discount):
     return td_under_no_grad(network, target_network, batch, discount) + 0 * target_network[0].weight.sum()
 
 
-RIGHT = [td_under_no_grad, td_by_masks]
+RIGHT = [td_under_no_grad, td_by_masks, td_by_a_copy]
 
 MISCONCEIVED = {
     "cut on the wrong side": td_broken,
@@ -221,7 +230,7 @@ GUARDS = {
         "constant": td_reaching,
     },
     "The run of `target_network` is not\nrecorded.": {"recorded": MISCONCEIVED["recorded for nothing"]},
-    "Each network runs once, and keeps its numbers, its `.grad`, its modes, its hooks and its `requires_grad`": {
+    "Each network, or a copy of it, runs once, and each keeps its numbers, its `.grad`, its modes, its hooks and its `requires_grad`": {
         "runs": td_running,
         "old runs": td_running_the_old,
         "untouched": td_moving,

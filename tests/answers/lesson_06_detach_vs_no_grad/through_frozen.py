@@ -142,6 +142,33 @@ def through_steeper(layer, x):
     return 2 * y - y.detach()
 
 
+def through_thawing_in_training(layer, x):
+    """Gives the flags back in training, where it thinks that they are needed."""
+    before = [(parameter, parameter.requires_grad) for parameter in layer.parameters()]
+    try:
+        layer.requires_grad_(False)
+        return layer(x)
+    finally:
+        for parameter, flag in before:
+            parameter.requires_grad_(flag and layer.training)
+
+
+class Again(torch.autograd.Function):
+    """Runs a layer unrecorded, and once more in the backward."""
+
+    @staticmethod
+    def forward(ctx, x, layer):
+        ctx.layer = layer
+        ctx.save_for_backward(x)
+        return layer(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        with torch.enable_grad():
+            x = ctx.saved_tensors[0].detach().requires_grad_()
+            return torch.autograd.grad(ctx.layer(x), x, gradient)[0], None
+
+
 def through_new_objects(layer, x):
     """Puts other parameters with the same numbers, gradients and flags into all places."""
     y, known = through_by_flags(layer, x), {}
@@ -177,6 +204,8 @@ WRONG = [
     through_all := lambda layer, x: layer(x),
     through_with(secure=False),
     through_with(kind=RuntimeError),
+    said(through_thawing_in_training, "frozen for good"),
+    lambda layer, x: Again.apply(x, layer),
     through_stopped := through_with(kind=Exception),
     through_past_hooks,
     said(lambda layer, x: through_by_flags(layer, x).detach(), "no_grad around it"),

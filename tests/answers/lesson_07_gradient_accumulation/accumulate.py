@@ -158,6 +158,37 @@ def accumulate_filling_zeros(model, micro_batches):
     return accumulator(share, clear=False)(model, micro_batches)
 
 
+def accumulate_clearing_what_is_not_zero(model, micro_batches):
+    for parameter in model.parameters():
+        if parameter.grad is not None and parameter.grad.any():
+            parameter.grad = None
+    return accumulator(share, clear=False)(model, micro_batches)
+
+
+def accumulate_clearing_layers(model, micro_batches):
+    """Passes over the parameters that are in no layer."""
+    for layer in model.children():
+        layer.zero_grad()
+    return accumulator(share, clear=False)(model, micro_batches)
+
+
+def accumulate_without_zeros(model, micro_batches):
+    """Takes a gradient of zero for none."""
+    total = accumulate_by_share(model, micro_batches)
+    for parameter in model.parameters():
+        if parameter.grad is not None and not parameter.grad.any():
+            parameter.grad = None
+    return total
+
+
+def accumulate_in_single(model, micro_batches):
+    total = accumulate_by_share(model, micro_batches)
+    for parameter in model.parameters():
+        if parameter.grad is not None:
+            parameter.grad = parameter.grad.float().to(parameter.dtype)
+    return total
+
+
 RIGHT = [accumulate_by_share, accumulate_sums, accumulate_by_forward]
 
 MISCONCEIVED = {
@@ -187,6 +218,7 @@ WRONG = [
     accumulate_and_shorten,
     said(accumulate_clearing_for_several, "old gradients"),
     accumulate_filling_zeros,
+    *(accumulate_clearing_what_is_not_zero, accumulate_clearing_layers, accumulate_without_zeros, accumulate_in_single),
     accumulate_where_live,
     accumulate_thawed,
     accumulate_in_eval,

@@ -169,6 +169,21 @@ def step_by_new_parameters(model, lr):
 RIGHT = [step_by_hook, step_by_optimizers, step_in_all_names, step_by_node_hooks]
 
 
+def step_keeping(made):
+    """Steps rightly, and keeps what it makes of each gradient."""
+
+    def step_in_backward(model, lr):
+        kept = []
+
+        def step(parameter):
+            kept.append(made(parameter.grad, lr))
+            move_and_free(parameter, lr, parameter)
+
+        return [p.register_post_accumulate_grad_hook(step) for p in model.parameters() if p.requires_grad]
+
+    return step_in_backward
+
+
 def step_after_zeros(model, lr):
     """Fills .grad beforehand, also of what no pass reaches."""
     for parameter in model.parameters():
@@ -209,6 +224,7 @@ ONE_SLIP = {
 
 WRONG = [
     *ONE_SLIP.values(),
+    *(step_keeping(torch.Tensor.mul), step_keeping(lambda gradient, lr: gradient.clone())),
     said(step_after_zeros, "zeros left"),
     said(hooked(move_by_arrival, register="register_hook"), "gradients left"),
     hooked(move_and_free, choose=lambda p: p.requires_grad and p.dim() > 1),
@@ -237,12 +253,12 @@ EQUIVALENT = {
 GUARDS = {
     "each backward pass, with `create_graph=True` too": {"value": step_where_recording_is_off},
     "by plain SGD, `p = p - lr * gradient`": {"value": ONE_SLIP["uphill"]},
-    "no earlier one may be in memory, in `.grad` or elsewhere": {
+    "no earlier one, nor a copy or a multiple of it, may be in memory, in `.grad` or elsewhere": {
         "waiting": step_at_the_end,
         "alive": step_keeping_gradients,
     },
     "After a pass each `.grad` is None.": {"gradients": ONE_SLIP["gradients"]},
-    "returns a list of the handles": {"handles": ONE_SLIP["handles"]},
+    "returns a list or a tuple of the handles": {"handles": ONE_SLIP["handles"]},
     "Calling `remove()` on each handle brings back normal behaviour": {"removed": ONE_SLIP["removed"]},
     "The parameters stay the same objects": {"same": ONE_SLIP["same"], "modes": ONE_SLIP["modes"]},
 }

@@ -33,7 +33,23 @@ class Clip(torch.autograd.Function):
 
 
 def clip_rows(gradient, most):
-    return gradient * torch.clamp(most / gradient.norm(dim=1, keepdim=True), max=1)
+    return gradient * torch.clamp(most / gradient.norm(dim=-1, keepdim=True), max=1)
+
+
+def clip_of_two_axes(gradient, most):
+    return gradient * torch.clamp(most / gradient.norm(dim=(0, 1)), max=1)
+
+
+def clip_by_a_view(gradient, most):
+    return gradient * torch.clamp(most / gradient.view(-1).norm(), max=1)
+
+
+def clip_dropping_small_ones(gradient, most):
+    return shorten(gradient, most) if gradient.norm() > 1e-6 else torch.zeros_like(gradient)
+
+
+def clip_to_four_digits(gradient, most):
+    return clip_with_if(gradient, most * 0.9999)
 
 
 def clip_by_the_square(x, most):
@@ -118,6 +134,7 @@ ONE_SLIP = {
 }
 
 WRONG = [
+    *map(hooked, (clip_of_two_axes, clip_by_a_view, clip_dropping_small_ones, clip_to_four_digits)),
     *ONE_SLIP.values(),
     clip_by_the_square,
     clip_what_leaves,

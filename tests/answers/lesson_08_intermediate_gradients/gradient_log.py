@@ -151,6 +151,53 @@ def log_swallowing(model, batches, loss_fn):
         return []
 
 
+def log_by(
+    norm=torch.norm, chosen=lambda name, module: isinstance(module, nn.Linear), named=lambda model, results: results
+):
+    """A log with another norm, of other layers, or with other names."""
+
+    def gradient_log(model, batches, loss_fn):
+        log, layers = [], {name: it for name, it in model.named_modules() if chosen(name, it)}
+        for inputs, targets in batches:
+            results = {}
+            handles = [it.register_forward_hook(partial(put, results, name)) for name, it in layers.items()]
+            try:
+                loss = loss_fn(model(inputs), targets)
+            finally:
+                for handle in handles:
+                    handle.remove()
+            gradients = torch.autograd.grad(loss, list(results.values())) if results else ()
+            log.append({name: norm(it).item() for name, it in zip(named(model, results), gradients, strict=True)})
+        return log
+
+    return gradient_log
+
+
+def log_losing_gradients(model, batches, loss_fn):
+    """Puts `.grad` back when all went well."""
+    old = [parameter.grad for parameter in model.parameters()]
+    model.zero_grad()
+    log = log_with(backward=True)(model, batches, loss_fn)
+    for parameter, gradient in zip(model.parameters(), old, strict=True):
+        parameter.grad = gradient
+    return log
+
+
+def log_stopping_at(kind):
+    """Ends the log where a loss raises an error of one kind."""
+
+    def gradient_log(model, batches, loss_fn):
+        log = []
+        for batch in batches:
+            try:
+                log += log_by_results(model, [batch], loss_fn)
+            except kind:
+                break
+        return log
+
+    return gradient_log
+
+
 RIGHT = [log_by_backward_hooks, log_by_results]
 
 MISCONCEIVED = {
@@ -183,6 +230,12 @@ def log_clearing_backward_hooks(model, batches, loss_fn):
 
 
 WRONG = [
+    log_by(chosen=lambda name, module: type(module) is nn.Linear),
+    log_by(chosen=lambda name, module: name and isinstance(module, nn.Linear)),
+    log_by(named=lambda model, results: linears(model)),
+    log_by(norm=lambda gradient: gradient.norm(dim=(0, 1))),
+    said(log_losing_gradients, "gradients left behind"),
+    *map(log_stopping_at, (RuntimeError, ValueError)),
     *ONE_SLIP.values(),
     log_clearing_backward_hooks,
     log_with(convert=lambda norm: min(norm.item(), 1e3)),

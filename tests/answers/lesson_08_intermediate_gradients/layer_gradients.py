@@ -300,7 +300,27 @@ def gradients_but_zeros(model, names, x, loss_fn):
     return {name: [it if it is not None and it.any() else None for it in places] for name, places in found.items()}
 
 
+def gradients_on_the_way_to_one(model, names, x, loss_fn):
+    """Asks for the gradient of one parameter, and hears what comes by on the way to that."""
+    found = {name: [] for name in names}
+
+    def note(places, module, given, result):
+        number = len(places)
+        places.append(None)
+        if result.requires_grad:
+            result.register_hook(lambda gradient: places.__setitem__(number, gradient))
+
+    handles = [model.get_submodule(name).register_forward_hook(partial(note, found[name])) for name in names]
+    try:
+        torch.autograd.grad(loss_fn(model(x)), parameters_of(model)[0])
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+
+
 WRONG = [
+    gradients_on_the_way_to_one,
     gradients_before_own_hooks,
     gradients_by_module,
     gradients_but_zeros,

@@ -187,7 +187,40 @@ def saliency_with_one_flag(model, images, labels):
     return result
 
 
+def saliency_with_modes_put_back(put_back):
+    """Evaluates everything, and puts modes back in a wrong way."""
+
+    def saliency(model, images, labels):
+        modes = {module: module.training for module in model.modules()}
+        model.eval()
+        maps = maps_of(model, images, labels)
+        put_back(model, modes)
+        return maps
+
+    return saliency
+
+
+def modes_by_train(model, modes):
+    for module, training in modes.items():
+        module.train(training)
+
+
+def modes_of_children(model, modes):
+    for module in (model, *model.children()):
+        module.training = modes[module]
+
+
+def modes_and_counts(model, modes):
+    """Puts modes back, and begins to count anew."""
+    for module, training in modes.items():
+        module.training = training
+        if hasattr(module, "num_batches_tracked"):
+            module.num_batches_tracked.zero_()
+
+
 WRONG = [
+    *map(saliency_with_modes_put_back, (modes_by_train, modes_of_children, modes_and_counts)),
+    partial(maps_of, strongest=lambda gradient: gradient[:, [0, 1, -1]].abs().amax(1)),
     saliency_of_known_kinds,
     said(saliency_where_the_whole_trains, "in training mode"),
     saliency_with_one_flag,

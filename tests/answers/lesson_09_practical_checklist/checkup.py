@@ -318,7 +318,27 @@ MISCONCEIVED = {
     "frozen is not missing": checkup_with_frozen,
 }
 
+
+def checkup_of_the_first_pass(model, optimizer, step):
+    """Judges each parameter by the first gradient that arrives."""
+    heard = {}
+
+    def hook(name, p):
+        return p.register_hook(lambda gradient: heard.update({name: heard.get(name, gradient.isfinite().all())}))
+
+    report = reported_beside(model, optimizer, step, hook)
+    return report | {"not_finite": [name for name, finite in heard.items() if not finite]}
+
+
+def checkup_of_dimensions(model, optimizer, step):
+    """Passes over parameters without dimensions."""
+    flat = {name for name, p in model.named_parameters() if not p.dim()}
+    return {kind: set(names) - flat for kind, names in usual(model, optimizer, step).items()}
+
+
 WRONG = [
+    checkup_of_the_first_pass,
+    checkup_of_dimensions,
     said(checkup_leaving_hooks_after_an_error, "hooks left behind"),
     checkup_swallowing,
     lambda model, optimizer, step: checkup_swallowing(model, optimizer, step, RuntimeError),
@@ -333,16 +353,13 @@ WRONG = [
     checkup_of_squares := checkup_finite_by(lambda gradient: gradient.square().sum()),  # of huge ones infinite
     checkup_finite_by(torch.sum),
     checkup_finite_by(lambda gradient: gradient.flatten()[0]),
-    said(
-        checkup_finite_by(lambda gradient: torch.where(gradient.isnan(), 0, gradient).abs().max()),
-        ".grad after the step",
-    ),
+    checkup_finite_by(lambda gradient: torch.where(gradient.isnan(), 0, gradient).abs().max()),
     checkup_finite_by(lambda gradient: torch.where(gradient.isinf(), 0, gradient).abs().max()),
     checkup_finite_by(lambda gradient: gradient.max()),
     checkup_of_modules,
     checkup_of_the_first_layer,
     checkup_of_buffers,
-    said(checkup_of_the_last_pass, ".grad after the step"),  # in that case it is what .grad shows
+    checkup_of_the_last_pass,
     checkup_of_all_names,
     checkup_clearing_all_hooks,
     said(checkup_for_errors(RuntimeError), "hooks left behind"),

@@ -33,16 +33,19 @@ def tuned(evaluate=True, clear=True, record=False, everything=False, thaw=False,
 
 
 def tuned_with_own_care(backbone, head, optimizer, batches):
-    held = optimizer.param_groups[0]["params"]
+    held = [group["params"] for group in optimizer.param_groups]
     try:
         return tuned_with_fewer_parameters(backbone, head, optimizer, batches)
     finally:
-        optimizer.param_groups[0]["params"] = held
+        for group, parameters in zip(optimizer.param_groups, held, strict=True):
+            group["params"] = parameters
 
 
 def tuned_with_fewer_parameters(backbone, head, optimizer, batches):
     """The caller's optimizer has lost the backbone afterwards."""
-    optimizer.param_groups[0]["params"] = list(head.parameters())
+    mine = set(head.parameters())
+    for group in optimizer.param_groups:
+        group["params"] = [it for it in group["params"] if it in mine]
     backbone.eval()
     losses = []
     for inputs, targets in batches:
@@ -157,7 +160,25 @@ SLIPS = slips(tuned())
 del SLIPS["modes"]  # it may leave the modules in any
 LEFT = [leaving(tuned(), mess) for mess in (*MESSES[:3], *MESSES[4:])]
 
+
+def tuned_at_rate_zero(backbone, head, optimizer, batches):
+    """The caller's optimizer has no rate for the backbone afterwards."""
+    mine = set(head.parameters())
+    for group in optimizer.param_groups:
+        if not mine & set(group["params"]):
+            group["lr"] = 0.0
+    return tuned()(backbone, head, optimizer, batches)
+
+
+def tuned_at_rest(backbone, head, optimizer, batches):
+    """Forgets the momentum of earlier steps."""
+    optimizer.state.clear()
+    return tuned()(backbone, head, optimizer, batches)
+
+
 WRONG = [
+    tuned_at_rate_zero,
+    tuned_at_rest,
     *SLIPS.values(),
     tuned_to_tensors := lambda *given: [torch.tensor(loss) for loss in tuned()(*given)],
     tuned_and_moved := leaving(tuned(), lambda model: next(model.parameters()).data.mul_(2)),

@@ -123,7 +123,28 @@ def best_below(bound):
     return fit_best
 
 
+def best_slowing_down(model, optimizer, *given):
+    """Leaves the optimizer at half its rate."""
+    found = best()(model, optimizer, *given)
+    for group in optimizer.param_groups:
+        group["lr"] /= 2
+    return found
+
+
+def best_of_falling(model, optimizer, batches, validation, epochs):
+    """Takes each epoch for the best that is better than the one before it."""
+    losses = []
+
+    def better(loss, least):
+        losses.extend([float(loss)] if losses else [float(least), float(loss)])
+        return losses[-1] < losses[-2]
+
+    return best(better=better)(model, optimizer, batches, validation, epochs)
+
+
 WRONG = [
+    *(best_slowing_down, best_of_falling),
+    *(best(better=lambda loss, least, by=by: loss < least - by) for by in (1e-4, 1e-8)),
     *SLIPS.values(),
     clipping(best(), 1e4),
     best_below(1e6),

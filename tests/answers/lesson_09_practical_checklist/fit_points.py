@@ -98,7 +98,13 @@ MISCONCEIVED = {
 }
 
 
+def points_of_pairs(points, wanted, steps):
+    """Has nothing to do for a single point."""
+    return points_by_norm(points, wanted, steps) if len(points) > 1 else (points.clone(), [])
+
+
 WRONG = [
+    points_of_pairs,
     points_not_new,
     points_apart_at_first,
     points_halved := lambda points, wanted, steps: points_by_norm(points, wanted.mul_(0.5).mul(2.0), steps),

@@ -224,13 +224,55 @@ MISCONCEIVED = {
     "another mask in backward": dropout(again=lambda ctx, g: mask_of(g.shape, ctx.p, ctx.seed + 1)),
     "the global generator": lambda x, p, seed: GlobalDropout.apply(x, p, seed),
     "not scaled in backward": dropout(scaled=False),
+    "a mask in the memory's order": DropoutInMemoryOrder.apply,
 }
 
+
+def dropout_by_seed(made):
+    """Right but for the seed, of which another number is made."""
+    return dropout_of(lambda shape, p, seed: mask_of(shape, p, made(seed)))
+
+
+def mask_of_turned(like, p, seed):
+    """A mask in the order of the memory of a matrix."""
+    if like.dim() == 2 and not like.is_contiguous():
+        return mask_of(like.T.shape, p, seed).T
+    return mask_of(like.shape, p, seed)
+
+
+class DropoutOfLarge(SeededDropout):
+    """Drops what is small, too."""
+
+    @staticmethod
+    def forward(ctx, x, p, seed):
+        return SeededDropout.forward(ctx, x * (x.abs() > 1e-2), p, seed)
+
+
+class DropoutOfTurned(SeededDropout):
+    @staticmethod
+    def forward(ctx, x, p, seed):
+        ctx.p, ctx.seed = p, seed
+        return x * mask_of_turned(x, p, seed) / (1 - p)
+
+
+class DropoutOfRounded(SeededDropout):
+    """Remembers the seed in single precision."""
+
+    @staticmethod
+    def forward(ctx, x, p, seed):
+        y = SeededDropout.forward(ctx, x, p, seed)
+        ctx.seed = int(torch.tensor(float(seed)))
+        return y
+
+
 WRONG = [
-    said(DropoutInMemoryOrder.apply, "another mask in backward"),
+    *map(dropout_by_seed, (lambda seed: seed % 1000, lambda seed: seed % 2**20, lambda seed: seed // 10 * 10)),
+    *(DropoutOfLarge.apply, DropoutOfRounded.apply),
+    said(DropoutOfTurned.apply, "a mask in the memory's order"),
+    lambda x, p, seed: SeededDropout.apply(x, p, seed) if p else x,
     said(DropoutOfTheLastSeed.apply, "another mask in backward"),
-    said(lambda x, p, seed: nn.functional.dropout(x, p), "the mask is kept", "the global generator"),
-    said(lambda x, p, seed: x * mask_of(x.shape, p, seed) / (1 - p), "the mask is kept"),
+    said(lambda x, p, seed: nn.functional.dropout(x, p), "the global generator"),
+    lambda x, p, seed: x * mask_of(x.shape, p, seed) / (1 - p),
     lambda x, p, seed: SeededDropout.apply(x, 1 - p, seed),
     lambda x, p, seed: SeededDropout.apply(x, p, 7),
     lambda x, p, seed: SeededDropout.apply(x, p, seed or 1),
@@ -272,16 +314,14 @@ WRONG = [
     dropout_of_more := dropout_of(lambda shape, p, seed: mask_of(shape, p + 0.1, seed)),
     dropout_in_two_nodes := lambda x, p, seed: SeededDropout.apply(x * 1.0, p, seed),
     lambda x, p, seed: SeededDropout.apply(x.view(-1).view(x.shape), p, seed),
-    said(DropoutBySeed.apply, "the mask is kept"),
+    DropoutBySeed.apply,
     dropout_of(lambda shape, p, seed: mask_of(shape[-1:], p, seed)),
     dropout_of(lambda shape, p, seed: mask_of(shape[:1], p, seed).reshape(-1, *[1] * (len(shape) - 1))),
     dropout_by_parity := dropout_of(lambda shape, p, seed: mask_of(shape, p, seed % 2)),
+    dropout_nearly := dropout_of(mask_of, lambda numbers, p: numbers / (1 - p + 1e-11)),
     dropout_in_single := dropout_of(lambda shape, p, seed: mask_of(shape, p, seed) / (1 - p), lambda it, p: it),
     dropout(keep_generator, lambda ctx, g: torch.rand(g.shape, generator=ctx.generator) >= ctx.p),
-    said(
-        lambda x, p, seed: checkpoint(lambda t: t * mask_of(t.shape, p, seed) / (1 - p), x, use_reentrant=False),
-        "the mask is kept",
-    ),
+    lambda x, p, seed: checkpoint(lambda t: t * mask_of(t.shape, p, seed) / (1 - p), x, use_reentrant=False),
 ]
 
 EQUIVALENT = {
@@ -294,7 +334,7 @@ GUARDS = {
     "the inputs, the gradient mode": {"left alone": dropout_with_a_hook},
     "sets each number, by itself, to zero": {"each by itself": dropout_of_two, "by chance": dropout_by_the_share},
     "with probability `p`": {"share": dropout_of_more},
-    "divides the others by `1 - p`": {"exact": dropout_in_single},
+    "divides the others by `1 - p`": {"exact": dropout_nearly, "value": dropout_in_single},
     "The same seed gives the same mask": {"same": dropout_by_the_call},
     "another seed another one": {"other": dropout_by_parity},
     "Backward multiplies by the forward's mask": {"value": MISCONCEIVED["another mask in backward"]},

@@ -253,7 +253,57 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
+
+class FirstAlone(Counting):
+    """Begins with 1 wherever the result is a single number."""
+
+    def first(self, output, gradient):
+        return super().first(output, None if output.array.size == 1 else gradient)
+
+
+class GivenCut(Counting):
+    """Takes the gradient that it is given for a constant."""
+
+    def first(self, output, gradient):
+        return super().first(output, gradient).detach()
+
+
+class EachOnce(Counting):
+    """Returns a gradient for each tensor that is asked for, once."""
+
+    def grad(self, output, inputs, *rest, **options):
+        return super().grad(output, list(dict.fromkeys(inputs)), *rest, **options)
+
+
+class NotItself(Counting):
+    """Has no gradient for the result itself."""
+
+    def grad(self, output, inputs, *rest, **options):
+        found = super().grad(output, inputs, *rest, **options)
+        return [None if one is output else g for one, g in zip(inputs, found, strict=True)]
+
+
+class RecordedOutside(Counting):
+    """Records a pass where recording is on."""
+
+    def run(self, output, gradient, keep, create):
+        return super().run(output, gradient, keep, create and self.recording)
+
+
+class Renaming(Counting):
+    """Marks the nodes that a recorded pass has run."""
+
+    def applied(self, node, g, keep):
+        parts = super().applied(node, g, keep)
+        if self.recording:
+            node.name += " (done)"
+        return parts
+
+
 WRONG = [
+    *(FirstAlone(), GivenCut(), NotItself(), Renaming()),
+    each_once := EachOnce(),
+    recorded_outside := RecordedOutside(),
     RawMatmul(),
     RawLog(),
     leaves_only := LeavesOnly(),
@@ -278,12 +328,14 @@ WRONG = [
 GUARDS = {
     "returns the gradients of `output` with respect to `inputs`": {"list": one_alone, "type": stops_there},
     "as tensors": {"tensors": arrays},
+    "gradients of `output` with respect to `inputs`": {"as asked": each_once},
     "and leaves every `.grad` alone": {"grad": MISCONCEIVED["grad fills .grad"]},
     "An input may be an intermediate result": {"type": leaves_only},
     "For an input on which the output does not depend it returns None.": {"unused": MISCONCEIVED["zeros for None"]},
     "With `create_graph=True` the pass is itself recorded": {
         "named": MISCONCEIVED["own results are constants"],
         "random": raw_reshape,
+        "recorded": recorded_outside,
     },
     "as often as one likes": {"value": inverse_of_a_constant},
     "Without it, as in `backward()`, nothing is recorded in the pass": {

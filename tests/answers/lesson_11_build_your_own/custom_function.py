@@ -397,7 +397,57 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
+
+class FlagsOfLeaves(Plain):
+    @classmethod
+    def needs(cls, operands):
+        return tuple(operand.requires_grad and operand.grad_fn is None for operand in operands)
+
+
+class OneSaved(Plain):
+    """What was saved alone is no tuple."""
+
+    @classmethod
+    def context(cls):
+        return type("Ctx", (), {"save_for_backward": OneSaved.save})()
+
+    def save(self, *arrays):
+        self.saved_tensors = arrays[0] if len(arrays) == 1 else arrays
+
+
+class AlwaysNeeded(Plain):
+    """Of constants it makes a leaf that requires a gradient."""
+
+    @classmethod
+    def result(cls, name, array, operands, ctx):
+        if not any(operand.requires_grad for operand in operands):
+            return cls.engine.tensor(array, requires_grad=True)
+        return super().result(name, array, operands, ctx)
+
+
+class Forgetful(Plain):
+    """What a ctx holds is gone after a pass, also where the graph is retained."""
+
+    @classmethod
+    def rule(cls, node, g):
+        parts = super().rule(node, g)
+        vars(node.kept[0]).clear()
+        return parts
+
+
+class ArraysAreTuples(Plain):
+    """Takes an array for as many gradients as it has entries."""
+
+    @classmethod
+    def complete(cls, parts, node):
+        if len(parts) == 1 and len(node.inputs) > 1 and np.ndim(parts[0]):
+            parts = tuple(parts[0])
+        return super().complete(parts, node)
+
+
 WRONG = [
+    *map(with_function, (FlagsOfLeaves, OneSaved, AlwaysNeeded, Forgetful)),
+    said(with_function(ArraysAreTuples), "too few, and silent"),
     said(NoneIsNotExpected(), "None refused"),
     said(with_function(Eager), "backward for each part"),
     with_function(FirstOnly),
@@ -452,8 +502,11 @@ GUARDS = {
     "with an array": {"types": MISCONCEIVED["tensors inside"]},
     "after all of its gradient has arrived": {"value": first_part},
     "and not at all where none arrives": {"not run": with_zeros},
-    "It returns a gradient, an array or None, for each input of forward": {"value": backwards, "shape": alone_if_one},
-    "or one alone if forward has one": {"runs": tuples_only},
+    "It returns a tuple with a gradient, an array or None, for each input of forward": {
+        "value": backwards,
+        "shape": alone_if_one,
+    },
+    "or one alone, in no tuple, if forward has one": {"runs": tuples_only},
     "None says that nothing arrives there": {"given": zeros_for_leaves},
     "also where the input needs a gradient": {"runs": MISCONCEIVED["None refused"]},
     "What it returns for an input that needs none goes nowhere.": {"constant": constants_too},

@@ -175,7 +175,10 @@ class NotAtTheRoot(Counting):
         return super().passed(root, gradient, keep)
 
     def hooked(self, place, g):
-        return g if place is self.root else super().hooked(place, g)
+        if place is not self.root:
+            return super().hooked(place, g)
+        self.retain(place, g)
+        return g
 
 
 class IntoTheSame(Counting):
@@ -243,7 +246,57 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
+
+class ZerosUnheard(Counting):
+    """Calls no hook where zeros arrive."""
+
+    def hooked(self, place, g):
+        return super().hooked(place, g) if g.array.any() else g
+
+
+class RootNotRetained(Counting):
+    """Retains what arrives from above, and so nothing at the root."""
+
+    def passed(self, root, gradient, keep):
+        retained, root.retained = getattr(root, "retained", None), None
+        try:
+            return super().passed(root, gradient, keep)
+        finally:
+            root.retained = retained
+
+
+class FirstFactor(Counting):
+    """Gives what a hook has made to the first factor alone."""
+
+    def applied(self, node, g, keep):
+        first, *others = super().applied(node, g, keep)
+        return (first, *(None if node.hooks and node.name == "mul" and node.inputs[1] else it for it in others))
+
+
+class ForAllOfAName(Counting):
+    """Keeps hooks by the operation's name."""
+
+    def __init__(self):
+        super().__init__()
+        self.named = {}
+
+    def hooked(self, place, g):
+        if not isinstance(place, CountedTensor):
+            place.hooks = self.named.setdefault(place.name, place.hooks)
+        return super().hooked(place, g)
+
+    def register_hook(self, tensor, hook):
+        place = self.place(tensor)
+        if not isinstance(place, CountedTensor):
+            place.hooks = self.named.setdefault(place.name, place.hooks)
+        return super().register_hook(tensor, hook)
+
+
 WRONG = [
+    zeros_unheard := ZerosUnheard(),
+    root_not_retained := RootNotRetained(),
+    first_factor := FirstFactor(),
+    ForAllOfAName(),
     Unheard(),
     OneHook(),
     said(AllAtTheEnd(), "what a hook returns is ignored"),
@@ -268,7 +321,11 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "`t.register_hook(f)`: in each pass": {"a hook on the leaf, and two passes": once, "asked": only_in_backward},
+    "`t.register_hook(f)`: in each pass": {
+        "a hook on the leaf, and two passes": once,
+        "asked": only_in_backward,
+        "a hook at which zeros arrive": zeros_unheard,
+    },
     "when the gradient of t is complete, `f(g)` is called once with it": {
         "a hook that looks": MISCONCEIVED["once for each part"]
     },
@@ -276,6 +333,7 @@ GUARDS = {
     "If f returns a tensor, that is passed on in its place": {
         "a hook that doubles": MISCONCEIVED["what a hook returns is ignored"],
         "a hook that doubles on each of two summands": into_the_same,
+        "a hook that doubles on a product": first_factor,
     },
     "None leaves it": {"a hook that looks": MISCONCEIVED["None is taken for a gradient"]},
     "Several hooks run in the order in which they were registered": {
@@ -296,5 +354,6 @@ GUARDS = {
     "what is passed on from it, after all hooks": {
         "a hook that doubles, and h.retain_grad() before it": MISCONCEIVED["retained before the hooks"]
     },
+    "also if the pass begins at it": {"retain_grad() on the result that the pass begins at": root_not_retained},
     "Without it `grad` stays None.": {"no hook": MISCONCEIVED["every result retains"]},
 }

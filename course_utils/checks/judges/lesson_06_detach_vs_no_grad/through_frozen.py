@@ -21,6 +21,7 @@ def _cases(seed: int) -> list[Case]:
         ("a layer in training", "all", False, ""),
         ("some parameters frozen before", "some", False, ""),
         ("all frozen before, evaluating", "none", True, ""),
+        ("a layer that evaluates", "all", True, ""),
         ("a part that raises", "some", False, "an error"),
         ("a part that raises what is no Exception", "some", False, "a stop"),
     ]
@@ -78,7 +79,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     y, gradient, layer = _crossed(case)
     yield right_value(seen["returned"], y, "What you returned")
     ran = "once" if seen["runs"] == 1 else f"{seen['runs']} times"
-    yield Finding("runs", seen["runs"] == 1, f"The layer itself ran {ran}. Expected one run.")
+    yield Finding(
+        "runs", seen["runs"] == 1, f"Until its gradients had come, the layer itself ran {ran}. Expected one run."
+    )
     yield Finding("graph", seen["graph"], "What you returned has no graph, so no gradient can go through it.")
     for name, buffer in layer.named_buffers():
         received = seen["buffers"].get(name) if isinstance(seen["buffers"], dict) else None

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from course_utils.checks.compare import describe, listed, right_value
+from course_utils.checks.compare import OF_NUMBERS, describe, listed, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Finding
 from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import Step, Tensors
@@ -31,7 +31,7 @@ def numbers_right(
         yield Finding("length", False, message)
         return
     right = torch.tensor(expected, dtype=dtype)
-    yield right_value(Array.of(torch.tensor(received, dtype=dtype)), right, f"The list of {what}")
+    yield right_value(Array.of(torch.tensor(received, dtype=dtype)), right, f"The list of {what}", OF_NUMBERS)
 
 
 def times(count: int) -> str:

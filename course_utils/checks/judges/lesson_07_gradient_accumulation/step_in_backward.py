@@ -18,8 +18,8 @@ from course_utils.checks.scenes.lesson_07_gradient_accumulation.step_in_backward
 
 def _cases(seed: int) -> list[Case]:
     return [
-        Case("three passes", {"seed": seed + 1, "sizes": [4, 2, 5], "lr": 1.3, "times": 1.0}),
-        Case("long gradients and a low rate", {"seed": seed + 2, "sizes": [3, 6, 2], "lr": 5e-7, "times": 1e5}),
+        Case("three passes", {"seed": seed + 1, "sizes": [6, 2, 5], "lr": 1.3, "times": 1.0}),
+        Case("long gradients and a low rate", {"seed": seed + 2, "sizes": [7, 6, 2], "lr": 5e-7, "times": 1e5}),
     ]
 
 
@@ -65,8 +65,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     )
     yield Finding("waiting", seen["waiting"] == 0, text)
     text = (
-        "When a parameter's gradient arrived, the gradient of an earlier one was still in memory, held by something "
-        "besides .grad. Each should be used and let go before the next parameter's arrives."
+        "When a parameter's gradient arrived, the gradient of an earlier one, a copy or a multiple of it was still in "
+        "memory, held by something besides .grad. Each should be used and let go before the next parameter's arrives."
     )
     yield Finding("alive", seen["waiting"] > 0 or seen["alive"] == 0, text)
     text = "Calling your function left the grad mode or the state of the random numbers different."

@@ -36,7 +36,11 @@ def _clamped(case: Case, gradient: torch.Tensor) -> torch.Tensor:
 
 
 def _row_by_row(case: Case, gradient: torch.Tensor) -> torch.Tensor:
-    return torch.stack([_clipped(case, row) for row in gradient])
+    """Clip along the last axis."""
+    if not gradient.dim():
+        return _clipped(case, gradient)
+    rows = gradient.reshape(-1, gradient.shape[-1])
+    return torch.stack([_clipped(case, row) for row in rows]).reshape(gradient.shape)
 
 
 def _scales_small_ones(case: Case, seen: Observation) -> bool:
@@ -61,7 +65,7 @@ EXERCISE = Exercise(
     points=3,
     call="clip_passing(x, max_norm)",
     # The norms lie between 2.8 and 5.2: below 6, and their squares above it.
-    cases=cases("max_norm", (0.8, 1.3), lambda most: 3 * most, {"a gradient that is short enough": 6.0}),
+    cases=cases("max_norm", (0.8, 1.3, 0.3), lambda most: 3 * most, {"a gradient that is short enough": 6.0}),
     judge=judge(_clipped),
     hints=(
         "The norm is known only when the gradient comes by. So the work is done in a function that runs then.",

@@ -18,15 +18,16 @@ from course_utils.checks.scenes.lesson_08_intermediate_gradients.gradient_log im
 
 def _cases(seed: int) -> list[Case]:
     return [
-        Case("three batches", {"seed": seed, "sizes": [[1, 4], [2, 7], [3, 5]], "fails at": 0, "stops": False}),
-        Case("one batch", {"seed": seed + 1, "sizes": [[1, 1]], "fails at": 0, "stops": False}),
-        *(
-            Case(name, {"seed": seed + n, "sizes": [[1, 4], [2, 3]], "fails at": 2, "stops": n == 3})
-            for n, name in [
-                (2, "a loss function that raises"),
-                (3, "a loss function that raises what is no Exception"),
+        Case(name, {"seed": seed + n, "sizes": sizes, "fails at": fails, "stops": n == 3, "alone": "single" in name})
+        for n, (name, sizes, fails) in enumerate(
+            [
+                ("three batches, one of them with an axis more", [[1, 4], [2, 7], [3, 5]], 0),
+                ("one batch", [[1, 1]], 0),
+                ("a loss function that raises", [[1, 4], [2, 3]], 2),
+                ("a loss function that raises what is no Exception", [[1, 4], [2, 3]], 2),
+                ("a model that is a single layer", [[1, 3], [2, 2]], 0),
             ]
-        ),
+        )
     ]
 
 
@@ -41,9 +42,9 @@ def _norms(case: Case, of_input: bool = False) -> list[dict[str, float]]:
         loss = nn.functional.mse_loss(results_of(model, names, x, zeros)[0], targets)
         gradients = torch.autograd.grad(loss, zeros)
         if of_input:
-            weights = [model.get_parameter(f"{name}.weight") for name in names]
+            weights = [model.get_submodule(name).get_parameter("weight") for name, _ in results]
             gradients = tuple(gradient @ weight for gradient, weight in zip(gradients, weights, strict=True))
-        log.append({name: float(gradient.detach().norm()) for name, gradient in zip(names, gradients, strict=True)})
+        log.append({name: float(part.detach().norm()) for (name, _), part in zip(results, gradients, strict=True)})
     return log
 
 
@@ -102,28 +103,22 @@ def _pile_up(case: Case, seen: Observation) -> bool:
     return len(hooks) > 1 and all(later > earlier for earlier, later in pairwise(hooks))
 
 
-def _nothing_to_see(case: Case, seen: Observation) -> bool:
-    """Return whether nothing was returned because of an error, and what is wrong then goes wrong in all cases."""
-    return bool(seen["raised"]) and (_pile_up(case, seen) or _graded(case, seen))
+def _entries(seen: Observation) -> list[Value]:
+    """Return the log's entries; where the loss function fails, those of a run in which it does not."""
+    returned = seen["returned"] if seen["otherwise"] is None else seen["otherwise"]
+    return returned if isinstance(returned, list) else []
 
 
 def _only_the_last(case: Case, seen: Observation) -> bool:
-    returned = seen["returned"]
-    if _nothing_to_see(case, seen):
-        return True
-    return isinstance(returned, list) and bool(returned) and all(_has_one_key(entry) for entry in returned)
-
-
-def _has_one_key(entry: Value) -> bool:
-    return isinstance(entry, dict) and list(entry) == ["leave"]
+    """Return whether each dict has one key: the name of the last linear layer, or that of the last module."""
+    names = [[name] for name, _ in logged(case)[0].named_modules()][-2:]
+    entries = _entries(seen)
+    return bool(entries) and all(isinstance(entry, dict) and list(entry) in names for entry in entries)
 
 
 def _tensors(case: Case, seen: Observation) -> bool:
-    returned = seen["returned"]
-    if _nothing_to_see(case, seen):
-        return True
-    entries = returned if isinstance(returned, list) else []
-    return any(isinstance(item, Array) for entry in entries if isinstance(entry, dict) for item in entry.values())
+    entries = [entry for entry in _entries(seen) if isinstance(entry, dict)]
+    return any(isinstance(item, Array) for entry in entries for item in entry.values())
 
 
 def _gave_norms(case: Case, seen: Observation, right: list[dict[str, float]]) -> bool:

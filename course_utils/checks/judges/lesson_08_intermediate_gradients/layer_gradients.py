@@ -13,11 +13,12 @@ from course_utils.checks.judges.lesson_08_intermediate_gradients import LESSON
 from course_utils.checks.judges.lesson_08_intermediate_gradients.layers import left, results_of, times
 from course_utils.checks.scenes.lesson_08_intermediate_gradients.layer_gradients import layered, weighed
 
+_BRANCHES = ("frozen", "trunk", "spare", "idle", "head", "zero", "past")
 _SCENES: dict[str, tuple[str, tuple[str, ...], bool]] = {
     "a plain model": ("plain", ("0", "3", "4"), False),
     "ReLUs that write in place": ("in place", ("0.0", "1", "3"), False),
     "a layer that is used twice": ("tied", ("shared", "leave", "same"), False),
-    "two frozen layers and an unused one": ("branches", ("frozen", "trunk", "spare", "idle", "head", "zero"), False),
+    "two frozen layers and an unused one": ("branches", _BRANCHES, False),
     "a model that raises": ("failing", ("0", "3"), False),
     "a loss function that raises what is no Exception": ("plain", ("0", "3"), True),
 }

@@ -8,17 +8,20 @@ from typing import Any
 
 import torch
 
-from course_utils.checks.compare import close, right_value
+from course_utils.checks.compare import close, right_value, told_apart
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Finding
 from course_utils.checks.scenes.numbers import numbers
+
+# Two norms that differ by 1e-6 clip alike to so many digits.
+_DIGITS = 5e-6
 
 _Rule = Callable[[Case, torch.Tensor], torch.Tensor]
 
 
 def cases(
     asked: str,
-    values: tuple[float, float],
+    values: tuple[float, float, float],
     another: Callable[[float], float],
     odd: Mapping[str, float] = MappingProxyType({}),
 ) -> Callable[[int], list[Case]]:
@@ -26,13 +29,14 @@ def cases(
 
     `another` makes of a value that of a second call, which is not to change the first one.
     """
-    # Name: is x a leaf, does it require a gradient, is the call under no_grad, and the argument.
-    kinds = {
-        "x in the middle of a graph": (False, True, False, values[0]),
-        "x a leaf, float64": (True, True, False, values[1]),
-        "x without a gradient": (True, False, False, values[0]),
-        "called under no_grad": (False, True, True, values[1]),
-        **{name: (False, True, False, value) for name, value in odd.items()},
+    # Name: is x a leaf, does it require a gradient, is the call under no_grad, the argument, and the shape.
+    kinds: dict[str, tuple[bool, bool, bool, float, tuple[int, ...]]] = {
+        "x in the middle of a graph": (False, True, False, values[0], (3, 5)),
+        "x a leaf, float64": (True, True, False, values[1], (2, 3, 5)),
+        "x without a gradient": (True, False, False, values[0], (3, 5)),
+        "called under no_grad": (False, True, True, values[1], (3, 5)),
+        **{name: (False, True, False, value, (15,)) for name, value in odd.items()},
+        "x without dimensions": (False, True, False, values[2], ()),
     }
 
     def cases(seed: int) -> list[Case]:
@@ -44,11 +48,11 @@ def cases(
                     **{asked: value, "another": another(value)},
                     **{
                         key: Array.of(numbers(10 * seed + 4 * n + k, *shape, dtype=_dtype(name)))
-                        for k, (key, shape) in enumerate({"x": (5, 3), "down": (3, 5), "beside": (3, 5)}.items())
+                        for k, key in enumerate(("x", "down", "beside"))
                     },
                 },
             )
-            for n, (name, (leaf, requires, silent, value)) in enumerate(kinds.items())
+            for n, (name, (leaf, requires, silent, value, shape)) in enumerate(kinds.items())
         ]
 
     return cases
@@ -59,7 +63,7 @@ def _dtype(name: str) -> torch.dtype:
 
 
 def graph(case: Case) -> tuple[torch.Tensor, torch.Tensor]:
-    source = case.given["x"].tensor().t().requires_grad_(case.given["requires_grad"])
+    source = case.given["x"].tensor().requires_grad_(case.given["requires_grad"])
     return source, source if case.given["leaf"] else source.sin()
 
 
@@ -73,19 +77,26 @@ def gradients(case: Case, rule: _Rule) -> dict[str, Any]:
 
     past = torch.autograd.grad((x.cos() * beside).sum(), source, retain_graph=True)[0]
     return {
-        "through": [at(rule(case, by * down)) for by in (1, 0, 0.001)],
+        "through": [at(rule(case, by * down)) for by in (1, 0, 1e-7)],
         "beside": past,
         "both": at(rule(case, down)) + past,
         "twice": at(rule(case, down + beside)),
     }
 
 
-def _arrived(received: Value, expected: torch.Tensor, what: str) -> Finding:
-    """Find as `right_value` does, with float32's tolerance for float64: who clips may add a small number to a norm."""
+def _arrived(received: Value, expected: torch.Tensor, what: str, scale: float = 0.0) -> Finding:
+    """Find as `right_value` does, to six digits of the largest number, or of `scale`: who clips may add to a norm."""
     found = right_value(received, expected, what)
     if found.prop != "value" or not isinstance(received, Array):
         return found
-    return right_value(Array.of(received.tensor().float()), expected.float(), what)
+    relative = _DIGITS if expected.dtype == torch.float64 else 1e-4
+    off = (received.tensor().detach() - expected).abs()
+    if bool((off <= relative * max(float(expected.abs().max()), scale)).all()):
+        return Finding("value", True)
+    place = int(off.reshape(-1).nan_to_num(torch.inf).argmax())
+    mine, its = (float(it.detach().reshape(-1)[place]) for it in (received.tensor(), expected))
+    apart = " is {}, and the right one is {}.".format(*told_apart(mine, its))
+    return Finding("value", False, found.message or f"{what} is another than it should be: one number{apart}")
 
 
 def judge(rule: _Rule) -> Callable[[Case, Observation], Iterator[Finding]]:
@@ -113,7 +124,9 @@ def judge(rule: _Rule) -> Callable[[Case, Observation], Iterator[Finding]]:
             ):
                 yield _arrived(mine, wanted, what)
             yield _arrived(seen["beside"], right["beside"], "What arrives from a use of x itself, beside your result,")
-            yield _arrived(seen["both"], right["both"], "With a use of x beside your result, the gradient")
+            # The two may cancel.
+            largest = max(float(it.abs().max()) for it in (right["through"][0], right["beside"]))
+            yield _arrived(seen["both"], right["both"], "With a use of x beside your result, the gradient", largest)
             yield _arrived(seen["twice"], right["twice"], "Where your result is used twice, the gradient")
             message = (
                 "Your result was added to another tensor, and that one's gradient is wrong: your code writes into the "

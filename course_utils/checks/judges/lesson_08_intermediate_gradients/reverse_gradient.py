@@ -21,7 +21,7 @@ from course_utils.checks.judges.lesson_08_intermediate_gradients.passing import 
 
 _of_a_size = cases(
     "strength",
-    (0.7, 25.0),
+    (0.7, 25.0, 1.4),
     lambda strength: 2 - 3 * strength,  # of the other sign, where the strength is not small
     {"a negative strength": -1.5, "a strength of 0": 0.0},
 )

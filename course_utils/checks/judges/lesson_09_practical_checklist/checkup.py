@@ -16,7 +16,7 @@ _MIDDLE = ["middle.weight", "middle.bias"]
 
 _LAST = ["last.weight", "last.bias"]
 
-_ALL = ["first.weight", "first.bias", *_MIDDLE, *_LAST]
+_ALL = ["first.weight", "first.bias", *_MIDDLE, *_LAST, "gain.by"]
 
 # What is wrong in each scene, worked out by hand.
 _PATIENTS: dict[str, tuple[str, dict[str, list[str]]]] = {
@@ -42,6 +42,9 @@ _PATIENTS: dict[str, tuple[str, dict[str, list[str]]]] = {
     "a step that adds to an old NaN in .grad": ("old NaN", {}),
     "gradients that are huge": ("huge", {}),
     "infinity in the first of two passes": ("two passes", {"not_finite": ["middle.bias"]}),
+    "infinity in the first of two passes that add": ("two passes, adding", {"not_finite": ["middle.bias"]}),
+    "NaN in the second of two passes": ("two passes, then NaN", {"not_finite": ["middle.bias"]}),
+    "a root of zero times 0": ("root, times 0", {"not_finite": ["middle.bias"]}),
     "a root of zero": ("root", {"not_finite": ["middle.bias"]}),
     "a root of zero that is covered up": ("root, hidden", {"not_finite": ["middle.bias"]}),
     "two layers with one weight": ("tied", {}),
@@ -55,7 +58,7 @@ _PATIENTS: dict[str, tuple[str, dict[str, list[str]]]] = {
     "a step that raises what is no Exception": ("with hooks", {}),
 }
 
-_RAISES = {"a step that raises": "RuntimeError", "a step that raises what is no Exception": "Stopped"}
+_RAISES = {"a step that raises": "OwnError", "a step that raises what is no Exception": "Stopped"}
 
 
 def _cases(seed: int) -> list[Case]:

@@ -48,16 +48,19 @@ def descend(
     momentum: float = 0.0,
     decay: float = 0.0,
     left: State | None = None,
+    moving: State | None = None,
     adding: bool = False,
     afterwards: Callable[[State], State] = lambda state: state,
 ) -> Path:
     """Follow p <- p - rate v with v <- momentum v + gradient + decay p.
 
-    `left` are gradients that the first step finds and does not clear. With `adding`, gradients are never cleared.
+    `left` are gradients that the first step finds and does not clear, and `moving` are the first v where it is not 0.
+    With `adding`, gradients are never cleared.
     """
     state, values, states = dict(start), [], []
     velocity = {name: torch.zeros_like(it) for name, it in start.items()}
     total = {**velocity, **(left or {})}
+    velocity |= moving or {}
     for number, loss in enumerate(losses):
         gradients, value = grad_and_value(loss)(state)
         values.append(float(value))

@@ -38,7 +38,7 @@ def _cases(seed: int) -> list[Case]:
 
 def _tuned(case: Case, slips: Slips = frozenset()) -> tuple[Path, State, State]:
     """Return the head's path, and what the backbone's parameters and buffers are to stay."""
-    backbone, head, _ = backbone_and_head(case)
+    backbone, head, optimizer = backbone_and_head(case)
     backbone.eval()
 
     def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
@@ -50,7 +50,8 @@ def _tuned(case: Case, slips: Slips = frozenset()) -> tuple[Path, State, State]:
     left = left_in(head) if slips else None
     start = parameters_of(head)
     frozen = {name: start.pop(name) for name, it in head.named_parameters() if not it.requires_grad}
-    path = descend(start, losses, RATE, momentum=0.9, decay=0.1, left=left, adding=NEVER in slips)
+    moving = {name: optimizer.state[it]["momentum_buffer"] for name, it in head.named_parameters() if name in start}
+    path = descend(start, losses, RATE, momentum=0.9, decay=0.1, left=left, moving=moving, adding=NEVER in slips)
     path = Path(path.losses, [state | frozen for state in path.states])
     return path, parameters_of(backbone), dict(backbone.named_buffers())
 

@@ -42,6 +42,8 @@ def _cases(seed: int) -> list[Case]:
         _best_case("the first is the best, with old gradients", seed + 1, 3, 0, left=True),
         _best_case("the last is the best, and none is good", seed + 2, 3, 2, apart=1e5),
         _best_case("a rate of zero, so all epochs are alike", seed + 3, 2, 0, rate=0.0),
+        # The second is nearly as good, and the last is better than the one before it.
+        _best_case("the best by very little", seed + 4, 5, 2, far=5.0, further=(2.0, 5e-8, 0.0, 3.0, 1.0)),
     ]
 
 
@@ -54,10 +56,13 @@ def _best_case(
     left: bool = False,
     far: float = 1.0,
     apart: float = 1e-3,
+    further: tuple[float, ...] = (),
 ) -> Case:
     """Make a case whose validation data fit the model of one epoch nearly exactly; with a rate of zero, exactly.
 
-    With another `apart` they are so far from every epoch's, in a direction in which epochs do not differ.
+    With another `apart` they are so far from every epoch's, in a direction in which epochs do not differ. `further`
+    says by how much the loss of each epoch is larger than the best one's, in a tenth of the mean square by which they
+    differ.
     """
     given: dict[str, Any] = {"seed": seed, "sizes": [5, 3, 4], "epochs": epochs, "best": best}
     given |= {"rate": rate, "left": left, "far": far}
@@ -68,8 +73,12 @@ def _best_case(
     differing = results - results[best]
     beside = double(seed + 31, 18)
     beside = beside - torch.linalg.pinv(differing) @ differing @ beside
-    targets = (results[best] + (apart * beside if rate else 0)).reshape(6, 3)
-    return Case(name, {**given, "inputs": Array.of(inputs), "targets": Array.of(targets)})
+    targets = results[best] + (apart * beside if rate else 0)
+    if further:
+        squares = differing.pow(2).sum(1)
+        larger = torch.tensor(further, dtype=torch.float64) * squares.mean() / 10
+        targets = results[best] + torch.linalg.pinv(differing) @ ((squares - larger) / 2)
+    return Case(name, {**given, "inputs": Array.of(inputs), "targets": Array.of(targets.reshape(6, 3))})
 
 
 def _warm_path(case: Case, slips: Slips = frozenset()) -> Path:

@@ -25,6 +25,7 @@ def _cases(seed: int) -> list[Case]:
         "two points that part": (four[:3], 3),
         "thirty points far from the origin": (far, 2),
         "no step at all": (five + 1, 0),
+        "a single point": (five[:1], 2),
     }
     return [
         Case(

@@ -34,6 +34,10 @@ _TO_VERIFY = {
     "reversed columns, gradients not reversed": "flip not flipped back",
     "a cumulated sum, cumulated the same way back": "cumulated forwards",
     "a matrix product, rows exchanged on the way back": "mix, rows exchanged",
+    "a function that is level": "level",
+    "a function that is level, NaN at one place": "level, NaN at one place",
+    "a sine, wrong where no number is near zero": "sine, off in between",
+    "a sum of squares, wrong by a half": "total, off",
     "a backward that returns nothing": "nothing returned",
 }
 
@@ -142,7 +146,7 @@ EXERCISE = Exercise(
             "NaN let through",
             "Your function lets a NaN pass. A NaN is not larger than any limit: ask whether the difference is within "
             "the limit, and not whether it is beyond.",
-            lambda case, seen: _fooled(case, seen, "sine, NaN at one place"),
+            lambda case, seen: _fooled(case, seen, "sine, NaN at one place", "level, NaN at one place"),
         ),
     ),
 )

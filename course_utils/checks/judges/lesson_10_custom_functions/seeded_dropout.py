@@ -20,6 +20,8 @@ from course_utils.checks.judges.lesson_10_custom_functions.functions import (
 )
 
 _RARE = 0.004  # below half a percent; of the numbers of either case it drops about 15
+# By how much other seeds are larger: who takes a seed modulo something, or rounds it, has some of these alike.
+_FURTHER = (0, *(10**n for n in range(7)), *(2**n for n in range(4, 29, 2)))
 _ENDS = (0, 1, 2**31 - 1, 2**31)  # seeds at the ends of what is allowed
 
 
@@ -29,17 +31,23 @@ def _cases(seed: int) -> list[Case]:
         Case(
             name,
             {
-                "x": Array.of(spread(seed + n, *shape, dtype=dtype)),
+                "x": Array.of(_some_small(spread(seed + n, *shape, dtype=dtype))),
                 "direction": Array.of(spread(seed + n + 5, *shape, dtype=dtype)),
                 "p": p,
                 "transposed": name.endswith("transposed"),
                 "seed": (1000 + seed) * n,
                 "ends": list(_ENDS),
+                "further": list(_FURTHER),
                 "rare": _RARE,
             },
         )
         for n, (name, (shape, p, dtype)) in enumerate(shapes.items())
     ]
+
+
+def _some_small(x: torch.Tensor) -> torch.Tensor:
+    """Return the numbers with every seventh made small."""
+    return torch.where(torch.arange(x.numel()).reshape(x.shape) % 7 == 0, 1e-4 * x, x)
 
 
 def _mask(case: Case, returned: Any) -> torch.Tensor | None:
@@ -70,7 +78,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("share", abs(share - p) < 0.06, message)
     message = f"With p={_RARE} none of {x.numel()} numbers was dropped; about {_RARE * x.numel():.0f} are expected."
     yield Finding("share", bool(seen["rare"]) or abs(share - p) >= 0.06, message)
-    yield Finding("same", seen["again"] == seen["returned"], "Called twice with the same seed, it gave two results.")
+    message = "Called twice with the same seed, and numbers that lie in memory in two orders, it gave two results."
+    yield Finding("same", seen["again"] == seen["returned"], message)
     message = "Rows or columns of x share one mask. Each number is dropped or kept by itself."
     yield Finding("each by itself", _independent(mask), message)
     counts = {int(it.sum()) for it in (_mask(case, other) for other in seen["others"]) if it is not None}
@@ -82,16 +91,35 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     alike = [(one, other) for (one, mine), (other, its) in combinations(tried, 2) if mine == its]
     message = f"With the seeds {alike[0][0]} and {alike[0][1]} it dropped the same numbers." if alike else ""
     yield Finding("other", not alike, message)
+    seeds = zip(_FURTHER, seen["far"], strict=True)
+    alike = [(one, other) for (one, mine), (other, its) in combinations(seeds, 2) if mine == its]
+    first = case.given["seed"]
+    message = (
+        f"With the seeds {first + alike[0][0]} and {first + alike[0][1]} it dropped the same numbers." if alike else ""
+    )
+    yield Finding("other", not alike, message)
+    found = right_value(seen["none"]["returned"], x, "With p = 0, where nothing is dropped, what you returned")
+    yield Finding("share", found.ok, found.message)
+    if seen["none"]["attached"]:
+        found = one_function(seen["none"])
+        yield Finding(found.prop, found.ok, found.message and f"With p = 0: {found.message}")
     message = "Your function used PyTorch's global random generator: its state afterwards was another."
     yield Finding("generator", seen["generator"], message)
     yield one_function(seen)
     if seen["attached"]:
-        yield from _dropout_gradients(seen, direction * mask / (1 - p))
+        yield from _dropout_gradients(case, seen, direction, direction * mask / (1 - p))
         message = f"With the result gone, about {seen['kept']} bytes are kept for backward; {_MOST} are allowed."
         yield Finding("kept", seen["kept"] <= _MOST, message)
 
 
-def _dropout_gradients(seen: Observation, right: torch.Tensor) -> Iterator[Finding]:
+def _dropout_gradients(
+    case: Case, seen: Observation, direction: torch.Tensor, right: torch.Tensor
+) -> Iterator[Finding]:
+    late = _mask(case, seen.get("late returned"))
+    if late is not None:
+        yield right_value(
+            seen["late"], direction * late / (1 - case.given["p"]), f"With the seed {_ENDS[-2]} the gradient of x"
+        )
     for mine, which in zip(seen["gradients"], ("first", "second"), strict=True):
         found = right_value(mine, right, f"The gradient of x in the {which} of two passes")
         yield Finding(found.prop, found.ok, found.message)
@@ -120,6 +148,14 @@ def _another_mask(case: Case, seen: Observation) -> bool:
         return False
     used = _mask(case, seen["gradients"][0])
     return used is not None and bool((used & ~mask).any()) and bool((mask & ~used).any())
+
+
+def _in_memory_order(case: Case, seen: Observation) -> bool:
+    """Return whether x in another order in memory had as many numbers dropped with the same seed, and other ones."""
+    mask, again = _mask(case, seen["returned"]), _mask(case, seen["again"])
+    if mask is None or again is None or not seen["generator"]:
+        return False
+    return bool(mask.sum() == again.sum()) and not torch.equal(mask, again)
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -152,21 +188,32 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "the mask is kept",
-            "Your gradient is right, and your Function keeps much for it: the mask, or a tensor that shows it. The "
-            "seed is enough to make the mask again.",
-            lambda case, seen: seen["attached"] and seen["kept"] > _MOST and _gradients_are(case, seen, _scale(case)),
+            "Your gradient is right, and your Function keeps much for it: the mask, or another tensor. The seed is "
+            "enough to make the mask again.",
+            lambda case, seen: (
+                seen["attached"]
+                and seen["kept"] > _MOST
+                and one_function(seen).ok
+                and _gradients_are(case, seen, _scale(case))
+            ),
         ),
         Misconception(
             "another mask in backward",
             "Your backward used another mask than your forward: it let other numbers pass.",
             _another_mask,
-            hint="Is the same mask drawn where x is transposed and the gradient is not? What is made like a tensor, "
-            "as by empty_like, is filled in the order of its memory; torch.rand(shape, generator=...) is not.",
+        ),
+        Misconception(
+            "a mask in the memory's order",
+            "With one seed your mask depends on how x lies in memory: the same draws went to other places where x was "
+            "transposed.",
+            _in_memory_order,
+            hint="What is made like a tensor, as by empty_like, is filled in the order of its memory; "
+            "torch.rand(shape, generator=...) is not.",
         ),
         Misconception(
             "the global generator",
-            "You seed PyTorch's global generator. All random numbers that the rest of the program draws afterwards "
-            "now depend on your seed.",
+            "You seed PyTorch's global generator, or draw from it, and leave it in another state. All random numbers "
+            "that the rest of the program draws afterwards depend on that.",
             lambda case, seen: not seen["generator"] and _gradients_are(case, seen, _scale(case)),
         ),
         Misconception(

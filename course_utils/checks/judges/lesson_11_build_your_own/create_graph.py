@@ -9,20 +9,18 @@ from typing import Any
 import torch
 
 from course_utils.checks.compare import close, listed, right_value
-from course_utils.checks.data import Array, Observation, Raised
+from course_utils.checks.data import Observation
 from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.lesson_11_build_your_own import backward
-from course_utils.checks.judges.lesson_11_build_your_own.oracle import difference, failing, leaves_of
-from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, raised, ran, told
+from course_utils.checks.judges.lesson_11_build_your_own.oracle import difference, failing
+from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, raised, ran
+from course_utils.checks.judges.lesson_11_build_your_own.twice import twice, wrong_twice
 from course_utils.checks.scenes.lesson_11_build_your_own.expressions import (
-    Expression,
     random_expressions,
-    run,
     written,
 )
-from course_utils.checks.scenes.lesson_11_build_your_own.named import NAMED, POSITIVE, UPSTREAM, everything, thrice
+from course_utils.checks.scenes.lesson_11_build_your_own.named import NAMED, POSITIVE, everything, thrice
 
-_NAMES = "abcdefgh"
 _SINGLE = ("a square", "exp", "log", "matmul", "the square of an index", "the square of a sum")
 
 _TRIED = {
@@ -33,6 +31,9 @@ _TRIED = {
     "created": "A pass with create_graph=True over `(x.exp() * x).sum()`, and one more without it,",
     "switched": "Passes by engine.grad, with and without create_graph=True,",
     "left": "`engine.grad(y, [x])` after a `backward()` to x",
+    "given": "`engine.grad(x * x, [x], v, create_graph=True)` for a v that requires a gradient",
+    "asked": "`engine.grad(y, [x, y, x])`",
+    "inside": "`engine.grad(y, [x], create_graph=True)` inside `with engine.no_grad()`",
     "inner": "`engine.grad(y, [h, u, x])`, for y = (h * h).sum() of h = x.exp() and a leaf u that is not used,",
 }
 
@@ -41,63 +42,20 @@ def _given(seed: int, count: int) -> dict[str, Any]:
     return {"expressions": random_expressions(seed + 2, count)}
 
 
-def _twice(expression: Expression, start: bool) -> tuple[list[Any], list[Any], list[str]]:
-    """Return the gradients of a result, those of a sum made of them, and the names of the leaves asked for."""
-    leaves = leaves_of(expression)
-    result = run(expression, leaves)[-1]
-    asked = [leaf for leaf in leaves if leaf.requires_grad]
-    names = [name for name, leaf in zip(_NAMES, leaves, strict=False) if leaf.requires_grad]
-    numbers = torch.tensor(UPSTREAM[: result.numel()], dtype=torch.float64).reshape(result.shape)
-    first = torch.autograd.grad(result, asked, numbers if start else None, create_graph=True, allow_unused=True)
-    total = sum((g * g * leaf).sum() for g, leaf in zip(first, asked, strict=True) if g is not None)
-    second = torch.autograd.grad(total, asked, allow_unused=True)  # type: ignore[arg-type]
-    return [None if g is None else g.detach() for g in first], list(second), names
-
-
-def _wrong(expression: Expression, seen: Any, start: bool = False) -> str | None:
-    if isinstance(seen, Raised):
-        return f"raised {told(seen)}"
-    first, second, names = _twice(expression, start)
-    # Zeros in place of None are told by a finding of their own.
-    found = [
-        None if right is None and isinstance(value, Array) and not value.tensor().any() else value
-        for value, right in zip(seen["first"], first, strict=True)
-    ]
-    text = difference(found, first, names)
-    if text is not None:
-        return text
-    # Where a derivative is zero, one engine has a graph that leads to zeros and another has none.
-    mine = [
-        _zeros(right) if value is None and right is not None else value
-        for value, right in zip(seen["second"], second, strict=True)
-    ]
-    wanted = [_nothing(value) if right is None else right for value, right in zip(mine, second, strict=True)]
-    text = difference(mine, wanted, [f"the sum of g * g * leaf with respect to {name}" for name in names])
-    return None if text is None else f"of its gradients g, taken with create_graph=True: {text}"
-
-
-def _zeros(right: torch.Tensor) -> Any:
-    return Array.of(torch.zeros_like(right))
-
-
-def _nothing(value: Any) -> torch.Tensor | None:
-    return torch.zeros(value.shape, dtype=torch.float64) if isinstance(value, Array) else None
-
-
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     if not raised(seen["returned"]):
         yield from _returned(seen["returned"])
         if not seen["returned"]["several"]:  # and nothing can be taken out of it
             return
-    wrong = [(it, name, text) for name, it in NAMED.items() if (text := _wrong(it, seen["named"][name], True))]
+    wrong = [(it, name, text) for name, it in NAMED.items() if (text := wrong_twice(it, seen["named"][name], True))]
     shown = "".join(f"On {name}: {text.rstrip('.')}.\n{written(it)}" for it, name, text in wrong[:1])
-    random = failing("random", given["expressions"], seen["random"], _wrong, written)
-    twice = not wrong and random.ok
-    yield from ran(seen, {name: text for name, text in _TRIED.items() if twice or name != "third"})
+    random = failing("random", given["expressions"], seen["random"], wrong_twice, written)
+    both = not wrong and random.ok
+    yield from ran(seen, {name: text for name, text in _TRIED.items() if both or name != "third"})
     yield Finding("named", not wrong, shown)
     if not wrong:
         yield random
-    if twice and not raised(seen["third"]):
+    if both and not raised(seen["third"]):
         right = torch.tensor([12.0, 48.0], dtype=torch.float64)
         yield right_value(seen["third"][0], right, "The third derivative of x * x * x * x")
         yield right_value(seen["third"][1], _third(), "The third derivative of a formula with every operation")
@@ -123,6 +81,23 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         text = "`engine.grad` changed a .grad that an earlier backward() had left. It leaves every .grad alone."
         x, u = (torch.tensor(one, dtype=torch.float64) for one in ([3.0, 3.0], [1.5, 6.0]))
         yield Finding("grad", close(seen["left"]["x"], x) and close(seen["left"]["u"], u), text)
+    if not raised(seen["given"]):
+        right = torch.tensor([3.0, 12.0], dtype=torch.float64)
+        yield right_value(seen["given"]["single"], right, "The gradient of one number, from a gradient of 3,")
+        right = torch.tensor([2.0, 96.0], dtype=torch.float64)
+        yield right_value(
+            seen["given"]["of given"], right, "The derivative with respect to the gradient that was given"
+        )
+    if not raised(seen["asked"]):
+        once, one = torch.tensor([1.0, 4.0], dtype=torch.float64), torch.tensor(1.0, dtype=torch.float64)
+        mine = seen["asked"]["twice"]
+        text = f"`engine.grad(y, [x, y, x])` returned {len(mine)} gradients; expected 3."
+        yield Finding("as asked", len(mine) == 3, text)
+        for found, right, what in zip(mine, (once, one, once), ("x", "y itself", "x, asked for again,"), strict=False):
+            yield right_value(found, right, f"The gradient of {what}")
+    if not raised(seen["inside"]):
+        text = "Inside `with engine.no_grad()` a pass with create_graph=True is not recorded."
+        yield Finding("recorded", seen["inside"] is True, text)
     if not raised(seen["inner"]):
         h = torch.tensor([0.5, 2.0], dtype=torch.float64).exp()
         yield right_value(seen["inner"]["inner"], 2 * h, "The gradient of an intermediate result")
@@ -159,6 +134,8 @@ def _created(seen: Any) -> Iterator[Finding]:
     before, after = seen["nodes"]
     text = f"Behind the result were {before} nodes, and {after} after a pass with create_graph=True."
     yield Finding("nodes", before == after, text)
+    text = "A pass with create_graph=True changed a node behind the result: its name, or its inputs."
+    yield Finding("nodes", seen["same graph"] or before != after, text)
     x = torch.tensor([0.5, 2.0], dtype=torch.float64)
     right = x.exp() * (1 + x)
     yield right_value(seen["first"], right, "A gradient with create_graph=True")
@@ -169,13 +146,12 @@ def _created(seen: Any) -> Iterator[Finding]:
 
 
 def _right(seen: Observation, *names: str) -> bool:
-    return all(_wrong(NAMED[name], seen["named"][name], True) is None for name in names)
+    return all(wrong_twice(NAMED[name], seen["named"][name], True) is None for name in names)
 
 
 def _first_right(seen: Observation) -> bool:
     return all(
-        not raised(mine)
-        and difference(mine["first"], _twice(NAMED[name], True)[0], _twice(NAMED[name], True)[2]) is None
+        not raised(mine) and difference(mine["first"], twice(NAMED[name], True)[0], twice(NAMED[name], True)[2]) is None
         for name, mine in seen["named"].items()
     )
 
@@ -273,7 +249,11 @@ EXERCISE = exercise(
             "freed all the same",
             "After a pass with create_graph=True the graph is freed, though the gradients' graph leads through it. "
             "Unless told otherwise, retain_graph is what create_graph is.",
-            lambda case, seen: raised(seen["created"], "RuntimeError") and _right(seen, "a value used twice"),
+            lambda case, seen: (
+                raised(seen["created"], "RuntimeError")
+                and not raised(seen["inner"])
+                and _right(seen, "a value used twice")
+            ),
         ),
         Misconception(
             "recorded into the same graph",

@@ -23,6 +23,9 @@ _TRIED = {
     "unwanted": "A pass through a function of a leaf and a constant, whose backward returns a gradient for both,",
     "not needed": "Applying a function to a constant, and another that nothing comes of, and a pass",
     "quiet": "Applying a function inside `with engine.no_grad()`",
+    "number": "A pass through a function of a leaf and a number, whose backward returns None for the number,",
+    "one saved": "A pass through a function that saves one array, and takes it out by `(x,) = ctx.saved_tensors`,",
+    "again": "Two passes through a function, the first with retain_graph=True,",
     "tuple": "A pass through a function of one input, whose backward returns a tuple with one gradient,",
     "none": "A pass through a function whose backward returns None for a result that needs a gradient",
 }
@@ -68,6 +71,8 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     if not raised(seen["not needed"]):
         text = "The result of a function of constants has a grad_fn."
         yield Finding("not made", not seen["not needed"]["made"], text)
+        text = "The result of a function of constants says that it requires a gradient."
+        yield Finding("not made", seen["not needed"]["made"] or not seen["not needed"]["needs"], text)
         count = seen["not needed"]["backward"]
         text = f"A backward that no gradient reaches ran {count} times; expected none."
         yield Finding("not run", count == 0, text)
@@ -76,6 +81,13 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     if not raised(seen["quiet"]):
         text = "Inside `with engine.no_grad()` the result of a function has a graph. There nothing is recorded."
         yield Finding("quiet", seen["quiet"] in (None, [False, False]), text)
+    if not raised(seen["number"]):
+        yield right_value(seen["number"], _two([3.0, 3.0]), "The gradient of a leaf beside a number")
+    if not raised(seen["one saved"]):
+        yield right_value(seen["one saved"], _two([3.0, 4.0]), "The gradient by a function that saves one array")
+    if not raised(seen["again"]):
+        text = f"In two passes through a function its backward ran {seen['again']} times; expected 2."
+        yield Finding("mixed backward", seen["again"] in (None, 2), text)
     if not raised(seen["tuple"]):
         yield right_value(seen["tuple"], _two([7.0, 7.0]), "The gradient by a function whose backward returns (7 * g,)")
     several = {"too few": "one gradient", "too many": "three gradients", "one None more": "two gradients and a None"}
@@ -213,9 +225,7 @@ EXERCISE = exercise(
         Misconception(
             "tensors only",
             "A function whose input is a number ended in an error. What is no tensor is passed to forward as it is.",
-            lambda case, seen: (
-                raised(seen["mixed"]) and _right_rule(seen) and not _none(seen["mixed"]) and not _unset(seen["mixed"])
-            ),
+            lambda case, seen: raised(seen["number"]) and _right_rule(seen) and not _none(seen["number"]),
         ),
         Misconception(
             "None refused",
@@ -241,8 +251,3 @@ EXERCISE = exercise(
 
 def _none(error: Any) -> bool:
     return "None" in error.message
-
-
-def _unset(error: Any) -> bool:
-    """Return whether an error says that an attribute, `ctx.number`, cannot be set."""
-    return "'number'" in error.message

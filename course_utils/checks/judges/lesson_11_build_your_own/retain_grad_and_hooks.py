@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from course_utils.checks.compare import close, describe, listed, right_value
-from course_utils.checks.data import Observation
+from course_utils.checks.data import Array, Observation
 from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.lesson_11_build_your_own import backward
 from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, nothing, raised, told
@@ -86,6 +86,15 @@ def _labels(seen: Observation, name: str) -> list[str]:
     return [] if raised(seen[name]) else [entry[0] for entry in seen[name]["noted"]]
 
 
+def _in_parts(seen: Observation, name: str) -> bool:
+    """Return whether the hook got parts, which make up the gradient."""
+    if len(_labels(seen, name)) < 2:
+        return False
+    parts = [part for _, part in seen[name]["noted"]]
+    whole = _watched(name)[0][0][1]
+    return all(isinstance(it, Array) for it in parts) and close(Array.of(sum(it.tensor() for it in parts)), whole)
+
+
 def _x(seen: Observation, name: str, like: str, factor: float = 1.0) -> bool:
     """Return whether x.grad is in one scene what PyTorch has in another, times a factor."""
     wanted = _watched(like)[1]["x.grad"]
@@ -122,7 +131,7 @@ EXERCISE = exercise(
             "once for each part",
             "A hook ran once for each gradient that arrives at its tensor, with that part alone. It is to run once in "
             "a pass, with the sum.",
-            lambda case, seen: len(_labels(seen, _LOOKS)) > 1 or len(_labels(seen, _ON_LEAF)) > 1,
+            lambda case, seen: _in_parts(seen, _LOOKS) or _in_parts(seen, _ON_LEAF),
         ),
         Misconception(
             "what a hook returns is ignored",

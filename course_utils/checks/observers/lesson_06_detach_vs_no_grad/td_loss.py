@@ -35,9 +35,6 @@ def observe(answer: Answer, case: Case) -> Observation:
         "gradients": None,
         "old gradients": None,
         "pulled": False,
-        "recorded": any(old.live),
-        "runs": len(live.live),
-        "old runs": len(old.live),
         "touched": changes(before, parameters_as_found(**networks)),
         "modes": changes(modes, modes_as_found(**networks)),
         "hooks": hooks_in(network, target_network) == hooks,
@@ -53,4 +50,5 @@ def observe(answer: Answer, case: Case) -> Observation:
             seen["gradients"] = found[:half]
             seen["old gradients"] = any(gradient is not None for gradient in found[half:])
             seen["pulled"] = any(gradient is not None and bool(gradient.tensor().any()) for gradient in found[half:])
-    return seen
+    # A backward of the answer's own may run them once more.
+    return {**seen, "recorded": any(old.live), "runs": len(live.live), "old runs": len(old.live)}

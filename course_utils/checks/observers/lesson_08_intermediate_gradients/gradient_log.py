@@ -46,7 +46,14 @@ def observe(answer: Answer, case: Case) -> Observation:
     notice(model, ran, name="runs")
     for module in model.modules():
         module.register_forward_hook(lambda module, given, result: None)  # the model's own
-    model.get_submodule("enter").register_full_backward_hook(lambda *given: None)
+    own = model if isinstance(model, nn.Linear) else model.get_submodule("enter")
+    own.register_full_backward_hook(lambda *given: None)
+    otherwise = None
+    if case.given["fails at"]:  # what it returns where nothing fails
+        twin, its_batches = logged(case)
+        hold_gradients(twin)
+        with torch.enable_grad():
+            otherwise = plain(answer(twin, Batches(its_batches), nn.functional.mse_loss))
     before = state(model)
     raised, returned = "", None
     with torch.enable_grad(), every_pass() as passes:
@@ -55,6 +62,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         except (Planned, Stopped) as error:
             raised = str(error)
         switched = not torch.is_grad_enabled()
-    observed = {"returned": plain(returned), "raised": raised, "changed": changed(before, model), "switched": switched}
+    observed: Observation = {"returned": plain(returned), "otherwise": otherwise, "raised": raised}
+    observed |= {"switched": switched, "changed": changed(before, model)}
     kept = any(seen["kept"]) or any(still_held(loss) for loss in last)
     return {**observed, **seen, "kept": kept, "runs": sum(seen["runs"]), "passes": len(passes)}

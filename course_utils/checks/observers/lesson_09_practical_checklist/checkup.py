@@ -9,7 +9,7 @@ from course_utils.checks.data import Answer, Case, Observation, plain, type_name
 from course_utils.checks.observers.lesson_09_practical_checklist.watched import flags_of, modes_of
 from course_utils.checks.observers.traces import hooks_on, parts_of
 from course_utils.checks.scenes.lesson_09_practical_checklist.checkup import patient
-from course_utils.checks.scenes.zoo import Stopped
+from course_utils.checks.scenes.zoo import OwnError, Stopped
 
 _FAILS = "this step fails at its end"
 
@@ -18,7 +18,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     model, optimizer, step = patient(case)
     calls: list[None] = []
     before, modes, own = flags_of([model]), modes_of([model]), hooks_on(*parts_of(model), optimizer)
-    errors: dict[str, type[BaseException]] = {"RuntimeError": RuntimeError, "Stopped": Stopped}
+    errors: dict[str, type[BaseException]] = {"OwnError": OwnError, "Stopped": Stopped}
     error = errors.get(case.given["raises"])
 
     def counted() -> None:
@@ -31,7 +31,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     returned: Any = None
     try:
         returned = answer(model, optimizer, counted)
-    except (RuntimeError, Stopped) as caught:
+    except (OwnError, Stopped) as caught:
         if str(caught) != _FAILS:
             raise
         raised = True

@@ -20,7 +20,7 @@ def observe(answer: Answer, case: Case) -> Observation:
             group["lr"] = group["initial_lr"] = RATE * factors[0]
         scheduler = MultiplicativeLR(optimizer, lambda epoch: _factor(factors, epoch) / _factor(factors, epoch - 1))
     epochs = case.given["epochs"]
-    seen = watched(lambda: answer(model, optimizer, scheduler, batches, epochs), [model], batches, optimizer)
+    seen = watched(lambda: answer(model, optimizer, scheduler, batches, epochs), [model], batches, optimizer, True)
     return {**seen, "scheduler": plain(scheduler.last_epoch)}
 
 

@@ -21,11 +21,18 @@ from course_utils.graph.saved import saved
 
 
 def watched(
-    run: Callable[[], Any], modules: Iterable[nn.Module], batches: Iterable[Batch], optimizer: Optimizer | None = None
+    run: Callable[[], Any],
+    modules: Iterable[nn.Module],
+    batches: Iterable[Batch],
+    optimizer: Optimizer | None = None,
+    scheduled: bool = False,
 ) -> Observation:
-    """Run a loop. Return what came back, what became of the modules, and what was seen at every forward and step."""
+    """Run a loop. Return what came back, what became of the modules, and what was seen at every forward and step.
+
+    Where it is `scheduled`, the optimizer's rates may be others afterwards.
+    """
     modules = list(modules)
-    settings, flags, modes = settings_of(optimizer), flags_of(modules), modes_of(modules)
+    settings, flags, modes = settings_of(optimizer, scheduled), flags_of(modules), modes_of(modules)
     graphs = Graphs()
     runs: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []
@@ -86,7 +93,7 @@ def watched(
         "modes": modes_of(modules) == modes,
         "hooks": hooks_on(*parts_of(*modules)),
         "flags": [mine == it for mine, it in zip(flags_of(modules), flags, strict=True)],
-        "settings": None if optimizer is None else _others(settings, settings_of(optimizer)),
+        "settings": None if optimizer is None else _others(settings, settings_of(optimizer, scheduled)),
         "rate": plain(optimizer.param_groups[0]["lr"]) if optimizer is not None else None,
     }
 
@@ -110,10 +117,11 @@ def modes_of(modules: Iterable[nn.Module]) -> list[dict[str, bool]]:
     return [{name: part.training for name, part in module.named_modules()} for module in modules]
 
 
-def settings_of(optimizer: Optimizer | None) -> list[dict[str, Any]]:
-    """Return what an optimizer holds and how it steps. The rate is left out: a scheduler may change it."""
+def settings_of(optimizer: Optimizer | None, scheduled: bool) -> list[dict[str, Any]]:
+    """Return what an optimizer holds and how it steps. The rate is left out where a scheduler changes it."""
+    left_out = "lr" if scheduled else None
     return [
-        {key: [id(it) for it in value] if key == "params" else value for key, value in group.items() if key != "lr"}
+        {key: [id(it) for it in value] if key == "params" else value for key, value in group.items() if key != left_out}
         for group in (optimizer.param_groups if optimizer is not None else ())
     ]
 

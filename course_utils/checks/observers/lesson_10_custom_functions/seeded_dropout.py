@@ -36,22 +36,41 @@ def _size(value: Any) -> int:
     return total
 
 
+def _turned(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the same numbers in another order in memory."""
+    return tensor.transpose(0, -1).contiguous().transpose(0, -1) if tensor.is_contiguous() else tensor.contiguous()
+
+
 def observe(answer: Answer, case: Case) -> Observation:
     base, direction = case.given["x"].tensor().requires_grad_(), case.given["direction"].tensor()
     p, seed, memory = case.given["p"], case.given["seed"], Memory()
     x = base + 0
     if case.given["transposed"]:  # the same numbers, in another order in memory
-        x = base.transpose(0, -1).contiguous().transpose(0, -1)
+        x = _turned(base)
     around = Surroundings({"x": x, INCOMING: direction}, may_draw=True)
     memory.add(x)
     state = torch.get_rng_state()
     with PeakMemory() as made:
         y = answer(x, p, seed)
-        seen: Observation = {"returned": plain(y), "attached": attached(y, x), "again": plain(answer(x, p, seed))}
+        seen: Observation = {
+            "returned": plain(y),
+            "attached": attached(y, x),
+            "again": plain(answer(_turned(x), p, seed)),
+        }
         seen["others"] = [plain(answer(x, p, seed + more)) for more in (1, 2, 1024, 65536)]
         rare = plain(answer(x, case.given["rare"], seed + 3))
         seen["rare"] = not isinstance(rare, Array) or int((rare.tensor() == 0).sum())
         seen["ends"] = [plain(answer(x, p, end)) for end in case.given["ends"]]
+        seen["far"] = [plain(answer(x[:2], p, seed + more)) for more in case.given["further"]]
+        none = answer(x, 0.0, seed)
+        seen["none"] = {"returned": plain(none), "attached": attached(none, x)}
+        if seen["none"]["attached"]:
+            seen["none"]["operations"] = operations(none, x)
+        late = answer(x, p, case.given["ends"][-2])
+        if attached(late, x):
+            seen["late returned"] = plain(late)
+            seen["late"] = plain(torch.autograd.grad(late, base, direction, allow_unused=True)[0])
+        del none, late
     unrecorded_changes = unrecorded(answer, x[:3], p / 2, seed + 1)  # must not disturb the first
     if seen["attached"]:
         seen["operations"] = operations(y, x)

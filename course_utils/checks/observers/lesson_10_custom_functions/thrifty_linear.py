@@ -24,6 +24,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     for name, tensor in zip(memory, (x, weight, bias), strict=True):
         if tensor is not None:
             memory[name].add(tensor)
+    names = ["x", "weight", "bias" if "bias" in leaves else None]
     direction = case.given["direction"].tensor().expand(*x.shape[:-1], len(weight))
     around = Surroundings({**leaves, INCOMING: direction})
     three = [leaves["x"], leaves["weight"], leaves.get("bias", torch.zeros(len(weight), dtype=x.dtype))]
@@ -38,6 +39,8 @@ def observe(answer: Answer, case: Case) -> Observation:
         del given, x, weight, bias, tensor
         seen["copied"] = max(0, forward.alive() - y.untyped_storage().nbytes())
         seen["kept"] = [name for name, watched in memory.items() if watched.alive()]
+        others = [None if it is None else case.given[it].tensor().requires_grad_(it not in wanted) for it in names]
+        answer(*others)  # with other wants: not to change those of the first
         with Products() as backward:
             gradients = torch.autograd.grad(y, [leaves[name] for name in wanted], direction, allow_unused=True)
         seen["gradients"] = [plain(gradient) for gradient in gradients]

@@ -117,15 +117,47 @@ def _freed(engine: Engine) -> Observation:
 def _created(engine: Engine) -> Observation:
     x = engine.tensor([0.5, 2.0], requires_grad=True)
     y = (x.exp() * x).sum()
-    before = len(behind(y)[0])
+    before, entries = len(behind(y)[0]), _entries(y)
     first = numbers(engine.grad(y, [x], create_graph=True)[0])
     after = len(behind(y)[0])
     return {
         "nodes": [before, after],
+        "same graph": _entries(y) == entries,
         "first": first,
         "second": numbers(engine.grad(y, [x])[0]),
         "grad": numbers(x.grad),
     }
+
+
+def _entries(y: Any) -> list[Any]:
+    """Return the name of each node behind a result, and which of its entries are None."""
+    return [[node.name, [it is None for it in node.inputs]] for node in behind(y)[0]]
+
+
+def _given(engine: Engine) -> Observation:
+    """Take gradients from given ones: of a single number, and of one that requires a gradient itself."""
+    x = engine.tensor([0.5, 2.0], requires_grad=True)
+    v = engine.tensor([1.0, 3.0], requires_grad=True)
+    (single,) = engine.grad((x * x).sum(), [x], engine.tensor(3.0))
+    (g,) = engine.grad(x * x, [x], v, create_graph=True)
+    return {"single": numbers(single), "of given": numbers(engine.grad((g * g).sum(), [v])[0])}
+
+
+def _asked(engine: Engine) -> Observation:
+    """Ask for one input twice, and for the result itself."""
+    x = engine.tensor([0.5, 2.0], requires_grad=True)
+    y = (x * x).sum()
+    return {"twice": [numbers(g) for g in engine.grad(y, [x, y, x])]}
+
+
+def _inside(engine: Engine) -> bool:
+    """Return whether a pass with create_graph=True is recorded where nothing else is, if the engine has such blocks."""
+    if not hasattr(engine, "no_grad"):
+        return True
+    x = engine.tensor([0.5, 2.0], requires_grad=True)
+    y = (x * x).sum()
+    with engine.no_grad():
+        return bool(engine.grad(y, [x], create_graph=True)[0].requires_grad)
 
 
 def _left(engine: Engine) -> Observation:
@@ -152,6 +184,9 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
         "created": attempt(lambda: _created(engine)),
         "left": attempt(lambda: _left(engine)),
         "switched": attempt(lambda: _switched(engine)),
+        "given": attempt(lambda: _given(engine)),
+        "asked": attempt(lambda: _asked(engine)),
+        "inside": attempt(lambda: _inside(engine)),
         "inner": attempt(lambda: _inner(engine)),
         "random": [attempt(lambda e=e: _twice(engine, e, False)) for e in given["expressions"]],  # type: ignore[misc]
     }

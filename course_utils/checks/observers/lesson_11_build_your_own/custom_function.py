@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.data import Observation, type_name
+from course_utils.checks.data import Observation, Raised, type_name
 from course_utils.checks.observers.lesson_11_build_your_own import backward, record
 from course_utils.checks.observers.lesson_11_build_your_own.engines import (
     Engine,
@@ -95,7 +95,7 @@ def _own_rule(engine: Engine) -> Observation:
 def _mixed(engine: Engine) -> Observation:
     _, mixed, noted = _functions(engine)
     a, b, c = _leaf(engine, 1.5, 2.0), _leaf(engine, 0.5, 3.0), engine.tensor([4.0, 5.0])
-    value = mixed.apply(a, b, 10.0)
+    value = mixed.apply(a * 1.0, b, 10.0)
     (value.sum() + mixed.apply(b, c, 2.0).sum()).backward()
     return {
         "value": numbers(value),
@@ -119,7 +119,43 @@ def _not_needed(engine: Engine) -> Observation:
     constant = odd.apply(engine.tensor([1.0, 2.0]))
     odd.apply(x)  # nothing comes of it
     (x * constant).sum().backward()
-    return {"made": constant.grad_fn is not None, "backward": len(noted["backward"])}
+    made, needs = constant.grad_fn is not None, bool(constant.requires_grad)
+    return {"made": made, "needs": needs, "backward": len(noted["backward"])}
+
+
+def _number(engine: Engine) -> Any:
+    x = _leaf(engine, 1.5, 2.0)
+    _giving(engine, lambda g: (3.0 * g, None)).apply(x, 4.0).sum().backward()
+    return numbers(x.grad)
+
+
+def _one_saved(engine: Engine) -> Any:
+    class Square(engine.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return 2.0 * g * x
+
+    x = _leaf(engine, 1.5, 2.0)
+    Square.apply(x).sum().backward()
+    return numbers(x.grad)
+
+
+def _again(engine: Engine) -> int | None:
+    """Return how often backward runs in two passes; None for an engine that retains no graph yet."""
+    _, mixed, noted = _functions(engine)
+    y = mixed.apply(_leaf(engine, 1.5, 2.0), _leaf(engine, 0.5, 3.0), 2.0).sum()
+    x = _leaf(engine, 1.0)
+    if isinstance(attempt(lambda: (x * x).sum().backward(None, retain_graph=True)), Raised):
+        return None
+    y.backward(None, retain_graph=True)
+    y.backward()
+    return len(noted["backward"])
 
 
 def _none(engine: Engine) -> Observation:
@@ -159,7 +195,7 @@ def _tuple_of_one(engine: Engine) -> Any:
 
 
 def _counted(engine: Engine, gradients: Callable[[Any], Any]) -> str:
-    _giving(engine, gradients).apply(_leaf(engine, 1.0), _leaf(engine, 2.0)).sum().backward()
+    _giving(engine, gradients).apply(_leaf(engine, 1.0, 3.0), _leaf(engine, 2.0, 5.0)).sum().backward()
     return "no error"
 
 
@@ -172,6 +208,9 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
             "not needed": attempt(lambda: _not_needed(engine)),
             "none": attempt(lambda: _none(engine)),
             "quiet": attempt(lambda: _quiet(engine)),
+            "number": attempt(lambda: _number(engine)),
+            "one saved": attempt(lambda: _one_saved(engine)),
+            "again": attempt(lambda: _again(engine)),
             "tuple": attempt(lambda: _tuple_of_one(engine)),
             "too few": attempt(lambda: _counted(engine, lambda g: g)),
             "too many": attempt(lambda: _counted(engine, lambda g: (g, g, g))),

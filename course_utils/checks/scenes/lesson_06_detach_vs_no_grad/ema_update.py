@@ -23,11 +23,12 @@ def averaged(case: Case, seed: int) -> nn.Module:
 
 
 def average_pair(case: Case) -> tuple[nn.Module, nn.Module]:
-    """Return the average and the model that it follows, where nothing is live with some buffers equal already."""
+    """Return the average and the model that it follows, where nothing is live with some numbers equal already."""
     target, source = averaged(case, case.given["seed"]), averaged(case, case.given["seed"] + 1)
     if case.given["live"] == "none":
         for name in ("1.running_mean", "3.mask"):
             target.get_buffer(name).data = source.get_buffer(name).clone()
+        target.get_parameter("5.bias").data = source.get_parameter("5.bias").detach().clone()
     stale(target, case.given["seed"] + 4)
     stale(source, case.given["seed"] + 2)
     for number, (mine, its) in enumerate(zip(target.parameters(), source.parameters(), strict=True)):

@@ -12,10 +12,10 @@ from course_utils.checks.scenes.batches import Batch
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.left_over import remember, stale
 from course_utils.checks.scenes.numbers import numbers, seeded
 from course_utils.checks.scenes.turning import Turning
-from course_utils.checks.scenes.zoo import Stopped
+from course_utils.checks.scenes.zoo import OwnError, Stopped
 
 
-class BadBatch(Exception):
+class BadBatch(OwnError):
     """What a batch that cannot be read raises."""
 
 

@@ -16,7 +16,8 @@ FEATURES, CLASSES = 3, 4
 class Classifier(nn.Module):
     """Two layers. The first one's bias is frozen, and the spare layer takes no part: its gradients stay None.
 
-    The last one's weight belongs to a second layer as well, which is not called.
+    The last one's weight belongs to a second layer as well, which is not called. Two parameters are in no layer: a
+    number that scales the scores, and one that counts 0 times, whose gradient is zero.
     """
 
     def __init__(self) -> None:
@@ -28,10 +29,11 @@ class Classifier(nn.Module):
         self.twin = nn.Linear(5, CLASSES, bias=False)
         self.twin.weight = self.last.weight
         self.first.bias.requires_grad_(False)
+        self.tilt, self.still = nn.Parameter(torch.empty(())), nn.Parameter(torch.empty(2))
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        scores: torch.Tensor = self.last(self.bend(self.first(inputs)))
-        return scores
+        scores: torch.Tensor = self.tilt * self.last(self.bend(self.first(inputs)))
+        return scores + 0 * self.still.sum()
 
 
 def classifier(case: Case) -> Classifier:
@@ -53,12 +55,16 @@ def batches_of(case: Case) -> list[Batch]:
 
 
 def stale(model: nn.Module, case: Case) -> None:
-    """Leave gradients of some earlier pass in the model, where the case asks for them: "all", or of what is used."""
+    """Leave gradients of some earlier pass in the model, where the case asks for them: "all", or of what is used.
+
+    One of what takes no part is zero.
+    """
     asked = case.given.get("stale")
     if asked:
         for offset, (name, parameter) in enumerate(model.named_parameters()):
             if asked == "all" or (parameter.requires_grad and "spare" not in name):
-                parameter.grad = numbers(case.given["seed"] + 200 + offset, *parameter.shape).double()
+                old = numbers(case.given["seed"] + 200 + offset, *parameter.shape).double()
+                parameter.grad = old * (name != "spare.bias")
 
 
 def optimizer_of(model: nn.Module, case: Case) -> torch.optim.Optimizer:

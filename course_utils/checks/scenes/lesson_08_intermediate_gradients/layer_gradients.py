@@ -27,7 +27,7 @@ class Tied(nn.Module):
 
 
 class Branches(nn.Module):
-    """First and last layer are frozen, in the second one the bias.
+    """First and last layer are frozen, in the second one the bias. One layer goes past the others.
 
     One head's result is not used, one's counts 0 times, one layer never runs, one part evaluates.
     """
@@ -38,13 +38,14 @@ class Branches(nn.Module):
         self.trunk, self.spare = nn.Linear(4, 5), nn.Linear(5, 3)
         self.head = nn.Linear(5, 2).requires_grad_(False)
         self.idle, self.zero = nn.Linear(5, 3), nn.Linear(5, 2)
+        self.past = nn.Linear(3, 2)
         self.trunk.bias.requires_grad_(False)
         self.louder, self.evaluating = Louder(), Louder().eval()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         h = self.evaluating(self.louder(self.trunk(self.frozen(x)).tanh()))
         self.spare(h)
-        result: torch.Tensor = self.head(h) + 0 * self.zero(h)
+        result: torch.Tensor = self.head(h) + 0 * self.zero(h) + self.past(x)
         return result
 
 

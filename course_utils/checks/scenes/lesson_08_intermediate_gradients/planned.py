@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from course_utils.checks.scenes.zoo import OwnError
 
-class Planned(Exception):
+
+class Planned(OwnError):
     """An error that belongs to a case."""

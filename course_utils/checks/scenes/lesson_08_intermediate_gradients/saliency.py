@@ -18,20 +18,22 @@ class Dropping(nn.Module):
 
 
 def scorer_of_images(case: Case) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
-    """Return a model in training mode with one layer in evaluation mode, images with two channels, and labels.
+    """Return a model in training mode, images with five channels, and labels.
 
+    Two layers evaluate, and one of them stands in two places, each inside a part that trains.
     Where the case turns, the model multiplies by another number in each run.
     """
     seed, count = case.given["seed"], case.given["count"]
+    bend = nn.Tanh().eval()
     model = nn.Sequential(
-        *(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.Tanh(), nn.Conv2d(3, 4, 2), nn.BatchNorm2d(4).eval(), nn.Tanh()),
+        *(nn.Conv2d(5, 3, 3), nn.BatchNorm2d(3), nn.Sequential(bend, nn.Identity())),
+        *(nn.Conv2d(3, 4, 2), nn.BatchNorm2d(4).eval(), nn.Sequential(bend)),
         *(nn.Flatten(), Dropping() if case.given["drops"] else nn.Dropout(0.0), nn.Linear(24, 4)),
         *([Turning(seed + 70)] if case.given["turns"] else []),
     )
     seeded(model, seed)
     for offset, buffer in enumerate(model.buffers()):
-        if buffer.dim():
-            buffer.copy_(numbers(seed + 50 + offset, *buffer.shape).abs())
+        buffer.copy_(numbers(seed + 50 + offset, *buffer.shape).abs() if buffer.dim() else torch.tensor(3))
     if case.given["frozen"]:  # it evaluates as a whole, and a part of it trains
         model.requires_grad_(False).eval()
         model[1].train()
@@ -40,4 +42,4 @@ def scorer_of_images(case: Case) -> tuple[nn.Module, torch.Tensor, torch.Tensor]
     if case.given["drops"]:
         model[0].get_parameter("bias").requires_grad_(False)
     labels = torch.tensor([2, 0, 3, 1, 2][:count])
-    return model.double(), numbers(seed + 1, count, 2, 5, 6, dtype=torch.float64), labels
+    return model.double(), numbers(seed + 1, count, 5, 5, 6, dtype=torch.float64), labels

@@ -14,14 +14,26 @@ from course_utils.checks.scenes.lesson_09_practical_checklist.training import RA
 from course_utils.checks.scenes.numbers import seeded
 
 
+class Gain(nn.Module):
+    """Multiplies by a number, which is a parameter without dimensions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.by = nn.Parameter(torch.empty(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.by * x
+
+
 class Patient(nn.Module):
-    """Three layers. The scenes break different ones."""
+    """Three layers and a gain. The scenes break different ones."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
         self.first = nn.Linear(4, 5)
         self.middle = nn.Linear(5, 5)
         self.last = nn.Linear(5, 3)
+        self.gain = Gain()
         self.register_buffer("steps", torch.zeros(1))  # changes in each step, and is no parameter
         seeded(self.double(), seed)
 
@@ -65,8 +77,9 @@ def patient(case: Case) -> tuple[Patient, Optimizer, Callable[[], None]]:
     def step() -> None:
         if scene not in ("stale", "frozen and moving", "cleared at the end", "old NaN"):
             optimizer.zero_grad()
+        if scene.startswith("two passes"):
+            (model.middle.bias[:1] * (1 if scene == "two passes, then NaN" else torch.inf)).sum().backward()
         if scene == "two passes":
-            (model.middle.bias[:1] * torch.inf).sum().backward()
             optimizer.zero_grad()
         model.get_buffer("steps").add_(1)
         hidden = model.first(inputs).tanh()
@@ -78,15 +91,17 @@ def patient(case: Case) -> tuple[Patient, Optimizer, Callable[[], None]]:
             hidden = hidden[:, :2]
         if scene == "rounded":
             hidden = hidden.round()
-        result = model.last(hidden)
+        result = model.gain(model.last(hidden))
         loss = (result - targets).pow(2).mean()
-        if scene in ("root", "root, hidden"):  # the last of the bias's gradients is -infinity, or NaN
+        if scene.startswith("root"):  # the last of the bias's gradients is -infinity, or NaN
             root = (model.middle.bias - model.middle.bias.detach())[-1:].sqrt().sum()
             loss = loss - (root if scene == "root" else 0 * root)
         if scene == "huge":
             loss = 1e200 * loss
             loss = loss + 1.5e308 * (model.last.bias - model.last.bias.detach()).sum()  # finite each, not their sum
         loss.backward()
+        if scene == "two passes, then NaN":
+            (model.middle.bias * torch.nan).sum().backward()
         if scene == "root, hidden":
             for parameter in model.parameters():
                 if parameter.grad is not None:

@@ -11,8 +11,9 @@ from course_utils.checks.scenes.numbers import seeded
 
 
 def backbone_and_head(case: Case) -> tuple[nn.Sequential, nn.Linear, Optimizer]:
-    """Return a pretrained backbone, a new head, and one optimizer for both. Gradients of an earlier pass are left.
+    """Return a pretrained backbone, a new head, and one optimizer for both, which has stepped before.
 
+    Gradients of an earlier pass are left.
     Where the case says so, the head's bias is frozen.
     """
     seed = case.given["seed"]
@@ -27,5 +28,8 @@ def backbone_and_head(case: Case) -> tuple[nn.Sequential, nn.Linear, Optimizer]:
     with torch.no_grad():
         for offset, name in enumerate(("running_mean", "running_var")):
             backbone[2].get_buffer(name).copy_(double(seed + 90 + offset, 5).abs())
-    parameters = [it for it in (*backbone.parameters(), *head.parameters()) if it.requires_grad]
-    return backbone, head, torch.optim.SGD(parameters, lr=RATE, momentum=0.9, weight_decay=0.1)
+    groups = [{"params": [it for it in module.parameters() if it.requires_grad]} for module in (backbone, head)]
+    optimizer = torch.optim.SGD(groups, lr=RATE, momentum=0.9, weight_decay=0.1)
+    for offset, parameter in enumerate(it for group in groups for it in group["params"]):
+        optimizer.state[parameter]["momentum_buffer"] = double(seed + 110 + offset, *parameter.shape)
+    return backbone, head, optimizer

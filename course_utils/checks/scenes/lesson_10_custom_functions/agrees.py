@@ -60,6 +60,19 @@ def _nan_at_the_largest(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
     return torch.where(x == x.max(), torch.nan, g * x.cos())
 
 
+def _level(x: torch.Tensor) -> torch.Tensor:
+    return x.sin().square() + x.cos().square()
+
+
+def _nan_though_level(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+    return torch.where(x == x.max(), torch.nan, 0 * g)
+
+
+def _off_between(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+    """Wrong where no number is near 0 or large, as in the cases."""
+    return torch.where(((x.abs() > 0.29) & (x.abs() < 1.81)).all(), 1.5 * g, g) * x.cos()
+
+
 _FUNCTIONS: dict[str, tuple[Forward, Backward]] = {
     "cube": (lambda x: x**3, lambda x, g: 3 * g * x**2),
     "steep": (lambda x: (4 * x).exp(), lambda x, g: 4 * g * (4 * x).exp()),
@@ -80,6 +93,10 @@ _FUNCTIONS: dict[str, tuple[Forward, Backward]] = {
     "flip not flipped back": (lambda x: x.flip(1) * 2, lambda x, g: 2 * g),
     "cumulated forwards": (lambda x: x.cumsum(1), lambda x, g: g.cumsum(1)),
     "mix, rows exchanged": (lambda x: x @ _MIX, lambda x, g: g @ _MIX.flip(0).T),
+    "level": (_level, lambda x, g: 0 * g),
+    "level, NaN at one place": (_level, _nan_though_level),
+    "sine, off in between": (lambda x: x.sin(), _off_between),
+    "total, off": (lambda x: x.pow(2).sum(), lambda x, g: 3 * g * x),
     "nothing returned": (lambda x: 3 * x, lambda x, g: None),
 }
 

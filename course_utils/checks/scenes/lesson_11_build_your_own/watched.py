@@ -142,6 +142,27 @@ def _each_pass(x: Any, note: Any) -> dict[str, Any]:
     return {}
 
 
+def _root_retained(x: Any, note: Any) -> dict[str, Any]:
+    y = (x * x).sum()
+    y.retain_grad()
+    y.backward()
+    return {"x.grad": x.grad, "y.grad": y.grad}
+
+
+def _zeros(x: Any, note: Any) -> dict[str, Any]:
+    h, y = _used_twice(x)
+    h.register_hook(lambda g: note("h", g))
+    (y * 0.0).backward()
+    return {"x.grad": x.grad}
+
+
+def _factors(x: Any, note: Any) -> dict[str, Any]:
+    product = x.exp() * (x * 3.0)
+    product.register_hook(lambda g: g * 2.0)
+    product.sum().backward()
+    return {"x.grad": x.grad}
+
+
 def _grad(tensor: Any) -> Any:
     """Return the `.grad` of a result. PyTorch warns where it has none, and that is not what is tried."""
     return tensor.grad if type(tensor).__module__ != "torch" else None
@@ -162,4 +183,7 @@ WATCHED: dict[str, Watched] = {
     "a hook on a result that nobody holds any more": _dropped,
     "a hook that doubles on each of two summands": _summands,
     "one hook, registered twice on h": _twice,
+    "retain_grad() on the result that the pass begins at": _root_retained,
+    "a hook at which zeros arrive": _zeros,
+    "a hook that doubles on a product": _factors,
 }

@@ -17,7 +17,7 @@ class Summand:
     """One node on the way from a loss to its terms: with which sign the loss grows with it, and what joins it there."""
 
     node: LiveNode
-    sign: int
+    sign: int  # 0 where it is multiplied by 0
     joints: tuple[LiveNode, ...]  # the sums and differences above it, from the loss on
     ends: bool  # a term: nothing behind it is only added, scaled or averaged
 
@@ -63,7 +63,9 @@ def _scaled(node: LiveNode, sign: int) -> list[tuple[LiveNode | None, int]]:
     factor = constant_of(node)
     if factor is None or factor.numel() != 1:
         return []
-    return [(to, sign if factor.item() > 0 else -sign) for to, _ in node.next_functions]
+    value = factor.item()  # of what is multiplied by 0 the loss does not grow
+    turned = sign * ((value > 0) - (value < 0))
+    return [(to, turned) for to, _ in node.next_functions]
 
 
 def joint_of(term: Sequence[Summand], every: Iterable[Summand]) -> LiveNode | None:

@@ -70,3 +70,20 @@ def policy_by_a_weighted_cross_entropy():
         return (F.cross_entropy(scores, action, reduction="none") * rewards).mean()
 
     play(mlp(), loss_of)
+
+
+@right
+def a_penalty_that_is_switched_off_and_a_divergence_that_warms_up():
+    x = torch.randn(16, 4)
+    encoder, decoder = nn.Linear(4, 4), nn.Linear(2, 4)
+    weights = [*encoder.parameters(), *decoder.parameters()]
+    optimizer = torch.optim.Adam(weights, lr=0.01)
+    for count in range(8):
+        mean, log_variance = encoder(x).chunk(2, dim=1)
+        code = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
+        divergence = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(dim=1).mean()
+        error = (decoder(code) - x).square().sum(dim=1).mean()
+        loss = error + min(1.0, count / 20) * divergence + 0.0 * sum(p.square().sum() for p in weights)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

@@ -108,7 +108,7 @@ def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
 
 
 def _loss_is(case: Case, seen: Observation, **changed: bool) -> bool:
-    return close(seen["returned"], torch.tensor(_td(case, _goals(case, **changed))[0]))
+    return close(seen["returned"], _td(case, _goals(case, **changed))[0])
 
 
 def _pulled(case: Case, seen: Observation) -> bool:

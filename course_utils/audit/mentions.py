@@ -30,6 +30,18 @@ def is_read(file: str, name: str) -> bool:
     return False
 
 
+@lru_cache(maxsize=256)
+def is_differentiated(file: str, attribute: str) -> bool:
+    """Say whether a file asks for the derivative by an attribute of this name: `grad(loss, model.scale)`."""
+    tree = tree_of(file)
+    return any(
+        isinstance(node, ast.Call)
+        and called(node) == "grad"
+        and any(isinstance(part, ast.Attribute) and part.attr == attribute for it in node.args for part in ast.walk(it))
+        for node in (ast.walk(tree) if tree else ())
+    )
+
+
 def is_rate(target: ast.expr) -> bool:
     """Say whether what is written is the rate of a group: `group["lr"]`."""
     return isinstance(target, ast.Subscript) and _is_text(target.slice, "lr")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from course_utils.audit.classes import assigned_anywhere
 from course_utils.audit.derived import copies_of, derived_from
 from course_utils.audit.events import Pass, Step
 from course_utils.audit.lines import Spot, name_of
+from course_utils.audit.mentions import is_differentiated
 from course_utils.audit.source import first_assigned, replaced_parts, text_at
 
 # Networks that are asked, and not trained, are called so.
@@ -248,7 +250,10 @@ class Membership(Check):
                 for name, value in list(vars(part).items()):
                     found = self.book.find(value) if isinstance(value, torch.Tensor) else None
                     made = assigned_anywhere(type(part), f"self.{name}") if found and found.key in wanted else None
-                    if found is not None and made is not None and "requires_grad" in text_at(made):
+                    # A single number may be a switch, by which a penalty takes its derivative.
+                    if made is None or (math.prod(value.shape) == 1 and is_differentiated(made.file, name)):
+                        continue
+                    if found is not None and "requires_grad" in text_at(made):
                         wanted.pop(found.key)
                         yield self._plain(found, made, name, trainers)
 

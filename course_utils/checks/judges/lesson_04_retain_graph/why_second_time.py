@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_utils.checks.compare import listed
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Misconception
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
+from course_utils.checks.judges.lesson_04_retain_graph.operations import Operations
 from course_utils.checks.judges.predictions import one_case
 from course_utils.checks.judges.programs import Choices, Program
-
-
-class _Operations(TorchDispatchMode):
-    """Counts the operations that run in its body, those of backward passes too, by name."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.counts: Counter[str] = Counter()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.counts[func.name()] += 1
-        return func(*args, **(kwargs or {}))
 
 
 @dataclass(frozen=True)
@@ -48,7 +34,7 @@ class _Raising:
         """Run each repair. Return how often the operation ran that may run once, for each that gives the numbers."""
         found = {}
         for letter, changed in self.repairs.items():
-            with _Operations() as operations:
+            with Operations() as operations:
                 ran = self.program.run(changed)
             if ran.error is None and self._is_wanted(eval(self.result, ran.names)):
                 found[letter] = operations.counts[self.once]

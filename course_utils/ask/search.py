@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import pairwise
 from math import log
 
 from course_utils.ask.entries import Entry
@@ -61,10 +61,10 @@ def best(question: str, among: Sequence[Entry], count: int = 3) -> list[Entry]:
 
 @dataclass(frozen=True)
 class _Index:
-    """The entries in a database, the stems of each wording, how rare a stem is, names with their parts, all words."""
+    """The entries in a database, the words of each wording, how rare a stem is, names with their parts, all words."""
 
     database: sqlite3.Connection
-    wordings: tuple[tuple[frozenset[str], ...], ...]
+    wordings: tuple[Sequence[str], ...]
     all_of: tuple[frozenset[str], ...]
     rarity: dict[str, float]
     names: Names
@@ -79,7 +79,7 @@ class _Index:
 
     def second_look(self, asked: set[str], place: int) -> float:
         """Return by how much the fit of the entry at a place grows: 1 where it shares no word, in its wordings."""
-        alike = max(self._alike(asked, wording) for wording in self.wordings[place])
+        alike = max(self._alike(asked, _stems(wording)) for wording in self.wordings[place])
         covered = self._rare(asked & self.all_of[place]) / (self._rare(asked) or 1.0)
         return (1 + _ALIKE * alike) * (1 + _COVERED * covered)
 
@@ -95,19 +95,18 @@ class _Index:
 @lru_cache(maxsize=2)
 def _index(among: tuple[Entry, ...]) -> _Index:
     texts = [(it.question, *it.also, it.answer, it.run, _prose(it.why)) for it in among]
-    names, said = split_all(texts)
+    names, said, words = split_all(texts)
     database = sqlite3.connect(":memory:", check_same_thread=False)
     database.execute(
         "create virtual table entries using fts5(question, also, answer, run, why, tokenize = 'porter unicode61')"
     )
-    rows = [[" ".join(words) for words in (row[0], chain.from_iterable(row[1:-3]), *row[-3:])] for row in said]
-    database.executemany("insert into entries values (?, ?, ?, ?, ?)", rows)
-    wordings = tuple(tuple(map(_stems, row[:-3])) for row in said)
-    all_of = tuple(_stems(row[-3]).union(*known) for row, known in zip(said, wordings, strict=True))
+    database.executemany(
+        "insert into entries values (?, ?, ?, ?, ?)", [(row[0], " ".join(row[1:-3]), *row[-3:]) for row in said]
+    )
+    all_of = tuple(_stems(" ".join(row[:-2])) for row in said)
     having = Counter(stem for stems in all_of for stem in stems)
     rarity = {stem: log(1 + len(among) / entries) for stem, entries in having.items()}
-    words = frozenset(word for row in said for words in row for word in words)
-    return _Index(database, wordings, all_of, rarity, names, words)
+    return _Index(database, tuple(row[:-3] for row in said), all_of, rarity, names, words)
 
 
 def _prose(why: str) -> str:
@@ -115,5 +114,5 @@ def _prose(why: str) -> str:
     return re.sub(r"\]\([^)]*\)", "]", why.partition("**Also asked as")[0])
 
 
-def _stems(words: Sequence[str]) -> frozenset[str]:
-    return frozenset([word[:_STEM] for word in those_that_tell(words)])
+def _stems(words: str) -> frozenset[str]:
+    return frozenset([word[:_STEM] for word in those_that_tell(words.split())])

@@ -22,7 +22,7 @@ _COMMON = frozenset(_COMMON_WORDS.split())
 
 # A name with the dot before it or the bracket behind it, which make a common word code: `torch.where`, `x.to(device)`.
 # Short forms with points are names, too: their letters would count as words.
-_NAME = re.compile(r"\.?\w+(?:(?<=\b\w)\.(?:[eE]|[gG]|[rR]\.[tT])\b)?\(?")
+_NAME = re.compile(r"\.?(?:[eEiI]\.[gGeE]\b|[wW]\.[rR]\.[tT]\b|\w+)\(?")
 _POINTED = {"e.g", "i.e", "w.r.t"}
 
 # Short forms and other spellings, and what entries call the same.
@@ -90,16 +90,17 @@ def split(text: str, names: Names) -> list[str]:
     return [word for name in _NAME.findall(text) for word in _words_of(name, names)]
 
 
-def split_all(rows: Sequence[Sequence[str]]) -> tuple[Names, list[list[list[str]]]]:
-    """Return the names in all texts, and the words of each, as `split` gives them with these names.
+def split_all(rows: Sequence[Sequence[str]]) -> tuple[Names, list[list[str]], frozenset[str]]:
+    """Return the names in all texts, the words of each with spaces between, as `split` gives them, and all words.
 
     A name that stands in many texts is taken apart once.
     """
     named = [[_NAME.findall(text) for text in row] for row in rows]
     each = {name for row in named for text in row for name in text}
     names = names_in(" ".join(each))
-    words = {name: _words_of(name, names) for name in each}
-    return names, [[[word for name in text for word in words[name]] for text in row] for row in named]
+    words = {name: " ".join(_words_of(name, names)) for name in each}
+    known = frozenset(" ".join(words.values()).split())
+    return names, [[" ".join(map(words.__getitem__, text)) for text in row] for row in named], known
 
 
 def _words_of(name: str, names: Names) -> list[str]:

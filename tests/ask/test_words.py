@@ -32,6 +32,7 @@ def test_names_of_an_entry_split_what_is_asked_in_one_word():
 
 def test_all_texts_of_entries_are_split_as_each_would_be():
     rows = [["Why BatchNorm in eval()?", "w.r.t. requires_grad"], ["torch.where(x)", "AdamW"]]
-    names, words = split_all(rows)
+    names, words, known = split_all(rows)
     assert names == names_in(" ".join(text for row in rows for text in row))
-    assert words == [[split(text, names) for text in row] for row in rows]
+    assert [[text.split() for text in row] for row in words] == [[split(text, names) for text in row] for row in rows]
+    assert known == {word for row in words for text in row for word in text.split()}

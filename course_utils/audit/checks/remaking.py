@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 
@@ -120,11 +120,15 @@ def _in_epochs(made: Spot) -> bool:
 
 
 def _kept(optimizer: torch.optim.Optimizer) -> Iterator[str]:
-    """Yield the names of the tensors that an optimizer keeps for a parameter, and that grow out of gradients."""
-    state: dict[str, Any] = next(iter(optimizer.state.values()), {})
-    for name, value in state.items():
-        if isinstance(value, torch.Tensor) and value.dim() > 0:
-            yield name
+    """Yield the names of the tensors that an optimizer keeps for its parameters, and that grow out of gradients.
+
+    A count of steps is a single number; so is what is kept for a parameter of one, which comes first in many models.
+    """
+    for state in optimizer.state.values():
+        kept = [name for name, value in state.items() if isinstance(value, torch.Tensor) and value.dim() > 0]
+        if kept:
+            yield from kept
+            return
 
 
 def _remembers(optimizer: torch.optim.Optimizer) -> bool:

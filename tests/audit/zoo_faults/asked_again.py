@@ -135,3 +135,25 @@ def slices_that_a_function_shakes():
             optimizer.zero_grad()
             F.mse_loss(model(shaken(rows)), wanted).backward()
             optimizer.step()
+
+
+@fault("optimizer-anew")
+def an_optimizer_for_each_step_of_a_model_with_a_scale():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.scale = mlp(), nn.Parameter(torch.tensor(1.0))
+
+        def forward(self, x):
+            return self.scale * self.body(x)
+
+    def one_step(model, x, y):
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)  # <- here
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    x, y = blobs()
+    model = Scaled()
+    for _ in range(8):
+        one_step(model, x, y)

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from course_utils.audit.lines import Spot
-from course_utils.audit.source import around, assigned, blocks_of, function_around, statement, tree_of
+from course_utils.audit.mentions import functions_of
+from course_utils.audit.source import around, assigned, blocks_of, function_around, statement
 from course_utils.explain.source import called
 
 
@@ -72,8 +73,8 @@ def assigned_value(spot: Spot, name: str) -> ast.expr | None:
 
 def returned_by(spot: Spot, call: ast.expr) -> Iterator[ast.expr]:
     """Yield what a function of the same file returns, if `call` calls one, and what was assigned to names in that."""
-    name, tree = called(call), tree_of(spot.file)
-    found = [it for it in ast.walk(tree) if isinstance(it, ast.FunctionDef) and it.name == name] if tree else []
+    name = called(call)
+    found = [it for it in functions_of(spot.file).get(name, ()) if isinstance(it, ast.FunctionDef) and it.name == name]
     for line in ast.walk(found[0]) if len(found) == 1 else ():
         if isinstance(line, ast.Return) and line.value is not None:
             yield line.value

@@ -140,19 +140,18 @@ def dead_bindings(file: str, scope: ast.AST) -> Iterator[tuple[Spot, str, str]]:
     for node in own(scope):
         if isinstance(node, ast.For):
             found = _last_binding(list(own(node)), names_of(node.target))
-            if found is not None and (_PARAMETERS.search(ast.unparse(node.iter)) or _reads_slope(node, *found)):
-                yield Spot(file, found[0]), found[1], "parameter"
+            if found is not None and (_PARAMETERS.search(ast.unparse(node.iter)) or _reads_slope(*found)):
+                yield Spot(file, found[0].lineno), found[1], "parameter"
     for hook in _hooks_put_on(file, scope):
         given = hook.args.args[-1:]
         found = None if _returns(hook) or not given else _last_binding(list(own(hook)), {given[0].arg})
         if found is not None:
-            yield Spot(file, found[0]), found[1], "gradient"
+            yield Spot(file, found[0].lineno), found[1], "gradient"
 
 
-def _reads_slope(loop: ast.For, line: int, name: str) -> bool:
-    """Say whether the statement at a line of a loop reads `.grad` of a name: that is a parameter's."""
-    lines = [node for node in own(loop) if node.lineno == line]
-    return any(f"{name}.grad" in map(ast.unparse, ast.walk(node)) for node in lines)
+def _reads_slope(line: ast.stmt, name: str) -> bool:
+    """Say whether a statement reads `.grad` of a name: that is a parameter's."""
+    return f"{name}.grad" in map(ast.unparse, ast.walk(line))
 
 
 def _hooks_put_on(file: str, scope: ast.AST) -> Iterator[ast.FunctionDef]:
@@ -182,13 +181,13 @@ def _returns(hook: ast.FunctionDef) -> bool:
     return any(isinstance(part, ast.Return) and part.value is not None for part in ast.walk(hook))
 
 
-def _last_binding(lines: list[ast.stmt], names: set[str]) -> tuple[int, str] | None:
-    """Return the last line that computes one of some names from itself, if none after it reads the name."""
+def _last_binding(lines: list[ast.stmt], names: set[str]) -> tuple[ast.stmt, str] | None:
+    """Return the last statement that computes one of some names from itself, if none after it reads the name."""
     for at, node in reversed(list(enumerate(lines))):
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if isinstance(target, ast.Name) and target.id in names and target.id in names_read(node):
             later = any(target.id in names_read(after) for after in lines[at + 1 :])
-            return None if later else (node.lineno, target.id)
+            return None if later else (node, target.id)
     return None
 
 

@@ -66,9 +66,8 @@ class Origins:
         self._known: OrderedDict[int, tuple[weakref.ref[torch.Tensor], Marks]] = OrderedDict()
         self._same: dict[tuple[int, ...], int] = {}  # orders that were drawn, by some of their numbers
         self._loaders: dict[int, int] = {}  # the order of a loader, by its iterator
-        self.abroad: set[int] = (
-            set()
-        )  # draws of which features of this batch left PyTorch; what comes back is not known
+        # Draws of which features of this batch left PyTorch: of what comes back nothing is known.
+        self.abroad: set[int] = set()
         self._batch: tuple[Any, ...] = ()
 
     def of(self, thing: Any) -> Marks:

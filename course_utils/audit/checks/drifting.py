@@ -77,8 +77,8 @@ class Drifting(Check):
         if scope is None or loop is None or name in _bound(loop):
             return
         write = next((it for it in writes(loop) if name in it.roots), None)
-        if write is None and isinstance(loop, ast.For):
-            write = _written_in(loop, _slices(loop, name), tree_of(spot.file))
+        if write is None and isinstance(loop, ast.For) and (slices := _slices(loop, name)):
+            write = _written_in(loop, slices, tree_of(spot.file))
         if write is not None:
             self._add(name, value, Spot(spot.file, write.line), write)
 

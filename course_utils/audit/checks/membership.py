@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -250,10 +249,10 @@ class Membership(Check):
                 for name, value in list(vars(part).items()):
                     found = self.book.find(value) if isinstance(value, torch.Tensor) else None
                     made = assigned_anywhere(type(part), f"self.{name}") if found and found.key in wanted else None
-                    # A single number may be a switch, by which a penalty takes its derivative.
-                    if made is None or (math.prod(value.shape) == 1 and is_differentiated(made.file, name)):
+                    if found is None or made is None or "requires_grad" not in text_at(made):
                         continue
-                    if found is not None and "requires_grad" in text_at(made):
+                    # A single number may be a switch, by which a penalty takes its derivative.
+                    if value.numel() > 1 or not is_differentiated(made.file, name):
                         wanted.pop(found.key)
                         yield self._plain(found, made, name, trainers)
 

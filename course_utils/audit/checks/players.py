@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from course_utils.audit.attacks import Attacks, Left
+from course_utils.audit.attacks import Attacks, Left, is_for_input
 from course_utils.audit.book import Model, Trainer, listed
 from course_utils.audit.check import Check, Found
 from course_utils.audit.checks.targets import FUNCTIONS, Targets
@@ -28,6 +28,7 @@ class _Ran:
     spot: Spot | None
     received: frozenset[int]
     order: dict[int, int]  # by a leaf's key: how near it is to the loss
+    for_input: bool  # it reached inputs that were made for it
     owner: int | None = None  # the first optimizer that made a step with it
     steps_after: int = 0
 
@@ -64,16 +65,14 @@ class Players(Check):
 
     def pass_ended(self, event: Pass) -> None:
         if event.accumulate:
-            self._attacks.passed(event)
             received = frozenset(slot.key for slot in event.received)
-            self._ran[event.number] = _Ran(event.spot, received, self._order)
+            self._ran[event.number] = _Ran(event.spot, received, self._order, is_for_input(event))
             while len(self._ran) > _MOST:
                 del self._ran[next(iter(self._ran))]
 
     def step_begins(self, event: Step) -> None:
         if event.in_pass or event.closure:
             return
-        self._attacks.stepped(event)
         key = event.trainer.key
         self._steps += 1
         latest = self._ran[max(self._ran)] if self._ran else None
@@ -83,10 +82,12 @@ class Players(Check):
             self._starved.setdefault(key, Counter())[self._last] += 1
             self._starved_spot[key] = latest.spot
             self._twins[key] = self._twins.get(key, True) and self._is_copy(event.trainer, latest.received)
-        for number in {number for slot in event.fresh for number in slot.content}:
-            ran = self._ran.get(number)
-            if ran is None:
-                continue
+        numbers = {number for slot in event.fresh for number in slot.content} & self._ran.keys()
+        behind = [self._ran[number] for number in numbers]
+        wanted = (ran.spot for ran in behind if ran.for_input)
+        self._attacks.stepped(key, wanted, [ran.spot for ran in behind if not ran.for_input])
+        for number in numbers:
+            ran = self._ran[number]
             if ran.owner is None:
                 ran.owner, ran.steps_after = key, self._steps
             elif ran.owner != key:

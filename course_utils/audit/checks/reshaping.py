@@ -66,13 +66,10 @@ class Reshaping(Check):
         spot = event.spot if moved else None
         if spot is None:
             return
-        if not out.requires_grad:
-            scope = function_around(spot)
-            if getattr(scope, "name", "") != "forward":
-                self._plain.add((id(scope), before, after))
-            elif torch.is_grad_enabled() and (spot in self._lines or _is_meant(spot, moved, before, after, event.name)):
-                # What a model is given has no graph yet. A target is not reshaped in a forward.
-                self._lines.setdefault(spot, _Moved(before, after)).given += 1
+        scope = function_around(spot)
+        # What a model is given has no graph yet. A target is not reshaped in a forward.
+        if not out.requires_grad and getattr(scope, "name", "") != "forward":
+            self._plain.add((id(scope), before, after))
             return
         if event.ended > event.began:
             if len(self._classes) > _MOST:
@@ -83,6 +80,7 @@ class Reshaping(Check):
                 return
             self._lines[spot] = _Moved(before, after)
         self._lines[spot].numbers.update(range(event.began, event.ended))
+        self._lines[spot].given += not out.requires_grad and torch.is_grad_enabled()
 
     def _compare(self, event: Op) -> None:
         """Take note of scores whose class axis was made by a reshape: the target says what shape they came in."""

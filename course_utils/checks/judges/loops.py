@@ -18,14 +18,23 @@ def moved(received: Value, right: list[torch.Tensor]) -> bool:
 
 
 def turns(
-    seen: Observation, count: int, ran: str = "The model's last layer", what: str = "batches"
+    seen: Observation,
+    count: int,
+    ran: str = "The model's last layer",
+    what: str = "batches",
+    groups: tuple[int, str] | None = None,
 ) -> Iterator[Finding]:
-    """Judge that each batch took one run, pass and step. Where one did not, the numbers only follow from that."""
+    """Judge that each batch took one run, pass and step. Where one did not, the numbers only follow from that.
+
+    With `groups`, how many and in which words, each of these took one pass and step.
+    """
+    rounds, grouped = groups or (count, "")
     runs, passes, steps = seen["runs"], seen["passes"], seen["steps"]
     yield Finding("forwards", runs == count, f"{ran} ran {times(runs)} for {count} {what}.")
-    text = f"{passes} backward {'pass' if passes == 1 else 'passes'} ran for {count} {what}."
-    yield Finding("passes", passes == count, text)
-    yield Finding("steps", len(steps) == count, f"The optimizer stepped {times(len(steps))} for {count} {what}.")
+    text = f"{passes} backward {'pass' if passes == 1 else 'passes'} ran for {count} {what}{grouped}."
+    yield Finding("passes", passes == rounds, text)
+    text = f"The optimizer stepped {times(len(steps))} for {count} {what}{grouped}."
+    yield Finding("steps", len(steps) == rounds, text)
 
 
 def lean(seen: Observation, what: str = "batches", own: Sequence[int] = ()) -> Iterator[Finding]:

@@ -15,8 +15,11 @@ def numbers(seed: int, *shape: int, dtype: torch.dtype = torch.float32) -> torch
 
 
 def by_columns(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a copy of a matrix, or of a batch of them, with its columns one behind the other: not contiguous."""
-    return tensor.mT.contiguous().mT
+    """Return a copy of a matrix, or of a batch of them, with its columns one behind the other: not contiguous.
+
+    What has fewer dimensions is returned as it is.
+    """
+    return tensor.mT.contiguous().mT if tensor.dim() > 1 else tensor
 
 
 def seeded(model: nn.Module, seed: int, scale: float = 0.5) -> nn.Module:

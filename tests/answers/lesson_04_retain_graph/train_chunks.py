@@ -198,32 +198,27 @@ def chunks_run_twice(lstm, readout, optimizer, chunks, state, together):
     return chunks_in_groups(lstm, readout, optimizer, chunks, state, together)
 
 
-def chunks_and_keep(lstm, readout, optimizer, chunks, state, together):
-    kept = []
-    for group in in_groups(chunks, together):
-        found = []
-        for inputs, targets in group:
-            outputs, state = lstm(inputs, state)
-            found.append(mse_loss(readout(outputs), targets))
-        updated(optimizer, sum(found))
-        state = detach_both(state, None)
-        kept += found
-    return [loss.item() for loss in kept], state
+def chunks_that_keep(what):
+    """The loop that keeps something of every chunk, with its graph."""
+
+    def train_chunks(lstm, readout, optimizer, chunks, state, together):
+        losses, kept = [], []
+        for group in in_groups(chunks, together):
+            found = []
+            for inputs, targets in group:
+                outputs, state = lstm(inputs, state)
+                found.append(mse_loss(readout(outputs), targets))
+                kept.append(what(found[-1], state))
+            updated(optimizer, sum(found))
+            losses += [loss.item() for loss in found]
+            state = detach_both(state, None)
+        return losses, state
+
+    return train_chunks
 
 
-def chunks_and_keep_states(lstm, readout, optimizer, chunks, state, together):
-    """Keeps the states with their graphs, and hands on detached ones."""
-    losses, ends = [], []
-    for group in in_groups(chunks, together):
-        found = []
-        for inputs, targets in group:
-            outputs, state = lstm(inputs, state)
-            found.append(mse_loss(readout(outputs), targets))
-            ends.append(state)
-        updated(optimizer, sum(found))
-        losses += [loss.item() for loss in found]
-        state = detach_both(state, None)
-    return losses, state
+chunks_and_keep = chunks_that_keep(lambda loss, state: loss)
+chunks_and_keep_states = chunks_that_keep(lambda loss, state: state)
 
 
 def chunks_moment_by_moment(lstm, readout, optimizer, chunks, state, together):

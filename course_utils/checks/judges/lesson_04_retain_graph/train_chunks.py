@@ -12,7 +12,7 @@ from course_utils.checks.compare import describe, right_floats, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
-from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains, times, trains
+from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains, trains, turns
 from course_utils.checks.scenes.lesson_04_retain_graph.train_chunks import groups, recurrent
 
 
@@ -65,12 +65,7 @@ def _sizes(case: Case) -> list[int]:
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     losses, parameters, state = _trained(case)
     sizes = _sizes(case)
-    chunks, each = len(case.given["lengths"]), f"for {sum(sizes)} chunks, {case.given['together']} together"
-    yield Finding("forwards", seen["runs"] == chunks, f"The LSTM ran {times(seen['runs'])} for {chunks} chunks.")
-    text = f"{seen['passes']} backward {'pass' if seen['passes'] == 1 else 'passes'} ran {each}."
-    yield Finding("passes", seen["passes"] == len(sizes), text)
-    steps = len(seen["steps"])
-    yield Finding("steps", steps == len(sizes), f"The optimizer stepped {times(steps)} {each}.")
+    yield from turns(seen, sum(sizes), "The LSTM", "chunks", (len(sizes), f", {case.given['together']} together"))
     returned = seen["returned"]
     if not isinstance(returned, list) or len(returned) != 2:
         yield Finding("two", False, f"What you returned is {describe(returned)}; expected two things: losses, state.")

@@ -120,7 +120,7 @@ def _same_gradients(case: Case, received: list[Value], right: list[torch.Tensor]
 
 
 def _gave(of: _Penalty) -> Callable[[Case, Observation], bool]:
-    """Tell whether the learner's number is this penalty, and and not the right one, which of one sample it may be."""
+    """Tell whether the learner's number is this penalty, and not the right one, which of one sample it may be."""
 
     def gave(case: Case, seen: Observation) -> bool:
         wrong = not close(seen["returned"], _right_penalty(case)[0])

@@ -12,7 +12,7 @@ from course_utils.checks.scenes.numbers import by_columns
 
 def on_the_way(answer: Callable[[torch.Tensor, float], torch.Tensor], case: Case, value: float) -> Observation:
     """Watch a function of a tensor and a value that only changes the gradient on its way back through it."""
-    source = _by_columns(case.given["x"]).requires_grad_(case.given["requires_grad"])
+    source = by_columns(case.given["x"].tensor()).requires_grad_(case.given["requires_grad"])
     x = source if case.given["leaf"] else source.sin()
     values, version = Array.of(x), x._version
     other = torch.ones(x.shape, dtype=x.dtype, requires_grad=True)
@@ -27,7 +27,7 @@ def on_the_way(answer: Callable[[torch.Tensor, float], torch.Tensor], case: Case
         **{"beside": None, "both": None, "twice": None, "neighbour": None, "another": None},
     }
     if seen["recorded"] and y.shape == x.shape and y.dtype == x.dtype and source.requires_grad:
-        down, beside = _by_columns(case.given["down"]), case.given["beside"].tensor()
+        down, beside = by_columns(case.given["down"].tensor()), case.given["beside"].tensor()
         seen["through"] = [_arriving((y * by).sum(), source) for by in (down, 0 * down, 1e-7 * down)]
         seen["beside"] = _arriving((x.cos() * beside).sum(), source)
         seen["both"] = _arriving((y * down).sum() + (x.cos() * beside).sum(), source)
@@ -39,11 +39,6 @@ def on_the_way(answer: Callable[[torch.Tensor, float], torch.Tensor], case: Case
             seen["another"] = _arriving((later * torch.ones(2, 3)).sum(), another)
     after = {"changed": Array.of(x) != values or x._version != version, "held": plain(source.grad)}
     return {**seen, **after, "required": source.requires_grad, "retains": x.retains_grad, "switched": switched}
-
-
-def _by_columns(array: Array) -> torch.Tensor:
-    tensor = array.tensor()
-    return by_columns(tensor) if tensor.dim() > 1 else tensor
 
 
 def _arriving(loss: torch.Tensor, source: torch.Tensor) -> Value:

@@ -12,9 +12,10 @@ from urllib.parse import unquote
 from course_utils.copies import SETTLES, folded, notebooks_of
 from course_utils.notebooks import read, to_bytes
 
+QUESTIONS = "notebooks/questions/README.md"
 TEXTS = (
     "notebooks/README.md",
-    "notebooks/questions/README.md",
+    QUESTIONS,
     "TEACHING.md",
     "GRADING.md",
     "SECURITY.md",
@@ -37,6 +38,8 @@ def prepare(root: Path, to: Path) -> None:
         _write(to / path.relative_to(root), to_bytes(notebook))
     for name in TEXTS:
         text = linked((root / name).read_text(encoding="utf-8"), (root / name).parent, pages)
+        if name == QUESTIONS:  # other wordings stand on the entries' own pages, where the site's search finds them
+            text = re.sub(r"<br>.*", "", text)
         _write(to / name, text.encode())
 
 

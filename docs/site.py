@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -66,6 +67,10 @@ CONTRIBUTING
 """
 
 
+# Names and signs of code, which `conf.py`'s styles colour as code is coloured anyway: a third of a page of questions.
+_PLAIN = re.compile(r'<span class="(?:n|nn|p|w)">([^<]*)</span>')
+
+
 def build(root: Path, out: Path) -> list[str]:
     """Write the site to `out`, and return Sphinx's warnings. What was in `out` is replaced."""
     scratch = out.with_name(f".{out.name}")
@@ -94,6 +99,8 @@ def build(root: Path, out: Path) -> list[str]:
     for leftover in (".doctrees", ".buildinfo", "objects.inv"):
         path = out / leftover
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    for page in out.rglob("*.html"):
+        page.write_text(_PLAIN.sub(r"\1", page.read_text(encoding="utf-8")), encoding="utf-8")
     for unread in (*out.glob("_static/**/*.html"), *out.glob("_static/**/*.map")):
         unread.unlink()
     return warnings

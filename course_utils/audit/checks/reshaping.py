@@ -32,6 +32,7 @@ class _Moved:
     passes: int = 0
     given: int = 0  # times that it was done to what a model is given
     proved: bool = False
+    image: bool = False  # the colours of an image were to come first: once is enough
 
 
 class Reshaping(Check):
@@ -68,7 +69,8 @@ class Reshaping(Check):
             return
         scope = function_around(spot)
         # What a model is given has no graph yet. A target is not reshaped in a forward.
-        if not out.requires_grad and getattr(scope, "name", "") != "forward":
+        image = _is_image(before, after)
+        if not out.requires_grad and getattr(scope, "name", "") != "forward" and not image:
             self._plain.add((id(scope), before, after))
             return
         if event.ended > event.began:
@@ -76,9 +78,9 @@ class Reshaping(Check):
                 self._classes.clear()
             self._classes[event.ended - 1] = spot, before
         if spot not in self._lines:
-            if not _is_meant(spot, moved, before, after, event.name):
+            if not image and not _is_meant(spot, moved, before, after, event.name):
                 return
-            self._lines[spot] = _Moved(before, after)
+            self._lines[spot] = _Moved(before, after, image=image)
         self._lines[spot].numbers.update(range(event.began, event.ended))
         self._lines[spot].given += not out.requires_grad and torch.is_grad_enabled()
 
@@ -119,15 +121,16 @@ class Reshaping(Check):
             # Where a target is reshaped in the same way, both are compared entry by entry, and the order is no matter.
             alike = (id(function_around(spot)), moved.before, moved.after) in self._plain
             times = max(moved.passes, moved.given)
-            if times < _TIMES or (alike and not moved.proved):
+            if times < (1 if moved.image else _TIMES) or (alike and not moved.proved):
                 continue
             order = _order(moved.before, moved.after)
+            comes = "are colours of several pixels" if moved.image else "comes from several samples, steps or classes"
             yield self.say(
                 "view-not-transpose",
                 spot,
                 f"the shape {moved.before} is read as {moved.after}: the axes only seem to change places",
                 "view and reshape leave the numbers in their order in memory, and cut the row anew. What stands at "
-                "one place afterwards comes from several samples, steps or classes"
+                f"one place afterwards {comes}"
                 + (": each label is compared with scores of other positions." if moved.proved else "."),
                 f"x.{order}  # in place of the view" if order else "x.transpose(1, 2)  # first, then reshape",
                 level="error" if moved.proved else "likely",
@@ -145,6 +148,12 @@ def _moved(before: tuple[int, ...], after: tuple[int, ...]) -> list[int]:
         and before.count(size) == after.count(size) == 1
         and math.prod(before[: before.index(size)]) != math.prod(after[:at])
     ]
+
+
+def _is_image(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
+    """Say whether colours that stand last, as in an image's file, are read as if they stood before rows and columns."""
+    *samples, rows, columns, colours = before
+    return 1 < colours < 5 <= min(rows, columns) and after == (*samples, colours, rows, columns)
 
 
 def _is_meant(spot: Spot, moved: list[int], before: tuple[int, ...], after: tuple[int, ...], name: str) -> bool:
@@ -206,7 +215,9 @@ def _asks(value: ast.expr) -> bool:
 
 
 def _order(before: tuple[int, ...], after: tuple[int, ...]) -> str:
-    """Return the call that gives the axes these places, where sizes tell them apart."""
+    """Return the call that gives the axes these places, where sizes tell them apart, or colours go to the front."""
+    if _is_image(before, after):
+        return "permute(2, 0, 1)" if len(before) == 3 else "movedim(-1, -3)"
     if sorted(before) != sorted(after) or len(set(before)) < len(before):
         return ""
     places = [before.index(size) for size in after]

@@ -3,7 +3,7 @@
 import torch
 
 
-def power_iteration(loss, w, rounds=400, margin=0.99, numerator=2):
+def power_iteration(loss, w, rounds=100, margin=0.99, numerator=2):
     own = w.detach().requires_grad_()
     (gradient,) = torch.autograd.grad(loss(own), own, create_graph=True)
     v = torch.randn(w.shape, dtype=w.dtype, generator=torch.Generator().manual_seed(0))
@@ -120,7 +120,7 @@ WRONG = [
 STILL_RIGHT = {"slightly off"}
 
 EQUIVALENT = {
-    "power_iteration: ...n(loss, w, rounds=400, margin=0.99, numer... -> ...n(loss, w, rounds=401, margin=0.99, numer...": "The task bounds the rate, not the rounds.",
+    "power_iteration: ...n(loss, w, rounds=100, margin=0.99, numer... -> ...n(loss, w, rounds=101, margin=0.99, numer...": "The task bounds the rate, not the rounds.",
     "power_iteration: w.detach().requires_grad_ -> w.requires_grad_": "A leaf, its copy and its detached self give the same derivatives; autograd.grad writes nothing to w.",
     "power_iteration: w.detach().requires_grad_ -> w.clone().requires_grad_": "A leaf, its copy and its detached self give the same derivatives; autograd.grad writes nothing to w.",
     "power_iteration: ...n, create_graph=True) -> ...n, create_graph=True, retain_graph=True)": "The flag keeps or records more than is needed, and the rate is the same.",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from torch import nn
+
 from course_utils.checks.compare import describe, listed
 from course_utils.checks.data import Case, Observation, Value, plain
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_09_practical_checklist import LESSON
+from course_utils.checks.judges.remembered import remembered
 from course_utils.checks.scenes.lesson_09_practical_checklist.checkup import patient
 
 _KINDS = ("no_gradient", "not_in_optimizer", "frozen_but_changed", "not_finite")
@@ -68,9 +71,15 @@ def _cases(seed: int) -> list[Case]:
     ]
 
 
-def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+@remembered
+def _stepped(case: Case) -> dict[str, nn.Parameter]:
+    """Return the model's parameters by name, as one step leaves them."""
     model, _, step = patient(case)
     step()
+    return dict(model.named_parameters())
+
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     calls = seen["calls"]
     yield Finding("calls", calls == 1, f"Your function called step() {calls} times; once is right.")
     if case.given["raises"]:
@@ -78,12 +87,11 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield Finding("raised", seen["raised"] is True, text)
     else:
         yield from _report(seen["returned"], _PATIENTS[case.name][1])
-    after = {name: plain(it) for name, it in model.named_parameters()}
-    yield Finding(
-        "step", seen["parameters"] == after, "After your function the parameters are not what step() makes them."
-    )
-    gradients = {name: plain(it.grad) for name, it in model.named_parameters()}
-    yield Finding("grad", seen["gradients"] == gradients, "After your function .grad is not what step() leaves there.")
+    after = _stepped(case)
+    right = seen["parameters"] == {name: plain(it) for name, it in after.items()}
+    yield Finding("step", right, "After your function the parameters are not what step() makes them.")
+    right = seen["gradients"] == {name: plain(it.grad) for name, it in after.items()}
+    yield Finding("grad", right, "After your function .grad is not what step() leaves there.")
     more = seen["hooks"]
     what = f"left {more} {'hook' if more == 1 else 'hooks'} behind" if more > 0 else "removed hooks of others"
     yield Finding("hooks", more == 0, f"Your function {what}.")
@@ -123,9 +131,7 @@ def _reported(seen: Observation, kind: str) -> set[str]:
 
 def _shown(case: Case) -> dict[str, set[str]]:
     """Return what .grad shows when the step is over: where nothing stands, and where no finite number does."""
-    model, _, step = patient(case)
-    step()
-    grads = {name: it.grad for name, it in model.named_parameters() if it.requires_grad}
+    grads = {name: it.grad for name, it in _stepped(case).items() if it.requires_grad}
     return {
         "no_gradient": {name for name, grad in grads.items() if grad is None},
         "not_finite": {name for name, grad in grads.items() if grad is not None and not bool(grad.isfinite().all())},

@@ -21,8 +21,8 @@ NEVER, LEFT = CLEARING = "never cleared", "gradients from before"
 def led(slip: str, known: Groups, end: End, module: int = 0) -> Callable[[Case, Observation], bool | None]:
     """Tell a loop that ended where one or two of the `known` slips lead, this `slip` among them.
 
-    It is None where others lead there, too. `end` follows the training with a set of slips. An exercise has a case where
-    each set of slips leads to numbers of its own, so that no slip is named that was not made.
+    It is None where others lead there, too. `end` follows the training with a set of slips. An exercise has a case
+    where each set of slips leads to numbers of its own, so that no slip is named that was not made.
     """
 
     def told(case: Case, seen: Observation) -> bool | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -110,7 +110,7 @@ def judge(exercise: Exercise, pairs: Iterable[tuple[Case, Seen]], warnings: tupl
         return Verdict(exercise.id, "correct", exercise.points, (), tuple(findings), (), warnings, (), told)
     unjudged = any(finding.prop == "judged" for finding in findings)
     known = () if unjudged else exercise.misconceptions
-    held = [wrong for wrong in known if failed and all(_explains(wrong, case, seen) for case, seen in failed)]
+    held = [wrong for wrong in known if _holds(wrong, failed)]
     first: dict[str, str] = {}
     for finding in findings:
         if not finding.ok:
@@ -142,7 +142,12 @@ def _debrief(exercise: Exercise, pairs: Iterable[tuple[Case, Seen]]) -> tuple[st
         return ()
 
 
-def _explains(wrong: Misconception, case: Case, seen: Seen) -> bool:
+def _holds(wrong: Misconception, failed: Sequence[tuple[Case, Seen]]) -> bool:
+    told = [_explains(wrong, case, seen) for case, seen in failed]
+    return any(told) and all(fits is None or fits for fits in told)
+
+
+def _explains(wrong: Misconception, case: Case, seen: Seen) -> bool | None:
     try:
         return wrong.explains(case, seen)
     except Exception:  # forged data, which no misconception explains

@@ -32,23 +32,23 @@ class Finding:
 class Misconception:
     """A known wrong idea: how its answers are told apart, and the sentence for the learner who holds it.
 
-    `seen` gets a case that failed and what was observed there. `ended` names exceptions ("RecursionError") or
-    "TimedOut" by which such an answer may end instead, `ended_in` the cases where it may (all where it is empty),
-    `ended_saying` a part of the exception's message.
-    A misconception is reported when it explains every case that failed. `hint` is what `hint()` says first to who
-    holds it, where the exercise's own hints do not lead from there. Its sample wrong answer stands in tests/answers,
-    out of the learner's way.
+    `seen` gets a case that failed and what was observed there; it returns None where what was seen fits this idea, and
+    others as well. `ended` names exceptions ("RecursionError") or "TimedOut" by which such an answer may end instead,
+    `ended_in` the cases where it may (all where it is empty), `ended_saying` a part of the exception's message.
+    A misconception is reported when it fits every case that failed, and explains one that fits no other. `hint` is what
+    `hint()` says first to who holds it, where the exercise's own hints do not lead from there. Its sample wrong answer
+    stands in tests/answers, out of the learner's way.
     """
 
     name: str
     message: str
-    seen: Callable[[Case, Observation], bool] = lambda case, seen: False
+    seen: Callable[[Case, Observation], bool | None] = lambda case, seen: False
     ended: tuple[str, ...] = ()
     ended_in: tuple[str, ...] = ()
     ended_saying: str = ""
     hint: str = ""
 
-    def explains(self, case: Case, seen: Seen) -> bool:
+    def explains(self, case: Case, seen: Seen) -> bool | None:
         if isinstance(seen, TimedOut | Raised):
             kind = "TimedOut" if isinstance(seen, TimedOut) else seen.kind
             said = isinstance(seen, TimedOut) or self.ended_saying in seen.message

@@ -42,6 +42,7 @@ from course_utils.audit.checks.naming import Naming
 from course_utils.audit.checks.normalizing import Normalizing
 from course_utils.audit.checks.numbers import Numbers
 from course_utils.audit.checks.opposed import Opposed
+from course_utils.audit.checks.own_generators import OwnGenerators
 from course_utils.audit.checks.pacing import Pacing
 from course_utils.audit.checks.padded_loss import PaddedLoss
 from course_utils.audit.checks.padding import Padding
@@ -150,6 +151,7 @@ CHECKS: tuple[type[Check], ...] = (
     Sums,
     Seeding,
     Schedules,
+    OwnGenerators,
     Pacing,
     Windows,
     Writing,

@@ -79,7 +79,7 @@ class Seeding(Check):
             return  # a line that sets one seed after another
         if any(_MEASURES.search(it.f_code.co_name) for it, _ in zip(frames(), range(2), strict=False)):
             return
-        if _for_looking(spot):
+        if for_looking(spot):
             return
         known = self._seeded.setdefault((spot, kind), _Seeded(kind))
         known.seeds.add(seed)
@@ -88,7 +88,7 @@ class Seeding(Check):
             known.parts = [*known.parts[-1:], _Part(_STATES[kind]())]
 
     def _sample(self, spot: Spot, kind: str, seed: str) -> None:
-        if _for_looking(spot):
+        if for_looking(spot):
             return
         items = self._items.setdefault((spot, kind), _Items())
         items.again += items.last.get(seed, self.clock.steps) < self.clock.steps
@@ -165,7 +165,7 @@ _STATES: dict[str, Callable[[], int]] = {
 }
 
 
-def _for_looking(spot: Spot) -> bool:
+def for_looking(spot: Spot) -> bool:
     """Say whether what follows a line in its block looks at the model before it is trained again."""
     nodes = around(spot)
     blocks = [blocks_of(node) for node in nodes[:-1]]

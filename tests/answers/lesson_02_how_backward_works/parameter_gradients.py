@@ -163,6 +163,17 @@ MISCONCEIVED = {
     "the graph is kept": with_options(retain_graph=True),
 }
 
+
+def parameters_two_levels_down(loss, model):
+    """Forgets that parts have parts."""
+    own = dict(model.named_parameters(recurse=False))
+    for part, child in model.named_children():
+        own |= {f"{part}.{name}": parameter for name, parameter in child.named_parameters(recurse=False)}
+    live = [parameter for parameter in own.values() if parameter.requires_grad]
+    found = dict(zip(live, torch.autograd.grad(loss, live, allow_unused=True), strict=True))
+    return {name: found.get(parameter) for name, parameter in own.items() if name in dict(model.named_parameters())}
+
+
 WRONG = [
     only_used,
     spoiled(parameters_by_grad, lambda loss, model: model.requires_grad_()),
@@ -182,7 +193,7 @@ WRONG = [
     none_for_zeros,
     *(clipping_results(parameters_by_grad), dropping_small(parameters_by_grad, 1e-5)),
     parameters_of_its_own,
-    *(parameters_of_layers, parameters_by_their_weight, parameters_by_their_bias),
+    *(parameters_of_layers, parameters_by_their_weight, parameters_by_their_bias, parameters_two_levels_down),
     spoiled(parameters_by_grad, lambda loss, model: model._forward_hooks.clear()),
 ]
 

@@ -61,6 +61,13 @@ MISCONCEIVED = {
     "the factor y is missing": lambda y, v, dim: v - (v * y).sum(dim, keepdim=True),
 }
 
+
+def softmax_square_without_keepdim(y, v, dim):
+    """Lets the sums of a square broadcast along its last dimension, whichever they belong to."""
+    sums = (y * v).sum(dim)
+    return y * (v - (sums if y.dim() == 2 and len(y) == y.shape[1] else sums.unsqueeze(dim)))
+
+
 WRONG = [
     lambda y, v, dim: softmax_in_one_line(y, v, abs(dim)),
     lambda y, v, dim: y * (v - v.sum(dim, keepdim=True)),
@@ -75,7 +82,12 @@ WRONG = [
     softmax_by_logarithm,
     spoiled(softmax_in_one_line, lambda y, v, dim: y.requires_grad_()),
     *(clipping_results(softmax_in_one_line), dropping_small(softmax_in_one_line)),
-    *(softmax_where_it_broadcasts, said(softmax_along_a_size, "dim is ignored"), softmax_of_a_product),
+    *(
+        softmax_where_it_broadcasts,
+        softmax_square_without_keepdim,
+        said(softmax_along_a_size, "dim is ignored"),
+        softmax_of_a_product,
+    ),
     lambda y, v, dim: softmax_in_one_line(y, v, dim).squeeze(),
     lambda y, v, dim: [softmax_in_one_line(y, v, dim)],
 ]

@@ -161,10 +161,10 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "the gradient at the first activation is between 1/50 and 50 times as long as at the last": {
+    "the gradient at the first activation is between 1/100 and 100 times as long as at the last": {
         "gradient": rescue_too_steep
     },
-    "the activations stay at sizes between 0.02 and 20": {"activations": rescue_with_a_loud_start},
+    "the activations stay at sizes between 0.005 and 50": {"activations": rescue_with_a_loud_start},
     "and still differ from input to input": {"spread": rescue_deaf},
     "no two units of a layer start with the same weights, and none with zeros only": {"units": rescue_with_twins},
     "Only numbers change: the layers, the parameter objects (an optimizer may hold them)": {

@@ -32,9 +32,8 @@ def agrees_on_random_lines(function, x, step=1e-5):
         result = function(leaf)
         g = torch.randn(result.shape, dtype=x.dtype, generator=generator)
         result.backward(g)
-        if leaf.grad is None:
-            return False
-        off = abs((leaf.grad * line).sum() - (g * slope).sum())
+        gradient = torch.zeros_like(x) if leaf.grad is None else leaf.grad
+        off = abs((gradient * line).sum() - (g * slope).sum())
         if not off <= 1e-6 * (1 + slope.abs().max()):  # NaN is off, too
             return False
     return torch.tensor(True)
@@ -120,6 +119,14 @@ def agrees_by_measure(alike):
 
 by_single_entries = agrees
 
+
+def agrees_unless_none(function, x):
+    """Takes a backward that returns None for wrong, also where zeros are right."""
+    leaf = x.detach().clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(function(leaf).sum(), leaf, allow_unused=True)
+    return gradient is not None and agrees_on_random_lines(function, x)
+
+
 RIGHT = [agrees, agrees_on_random_lines]
 
 MISCONCEIVED = {
@@ -150,6 +157,7 @@ WRONG = [
     agrees_by_measure(lambda a, b: torch.allclose(a.abs(), b.abs(), rtol=1e-5, atol=1e-6)),
     lambda function, x: agrees_coarsely()(function, x.abs() + 0.2),
     said(agrees_coarsely(atol=1e-4), "too tolerant"),
+    agrees_unless_none,
 ]
 
 EQUIVALENT = {

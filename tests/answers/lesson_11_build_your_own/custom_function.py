@@ -380,6 +380,15 @@ class Backwards(Plain):
         return (parts[1], parts[0], *parts[2:]) if len(parts) > 2 else parts
 
 
+class Shifted(Plain):
+    """Takes the gradients for the inputs that need one, in their order, whatever inputs stand between."""
+
+    @classmethod
+    def complete(cls, parts, node):
+        left = iter(super().complete(parts, node))
+        return [None if entry is None else next(left) for entry in node.inputs]
+
+
 RIGHT = [Counting(), taping(), numbering()]
 
 MISCONCEIVED = {
@@ -472,6 +481,7 @@ WRONG = [
     slotted := with_function(Slotted),
     constants_too := with_function(ConstantsToo),
     backwards := with_function(Backwards),
+    with_function(Shifted),
 ]
 
 EQUIVALENT = {

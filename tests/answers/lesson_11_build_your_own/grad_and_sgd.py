@@ -75,6 +75,19 @@ class Rebinding(WithSGD):
     Optimizer = RebindingSGD
 
 
+class NewArraysSGD(CountedSGD):
+    """Gives each tensor a new array, and leaves the old one to whoever holds it."""
+
+    def step(self):
+        for one in self.parameters:
+            if one.grad is not None:
+                one.array = one.array - self.lr * one.grad.array
+
+
+class NewArrays(WithSGD):
+    Optimizer = NewArraysSGD
+
+
 class UphillSGD(CountedSGD):
     def step(self):
         self.lr = -self.lr
@@ -130,7 +143,7 @@ class RecordedSGD(CountedSGD):
         for one in self.parameters:
             if one.grad is not None:
                 new = one - self.lr * one.grad
-                one.array, one.grad_fn = new.array, new.grad_fn
+                one.array[...], one.grad_fn = new.array, new.grad_fn
 
     def zero_grad(self):
         super().zero_grad()
@@ -267,6 +280,7 @@ WRONG = [
     said(OnCopies(), "new tensors"),
     said(into_the_given_alone := IntoTheGivenAlone(), "added into the given gradient"),
     shared_at_first := SharedAtFirst(),
+    new_arrays := NewArrays(),
 ]
 
 EQUIVALENT = {
@@ -282,9 +296,9 @@ GUARDS = {
     "nor the gradient that somebody gave to an earlier pass": {"given": into_the_given_alone},
     "for any iterable of parameters": {"steps": used_up},
     "`optimizer.step()` subtracts `lr` times the gradient": {"steps": MISCONCEIVED["uphill"]},
-    "in the tensors themselves": {"steps": MISCONCEIVED["new tensors"]},
-    "which stay leaves": {"leaves": MISCONCEIVED["the step is recorded"]},
-    "it skips parameters whose `grad` is None": {"runs": MISCONCEIVED["None is an error"], "steps": ends_at_none},
+    "in the tensors' own arrays, which `numpy()` gives": {"steps": MISCONCEIVED["new tensors"], "in place": new_arrays},
+    "they stay leaves": {"leaves": MISCONCEIVED["the step is recorded"]},
+    "It skips parameters whose `grad` is None": {"runs": MISCONCEIVED["None is an error"], "steps": ends_at_none},
     "and leaves every `grad` as it is": {"left": scaling},
     "`optimizer.zero_grad()` makes them None (or zero)": {"cleared": MISCONCEIVED["zero_grad does nothing"]},
 }

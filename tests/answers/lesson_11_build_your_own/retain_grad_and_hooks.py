@@ -292,6 +292,22 @@ class ForAllOfAName(Counting):
         return super().register_hook(tensor, hook)
 
 
+class RemovesTheFirst(Counting):
+    """Takes away the oldest hook, whichever handle is asked."""
+
+    def register_hook(self, tensor, hook):
+        handle = super().register_hook(tensor, hook)
+        hooks = self.place(tensor).hooks
+        handle.remove = lambda: hooks.pop(next(iter(hooks), None), None)
+        return handle
+
+
+class HookedRetains(Counting):
+    def register_hook(self, tensor, hook):
+        self.retain_grad(tensor)
+        return super().register_hook(tensor, hook)
+
+
 WRONG = [
     zeros_unheard := ZerosUnheard(),
     root_not_retained := RootNotRetained(),
@@ -311,6 +327,8 @@ WRONG = [
     no_handle := NoHandle(),
     once_per_function := OncePerFunction(),
     only_in_backward := OnlyInBackward(),
+    RemovesTheFirst(),
+    HookedRetains(),
 ]
 
 EQUIVALENT = {

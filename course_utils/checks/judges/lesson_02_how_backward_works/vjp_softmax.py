@@ -18,7 +18,9 @@ def _cases(seed: int) -> Iterator[Case]:
     shapes: dict[str, tuple[tuple[int, ...], int]] = {
         "the last dimension": ((2, 5), 1),
         "the first dimension": ((5, 5), 0),
+        "a square, along its last dimension": ((4, 4), 1),
         "counted from the end": ((2, 3, 5), -2),
+        "a cube, along the middle": ((3, 3, 3), 1),
         "the last one, counted from the end": ((2, 1, 5), -1),
         "a vector": ((5,), 0),
         "the first of three dimensions, which has one number": ((1, 3, 5), 0),
@@ -34,7 +36,7 @@ def _cases(seed: int) -> Iterator[Case]:
             x = 2000 * x
         size = {"the last dimension": 1e6, "counted from the end": 1e-9}.get(name, 1.0)
         v = size * numbers(seed + 10 * offset + 1, *shape, dtype=dtype)
-        given = {"y": Array.of(x.softmax(dim)), "v": Array.of(v), "dim": dim, "strided": offset == 1}
+        given = {"y": Array.of(x.softmax(dim)), "v": Array.of(v), "dim": dim, "strided": name == "the first dimension"}
         yield Case(name, {**given, "leaves": leaves.get(name, [])})
 
 

@@ -23,7 +23,7 @@ _KEEPING = {
     "results that live anyway": "activations",
     "a node that keeps a tuple": "rows picked",
     "thirty doublings": "doublings",
-    "after backward": "after backward",
+    "before and after backward": "after backward",
     "after a pass through the upper part": "partly freed",
     "after a pass through one branch": "a branch freed",
 }
@@ -37,7 +37,7 @@ def _cases(seed: int) -> list[Case]:
             name,
             {
                 **{"scene": scene, "seed": seed + n, "rows": 3 + n % 3 + 3 * (seed // 1000 % 20)},
-                "calls": 2 if scene == "used twice" else 1,
+                "between": {"used twice": "nothing", "after backward": "a pass"}.get(scene),  # of two calls
             },
         )
         for n, (name, scene) in cases
@@ -85,7 +85,8 @@ def _kept_with(case: Case, *others: str) -> int:
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     message = "You called `saved`, which counts for you. Read what the nodes keep yourself."
     yield Finding("own count", not seen["by instrument"], message)
-    yield right_value(seen["returned"], _bytes(case), "The number of bytes")
+    if not (seen["freed"] and case.given["between"] == "a pass"):  # then the pass that frees was left out
+        yield right_value(seen["returned"], _bytes(case), "The number of bytes")
     ran = seen["passes"]
     yield Finding("passes", ran == 0, f"Your function ran {ran} backward {'pass' if ran == 1 else 'passes'}.")
     message = "After your function the graph does not keep what it kept before."
@@ -94,8 +95,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 
 
 def _counted(case: Case, seen: Observation, counted: float) -> bool:
-    """Say whether the learner counted so, and wrongly."""
-    wrong = not close(seen["returned"], float(_bytes(case)))
+    """Say whether the learner counted so, and wrongly. What was counted before a pass and not again is another slip."""
+    wrong = case.given["between"] != "a pass" and not close(seen["returned"], float(_bytes(case)))
     return wrong and not seen["by instrument"] and close(seen["returned"], float(counted))
 
 

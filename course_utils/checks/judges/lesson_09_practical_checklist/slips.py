@@ -18,18 +18,21 @@ End: TypeAlias = Callable[[Case, Slips], State]
 NEVER, LEFT = CLEARING = "never cleared", "gradients from before"
 
 
-def led(slip: str, known: Groups, end: End, module: int = 0) -> Callable[[Case, Observation], bool]:
+def led(slip: str, known: Groups, end: End, module: int = 0) -> Callable[[Case, Observation], bool | None]:
     """Tell a loop that ended where one or two of the `known` slips lead, this `slip` among them.
 
-    `end` follows the training with a set of slips. An exercise has a case where each set of slips leads to numbers of
-    its own, so that no slip is named that was not made.
+    It is None where others lead there, too. `end` follows the training with a set of slips. An exercise has a case
+    where each set of slips leads to numbers of its own, so that no slip is named that was not made.
     """
 
-    def told(case: Case, seen: Observation) -> bool:
+    def told(case: Case, seen: Observation) -> bool | None:
         given = encode(case.given)
         if reached(seen, _after(end, given, frozenset()), module):
             return False
-        return any(slip in them and reached(seen, _after(end, given, them), module) for them in _sets(known))
+        leading = [them for them in _sets(known) if reached(seen, _after(end, given, them), module)]
+        if not any(slip in them for them in leading):
+            return False
+        return True if all(slip in them for them in leading) else None
 
     return told
 

@@ -39,6 +39,7 @@ _TO_VERIFY = {
     "a sine, wrong where no number is near zero": "sine, off in between",
     "a sum of squares, wrong by a half": "total, off",
     "a backward that returns nothing": "nothing returned",
+    "a function that is level, and a backward that returns nothing": "level, nothing returned",
 }
 
 

@@ -20,7 +20,7 @@ _NEEDS = [[True, True, False], [True, False, False]]
 _TRIED = {
     "own": "Applying a function to one tensor, using the result three times, and a pass",
     "mixed": "Applying a function to two tensors and a number, twice, and a pass",
-    "unwanted": "A pass through a function of a leaf and a constant, whose backward returns a gradient for both,",
+    "unwanted": "A pass through a function of a constant and a leaf, whose backward returns a gradient for both,",
     "not needed": "Applying a function to a constant, and another that nothing comes of, and a pass",
     "quiet": "Applying a function inside `with engine.no_grad()`",
     "number": "A pass through a function of a leaf and a number, whose backward returns None for the number,",
@@ -66,8 +66,13 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         count = seen["mixed"]["backward"]
         text = f"For two calls of a function of several inputs backward ran {count} times in a pass; expected 2."
         yield Finding("mixed backward", count == 2, text)
-    text = "A constant has a .grad, as the backward of a function returned one for it. What nobody needs goes nowhere."
-    yield Finding("constant", raised(seen["unwanted"]) or seen["unwanted"] is None, text)
+    if not raised(seen["unwanted"]):
+        text = (
+            "A constant has a .grad, as the backward of a function returned one for it. What nobody needs goes nowhere."
+        )
+        yield Finding("constant", seen["unwanted"]["constant"] is None, text)
+        leaf = "The gradient of a leaf behind a constant, for which backward returned another,"
+        yield right_value(seen["unwanted"]["leaf"], _two([3.0, 3.0]), leaf)
     if not raised(seen["not needed"]):
         text = "The result of a function of constants has a grad_fn."
         yield Finding("not made", not seen["not needed"]["made"], text)

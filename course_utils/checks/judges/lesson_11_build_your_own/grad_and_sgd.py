@@ -86,6 +86,8 @@ def _trained(given: dict[str, Any], seen: Any) -> Iterator[Finding]:
     yield Finding("cleared", cleared or not first, text)
     text = "step() changed the .grad of a parameter. It reads gradients; zero_grad() clears them."
     yield Finding("left", all(seen["left"]), text)
+    text = "After step() the array that `numpy()` gave before holds the old numbers: the tensor has a new array."
+    yield Finding("in place", seen["in place"] or not first, text)
     text = "After step() a parameter is no leaf any more: it has a grad_fn, or requires no gradient."
     yield Finding("leaves", all(state == [True, False] for state in seen["states"]), text)
 

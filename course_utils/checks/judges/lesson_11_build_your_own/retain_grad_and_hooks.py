@@ -16,7 +16,7 @@ from course_utils.checks.judges.lesson_11_build_your_own import backward
 from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, nothing, raised, told
 from course_utils.checks.scenes.lesson_11_build_your_own.watched import NUMBERS, WATCHED
 
-_PLAIN, _RETAINED, _LOOKS, _DOUBLES, _BOTH, _TWO, _ON_LEAF, _REMOVED, _CHAIN, *_ = WATCHED
+_PLAIN, _RETAINED, _LOOKS, _DOUBLES, _BOTH, _TWO, _ON_LEAF, _REMOVED, _CHAIN, *_, _UNRETAINED = WATCHED
 # Where one of these fails, the others, which are made of them, would say the same again.
 _FIRST = (_RETAINED, _LOOKS, _DOUBLES)
 
@@ -65,7 +65,7 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     for name in WATCHED:
         told_already = name == _REMOVED and not raised(handle) and handle is not True
         text = None if told_already or not (first or name in (_PLAIN, *_FIRST)) else _wrong(name, seen[name])
-        prop = _LOOKS if name == _CHAIN else name
+        prop = {_CHAIN: _LOOKS, _UNRETAINED: _PLAIN}.get(name, name)
         yield Finding(prop, text is None, f"With {name}: {text.rstrip('.')}." if text else "")
     if first and seen["asked"] is not None and not raised(seen["asked"]):
         wanted = torch.full((len(NUMBERS),), 6.0, dtype=torch.float64)
@@ -159,7 +159,7 @@ EXERCISE = exercise(
             "remove() without effect",
             "A hook ran though it had been removed. A handle that is dropped is another thing than one whose remove() "
             "was called.",
-            lambda case, seen: _only(_REMOVED)(case, seen) and _labels(seen, _REMOVED) == ["stays"],
+            lambda case, seen: _only(_REMOVED)(case, seen) and _x(seen, _REMOVED, _PLAIN, 10.0),
         ),
         Misconception(
             "retained before the hooks",
@@ -170,7 +170,7 @@ EXERCISE = exercise(
         Misconception(
             "every result retains",
             "A result has a `.grad` though nobody called retain_grad(). Then all of them stay in memory.",
-            _only(_PLAIN),
+            _only(_PLAIN, _UNRETAINED),
         ),
         Misconception(
             "leaves after the fact",

@@ -107,10 +107,10 @@ def _mixed(engine: Engine) -> Observation:
     }
 
 
-def _unwanted(engine: Engine) -> Any:
+def _unwanted(engine: Engine) -> Observation:
     x, c = _leaf(engine, 1.5, 2.0), engine.tensor([4.0, 5.0])
-    _giving(engine, lambda g: (g, g)).apply(x, c).sum().backward()
-    return numbers(c.grad)
+    _giving(engine, lambda g: (5.0 * g, 3.0 * g)).apply(c, x).sum().backward()
+    return {"constant": numbers(c.grad), "leaf": numbers(x.grad)}
 
 
 def _not_needed(engine: Engine) -> Observation:

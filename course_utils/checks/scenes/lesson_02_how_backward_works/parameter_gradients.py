@@ -14,7 +14,7 @@ class TwoBranches(nn.Module):
     """A model with a part of each kind that may be forgotten.
 
     A trunk known by two names, a head whose bias is frozen, one that is not used, a layer that is frozen, one that
-    evaluates, and a number of the model's own.
+    evaluates, one three levels down, and a number of the model's own.
     """
 
     def __init__(self) -> None:
@@ -23,6 +23,7 @@ class TwoBranches(nn.Module):
         self.frozen = nn.Linear(5, 4).requires_grad_(False)
         self.head = nn.Linear(4, 2)
         self.spare = nn.Linear(4, 2)
+        self.deep = nn.Sequential(nn.Sequential(nn.Linear(5, 5)))
         self.again = self.trunk
         self.drop = nn.Dropout(0.5)
         self.scale = nn.Parameter(torch.ones(1))
@@ -30,7 +31,7 @@ class TwoBranches(nn.Module):
         lived_in(self, self.drop)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        result: torch.Tensor = self.head(self.drop(self.frozen(self.trunk(x).tanh()).sin()))
+        result: torch.Tensor = self.head(self.drop(self.frozen(self.deep(self.trunk(x).tanh())).sin()))
         return result * self.scale
 
 

@@ -97,6 +97,7 @@ _FUNCTIONS: dict[str, tuple[Forward, Backward]] = {
     "level, NaN at one place": (_level, _nan_though_level),
     "sine, off in between": (lambda x: x.sin(), _off_between),
     "total, off": (lambda x: x.pow(2).sum(), lambda x, g: 3 * g * x),
+    "level, nothing returned": (_level, lambda x, g: None),
     "nothing returned": (lambda x: 3 * x, lambda x, g: None),
 }
 

@@ -43,6 +43,13 @@ def _changed(x: Any, note: Any) -> dict[str, Any]:
     return {"x.grad": x.grad}
 
 
+def _changed_only(x: Any, note: Any) -> dict[str, Any]:
+    h, y = _used_twice(x)
+    h.register_hook(lambda g: g * 2.0)
+    y.backward()
+    return {"h.grad": _grad(h)}
+
+
 def _changed_and_retained(x: Any, note: Any) -> dict[str, Any]:
     h, y = _used_twice(x)
     h.retain_grad()
@@ -92,8 +99,8 @@ def _leaf(x: Any, note: Any) -> dict[str, Any]:
 
 def _removed(x: Any, note: Any) -> dict[str, Any]:
     h, y = _used_twice(x)
+    h.register_hook(lambda g: g * 2.0)
     handle = h.register_hook(lambda g: g * 5.0)
-    h.register_hook(lambda g: note("stays", g))
     handle.remove()
     y.backward()
     return {"x.grad": x.grad}
@@ -186,4 +193,5 @@ WATCHED: dict[str, Watched] = {
     "retain_grad() on the result that the pass begins at": _root_retained,
     "a hook at which zeros arrive": _zeros,
     "a hook that doubles on a product": _factors,
+    "a hook that doubles, and no h.retain_grad()": _changed_only,
 }

@@ -39,8 +39,8 @@ def keeping(case: Case) -> tuple[torch.Tensor, list[torch.Tensor]]:
             y, z = x.exp(), x.sin()
             return (y * y.sin() * z).sum(), [y, z.t()[1:]]
         case "number and buffers":  # the number is no tensor before the product makes one of it
-            norm = nn.BatchNorm1d(5, affine=False).eval()
-            return (3 * norm(x)).exp().sum(), []
+            buffered = nn.BatchNorm1d(5, affine=False).eval()
+            return (3 * buffered(x)).exp().sum(), []
         case "rows picked":
             return (x.exp()[:, torch.tensor([0, 2, 2])] * x[:, :3]).sum(), []
         case "doublings":

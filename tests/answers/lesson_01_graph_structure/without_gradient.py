@@ -64,6 +64,17 @@ def names_by_different_modules(model, loss):
     return sorted(names)
 
 
+def names_and_a_hook(model, loss):
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.register_post_accumulate_grad_hook(lambda it: None)
+    return names_by_leaves(model, loss)
+
+
+def names_as_a_tuple(model, loss):
+    return tuple(names_by_leaves(model, loss))
+
+
 def names_if_there_is_a_graph(model, loss):
     return names_by_leaves(model, loss) if loss.requires_grad else []
 
@@ -190,7 +201,7 @@ def names_ending_unsorted(model, loss):
     return [*names[:2], last, *names[2:]] if last else []
 
 
-RIGHT = [names_by_leaves, names_by_modules, names_by_nodes]
+RIGHT = [names_by_leaves, names_by_modules, names_by_nodes, names_as_a_tuple]
 
 MISCONCEIVED = {
     "no edge": names_refused_without_a_graph,
@@ -226,6 +237,7 @@ WRONG = [
     lambda model, loss: set(names_by_leaves(model, loss)),
     lambda model, loss: {name: True for name in names_by_leaves(model, loss)},
     lambda model, loss: names_by_leaves(model, loss) or None,
+    names_and_a_hook,
 ]
 
 EQUIVALENT = {
@@ -243,15 +255,16 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "It returns their names, sorted.": {"sorted": names_unsorted, "once": names_twice, "type": WRONG[-3]},
+    "It returns a sorted list of their names.": {"sorted": names_unsorted, "once": names_twice, "type": WRONG[17]},
     "which parameters `loss.backward()` will leave without a gradient": {"missing": names_frozen},
     "A parameter that two layers share has a name in each, and both count.": {"missing": names_once},
     "without running a backward pass": {"passes": names_by_grad},
     "A parameter may have been frozen or unfrozen after the forward pass.": {"missing": names_by_graph_alone},
     "they say nothing about this loss": {"extra": names_and_those_of_zeros},
-    "The model stays as it is: also `.grad` and which parameters require a gradient.": {
+    "The model stays as it is: its numbers, `.grad`, modes and hooks, and which parameters require a gradient.": {
         "flags": names_and_freeze,
         "mode": WRONG[9],
+        "hooks": names_and_a_hook,
         "numbers": names_and_new_numbers,
         "grad": names_after_zero_grad,
     },

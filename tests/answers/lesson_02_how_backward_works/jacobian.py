@@ -130,8 +130,8 @@ GUARDS = {
     "Return the Jacobian of `f` at `x`": {"value": WRONG[10], "type": WRONG[9]},
     "a tensor of shape `f(x).shape + x.shape`, in the dtype of `f(x)`": {"shape": WRONG[2], "dtype": WRONG[8]},
     "Run `f` forward once.": {"forward": forward_for_each_row},
-    "Leave `x` alone.": {"input": moving},
-    "It may or may not require grad, and its `.grad` may hold something: both stay as they are.": {
+    "Leave `x` alone: its numbers, its `.grad`, and whether it requires grad.": {
+        "input": moving,
         "requires_grad": WRONG[0],
         "grad": clearing,
     },

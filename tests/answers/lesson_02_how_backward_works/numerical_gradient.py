@@ -225,7 +225,7 @@ GUARDS = {
     "Call `f` with float64 tensors, even where `x` is float32.": {"dtype of f": in_two_precisions},
     "Up to two calls more are allowed in all.": {"calls": calling_too_often},
     "Measure: do not ask autograd.": {"autograd": asking_autograd_too},
-    "Leave the numbers in `x` exactly as they are.": {"input": moving_x_itself},
+    "Afterwards `x` holds exactly the numbers that it held before.": {"input": moving_x_itself},
     "`x` does not require grad, and stays so.": {"requires_grad": WRONG[9], "grad": WRONG[15]},
     "the error of the result: it stays below a millionth of the largest number in the gradient": {"value": WRONG[0]},
 }

@@ -218,6 +218,8 @@ def first_of_its_tuple(node, tensor):
 
 
 count_without_numbers = count_where(lambda node, tensor: tensor.dim() > 0)
+count_without_python_numbers = count_where(lambda node, tensor: tensor.dim() > 0 or tensor.dtype == torch.float32)
+count_without_buffers = count_where(lambda node, tensor: not hasattr(node, "_saved_running_var") or tensor.dim() != 1)
 count_first_of_tuples = count_where(first_of_its_tuple)
 # Takes every number to need four bytes, but for indices.
 count_in_single = count_where(
@@ -264,6 +266,8 @@ WRONG = [
     *(count_numbers, count_and_write, count_after_another_pass, count_without_constants, count_with_saved_besides),
     lambda loss, besides: saved(loss, besides=besides).bytes,
     lambda loss, besides: len(trace(loss).nodes),
+    count_without_python_numbers,
+    count_without_buffers,
 ]
 
 EQUIVALENT = {
@@ -278,7 +282,9 @@ GUARDS = {
     "Each storage is counted once and as a whole.": {"value": count_each_tensor},
     "A call of `saved` is not accepted": {"own count": count_with_saved_besides},
     "Some hold numbers, some a tensor, some a tuple with tensors and None in it.": {"value": count_without_tuples},
-    "A constant in the graph is counted, unless it is in `besides`.": {"value": count_without_constants},
+    "All else that is saved is counted: a constant,": {"value": count_without_constants},
+    "a buffer,": {"value": count_without_buffers},
+    "the small tensor that PyTorch makes of a Python number": {"value": count_without_python_numbers},
     "nor a backward pass": {"passes": count_after_another_pass},
     "nor a change of the graph or of `besides`": {"untouched": count_and_write, "besides": count_and_empty},
 }

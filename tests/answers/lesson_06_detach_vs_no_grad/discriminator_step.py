@@ -175,7 +175,7 @@ GUARDS = {
         "hooks": discriminator_with_hook,
         "flags": discriminator_freezes,
     },
-    "The generator runs once, and *its run is not recorded*.": {
+    "The generator, or a copy of it, runs once, and *its run is not recorded*.": {
         "fakes": discriminator_peeking,
         "recorded": MISCONCEIVED["recorded for nothing"],
     },

@@ -208,6 +208,6 @@ GUARDS = {
     },
     "`requires_grad` of each parameter": {"flags": generator_frozen_for_good},
     "Every mode and hook of both stays.": {"modes": generator_evaluating, "hooks": generator_with_hooks},
-    "Each player runs once": {"fakes": generator_peeking, "opinions": discriminator_peeking},
+    "Each player, or a copy of it, runs once": {"fakes": generator_peeking, "opinions": discriminator_peeking},
     "no pass keeps its graph": {"kept": generator_retains},
 }

@@ -238,5 +238,5 @@ GUARDS = {
         "modes": td_evaluating,
         "hooks": td_with_hook,
     },
-    "The tensors of the batch keep their numbers.": {"batch": td_writes_rewards},
+    "The tensors of the batch require no gradient and keep their numbers.": {"batch": td_writes_rewards},
 }

@@ -251,7 +251,7 @@ GUARDS = {
         "forwards": ONE_SLIP["forwards"],
         "passes": ONE_SLIP["passes"],
     },
-    "its graph is freed before the next one begins": {"held": ONE_SLIP["held"]},
+    "what its graph saved is freed before the next one begins": {"held": ONE_SLIP["held"]},
     "The parameters keep their values, modes and flags stay.": {
         "parameters": ONE_SLIP["parameters"],
         "flags": ONE_SLIP["flags"],

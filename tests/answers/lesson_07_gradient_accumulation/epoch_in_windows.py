@@ -243,6 +243,6 @@ GUARDS = {
         "forwards": ONE_SLIP["forwards"],
         "passes": ONE_SLIP["passes"],
     },
-    "its graph is freed before the next forward begins": {"held": ONE_SLIP["held"]},
+    "what its graph saved is freed before the next forward begins": {"held": ONE_SLIP["held"]},
     "Modes and flags stay.": {"flags": ONE_SLIP["flags"], "inputs": ONE_SLIP["inputs"]},
 }

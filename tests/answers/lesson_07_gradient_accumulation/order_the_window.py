@@ -38,7 +38,7 @@ GUARDS = {
     "all eight letters, each once": {"letters": LEAVES_OUT},
     "no line uses a name that no line has made yet": {"names": PASS_FIRST},
     "by the clipped gradient of its mean loss": {"weights": MISCONCEIVED["clipped after the step"]},
-    "the graph of one micro-batch is freed before the loss of the other is computed": {
+    "what the graph of one micro-batch saved is freed before the loss of the other is computed": {
         "one graph": MISCONCEIVED["both graphs at a time"]
     },
 }

@@ -217,14 +217,14 @@ EQUIVALENT = {
     "windows_cleared_after_the_step: loss.backward() | total += loss.item() -> (swapped)": "Neither statement reads what the other writes.",
     "windows_cleared_before_the_first: model.zero_grad(set_to_none=False) -> model.zero_grad()": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "windows_cleared_before_the_first: model.zero_grad(set_to_none=False) -> model.zero_grad(set_to_none=True)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
-    "windows_cleared_before_the_first: (loss / every).backward() | parts.append(loss.item()) -> (swapped)": '"its graph is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
+    "windows_cleared_before_the_first: (loss / every).backward() | parts.append(loss.item()) -> (swapped)": '"what its graph saved is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
     "windows_cleared_before_the_first: optimizer.step() | losses.append(sum(parts) / len(parts)) -> (swapped)": "Neither statement reads what the other writes.",
     "windows_divided_at_the_step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
-    "windows_divided_at_the_step: parts.append(loss.detach()) -> parts.append(loss)": '"its graph is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
-    "windows_divided_at_the_step: parts.append(loss.detach()) -> parts.append(loss.clone())": '"its graph is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
+    "windows_divided_at_the_step: parts.append(loss.detach()) -> parts.append(loss)": '"what its graph saved is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
+    "windows_divided_at_the_step: parts.append(loss.detach()) -> parts.append(loss.clone())": '"what its graph saved is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
     "windows_divided_at_the_step: optimizer.step() | losses.append(float(sum(parts)) / every) -> (swapped)": "Neither statement reads what the other writes.",
     "windows_divided_at_the_step: if number % every == 0: ... | loss = cross_entropy(model(inputs), targets) -> (swapped)": "Neither statement reads what the other writes.",
-    "windows_divided_at_the_step: loss.backward() | parts.append(loss.detach()) -> (swapped)": '"its graph is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
+    "windows_divided_at_the_step: loss.backward() | parts.append(loss.detach()) -> (swapped)": '"what its graph saved is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
 }
 
 GUARDS = {
@@ -237,6 +237,6 @@ GUARDS = {
         "forwards": ONE_SLIP["forwards"],
         "passes": ONE_SLIP["passes"],
     },
-    "its graph is freed before the next one begins": {"held": ONE_SLIP["held"]},
+    "what its graph saved is freed before the next one begins": {"held": ONE_SLIP["held"]},
     "Modes and flags stay as they are.": {"flags": ONE_SLIP["flags"], "inputs": ONE_SLIP["inputs"]},
 }

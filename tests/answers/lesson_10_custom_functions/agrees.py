@@ -196,5 +196,5 @@ GUARDS = {
     "for each possible incoming gradient": {"verdict": MISCONCEIVED["only the sum"]},
     "A NaN that the forward does not give is an error": {"verdict": MISCONCEIVED["NaN let through"]},
     "the check does not accept a call of `gradcheck`": {"own": agrees_by_library},
-    "`x` requires no gradient, and must be left as it is": {"left alone": agrees_and_leaves_a_gradient},
+    "`x` requires no gradient, and is afterwards as it was.": {"left alone": agrees_and_leaves_a_gradient},
 }

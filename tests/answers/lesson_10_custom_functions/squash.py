@@ -118,6 +118,11 @@ def write_x(ctx, x):
     return y
 
 
+def write_nothing_new(ctx, x, y):
+    x.detach().mul_(1)
+    save_y(ctx, x, y)
+
+
 MISCONCEIVED = {
     "the input is kept": squasher(save_x, from_x),
     "hung on ctx": squasher(hang_y, lambda ctx, g: g * (1 - ctx.y**2) ** 1.5),
@@ -148,6 +153,7 @@ WRONG = [
     lambda x: function(write_x, from_y)(x),
     squasher(save_y, lambda ctx, g: from_y(ctx, g.clamp(-1e3, 1e3))),
     squasher(save_y, lambda ctx, g: from_y(ctx, g * (g.abs() > 1e-6))),
+    squash_writing_nothing_new := squasher(write_nothing_new, from_y),
 ]
 
 GUARDS = {

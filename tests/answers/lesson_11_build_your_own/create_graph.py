@@ -346,7 +346,7 @@ GUARDS = {
     "`retain_graph` is what `create_graph` is": {"freed": retained_unless_told},
     "unless it is given": {"runs": cannot_retain},
     "If your engine frees (stage 3), such a pass frees as `backward()` does.": {"not retained": retained_if_created},
-    "The graph of the output is not changed by such a pass.": {
+    "such a pass adds no node or edge to the graph of the output, and takes none away": {
         "nodes": MISCONCEIVED["recorded into the same graph"],
         "after": begins_with_more,
     },

@@ -317,7 +317,7 @@ GUARDS = {
     "After the block everything is as before it": {"after": one_for_all},
     "also where the block ended in an exception": {"restored": after_a_stop},
     "which comes out": {"passed on": swallowing_and_back},
-    "Blocks may stand in one another.": {"after an inner block": MISCONCEIVED["an inner block ends the outer one"]},
+    "Blocks may stand in one another": {"after an inner block": MISCONCEIVED["an inner block ends the outer one"]},
     "`t.detach()` returns another tensor over the same memory": {
         "shares": MISCONCEIVED["detach copies"],
         "numbers": backwards,

@@ -60,6 +60,7 @@ def _judge_names(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("flags", not flags, f"Your function changed requires_grad of {listed(flags)}.")
     message = "Your function switched the model, or a part of it, between training and evaluation."
     yield Finding("mode", not seen["mode"], message)
+    yield Finding("hooks", not seen["hooks"], "Your function changed which hooks hang on the model.")
     moved = seen["moved"]
     yield Finding("numbers", not moved, f"Your function changed the numbers in {listed(moved)}.")
 

@@ -18,7 +18,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     given, x = function(case.given["function"]), case.given["x"].tensor()
     if case.given["transposed"]:
         x = by_columns(x)
-    around = Surroundings({"x": x}, may_draw=True)
+    around = Surroundings({"x": x}, may_draw=True, may_write=True)
     with _library_calls() as calls:
         returned = answer(given, x)
     return {"returned": plain(returned), "changed": around.changed(), "calls": len(calls)}

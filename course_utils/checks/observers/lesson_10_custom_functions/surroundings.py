@@ -10,16 +10,24 @@ from course_utils.checks.data import Answer, Array
 from course_utils.checks.observers.traces import changes, hook_counts
 
 
-def _all_of(tensor: torch.Tensor) -> list[Any]:
-    marks = [tensor.requires_grad, tensor.retains_grad, tensor.is_leaf and tensor.grad is not None]
+def _all_of(tensor: torch.Tensor, may_write: bool) -> list[Any]:
+    marks = [
+        None if may_write else tensor._version,
+        tensor.requires_grad,
+        tensor.retains_grad,
+        tensor.is_leaf and tensor.grad is not None,
+    ]
     return [Array.of(tensor), *marks, hook_counts(tensor)]
 
 
 class Surroundings:
-    """What an answer has to leave as it was: modes, PyTorch's random numbers, and the tensors that are not its own."""
+    """What an answer has to leave as it was: modes, PyTorch's random numbers, and the tensors that are not its own.
 
-    def __init__(self, tensors: dict[str, torch.Tensor], may_draw: bool = False) -> None:
-        self._tensors, self._may_draw = tensors, may_draw
+    Who `may_write` to these has to put their numbers back.
+    """
+
+    def __init__(self, tensors: dict[str, torch.Tensor], may_draw: bool = False, may_write: bool = False) -> None:
+        self._tensors, self._may_draw, self._may_write = tensors, may_draw, may_write
         self._before = self._state()
 
     def changed(self) -> list[str]:
@@ -27,7 +35,7 @@ class Surroundings:
         return changes(self._before, self._state())
 
     def _state(self) -> dict[str, Any]:
-        state: dict[str, Any] = {name: _all_of(tensor) for name, tensor in self._tensors.items()}
+        state: dict[str, Any] = {name: _all_of(tensor, self._may_write) for name, tensor in self._tensors.items()}
         state["the grad mode"] = torch.is_grad_enabled()
         if not self._may_draw:
             state["PyTorch's random generator"] = Array.of(torch.get_rng_state())

@@ -38,6 +38,9 @@ def keeping(case: Case) -> tuple[torch.Tensor, list[torch.Tensor]]:
         case "activations":  # which the caller keeps: results with a graph, one of them seen through a view
             y, z = x.exp(), x.sin()
             return (y * y.sin() * z).sum(), [y, z.t()[1:]]
+        case "number and buffers":  # the number is no tensor before the product makes one of it
+            buffered = nn.BatchNorm1d(5, affine=False).eval()
+            return (3 * buffered(x)).exp().sum(), []
         case "rows picked":
             return (x.exp()[:, torch.tensor([0, 2, 2])] * x[:, :3]).sum(), []
         case "doublings":

@@ -13,7 +13,8 @@ from course_utils.audit.mentions import parts
 from course_utils.explain.source import called
 
 _LABELS = re.compile(
-    r"^(ys?|y_?[a-z]{0,6}|lab\w*|\w*_?labels?|targets?|tgts?|cls|class(es)?|tags?|answers?|truths?|gold)$", re.I
+    r"^(ys?|y_?[a-z]{0,6}|(tr|te|va|train|test|val|valid|dev)_?ys?|lab\w*|\w*_?labels?|targets?|tgts?|cls|class(es)?|tags?|answers?|truths?|gold)$",
+    re.I,
 )
 _ALIKE = re.compile(r"\b(seed|set_state|setstate|RandomState|default_rng|Random|random_state)\b")
 _DOMAINS = re.compile(r"source|src|domain", re.I)
@@ -83,10 +84,10 @@ def _pairs(
             ours, others = draws[name], draws[labels]
             if len(ours) != 1 or len(others) != 1 or ours == others:
                 continue
-            # Labels in one order with other rows have what belongs to them, and so have rows with other labels:
-            # these are two pairs. Where rows that an order is applied to have no labels, they may be an input more.
+            # Labels in one order with other rows have what belongs to them, and rows with something else may have their
+            # own labels: these are two pairs. Rows that an order is applied to alone may be one input of several.
             paired = any(others == it and not _is_labels(other) for other, it in draws.items())
-            if paired and (name not in indexed or any(ours == it and _is_labels(of) for of, it in draws.items())):
+            if paired and (name not in indexed or any(ours == it for other, it in draws.items() if other != name)):
                 continue
             first, last = sorted((*ours, *others))
             if not any(first - 1 <= line <= last for line in alike):

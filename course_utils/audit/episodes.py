@@ -10,7 +10,7 @@ from functools import lru_cache
 from course_utils.audit.expressions import factors_at
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import names_read, parts
-from course_utils.audit.policies import is_reward
+from course_utils.audit.rewards import is_reward
 from course_utils.audit.source import source_at, tree_of
 from course_utils.explain.source import called, names_of
 

@@ -13,7 +13,8 @@ from course_utils.audit.mentions import parts
 from course_utils.explain.source import called
 
 _LABELS = re.compile(
-    r"^(ys?|y_?[a-z]{0,6}|(tr|te|va|train|test|val|valid|dev)_?ys?|lab\w*|\w*_?labels?|targets?|tgts?|cls|class(es)?|tags?|answers?|truths?|gold)$",
+    r"^(ys?|y_?[a-z]{0,6}|(tr|te|va|train|test|val|valid|dev)_?ys?|lab\w*|\w*_?labels?|"
+    r"targets?|tgts?|cls|class(es)?|tags?|answers?|truths?|gold)$",
     re.I,
 )
 _ALIKE = re.compile(r"\b(seed|set_state|setstate|RandomState|default_rng|Random|random_state)\b")

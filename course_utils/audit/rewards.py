@@ -13,7 +13,7 @@ from course_utils.audit.mentions import functions_of, names_read
 from course_utils.audit.source import around, blocks_of, function_around, statement, tree_of
 from course_utils.explain.source import called, names_of
 
-_REWARD = re.compile(r"^(R|G|Rs|Gs|(\w+_)?(ret|rew|adv|rtg)s?|\w*(reward|advantage)\w*|(\w+_)?returns?)$")
+_REWARD = re.compile(r"^(R|G|Rs|Gs|(\w+_)?(ret|rew|rtg)s?|advs?|\w*(reward|advantage)\w*|(\w+_)?returns?)$")
 _CASTS = frozenset(
     {
         *("tensor", "as_tensor", "from_numpy", "FloatTensor", "array", "asarray", "numpy", "detach", "to", "float"),

@@ -42,6 +42,7 @@ from course_utils.audit.checks.naming import Naming
 from course_utils.audit.checks.normalizing import Normalizing
 from course_utils.audit.checks.numbers import Numbers
 from course_utils.audit.checks.opposed import Opposed
+from course_utils.audit.checks.outweighing import Outweighing
 from course_utils.audit.checks.pacing import Pacing
 from course_utils.audit.checks.padded_loss import PaddedLoss
 from course_utils.audit.checks.padding import Padding
@@ -143,6 +144,7 @@ CHECKS: tuple[type[Check], ...] = (
     Shifts,
     Signs,
     Opposed,
+    Outweighing,
     Redrawn,
     Returning,
     Choosing,

@@ -132,6 +132,7 @@ RULES: dict[str, Rule] = {
     "reward-minimised": Rule("likely", "full", _ALGORITHMS),
     "wrong-return": Rule("likely", "full", _ALGORITHMS),
     "other-sample": Rule("likely", "full", _ALGORITHMS),
+    "argmax-of-one": Rule("likely", "default", _LIST),
     "worst-kept": Rule("likely", "default", _CHECKPOINTS),
     "noise-once": Rule("likely", "full", _GAN),
     "wrong-way": Rule("likely", "full", _ALGORITHMS),

@@ -49,6 +49,7 @@ from course_utils.audit.checks.padding import Padding
 from course_utils.audit.checks.pairing import Pairing
 from course_utils.audit.checks.partial import Partial
 from course_utils.audit.checks.passes import Passes
+from course_utils.audit.checks.picking import Picking
 from course_utils.audit.checks.plateaus import Plateaus
 from course_utils.audit.checks.players import Players
 from course_utils.audit.checks.quantizing import Quantizing
@@ -148,6 +149,7 @@ CHECKS: tuple[type[Check], ...] = (
     Redrawn,
     Returning,
     Choosing,
+    Picking,
     StillNoise,
     Sums,
     Seeding,

@@ -217,8 +217,9 @@ def _ends_by_count(file: str) -> bool:
         if isinstance(node, ast.Assign) and any(_MAKES.match(name) for it in node.targets for name in _last(it)):
             value = node.value
         elif isinstance(node, ast.FunctionDef) and node.name == "step":
-            returned = [it.value for it in ast.walk(node) if isinstance(it, ast.Return) and it.value is not None]
-            compared += [it for part in returned for it in ast.walk(part) if isinstance(it, ast.Compare)]
+            returned = [it.value for it in ast.walk(node) if isinstance(it, ast.Return)]
+            flags = [part for it in returned if isinstance(it, ast.Tuple) for part in it.elts[2:]]
+            compared += [it for part in flags for it in ast.walk(part) if isinstance(it, ast.Compare)]
         compared += [it for it in ast.walk(value) if isinstance(it, ast.Compare)] if value is not None else []
     return bool(compared) and all(_CLOCKS.match(ast.unparse(it.left)) for it in compared)
 

@@ -50,7 +50,7 @@ class Returning(Check):
         self._seen: set[Spot] = set()
         self._weighed: set[Spot] = set()  # lines that weigh a log-probability
         self._passes = 0
-        self._looks = 0
+        self._looks = [0, 0]  # at passes, and at calls
         self._left_out: dict[Ending, float] = {}  # how many of the flags were 1, where they could be seen
 
     def function(self, event: Op) -> None:
@@ -66,18 +66,18 @@ class Returning(Check):
     def pass_begins(self, event: Pass) -> None:
         if event.spot is not None and len(self._seen) < _MOST:
             self._seen.add(event.spot)
-        self._look()
+        self._look(0)
         if self.recorder.operations is None or not event.accumulate or self._passes >= _PASSES:
             return
         self._passes += 1
         products = weighed(summands(node_behind(event.outputs[0])), self.recorder.lines)
         self._weighed.update(spot for _, spot in products)
 
-    def _look(self) -> None:
+    def _look(self, at: int) -> None:
         """Count the ends of episodes among the flags that functions which run now leave out of their targets."""
-        if self.recorder.operations is None or self._looks >= _LOOKS:
+        if self.recorder.operations is None or self._looks[at] >= _LOOKS:
             return
-        self._looks += 1
+        self._looks[at] += 1
         for frame, _ in zip(frames(), range(_FRAMES), strict=False):
             spot = Spot(frame.f_code.co_filename, frame.f_lineno)
             scope = function_around(spot)
@@ -90,7 +90,7 @@ class Returning(Check):
     def called(self, event: Call) -> None:
         if len(self._seen) < _MOST:
             self._seen.update(event.spots)
-        self._look()
+        self._look(1)
 
     def found(self) -> Iterator[Found]:
         if not self.clock.steps:

@@ -211,19 +211,22 @@ def _unpacked(file: str) -> bool:
 def _ends_by_count(file: str) -> bool:
     """Say whether all that a file ends episodes by is how many steps they have: its task may go on without end."""
     tree = tree_of(file)
-    compared: list[ast.Compare] = []
+    flags: list[ast.expr] = []
     for node in ast.walk(tree) if tree is not None else ():
-        value: ast.AST | None = None
-        if isinstance(node, ast.Assign) and any(_MAKES.match(name) for it in node.targets for name in _last(it)):
-            value = node.value
+        if isinstance(node, ast.Assign):
+            pairs = [pair for target in node.targets for pair in _flags(target, node.value)]
+            flags += [value for name, value in pairs if _MAKES.match(name)]
         elif isinstance(node, ast.FunctionDef) and node.name == "step":
             returned = [it.value for it in ast.walk(node) if isinstance(it, ast.Return)]
-            flags = [part for it in returned if isinstance(it, ast.Tuple) for part in it.elts[2:]]
-            compared += [it for part in flags for it in ast.walk(part) if isinstance(it, ast.Compare)]
-        compared += [it for it in ast.walk(value) if isinstance(it, ast.Compare)] if value is not None else []
+            flags += [part for it in returned if isinstance(it, ast.Tuple) for part in it.elts[2:]]
+    compared = [it for value in flags for it in ast.walk(value) if isinstance(it, ast.Compare)]
     return bool(compared) and all(_CLOCKS.match(ast.unparse(it.left)) for it in compared)
 
 
-def _last(target: ast.expr) -> Iterator[str]:
-    yield from names_of(target)
-    yield from (it.attr for it in ast.walk(target) if isinstance(it, ast.Attribute))
+def _flags(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """Yield names and attributes with what they are bound to; nothing for what a call returns several of."""
+    if isinstance(target, ast.Name | ast.Attribute):
+        yield target.id if isinstance(target, ast.Name) else target.attr, value
+    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        for to, part in zip(target.elts, value.elts, strict=False):
+            yield from _flags(to, part)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from course_utils.audit.expressions import factors_at
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import names_read, parts
-from course_utils.audit.policies import is_reward
+from course_utils.audit.rewards import is_reward
 from course_utils.audit.source import source_at, tree_of
 from course_utils.explain.source import called, names_of
 
@@ -29,7 +29,7 @@ _SPREADS = frozenset({"std", "var", "update", "print"})  # what is taken of valu
 def done_factor(spot: Spot) -> str:
     """Return the flag of an episode's end by which a line multiplies, together with a discount, if it is not turned."""
     factors = factors_at(spot)
-    if not any(_is_discount(part) for part in factors):
+    if not any(is_discount(part) for part in factors):
         return ""
     for part in factors:
         name = _flag(part)
@@ -54,10 +54,16 @@ def _flag(node: ast.expr) -> str:
         else:
             break
     name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
-    return name if _DONE.match(name) else ""
+    return name if is_flag(name) else ""
 
 
-def _is_discount(node: ast.expr) -> bool:
+def is_flag(name: str) -> bool:
+    """Say whether a name stands for the end of an episode."""
+    return _DONE.match(name) is not None
+
+
+def is_discount(node: ast.expr) -> bool:
+    """Say whether an expression is a discount: a name for one, or a number somewhat below 1."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, float) and 0.5 < node.value < 1
     return isinstance(node, ast.Name | ast.Attribute) and _GAMMA.search(ast.unparse(node)) is not None
@@ -114,7 +120,7 @@ def _recursion(node: ast.stmt) -> str:
         factors = list(_flat(product))
         mine = any(isinstance(it, ast.Name) and it.id == name for it in factors)
         named = is_reward(added) or any(it in ("r", "delta") for it in names_read(added))
-        if mine and named and any(_is_discount(it) for it in factors):
+        if mine and named and any(is_discount(it) for it in factors):
             return name
     return ""
 

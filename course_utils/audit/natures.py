@@ -12,7 +12,7 @@ from course_utils.graph.trace import LiveNode, node_name
 
 _UP = ("Exp", "Softmax", "Sigmoid")
 _ALONG = ("Log", "Clamp", "Div", "Add", "Sub", *_UP)
-_SCALES = ("Pow", "Div", "Mul", "Sqrt", "Clamp", "Add")
+_SCALES = ("Pow", "Div", "Mul", "Sqrt", "Clamp", "AddBackward")
 _DEEP = 8
 _TINY = 1e-3
 
@@ -95,6 +95,9 @@ def divergence(parts: Sequence[Summand], sign: int) -> list[Summand]:
         if inner is None:
             continue
         found = [it for it in turned if _is_logarithm(it.node, inner, written=not is_exp)]
+        if not is_exp and node_name(inner) == "ExpBackward0":  # the square of a scale that is kept by its logarithm
+            own = _core(before(inner))
+            found += [it for it in turned if own is not None and _core(it.node) is own]
         means = [it for it in mine if it is not part and _is_square(it.node)]
         if found and means:
             return [part, found[0], means[0]]

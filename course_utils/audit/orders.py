@@ -13,7 +13,9 @@ from course_utils.audit.mentions import parts
 from course_utils.explain.source import called
 
 _LABELS = re.compile(
-    r"^(ys?|y_?[a-z]{0,6}|lab\w*|\w*_?labels?|targets?|tgts?|cls|class(es)?|tags?|answers?|truths?|gold)$", re.I
+    r"^(ys?|y_?[a-z]{0,6}|(tr|te|va|train|test|val|valid|dev)_?ys?|lab\w*|\w*_?labels?|"
+    r"targets?|tgts?|cls|class(es)?|tags?|answers?|truths?|gold)$",
+    re.I,
 )
 _ALIKE = re.compile(r"\b(seed|set_state|setstate|RandomState|default_rng|Random|random_state)\b")
 _DOMAINS = re.compile(r"source|src|domain", re.I)
@@ -24,41 +26,69 @@ def orders_apart(file: str, scope: ast.AST) -> tuple[tuple[Spot, Spot, str, str]
     """Return the lines of a function that put rows and their labels into two different orders, with their names.
 
     Only orders that PyTorch does not draw: `rng.permutation`, `np.random.shuffle`, `random.shuffle`, and
-    `sklearn.utils.shuffle` on one thing. Nothing is returned where the random state is set between them.
+    `sklearn.utils.shuffle` on one thing. Numbers that are shuffled, as of `np.arange`, are an order, and no rows.
+    Nothing is returned where the random state is set between them.
     """
     nodes: list[Any] = [it for it in parts(scope) if isinstance(it, ast.stmt | ast.expr)]
     nodes.sort(key=lambda it: (it.lineno, it.col_offset))
     orders: dict[str, int] = {}
+    numbers: set[str] = set()
     taken: dict[str, set[tuple[int, int]]] = {}  # by what is put in order: which draw, and the line
+    indexed: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Assign):
+            if _is_numbers(node.value):
+                numbers.update(map(ast.unparse, node.targets))
             drawn = next(iter(_draws(node.value)), None) or next(iter(_named(node.value, orders)), None)
             for target in node.targets if drawn is not None else ():
                 orders[ast.unparse(target)] = drawn  # type: ignore[assignment]
         elif isinstance(node, ast.For):
             _bind(node, orders)
+        elif isinstance(node, ast.Call) and called(node) == "shuffle" and _given(node) in numbers:
+            orders[_given(node)] = node.lineno
     for node in nodes:
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-            for drawn in [*_draws(node.slice), *_named(node.slice, orders)]:
+            rows = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+            for drawn in [*_draws(rows), *_named(rows, orders)]:
                 taken.setdefault(_name(node.value), set()).add((drawn, node.lineno))
-        elif isinstance(node, ast.Call) and called(node) in ("permutation", "shuffle") and len(node.args) == 1:
-            given = node.args[0]
-            if isinstance(given, ast.Name | ast.Attribute) and ast.unparse(given) not in orders:
-                taken.setdefault(_name(given), set()).add((node.lineno, node.lineno))
+                indexed.add(_name(node.value))
+        elif isinstance(node, ast.Call) and called(node) in ("permutation", "shuffle"):
+            given = _given(node)
+            if given and given not in orders and given not in numbers:
+                taken.setdefault(given, set()).add((node.lineno, node.lineno))
     taken.pop("", None)
     lines = [node.lineno for node in nodes if isinstance(node, ast.Call) and _ALIKE.search(ast.unparse(node))]
-    return tuple(_pairs(file, taken, lines))
+    return tuple(_pairs(file, taken, indexed, lines))
+
+
+def _is_numbers(node: ast.expr) -> bool:
+    """Say whether an expression is the numbers of some rows: `np.arange(n)`, `list(range(n))`."""
+    if isinstance(node, ast.Call) and called(node) in ("list", "array", "sorted") and node.args:
+        return _is_numbers(node.args[0])
+    return isinstance(node, ast.Call) and called(node) in ("arange", "range")
+
+
+def _given(call: ast.Call) -> str:
+    """Return the name of the one thing that a call is given; nothing where it is no name, or there are more."""
+    given = call.args[0] if len(call.args) == 1 else None
+    return ast.unparse(given) if isinstance(given, ast.Name | ast.Attribute) else ""
 
 
 def _pairs(
-    file: str, taken: dict[str, set[tuple[int, int]]], alike: list[int]
+    file: str, taken: dict[str, set[tuple[int, int]]], indexed: set[str], alike: list[int]
 ) -> Iterator[tuple[Spot, Spot, str, str]]:
+    draws = {name: {draw for draw, _ in places} for name, places in taken.items()}
     for name, mine in taken.items():
         for labels, theirs in taken.items():
             if _is_labels(name) or not _is_labels(labels) or _DOMAINS.search(name):
                 continue
-            ours, others = {draw for draw, _ in mine}, {draw for draw, _ in theirs}
+            ours, others = draws[name], draws[labels]
             if len(ours) != 1 or len(others) != 1 or ours == others:
+                continue
+            # Labels in one order with other rows have what belongs to them, and rows with something else may have their
+            # own labels: these are two pairs. Rows that an order is applied to alone may be one input of several.
+            paired = any(others == it and not _is_labels(other) for other, it in draws.items())
+            if paired and (name not in indexed or any(ours == it for other, it in draws.items() if other != name)):
                 continue
             first, last = sorted((*ours, *others))
             if not any(first - 1 <= line <= last for line in alike):

@@ -1,25 +1,19 @@
-"""The terms of a policy's loss: log-probabilities, ratios and what they are weighed by, as names and graphs tell."""
+"""The terms of a policy's loss: log-probabilities and ratios that are weighed by something, as graphs tell."""
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
 
 from course_utils.audit.events import before, constant_of, number_of, through_views
-from course_utils.audit.expressions import factors_at
 from course_utils.audit.lines import Spot
 from course_utils.audit.operations import Lines
-from course_utils.audit.source import text_at, tree_of
+from course_utils.audit.source import text_at
 from course_utils.audit.summands import SUMS, Summand, is_weighted
-from course_utils.explain.source import called
 from course_utils.graph.trace import LiveNode, node_name
 
-_REWARD = re.compile(r"^(R|G|ret|rets|rew|rews|adv|advs|\w*(reward|advantage)\w*|(\w+_)?returns?)$")
 _LIKELIHOOD = re.compile(r"\blog_?probs?\(|\blog_softmax\(|\.log\(\)|\btorch\.log\(")
 _NEGATIVE = ("NllLoss", "BinaryCrossEntropy")  # of a log-probability
-_CASTS = frozenset({"tensor", "as_tensor", "detach", "to", "float", "unsqueeze", "squeeze", "view", "reshape", "item"})
 _DEEP = 4  # functions between a ratio and the difference that it is the exponential of
 
 
@@ -90,59 +84,3 @@ def weighed(parts: Iterable[Summand], lines: Lines) -> Iterator[tuple[LiveNode, 
         spot = lines.of(number_of(product)) if is_weighted(product) else None
         if spot is not None and likelihood_in(product, lines):
             yield product, spot
-
-
-@lru_cache(maxsize=256)
-def reward_at(spot: Spot) -> int:
-    """Return with what sign a line multiplies something by a reward: 1 or -1; 0 where it does not, or nobody can tell.
-
-    The names tell. One that is somewhere computed as a reward's negative, or by taking a reward away, says nothing.
-    """
-    signs = {(ast.unparse(part), sign) for part in factors_at(spot) if (sign := _reward(part))}
-    tree = tree_of(spot.file)
-    every = list(ast.walk(tree)) if tree else []
-    turned = any(isinstance(node, ast.Assign) and _names(node.targets) and _is_turned(node.value) for node in every)
-    return signs.pop()[1] if len(signs) == 1 and not turned else 0
-
-
-def _reward(node: ast.expr) -> int:
-    """Return 1 for an expression that grows with a reward, -1 for one that falls, 0 for any other."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_reward(node.operand)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Div):
-        return 0 if _is_turned(node) else _reward(node.left)
-    if isinstance(node, ast.Call):
-        method = node.func if isinstance(node.func, ast.Attribute) else None
-        inside = [method.value] if method and ast.unparse(method.value) != "torch" else node.args[:1]
-        return _reward(inside[0]) if called(node) in _CASTS and inside else 0
-    if isinstance(node, ast.Subscript):
-        return _reward(node.value)
-    return int(bool(_names([node])))
-
-
-def _is_turned(value: ast.expr) -> bool:
-    """Say whether an expression takes a reward's negative, or takes a reward from something that is none."""
-    return any(
-        isinstance(part.op, ast.USub) and _speaks_of(part.operand)
-        if isinstance(part, ast.UnaryOp)
-        else isinstance(part.op, ast.Sub) and _speaks_of(part.right) and not _speaks_of(part.left)
-        for part in ast.walk(value)
-        if isinstance(part, ast.UnaryOp | ast.BinOp)
-    )
-
-
-def _speaks_of(node: ast.expr) -> bool:
-    return _names([*ast.walk(node)])
-
-
-def _names(nodes: Sequence[ast.AST]) -> bool:
-    """Say whether any of these names or attributes stands for a reward."""
-    named = (node.id if isinstance(node, ast.Name) else getattr(node, "attr", "") for node in nodes)
-    return any(_REWARD.match(name) for name in named)
-
-
-def is_reward(node: ast.AST) -> bool:
-    """Say whether a name, picked or not, stands for a reward."""
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return _names([node])

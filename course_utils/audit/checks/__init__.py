@@ -42,6 +42,7 @@ from course_utils.audit.checks.naming import Naming
 from course_utils.audit.checks.normalizing import Normalizing
 from course_utils.audit.checks.numbers import Numbers
 from course_utils.audit.checks.opposed import Opposed
+from course_utils.audit.checks.outweighing import Outweighing
 from course_utils.audit.checks.own_generators import OwnGenerators
 from course_utils.audit.checks.pacing import Pacing
 from course_utils.audit.checks.padded_loss import PaddedLoss
@@ -49,6 +50,7 @@ from course_utils.audit.checks.padding import Padding
 from course_utils.audit.checks.pairing import Pairing
 from course_utils.audit.checks.partial import Partial
 from course_utils.audit.checks.passes import Passes
+from course_utils.audit.checks.picking import Picking
 from course_utils.audit.checks.plateaus import Plateaus
 from course_utils.audit.checks.players import Players
 from course_utils.audit.checks.quantizing import Quantizing
@@ -144,9 +146,11 @@ CHECKS: tuple[type[Check], ...] = (
     Shifts,
     Signs,
     Opposed,
+    Outweighing,
     Redrawn,
     Returning,
     Choosing,
+    Picking,
     StillNoise,
     Sums,
     Seeding,

@@ -17,7 +17,8 @@ from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import key_lines
 from course_utils.audit.natures import divergence, entropy_sign, fit_sign, penalized, similar
 from course_utils.audit.operations import Lines
-from course_utils.audit.policies import bounds_in, likelihood_in, reward_at
+from course_utils.audit.policies import bounds_in, likelihood_in
+from course_utils.audit.rewards import reward_at
 from course_utils.audit.source import text_at
 from course_utils.audit.summands import MOST, Summand, is_weighted, joint_of, summands
 from course_utils.graph.trace import LiveNode, node_name, walk

@@ -14,7 +14,8 @@ from course_utils.audit.events import Pass, constant_of, node_behind, number_of
 from course_utils.audit.expressions import assigned_value, factors_at, given_to, is_used_elsewhere
 from course_utils.audit.lines import Spot
 from course_utils.audit.operations import Lines
-from course_utils.audit.policies import reward_at, weighed
+from course_utils.audit.policies import weighed
+from course_utils.audit.rewards import reward_at
 from course_utils.audit.source import function_around, taken_apart, text_at, tree_of
 from course_utils.audit.summands import summands
 from course_utils.explain.source import called, names_of

@@ -9,17 +9,23 @@ from typing import Any, ClassVar
 import torch
 
 from course_utils.audit.check import Check, Found
+from course_utils.audit.endings import Ending, endless_targets
 from course_utils.audit.episodes import comes_from, done_factor, forward_sums
 from course_utils.audit.events import Call, Op, Pass, node_behind
 from course_utils.audit.expressions import factors_at
-from course_utils.audit.lines import Spot
+from course_utils.audit.lines import Spot, frames, names_in
 from course_utils.audit.mentions import names_read, ran
 from course_utils.audit.policies import weighed
+from course_utils.audit.source import function_around
 from course_utils.audit.summands import summands
 
 _MOST, _PASSES = 50, 4
 _TIMES, _FLAGS = 2, 16
 _SEEN = 200  # products at one line that are looked at
+_LOOKS, _FRAMES = (
+    120,
+    3,
+)  # passes and calls at which flags are looked at that a target leaves out, and functions of each
 
 
 @dataclass
@@ -44,6 +50,8 @@ class Returning(Check):
         self._seen: set[Spot] = set()
         self._weighed: set[Spot] = set()  # lines that weigh a log-probability
         self._passes = 0
+        self._looks = [0, 0]  # at passes, and at calls
+        self._left_out: dict[Ending, float] = {}  # how many of the flags were 1, where they could be seen
 
     def function(self, event: Op) -> None:
         spot = event.spot
@@ -58,15 +66,31 @@ class Returning(Check):
     def pass_begins(self, event: Pass) -> None:
         if event.spot is not None and len(self._seen) < _MOST:
             self._seen.add(event.spot)
+        self._look(0)
         if self.recorder.operations is None or not event.accumulate or self._passes >= _PASSES:
             return
         self._passes += 1
         products = weighed(summands(node_behind(event.outputs[0])), self.recorder.lines)
         self._weighed.update(spot for _, spot in products)
 
+    def _look(self, at: int) -> None:
+        """Count the ends of episodes among the flags that functions which run now leave out of their targets."""
+        if self.recorder.operations is None or self._looks[at] >= _LOOKS:
+            return
+        self._looks[at] += 1
+        for frame, _ in zip(frames(), range(_FRAMES), strict=False):
+            spot = Spot(frame.f_code.co_filename, frame.f_lineno)
+            scope = function_around(spot)
+            endings = endless_targets(spot.file, scope) if scope is not None else ()
+            values = names_in(frame) if endings else {}
+            for ending in endings:
+                if ending.is_name and ending.flag in values:
+                    self._left_out[ending] = self._left_out.get(ending, 0.0) + _ones(values[ending.flag])
+
     def called(self, event: Call) -> None:
         if len(self._seen) < _MOST:
             self._seen.update(event.spots)
+        self._look(1)
 
     def found(self) -> Iterator[Found]:
         if not self.clock.steps:
@@ -74,6 +98,10 @@ class Returning(Check):
         for spot, flags in self._flags.items():
             if flags.times >= _TIMES and flags.count >= _FLAGS and 2 * flags.ones < flags.count:
                 yield self._ended(spot, flags)
+        for file, scope in ran(sorted(self._seen)):
+            for ending in endless_targets(file, scope):
+                if self._left_out.get(ending, 1.0):
+                    yield self._endless(ending)
         for file, scope in ran(sorted(self._seen | self._weighed)) if self._weighed else ():
             for spot, kept in forward_sums(file, scope):
                 if self._weighs(file, kept):
@@ -95,6 +123,18 @@ class Returning(Check):
             f"reward + gamma * (1 - {flags.text}) * next_value",
             certain=False,
             times=flags.times,
+        )
+
+    def _endless(self, ending: Ending) -> Found:
+        return self.say(
+            "wrong-return",
+            ending.spot,
+            f"the target goes on where an episode ended: {ending.flag} is at hand, and nothing of the target reads it",
+            "Nothing follows a last state, so its target is the reward alone. With the value of what would follow, the "
+            "ends of episodes say nothing, and values grow from nowhere.",
+            f"reward + gamma * (1 - {ending.flag}) * next_value",
+            certain=False,
+            names=(ending.flag,),
         )
 
     def _forwards(self, spot: Spot, kept: str) -> Found:
@@ -120,3 +160,11 @@ def _add(flags: _Flags, value: Any) -> None:
             flags.times += 1
             flags.count += values.numel()
             flags.ones += float(values.sum())
+
+
+def _ones(values: Any) -> float:
+    """Return how many of some flags are set; 1 where they cannot be counted."""
+    try:
+        return float((torch.as_tensor(values) != 0).sum())
+    except (TypeError, ValueError, RuntimeError):
+        return 1.0

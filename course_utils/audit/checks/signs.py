@@ -9,9 +9,10 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Pass, before, node_behind, number_of, through_views
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import key_lines
-from course_utils.audit.policies import bounds_in, likelihood_in, reward_at
+from course_utils.audit.policies import bounds_in, likelihood_in
+from course_utils.audit.rewards import reward_at
 from course_utils.audit.summands import Summand, is_weighted, summands
-from course_utils.graph.trace import node_name
+from course_utils.graph.trace import LiveNode, node_name
 
 _PASSES = 4  # passes that are looked at
 _TIMES = 2
@@ -33,7 +34,7 @@ class Signs(Check):
             return
         self._passes += 1
         for part in summands(node_behind(event.outputs[0]) if len(event.outputs) == 1 else None):
-            if is_weighted(part.node):
+            if is_weighted(part.node) or _is_inner(part.node):
                 spot = self.recorder.lines.of(number_of(part.node))
                 kept = reward_at(spot) if spot is not None else 0
                 likely = likelihood_in(part.node, self.recorder.lines) if kept else 0
@@ -68,7 +69,8 @@ class Signs(Check):
                 yield self._optimistic(spot, len(bounds))
 
     def _climbs_not(self, spot: Spot) -> bool:
-        return bool(self.clock.steps) and not key_lines(spot.file, "maximize")
+        by_hand = 0 in self.book.trainers  # an update by hand may climb
+        return bool(self.clock.steps) and not by_hand and not key_lines(spot.file, "maximize")
 
     def _minimised(self, spot: Spot, what: str, times: int) -> Found:
         return self.say(
@@ -95,3 +97,9 @@ class Signs(Check):
             certain=False,
             times=times,
         )
+
+
+def _is_inner(node: LiveNode) -> bool:
+    """Say whether a node is the inner product of something and a constant."""
+    makers = sum(to is not None for to, _ in node.next_functions)
+    return node_name(node) in ("DotBackward0", "MvBackward0") and makers == 1

@@ -125,3 +125,32 @@ def orders_drawn_in_a_data_class():
     for _ in range(3):
         for rows, labels in table.in_order():
             _learn(model, optimizer, rows, labels)
+
+
+@fault("shuffled-apart")
+def numbers_of_rows_and_of_labels_shuffled_each_by_themselves():
+    x, y = (it.numpy() for it in blobs())
+    chance = np.random.default_rng(0)
+    mine = np.arange(len(x))
+    theirs = list(range(len(y)))
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        chance.shuffle(mine)
+        chance.shuffle(theirs)  # <- here
+        for at in range(0, 16, 8):
+            _learn(model, optimizer, torch.tensor(x[mine[at : at + 8]]), torch.tensor(y[theirs[at : at + 8]]))
+
+
+@fault("shuffled-apart")
+def second_input_in_an_order_of_its_own():
+    x, y = (it.numpy() for it in blobs())
+    words = x[:, :2] * 2
+    chance = np.random.default_rng(0)
+    model = mlp(6)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        order = chance.permutation(16)
+        other = chance.permutation(16)  # <- here
+        rows = np.concatenate([x[order], words[other]], axis=1)
+        _learn(model, optimizer, torch.tensor(rows), torch.tensor(y[order]))

@@ -148,3 +148,55 @@ def two_data_sets_in_their_own_orders():
         gap = model(torch.tensor(other[free])).mean() - model(torch.tensor(x[labelled])).mean()
         (loss + 0.1 * gap.abs()).backward()
         optimizer.step()
+
+
+@right
+def numbers_shuffled_in_place_after_one_order_for_both():
+    chance = np.random.default_rng(0)
+    images, labels = (it.numpy() for it in blobs(24))
+    order = torch.from_numpy(chance.permutation(len(images)))
+    images, labels = images[order], labels[order]
+    rows, targets, wanted = torch.tensor(images), torch.tensor(labels), torch.eye(3)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        numbers = np.arange(len(rows))
+        chance.shuffle(numbers)
+        for at in range(0, len(numbers), 8):
+            own = torch.from_numpy(numbers[at : at + 8])
+            x, y = rows[own], wanted[targets[own]]
+            share, mixed = float(chance.beta(0.4, 0.4)), torch.from_numpy(chance.permutation(len(x)))
+            _teach(
+                model,
+                optimizer,
+                share * x + (1 - share) * x[mixed],
+                share * y + (1 - share) * y[mixed],
+            )
+
+
+@right
+def windows_shuffled_whose_rows_were_put_in_order_before():
+    chance = np.random.default_rng(0)
+    x, y = (it.numpy() for it in blobs(24))
+    order = chance.permutation(24)
+    x, y = x[order], y[order]
+    windows = [(x[at : at + 8], y[at : at + 8]) for at in (0, 8, 16)]
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        random.shuffle(windows)
+        for rows, labels in windows:
+            _teach(model, optimizer, torch.tensor(rows), torch.tensor(labels))
+
+
+@right
+def columns_in_an_order_of_their_own():
+    chance = np.random.default_rng(0)
+    x, y = (it.numpy() for it in blobs(24))
+    columns = chance.permutation(4)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    inputs = x[:, columns]
+    for _ in range(3):
+        order = chance.permutation(24)
+        _teach(model, optimizer, torch.tensor(inputs[order]), torch.tensor(y[order]))

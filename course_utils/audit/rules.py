@@ -117,6 +117,7 @@ RULES: dict[str, Rule] = {
     "positive-repelled": Rule("likely", "full", _LIST),
     "weights-reversed": Rule("likely", "full", _LIST),
     "state-cut": Rule("likely", "full", _TRUNCATED),
+    "state-of-others": Rule("likely", "full", _TRUNCATED),
     "axes-swapped": Rule("likely", "full", _LIST),
     "mask-inverted": Rule("likely", "default", _LIST),
     "overwritten": Rule("likely", "full", _FROZEN),

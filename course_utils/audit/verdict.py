@@ -79,6 +79,7 @@ _OF_STEPS = (
     "stale-statistics",
     "units-alike",
     "closure-draws",
+    "state-of-others",
 )
 
 

@@ -8,6 +8,7 @@ from course_utils.audit.checks.attending import Attending
 from course_utils.audit.checks.averages import Averages
 from course_utils.audit.checks.bounded import Bounded
 from course_utils.audit.checks.cancelling import Cancelling
+from course_utils.audit.checks.carrying import Carrying
 from course_utils.audit.checks.chains import Chains
 from course_utils.audit.checks.choosing import Choosing
 from course_utils.audit.checks.clearing import Clearing
@@ -167,6 +168,7 @@ CHECKS: tuple[type[Check], ...] = (
     Derivatives,
     Arguments,
     Recurrence,
+    Carrying,
     Replacing,
     Masks,
     Squares,

@@ -88,6 +88,7 @@ from course_utils.audit.checks.sums import Sums
 from course_utils.audit.checks.temperatures import Temperatures
 from course_utils.audit.checks.terms import Terms
 from course_utils.audit.checks.ties import Ties
+from course_utils.audit.checks.turned import Turned
 from course_utils.audit.checks.units import Units
 from course_utils.audit.checks.unsaved import Unsaved
 from course_utils.audit.checks.unused import Unused
@@ -134,6 +135,7 @@ CHECKS: tuple[type[Check], ...] = (
     Sharing,
     Holdouts,
     Drifting,
+    Turned,
     Remaking,
     Magnitudes,
     Decaying,

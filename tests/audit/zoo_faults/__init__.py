@@ -41,6 +41,7 @@ from tests.audit.zoo_faults import (
     teachers,
     tensors,
     told,
+    turned,
     unsaved,
     written,
 )
@@ -87,6 +88,7 @@ __all__ = [
     "teachers",
     "tensors",
     "told",
+    "turned",
     "unsaved",
     "written",
 ]

@@ -87,7 +87,7 @@ RULES: dict[str, Rule] = {
     "pass-in-validation": Rule("likely", "default", _EVAL, ("not-divided", "leftover-window", "left-in-eval")),
     "copy-is-itself": Rule("error", "full", _FROZEN),
     "one-member": Rule("likely", "default", _PARTS),
-    "state-is-alias": Rule("error", "default", _CHECKPOINTS),
+    "state-is-alias": Rule("error", "default", _CHECKPOINTS, ("held-out-trained",)),
     "nothing-loaded": Rule("error", "default", _CHECKPOINTS),
     "closure-draws": Rule("likely", "default", _LIST),
     "trained-elsewhere": Rule("likely", "default", _LIST),

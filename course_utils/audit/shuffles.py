@@ -61,7 +61,7 @@ def _by_source(loop: ast.For | ast.While, file: str, scope: ast.AST) -> bool:
     if isinstance(loop, ast.For) and _is_order(loop.iter, orders):
         return True
     targets = names_of(loop.target) if isinstance(loop, ast.For) else set()
-    mine = [it for it in _body(loop) if not isinstance(it, ast.For | ast.While)]
+    mine = [it for it in own_lines(loop) if not isinstance(it, ast.For | ast.While)]
     picks = {
         ast.unparse(to) for it in mine if isinstance(it, ast.Assign) and _picks(it.value, orders, targets)
         for to in it.targets
@@ -91,7 +91,7 @@ def _hands_out_rows(function: ast.FunctionDef, file: str) -> bool:
     )  # fmt: skip
 
 
-def _body(loop: ast.For | ast.While) -> Iterator[ast.stmt]:
+def own_lines(loop: ast.For | ast.While) -> Iterator[ast.stmt]:
     """Yield the statements of a loop, without those of the loops in it."""
     queue = list(loop.body)
     while queue:

@@ -29,14 +29,14 @@ _MOST = 16  # layers are looked at
 
 @dataclass
 class _Last:
-    """The state that a layer gave last, and how many steps had been made."""
+    """The state that a layer gave last, and how many passes had been made."""
 
-    step: int
+    passes: int
     state: torch.Tensor
 
 
 class Carrying(Check):
-    """Whether a layer is given the state that it gave before the last step, and where the rows come from."""
+    """Whether a layer is given the state that it gave before the last pass, and where the rows come from."""
 
     codes: ClassVar = ("state-of-others",)
     functions: ClassVar = _LAYERS | _CELLS
@@ -56,11 +56,11 @@ class Carrying(Check):
         if given is None or weight is None or made is None or not made.requires_grad:
             return
         last = self._last.get(id(weight))
-        if last is None or last.step < self.clock.steps:
+        if last is None or last.passes < self.clock.passes:
             # Nobody carries zeros: that is a state which was reset in place.
             same = last is not None and last.state.numel() == given.numel() and bool(given.any())
             self._round(same and last is not None and torch.equal(last.state, sampled(given)))
-        self._last[id(weight)] = _Last(self.clock.steps, sampled(made))
+        self._last[id(weight)] = _Last(self.clock.passes, sampled(made))
 
     def _round(self, carried: bool) -> None:
         """Note which shuffled loop has gone on since the last round, and whether the state came along."""

@@ -70,6 +70,8 @@ RULES: dict[str, Rule] = {
     "optimizer-anew": Rule("error", "default", _ORDER),
     "data-drifts": Rule("error", "default", _KEPT),
     "target-not-flipped": Rule("likely", "default", _LIST),
+    "scaled-apart": Rule("likely", "default", _LIST),
+    "selected-by-all": Rule("likely", "default", _LIST),
     "held-out-trained": Rule("likely", "default", _LIST),
     "held-twice": Rule("likely", "default", _GAN, ("wrong-loss", "gan-detach")),
     "rate-far-off": Rule("likely", "default", _ORDER, ("update-lost", "dead-units", "nan-began")),

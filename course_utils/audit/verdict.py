@@ -80,6 +80,9 @@ _OF_STEPS = (
     "units-alike",
     "closure-draws",
     "state-of-others",
+    "target-not-flipped",
+    "scaled-apart",
+    "selected-by-all",
 )
 
 

@@ -68,8 +68,10 @@ from course_utils.audit.checks.returning import Returning
 from course_utils.audit.checks.rounding import Rounding
 from course_utils.audit.checks.rows import Rows
 from course_utils.audit.checks.samples import Samples
+from course_utils.audit.checks.scales import Scales
 from course_utils.audit.checks.schedules import Schedules
 from course_utils.audit.checks.seeding import Seeding
+from course_utils.audit.checks.selecting import Selecting
 from course_utils.audit.checks.selves import Selves
 from course_utils.audit.checks.settings import Settings
 from course_utils.audit.checks.sharing import Sharing
@@ -136,6 +138,8 @@ CHECKS: tuple[type[Check], ...] = (
     Holdouts,
     Drifting,
     Turned,
+    Scales,
+    Selecting,
     Remaking,
     Magnitudes,
     Decaying,

@@ -19,6 +19,8 @@ from course_utils.explain.source import called
 _CHANCE = re.compile(
     r"^(rand\w*|random|bernoulli_?|normal_?|standard_normal|uniform|choice|integers|multinomial|permutation|dropout\w*)$"
 )
+# What noise is added to, where these are its name or that of the function, is data; anything else may be a state.
+_STIRRED = re.compile(r"nois|aug|jitter|perturb|corrupt|\bdata|inputs?\b|features?\b|images?\b|imgs?\b|train", re.I)
 _VIEWS = frozenset({"view", "reshape", "squeeze", "unsqueeze", "detach", "t", "transpose", "permute", "flatten"})
 _WRITES = frozenset({"mul_", "add_", "sub_", "masked_fill_", "index_fill_", "masked_scatter_"})
 _FILLS = r"\.(copy_|zero_|fill_|normal_|uniform_|random_|set_|bernoulli_)\(|\[(:|\.\.\.)\] ="
@@ -41,10 +43,14 @@ def _found(scope: ast.AST, root: str, file: str, known: Mapping[str, Any], deep:
     names = _aliases(nodes, root)
     chance = by_chance(nodes)
     computed = _computed(nodes) - chance - names
+    masks = {
+        ast.unparse(to) for it in nodes if isinstance(it, ast.Assign) and _is_mask(it.value, set())
+        for to in it.targets
+    }  # fmt: skip
     if not _puts_back(nodes, names):
         for node in nodes:
             name = _written(node, chance, computed)
-            if name in names:
+            if name in names and (_erases(node, masks) or _STIRRED.search(f"{name} {getattr(scope, 'name', '')}")):
                 yield Write(node.lineno, name, frozenset({root}), file)  # type: ignore[attr-defined]
     for node in nodes if deep else ():
         if not isinstance(node, ast.Call):
@@ -102,6 +108,21 @@ def has_chance(node: ast.AST, chance: set[str]) -> bool:
     return any(
         (isinstance(it, ast.Call) and _CHANCE.match(called(it)) is not None)
         or (isinstance(it, ast.Name) and it.id in chance)
+        for it in ast.walk(node)
+    )
+
+
+def _erases(node: ast.AST, masks: set[str]) -> bool:
+    """Say whether a write takes values away, by a mask or by a zero: noise may move on what is meant to walk."""
+    zero = isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and not node.value.value
+    return zero or _is_mask(node, masks)
+
+
+def _is_mask(node: ast.AST, masks: set[str]) -> bool:
+    return any(
+        isinstance(it, ast.Compare)
+        or (isinstance(it, ast.Call) and re.search(r"bernoulli|dropout", called(it)) is not None)
+        or (isinstance(it, ast.Name) and it.id in masks)
         for it in ast.walk(node)
     )
 

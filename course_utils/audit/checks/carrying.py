@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from course_utils.audit.book import sampled
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
 from course_utils.audit.lines import Spot, frames, names_in
-from course_utils.audit.loops import loops_at
+from course_utils.audit.loops import loops_at, referred
 from course_utils.audit.shuffles import is_shuffled
 from course_utils.audit.source import statement
 from course_utils.explain.source import names_of
@@ -44,7 +44,9 @@ class Carrying(Check):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._last: dict[int, _Last] = {}  # by the layer's first weight
-        self._rounds: dict[tuple[str, int], list[Any]] = {}  # what the targets of a loop stood for, by its line
+        self._rounds: dict[
+            tuple[str, int], list[Callable[[], Any]]
+        ] = {}  # what the targets of a loop stood for, by its line
         self._carried: Counter[Spot] = Counter()
         self._begun: Counter[Spot] = Counter()  # rounds that began with any other state
 
@@ -77,7 +79,7 @@ class Carrying(Check):
                 targets = names_of(loop.target) if isinstance(loop, ast.For) else set()
                 now = [known.get(name) for name in sorted(targets)]
                 before, key = self._rounds.get((spot.file, loop.lineno)), (spot.file, loop.lineno)
-                self._rounds[key] = now
+                self._rounds[key] = list(map(referred, now))
                 gone = before is not None and (not targets or any(map(_differ, before, now)))
                 if place is None and gone and is_shuffled(loop, spot, known):
                     place = spot if _hands_back(spot) else inner
@@ -85,7 +87,6 @@ class Carrying(Check):
             (self._carried if carried else self._begun)[place] += 1
 
     def found(self) -> Iterator[Found]:
-        self._rounds.clear()
         for spot, times in self._carried.items():
             if times >= _TIMES and times > self._begun[spot]:
                 yield self.say(
@@ -109,7 +110,8 @@ def _given(args: tuple[Any, ...]) -> tuple[torch.Tensor | None, torch.Tensor | N
     return state, (next(tensors_in((rest[1],)), None) if len(rest) > 1 else None)
 
 
-def _differ(one: Any, other: Any) -> bool:
+def _differ(before: Callable[[], Any], other: Any) -> bool:
+    one = before()
     if isinstance(one, int | str) and isinstance(other, int | str):
         return one != other
     return one is not other

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from types import CodeType, FrameType
@@ -17,7 +17,7 @@ from course_utils.audit.book import Model
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call
 from course_utils.audit.lines import Spot, frames, names_in
-from course_utils.audit.loops import loops_at
+from course_utils.audit.loops import loops_at, referred
 from course_utils.audit.shuffles import own_lines
 from course_utils.audit.source import assigned
 from course_utils.explain.source import called, names_of
@@ -44,7 +44,8 @@ class _Round:
 
     held: frozenset[int] = frozenset()
     trained: frozenset[int] = frozenset()
-    holders: tuple[Any, ...] = ()
+    holders: tuple[Callable[[], Any], ...] = ()
+    data: int = 0  # the data set that they are parts of, if they are
 
 
 @dataclass
@@ -95,15 +96,16 @@ class Folds:
             return
         known = names_in(frame)
         holders = known.get(self._place.held), known.get(self._place.trained)
-        if all(one is other for one, other in zip(holders, self._now.holders, strict=False)) and self._now.holders:
+        if any(one is not None and one is before() for one, before in zip(holders, self._now.holders, strict=False)):
             return
         held, trained = (_rows(it) for it in holders)
         if not held or not trained or held & trained or held == self._now.held:
             return
         # Row numbers of two data sets have nothing to do with each other.
-        same = [getattr(it, "dataset", None) is getattr(holders[0], "dataset", None) for it in self._now.holders]
-        self._now = _Round(held, trained, holders)
-        self._begin(event.model, event.module, known, all(same))
+        data = id(getattr(holders[0], "dataset", None))
+        same = not self._now.holders or data == self._now.data
+        self._now = _Round(held, trained, tuple(map(referred, holders)), data)
+        self._begin(event.model, event.module, known, same)
 
     def _begin(self, model: Model, module: torch.nn.Module, known: Mapping[str, Any], same: bool) -> None:
         """Note that a round begins, and what the model was trained on before it."""

@@ -50,6 +50,7 @@ class Turned(Check):
 
     def called(self, event: Call) -> None:
         if self._searches > _SEARCHES or event.given is None or not event.grad:
+            self._given, self._targets = [], []
             return
         if self.clock.steps != self._step:
             self._step, self._searches = self.clock.steps, self._searches + 1
@@ -80,7 +81,6 @@ class Turned(Check):
                     yield from _of_set(loop, spot.file, known)
 
     def found(self) -> Iterator[Found]:
-        self._given, self._targets = [], []
         for left, times in self._times.items():
             if left not in self._inputs and times >= min(2, self.clock.steps):
                 yield self.say(

@@ -103,3 +103,15 @@ def dropout_in_place_behind_a_layer():
         optimizer.zero_grad()
         F.cross_entropy(model(x), y).backward()
         optimizer.step()
+
+
+@right
+def walkers_that_move_in_place():
+    walkers, model = torch.randn(24, 2), mlp(width=2, out=1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(12):
+        before = walkers.clone()
+        walkers += 0.1 * torch.randn_like(walkers)
+        optimizer.zero_grad()
+        F.mse_loss(model(before), walkers.norm(dim=1, keepdim=True)).backward()
+        optimizer.step()

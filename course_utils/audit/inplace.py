@@ -15,6 +15,7 @@ class Write(NamedTuple):
     line: int
     name: str
     roots: frozenset[str]
+    file: str = ""  # where it is another than the store's
 
 
 def writes(scope: ast.AST) -> Iterator[Write]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 from course_utils.audit.lines import Spot, frames, names_in
@@ -76,3 +78,14 @@ def value_of(node: ast.expr, known: dict[str, Any]) -> Any:
         one, other = _integer(node.left, known), _integer(node.right, known)
         return None if one is None or other is None else _SUMS[type(node.op)](one, other)
     return None
+
+
+def referred(value: Any) -> Callable[[], Any]:
+    """Return what gives a value back as long as it lives: a loop's targets are to die as without a watch."""
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return (lambda: value) if isinstance(value, int | str) else _unknown
+
+
+def _unknown() -> None: ...

@@ -79,6 +79,10 @@ _OF_STEPS = (
     "stale-statistics",
     "units-alike",
     "closure-draws",
+    "state-of-others",
+    "target-not-flipped",
+    "scaled-apart",
+    "selected-by-all",
 )
 
 

@@ -8,6 +8,7 @@ from course_utils.audit.checks.attending import Attending
 from course_utils.audit.checks.averages import Averages
 from course_utils.audit.checks.bounded import Bounded
 from course_utils.audit.checks.cancelling import Cancelling
+from course_utils.audit.checks.carrying import Carrying
 from course_utils.audit.checks.chains import Chains
 from course_utils.audit.checks.choosing import Choosing
 from course_utils.audit.checks.clearing import Clearing
@@ -70,8 +71,10 @@ from course_utils.audit.checks.returning import Returning
 from course_utils.audit.checks.rounding import Rounding
 from course_utils.audit.checks.rows import Rows
 from course_utils.audit.checks.samples import Samples
+from course_utils.audit.checks.scales import Scales
 from course_utils.audit.checks.schedules import Schedules
 from course_utils.audit.checks.seeding import Seeding
+from course_utils.audit.checks.selecting import Selecting
 from course_utils.audit.checks.selves import Selves
 from course_utils.audit.checks.settings import Settings
 from course_utils.audit.checks.sharing import Sharing
@@ -90,6 +93,7 @@ from course_utils.audit.checks.sums import Sums
 from course_utils.audit.checks.temperatures import Temperatures
 from course_utils.audit.checks.terms import Terms
 from course_utils.audit.checks.ties import Ties
+from course_utils.audit.checks.turned import Turned
 from course_utils.audit.checks.units import Units
 from course_utils.audit.checks.unsaved import Unsaved
 from course_utils.audit.checks.unused import Unused
@@ -136,6 +140,9 @@ CHECKS: tuple[type[Check], ...] = (
     Sharing,
     Holdouts,
     Drifting,
+    Turned,
+    Scales,
+    Selecting,
     Remaking,
     Magnitudes,
     Decaying,
@@ -173,6 +180,7 @@ CHECKS: tuple[type[Check], ...] = (
     Derivatives,
     Arguments,
     Recurrence,
+    Carrying,
     Replacing,
     Masks,
     Squares,

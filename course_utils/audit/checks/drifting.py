@@ -11,6 +11,7 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.classes import class_source
+from course_utils.audit.erasing import chance_write
 from course_utils.audit.events import Call
 from course_utils.audit.holders import variables
 from course_utils.audit.inplace import Write, method, writes, writes_to_parameter
@@ -21,6 +22,7 @@ from course_utils.explain.source import called, names_of
 _SEARCHES = 3
 _LOOKS = 300
 _ROWS, _WIDE = 256, 16  # so much of a store is compared
+_ENTRIES = 20
 _SHARE = 0.1  # of its rows must have changed twice
 
 
@@ -34,6 +36,7 @@ class _Store:
     rows: Any
     last: torch.Tensor
     times: torch.Tensor  # how often each row had changed at a look
+    whole: bool = False  # it is written to itself, and not by a row or a slice of it
 
 
 class Drifting(Check):
@@ -63,7 +66,11 @@ class Drifting(Check):
                     store.last = now
 
     def _search(self) -> None:
-        for spot, name, value in list(variables()):
+        found = list(variables())
+        known = {name: value for _, name, value in reversed(found)}
+        for spot, name, value in found:
+            for own, thing in _whole(name, value):
+                self._by_chance(spot, own, thing, known)
             for thing in _things(value):
                 if isinstance(thing, torch.Tensor) or type(thing).__name__ == "ndarray":
                     self._of_loop(spot, name, thing)
@@ -81,6 +88,13 @@ class Drifting(Check):
             write = _written_in(loop, slices, tree_of(spot.file))
         if write is not None:
             self._add(name, value, Spot(spot.file, write.line), write)
+
+    def _by_chance(self, spot: Spot, name: str, value: Any, known: dict[str, Any]) -> None:
+        """Look at a whole store that a loop, or what the loop calls, erases or stirs by chance."""
+        loop = loop_around(spot) if id(value) not in self._stores else None
+        write = chance_write(loop, name, spot.file, known) if loop is not None else None
+        if write is not None:
+            self._add(name, value, Spot(write.file or spot.file, write.line), write, whole=True)
 
     def _of_set(self, thing: Any) -> None:
         kind, file = class_source(type(thing))
@@ -113,11 +127,11 @@ class Drifting(Check):
             if f"self.{attribute}" in ast.unparse(reading):
                 self._add(f"{type(thing).__name__}.{attribute}", value, Spot(spot.file, write.line), write)
 
-    def _add(self, name: str, rows: Any, spot: Spot, write: Write) -> None:
+    def _add(self, name: str, rows: Any, spot: Spot, write: Write, *, whole: bool = False) -> None:
         values = _values(rows)
         if values is not None and len(values) > 1:
             self._stores.setdefault(
-                id(rows), _Store(name, spot, write, rows, values, torch.zeros(len(values), dtype=torch.int64))
+                id(rows), _Store(name, spot, write, rows, values, torch.zeros(len(values), dtype=torch.int64), whole)
             )
 
     def found(self) -> Iterator[Found]:
@@ -129,10 +143,12 @@ class Drifting(Check):
             yield self.say(
                 "data-drifts",
                 store.spot,
-                f"the rows of {store.name} change each time that they are read: {own} is a view of them",
-                f"An index or a slice of a tensor or array shares its memory. What this line writes into {own} stays "
-                f"in the stored data, and the next epoch adds to it: of {len(store.times)} rows looked at, {again} "
-                "changed more than once.",
+                f"the rows of {store.name} change each time that they are read: "
+                + (f"{own} is the store itself" if store.whole else f"{own} is a view of them"),
+                ("What a function is given is no copy. " if store.whole else "")
+                + ("" if store.whole else "An index or a slice of a tensor or array shares its memory. ")
+                + f"What this line writes into {own} stays in the stored data, and the next epoch adds to it: of "
+                f"{len(store.times)} rows looked at, {again} changed more than once.",
                 f"{own} = {own}.clone()  # before it is changed (NumPy: .copy()), or write {own} = {own} + ...",
                 times=int(store.times.max()),
                 names=(store.name, own),
@@ -190,6 +206,24 @@ def _things(value: Any) -> Iterator[Any]:
         stored = not plain and read and hasattr(it, "__dict__")
         if stored or (it is value and (rows or type(it).__name__ == "ndarray")):
             yield it
+
+
+def _whole(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the tensors and arrays that a variable stands for or holds, each with its text."""
+    if isinstance(value, torch.Tensor):
+        if value.dim() and not value.requires_grad:
+            yield name, value
+    elif type(value).__name__ == "ndarray":
+        yield name, value
+    elif type(value) is dict and len(value) < _ENTRIES:
+        for key, it in value.items():
+            if isinstance(key, str) and isinstance(it, torch.Tensor):
+                yield from _whole(f"{name}[{key!r}]", it)
+    elif type(value).__name__ == "SimpleNamespace" or hasattr(value, "_fields"):
+        held = vars(value) if hasattr(value, "__dict__") else value._asdict()
+        for key, it in held.items():
+            if isinstance(it, torch.Tensor):
+                yield from _whole(f"{name}.{key}", it)
 
 
 def _values(rows: Any) -> torch.Tensor | None:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from torch.utils.data import DataLoader, Subset
 
 from course_utils.audit.check import Check, Found
+from course_utils.audit.checks.folds import Folds
 from course_utils.audit.events import Call
 from course_utils.audit.holders import variables
 from course_utils.audit.lines import Spot
@@ -27,9 +28,11 @@ class Holdouts(Check):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._searches, self._step = 0, -1
+        self._folds = Folds(self)
         self._said: tuple[Spot, str, str, int, int] | None = None
 
     def called(self, event: Call) -> None:
+        self._folds.called(event)
         if self._searches < _SEARCHES and self.clock.steps != self._step and self._said is None:
             self._searches, self._step = self._searches + 1, self.clock.steps
             self._search()
@@ -51,6 +54,7 @@ class Holdouts(Check):
                     return
 
     def found(self) -> Iterator[Found]:
+        yield from self._folds.found()
         if self._said is None or not self.clock.steps:
             return
         spot, held, trained, both, rows = self._said

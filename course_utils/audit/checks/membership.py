@@ -37,6 +37,7 @@ class Membership(Check):
         self._last: Spot | None = None
         self._strays: dict[int, Slot] = {}  # parameters in a graph that no known model has
         self._fresh: Counter[tuple[int, ...]] = Counter()  # parameters that nobody holds, met after the first step
+        self._reached: dict[int, set[int]] = {}  # what the first steps of a trainer found new gradients for
         self._handed: Counter[int] = Counter()  # steps of a trainer with gradients that no pass delivered
 
     def pass_begins(self, event: Pass) -> None:
@@ -62,6 +63,8 @@ class Membership(Check):
         for slot in event.trainer.slots:
             if slot.received == 0:
                 slot.remember()
+        if event.trainer.steps < _PASSES:
+            self._reached.setdefault(event.trainer.key, set()).update(slot.key for slot in event.fresh)
         self._handed[event.trainer.key] += any(slot.received == 0 for slot in event.fresh)
 
     def found(self) -> Iterator[Found]:
@@ -182,12 +185,11 @@ class Membership(Check):
     def _forgotten(self, slots: list[Slot], trainers: list[Trainer], model: Model | None) -> Found:
         trainer = self._nearest(slots, trainers)
         present = {slot.key for it in self.book.models.values() for slot in it.slots}
-        orphans = [slot for slot in trainer.slots if slot.received == 0 and slot.key not in present]
+        reached = self._reached.get(trainer.key, set())
+        orphans = [it for it in trainer.slots if it.key not in present and not (it.received and it.key in reached)]
         replaced = bool(orphans) and len(orphans) <= len(slots) + 1
-        made = trainer.made
-        spot = made or trainer.spot
-        name = trainer.name or "optimizer"
-        owner = (model.name if model else "") or "model"
+        made, spot = trainer.made, trainer.made or trainer.spot
+        name, owner = trainer.name or "optimizer", (model.name if model else "") or "model"
         if replaced and made is not None:
             spot = self._replacement(slots[0], made, owner) or spot
         why = f"They received a gradient in each pass, and kept their first values: {name} was not given them."
@@ -206,8 +208,9 @@ class Membership(Check):
         )
 
     def _nearest(self, slots: list[Slot], trainers: list[Trainer]) -> Trainer:
-        owners = {slot.owner for slot in slots}
-        return max(trainers, key=lambda it: sum(slot.owner in owners or slot.owner is None for slot in it.slots))
+        """Return the trainer that holds most of what belongs with some slots, of several the one made last."""
+        owners = {None, *(slot.owner for slot in slots)}
+        return max(reversed(trainers), key=lambda it: sum(slot.owner in owners for slot in it.slots))
 
     def _replacement(self, slot: Slot, made: Spot, owner: str) -> Spot | None:
         """Return the line that replaced a part of the model: the first after the optimizer's, or the only one."""

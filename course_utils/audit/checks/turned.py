@@ -1,0 +1,170 @@
+"""Inputs that are flipped by chance, with a target that has the same places and is not flipped."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch.utils.data import DataLoader, Subset
+
+from course_utils.audit.check import Check, Found
+from course_utils.audit.classes import class_source
+from course_utils.audit.events import Call
+from course_utils.audit.inplace import method
+from course_utils.audit.lines import Spot, frames, names_in
+from course_utils.audit.loops import loops_at, value_of
+from course_utils.audit.source import tree_of
+from course_utils.audit.turning import is_left, unmatched
+from course_utils.explain.source import called, names_of
+
+_SEARCHES = 4
+_FRAMES = 4
+_PLACES = re.compile(r"box|keypoint|kpt|landmark|joint|corner|coord|gaze", re.I)
+_GOES_ON = frozenset({"enumerate", "tqdm", "iter", "track"})
+
+
+class _Left(NamedTuple):
+    """A target that is left as it was: the line that turns its input, and the names of both."""
+
+    spot: Spot
+    image: str
+    target: str
+
+
+class Turned(Check):
+    """What is flipped, rotated or rolled by chance, and what belongs to the same places."""
+
+    codes: ClassVar = ("target-not-flipped",)
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self._searches, self._step = 0, -1
+        self._times: Counter[_Left] = Counter()
+        self._given: list[torch.Tensor] = []  # to models, in this step
+        self._targets: list[tuple[torch.Tensor, _Left]] = []
+        self._inputs: set[_Left] = set()  # whose target goes into a model as well
+
+    def called(self, event: Call) -> None:
+        if self._searches > _SEARCHES or event.given is None or not event.grad:
+            self._given, self._targets = [], []
+            return
+        if self.clock.steps != self._step:
+            self._step, self._searches = self.clock.steps, self._searches + 1
+            self._given, self._targets = [], []
+        self._given.append(event.given)
+        size = event.given.dim() - 2
+        places = event.given.shape[2:]
+        dense = event.out is not None and size > 0 and event.out.shape[-size:] == places and min(places) > 1
+        if self._searches <= _SEARCHES and event.given.is_floating_point():
+            for left, target in self._search():
+                same = target.dim() > size and target.shape[0] == len(event.given) and target.shape[-size:] == places
+                if (dense and same) or (size > 0 and _PLACES.search(left.target)):
+                    self._times[left] += 1
+                    self._targets.append((target, left))
+        self._inputs |= {left for target, left in self._targets if any(it is target for it in self._given)}
+
+    def _search(self) -> Iterator[tuple[_Left, torch.Tensor]]:
+        """Yield what the loops around the running line leave as it was, though the input is turned."""
+        for number, frame in enumerate(frames()):
+            if number == _FRAMES:
+                break
+            spot = Spot(frame.f_code.co_filename, frame.f_lineno)
+            loops = loops_at(spot)
+            known = names_in(frame) if loops else {}
+            for loop in reversed(loops):
+                if isinstance(loop, ast.For):
+                    yield from _of_loop(loop, spot.file, known)
+                    yield from _of_set(loop, spot.file, known)
+
+    def found(self) -> Iterator[Found]:
+        for left, times in self._times.items():
+            if left not in self._inputs and times >= min(2, self.clock.steps):
+                yield self.say(
+                    "target-not-flipped",
+                    left.spot,
+                    f"{left.image} is turned by chance, and {left.target}, which tells of the same places, is not",
+                    f"Where {left.image} is flipped or rotated, {left.target} still stands as it was: the model is "
+                    "taught that what is on the left of such an input is on the right of its answer.",
+                    f"{left.target} = torch.flip({left.target}, ...)  # by the same draw and along the same axis",
+                    certain=False,
+                    times=times,
+                    names=(left.image, left.target),
+                )
+
+
+def _of_loop(loop: ast.For, file: str, known: Mapping[str, Any]) -> Iterator[tuple[_Left, torch.Tensor]]:
+    found = unmatched(loop, file, known)
+    if found is None:
+        return
+    turn, turned, at = found
+    bound = names_of(loop.target)
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Assign) and any(isinstance(it, ast.Subscript) for it in ast.walk(node.value)):
+            bound |= {it for to in node.targets for it in names_of(to) if node.lineno < at}
+    later = {it.id for it in ast.walk(loop) if isinstance(it, ast.Name) and it.lineno >= at}
+    for name in sorted(bound & later - turned):
+        value = known.get(name)
+        if isinstance(value, torch.Tensor) and is_left(ast.Name(name), loop, turned, at):
+            yield _Left(turn.spot, ", ".join(sorted(turned)), name), value
+
+
+def _of_set(loop: ast.For, place: str, known: Mapping[str, Any]) -> Iterator[tuple[_Left, torch.Tensor]]:
+    """Yield what the data set that a loop goes through leaves as it was."""
+    source, target = loop.iter, loop.target
+    while isinstance(source, ast.Call) and called(source) in _GOES_ON and source.args:
+        if called(source) == "enumerate" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+            target = target.elts[1]
+        source = source.args[0]
+    kind, file, data = _data_set(source, place, known)
+    reading = method(kind, "__getitem__") if kind is not None else None
+    own = {f"self.{name}": value for name, value in getattr(data, "__dict__", {}).items()}
+    found = unmatched(reading, file, own) if reading is not None else None
+    if found is None or reading is None:
+        return
+    turn, turned, at = found
+    for node in ast.walk(reading):
+        if isinstance(node, ast.Return) and node.value is not None and node.lineno > at:
+            for key, part in _parts(node.value):
+                value = _element(target, key, known)
+                if isinstance(value, torch.Tensor) and is_left(part, reading, turned, at):
+                    name = next(iter(sorted(names_of(part) - {"self"})), "") if isinstance(part, ast.Name) else ""
+                    yield _Left(turn.spot, ", ".join(sorted(turned)), name or ast.unparse(part)), value
+
+
+def _data_set(source: ast.expr, place: str, known: Mapping[str, Any]) -> tuple[ast.ClassDef | None, str, Any]:
+    """Return the class of what a loop reads, with its file, and the data set itself where a name leads to it."""
+    if isinstance(source, ast.Call) and called(source) in ("DataLoader", "Subset") and source.args:
+        return _data_set(source.args[0], place, known)
+    if isinstance(source, ast.Call):
+        tree = tree_of(place)
+        kinds = [it for it in (ast.walk(tree) if tree else ()) if isinstance(it, ast.ClassDef)]
+        return next((it for it in kinds if it.name == called(source)), None), place, None
+    data = value_of(source, dict(known))
+    while isinstance(data, DataLoader | Subset):
+        data = data.dataset
+    kind, file = class_source(type(data)) if hasattr(data, "__dict__") else (None, "")
+    return kind, file, data
+
+
+def _parts(value: ast.expr) -> list[tuple[Any, ast.expr]]:
+    """Return the parts of what a data set hands out, by place or by key."""
+    if isinstance(value, ast.Tuple):
+        return list(enumerate(value.elts))
+    if isinstance(value, ast.Dict):
+        return [(it.value, to) for it, to in zip(value.keys, value.values, strict=True) if isinstance(it, ast.Constant)]
+    return []
+
+
+def _element(target: ast.expr, key: Any, known: Mapping[str, Any]) -> Any:
+    """Return a part of a batch, from the name or names that a loop gives to it."""
+    if isinstance(target, ast.Tuple):
+        place = target.elts[key] if isinstance(key, int) and key < len(target.elts) else None
+        return known.get(place.id) if isinstance(place, ast.Name) else None
+    batch = known.get(target.id) if isinstance(target, ast.Name) else None
+    if isinstance(batch, dict):
+        return batch.get(key)
+    return batch[key] if isinstance(batch, list | tuple) and isinstance(key, int) and key < len(batch) else None

@@ -44,7 +44,6 @@ from course_utils.audit.checks.normalizing import Normalizing
 from course_utils.audit.checks.numbers import Numbers
 from course_utils.audit.checks.opposed import Opposed
 from course_utils.audit.checks.outweighing import Outweighing
-from course_utils.audit.checks.own_generators import OwnGenerators
 from course_utils.audit.checks.pacing import Pacing
 from course_utils.audit.checks.padded_loss import PaddedLoss
 from course_utils.audit.checks.padding import Padding
@@ -162,7 +161,6 @@ CHECKS: tuple[type[Check], ...] = (
     Sums,
     Seeding,
     Schedules,
-    OwnGenerators,
     Pacing,
     Windows,
     Writing,

@@ -9,9 +9,9 @@ from typing import ClassVar
 import torch
 
 from course_utils.audit.check import Check, Found
-from course_utils.audit.checks.seeding import for_looking
 from course_utils.audit.events import Op
 from course_utils.audit.lines import Spot
+from course_utils.audit.looking import for_looking
 
 _DRAWS = frozenset(
     (
@@ -35,14 +35,13 @@ class _Line:
     differs: bool = False
 
 
-class OwnGenerators(Check):
-    """Draws from a generator that is given, compared from step to step."""
+class OwnGenerators:
+    """Draws from a generator that is given, compared from step to step, for the check that tells of seeds."""
 
-    codes: ClassVar = ("seed-repeats",)
     functions: ClassVar = _DRAWS
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)  # type: ignore[arg-type]
+    def __init__(self, check: Check) -> None:
+        self.check = check
         self._lines: dict[Spot, _Line] = {}
 
     def function(self, event: Op) -> None:
@@ -54,7 +53,7 @@ class OwnGenerators(Check):
         spot = event.spot
         if spot is None or (spot not in self._lines and len(self._lines) >= _MOST):
             return
-        numbers, step = out.detach().reshape(-1)[:_NUMBERS].clone(), self.clock.steps
+        numbers, step = out.detach().reshape(-1)[:_NUMBERS].clone(), self.check.clock.steps
         line = self._lines.setdefault(spot, _Line(numbers, step, generator.initial_seed()))
         if line.differs or step == line.step:
             return
@@ -66,7 +65,7 @@ class OwnGenerators(Check):
         for spot, line in self._lines.items():
             if line.differs or line.again < _TIMES - 1 or for_looking(spot):
                 continue
-            yield self.say(
+            yield self.check.say(
                 "seed-repeats",
                 spot,
                 f"the same random numbers are drawn in {line.again + 1} steps: their generator is seeded with "

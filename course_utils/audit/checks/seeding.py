@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import random
 import re
 import sys
@@ -13,19 +12,16 @@ from typing import Any, ClassVar
 import torch
 
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Step
+from course_utils.audit.checks.own_generators import OwnGenerators
+from course_utils.audit.events import Op, Step
 from course_utils.audit.lines import Spot, frames
-from course_utils.audit.source import around, blocks_of, loop_around
+from course_utils.audit.looking import for_looking
+from course_utils.audit.source import loop_around
 
 _SETS = 3  # so often the same number, with steps in between
 _ITEMS = 8  # so many samples must have come with the same seed in later rounds, too
 _KEPT = 8  # steps after each, whose random state is kept
 _MEASURES = re.compile(r"^(?!.*train).*(eval|valid|test|generate|plot|visual|preview|score)", re.IGNORECASE)
-_LOOK = re.compile(
-    r"\b(eval\(\)|no_grad|inference_mode|set_grad_enabled|fork_rng)|"
-    r"\b_?(eval|valid|test|generate|plot|visual|preview|score)\w*\("
-)
-_TRAIN = re.compile(r"\b(backward|step|train|fit|update|optimi[sz]e)\w*\(")
 
 
 @dataclass
@@ -59,11 +55,16 @@ class Seeding(Check):
     """Steps that come with the very random numbers which earlier steps of the same optimizer came with."""
 
     codes: ClassVar = ("seed-repeats",)
+    functions: ClassVar = OwnGenerators.functions
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._seeded: dict[tuple[Spot, str], _Seeded] = {}
         self._items: dict[tuple[Spot, str], _Items] = {}
+        self._own = OwnGenerators(self)
+
+    def function(self, event: Op) -> None:
+        self._own.function(event)
 
     def seeded(self, kind: str, seed: str) -> None:
         frame = next(frames(), None)
@@ -119,6 +120,7 @@ class Seeding(Check):
             known.same += 1
 
     def found(self) -> Iterator[Found]:
+        yield from self._own.found()
         for (spot, kind), known in self._seeded.items():
             self._close(known)
             if len(known.seeds) == 1 and known.same >= _SETS - 1:
@@ -163,20 +165,3 @@ _STATES: dict[str, Callable[[], int]] = {
     "random.seed": lambda: hash(random.getstate()),
     "np.random.seed": _numpy,
 }
-
-
-def for_looking(spot: Spot) -> bool:
-    """Say whether what follows a line in its block looks at the model before it is trained again."""
-    nodes = around(spot)
-    blocks = [blocks_of(node) for node in nodes[:-1]]
-    for node in blocks[-1] if blocks else []:
-        if node.lineno <= spot.line:
-            continue
-        text = ast.unparse(node)
-        looks, trains = _LOOK.search(text), _TRAIN.search(text)
-        if looks and (trains is None or looks.start() < trains.start()):
-            return True
-        if trains:
-            return False
-    # The block that sets the seed may be within one that switches recording off or keeps the state.
-    return any(isinstance(node, ast.With) and _LOOK.search(ast.unparse(node.items[0])) for node in nodes)

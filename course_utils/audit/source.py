@@ -13,6 +13,9 @@ from course_utils.audit.lines import Spot
 _CUTTING = re.compile(r"\b(no_grad|inference_mode|set_grad_enabled)\b")
 
 
+_MOST, _LINES = 64, 4096  # so many sources are kept as trees, and so many lines with what is around them
+
+
 def text_at(spot: Spot) -> str:
     """Return the text of a line, without its indentation."""
     return linecache.getline(spot.file, spot.line).strip()
@@ -20,10 +23,19 @@ def text_at(spot: Spot) -> str:
 
 def tree_of(file: str) -> ast.Module | None:
     """Return the syntax tree of a file or cell; None where its source cannot be had or read."""
-    return _parsed("".join(linecache.getlines(file)))
+    lines = linecache.getlines(file)
+    known = _trees.get(file)
+    if known is None or known[0] is not lines:  # a cell or file that was read anew has new lines
+        if len(_trees) >= _MOST:
+            _trees.clear()
+        known = _trees[file] = lines, _parsed("".join(lines))
+    return known[1]
 
 
-@lru_cache(maxsize=64)
+_trees: dict[str, tuple[list[str], ast.Module | None]] = {}
+
+
+@lru_cache(maxsize=_MOST)
 def _parsed(source: str) -> ast.Module | None:
     try:
         return ast.parse(source) if source else None
@@ -34,15 +46,20 @@ def _parsed(source: str) -> ast.Module | None:
 def around(spot: Spot) -> list[ast.AST]:
     """Return the statements, functions and blocks around a line, the outermost first."""
     tree = tree_of(spot.file)
+    return list(_around(tree, spot.line)) if tree is not None else []
+
+
+@lru_cache(maxsize=_LINES)
+def _around(tree: ast.Module, line: int) -> tuple[ast.AST, ...]:
     found: list[ast.AST] = []
-    level: list[ast.stmt] = tree.body if tree else []
+    level: list[ast.stmt] = tree.body
     while level:
-        inside = next((node for node in level if _spans(node, spot.line)), None)
+        inside = next((node for node in level if _spans(node, line)), None)
         if inside is None:
             break
         found.append(inside)
         level = blocks_of(inside)
-    return found
+    return tuple(found)
 
 
 def _spans(node: ast.stmt, line: int) -> bool:

@@ -12,8 +12,9 @@ from course_utils.audit.lines import Spot
 
 _CUTTING = re.compile(r"\b(no_grad|inference_mode|set_grad_enabled)\b")
 
+_LINES = 4096  # of which what stands around them is kept
 
-_MOST, _LINES = 64, 4096  # so many sources are kept as trees, and so many lines with what is around them
+_trees: dict[str, tuple[list[str], ast.Module | None]] = {}  # by file, with the lines that it was read from
 
 
 def text_at(spot: Spot) -> str:
@@ -24,18 +25,11 @@ def text_at(spot: Spot) -> str:
 def tree_of(file: str) -> ast.Module | None:
     """Return the syntax tree of a file or cell; None where its source cannot be had or read."""
     lines = linecache.getlines(file)
-    known = _trees.get(file)
-    if known is None or known[0] is not lines:  # a cell or file that was read anew has new lines
-        if len(_trees) >= _MOST:
-            _trees.clear()
-        known = _trees[file] = lines, _parsed("".join(lines))
-    return known[1]
+    if file not in _trees or _trees[file][0] is not lines:
+        _trees[file] = lines, _parsed("".join(lines))
+    return _trees[file][1]
 
 
-_trees: dict[str, tuple[list[str], ast.Module | None]] = {}
-
-
-@lru_cache(maxsize=_MOST)
 def _parsed(source: str) -> ast.Module | None:
     try:
         return ast.parse(source) if source else None

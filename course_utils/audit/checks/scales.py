@@ -14,7 +14,7 @@ from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import ran
 from course_utils.audit.scalings import scaled_apart
 
-_LOOKS = 12  # of batches in training, and of batches in evaluation, each model
+_LOOKS = 4  # of batches in training, and of batches in evaluation, each model
 _MODELS = 8
 _ROWS, _WIDE = 8, 128
 _FAR, _TIMES = 5.0, 10.0  # standard deviations away, and times as wide

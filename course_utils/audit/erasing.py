@@ -10,9 +10,8 @@ from typing import Any
 from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
 
-from course_utils.audit.classes import class_source
-from course_utils.audit.inplace import Write, method
-from course_utils.audit.mentions import functions_of
+from course_utils.audit.inplace import Write, methods_called
+from course_utils.audit.mentions import arguments, functions_named, parameters
 from course_utils.audit.source import calls, taken_apart, text_at
 from course_utils.explain.source import called
 
@@ -192,28 +191,23 @@ def _drops_in_place(value: Any) -> bool:
 def _called(call: ast.Call, value: Any, file: str) -> Iterator[tuple[ast.FunctionDef, str, dict[str, Any]]]:
     """Yield the functions that a call runs, as far as is known, each with its file and the parts of its object."""
     if value is None or hasattr(value, "__code__"):
-        for it in functions_of(file).get(called(call), ()):
-            if isinstance(it, ast.FunctionDef) and it.name == called(call):
-                yield it, file, {}
+        for function in functions_named(file, called(call)):
+            yield function, file, {}
         return
     for part in value.modules() if isinstance(value, nn.Module) else [value]:
-        kind, place = class_source(type(part))
-        for name in ("forward", "__call__") if kind is not None else ():
-            function = method(kind, name)  # type: ignore[arg-type]
-            if function is not None:
-                inner = part._modules if isinstance(part, nn.Module) else {}
-                yield function, place, {f"self.{name}": it for name, it in inner.items()}
+        inner = part._modules if isinstance(part, nn.Module) else {}
+        for function, place in methods_called(part):
+            yield function, place, {f"self.{name}": it for name, it in inner.items()}
 
 
 def _handed_in(call: ast.Call, function: ast.FunctionDef, names: set[str]) -> set[str]:
     """Return what some names are called in a function that is given them, or their owner, or that reads them itself."""
-    own = [it.arg for it in function.args.args if it.arg != "self"]
-    pairs = [*zip(own, call.args, strict=False), *((it.arg or "", it.value) for it in call.keywords)]
+    own, pairs = parameters(function), list(arguments(function, call))
     found = set()
     for name in names:
         for parameter, value in pairs:
             text = _viewed(value)
-            if text and parameter and (name == text or name.startswith((f"{text}.", f"{text}["))):
+            if text and (name == text or name.startswith((f"{text}.", f"{text}["))):
                 found.add(parameter + name[len(text) :])
         base = re.split(r"[.\[]", name)[0]
         bound = {it.id for it in ast.walk(function) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store)}

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from course_utils.audit.classes import class_source
 from course_utils.audit.source import blocks_of
 
 
@@ -93,6 +94,15 @@ def _handed(scope: ast.AST) -> set[str]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             found |= {ast.unparse(it) for it in node.args if isinstance(it, ast.Name)}
     return found
+
+
+def methods_called(thing: object) -> Iterator[tuple[ast.FunctionDef, str]]:
+    """Yield the methods that run when a thing of a class of the learner's is called, each with its file."""
+    kind, file = class_source(type(thing))
+    for name in ("__call__", "forward") if kind is not None else ():
+        function = method(kind, name)  # type: ignore[arg-type]
+        if function is not None:
+            yield function, file
 
 
 def method(kind: ast.ClassDef, name: str) -> ast.FunctionDef | None:

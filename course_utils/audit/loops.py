@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
+from types import FrameType
 from typing import Any
 
 from course_utils.audit.lines import Spot, frames, names_in
@@ -22,15 +24,23 @@ def rounds() -> list[int | None]:
     None stands for a loop that counts nothing, as one over batches, or whose count the source does not give.
     """
     found: list[int | None] = []
-    for number, frame in enumerate(frames()):
-        if number == _FRAMES:
-            break
+    for frame, _, loops in running(_FRAMES):
         known: dict[str, Any] | None = None
-        for node in reversed(loops_at(Spot(frame.f_code.co_filename, frame.f_lineno))):
+        for node in reversed(loops):
             if known is None:
                 known = names_in(frame)
             found.append(_counted(node.iter, known) if isinstance(node, ast.For) else None)
     return found
+
+
+def running(most: int) -> Iterator[tuple[FrameType, Spot, list[ast.For | ast.While]]]:
+    """Yield the learner's frames that are running, the innermost first, each with its line and the loops around that.
+
+    The loops are those of `loops_at`; of more frames than `most`, the outer ones are left out.
+    """
+    for frame in islice(frames(), most):
+        spot = Spot(frame.f_code.co_filename, frame.f_lineno)
+        yield frame, spot, loops_at(spot)
 
 
 def loops_at(spot: Spot) -> list[ast.For | ast.While]:

@@ -117,6 +117,13 @@ def functions_of(file: str) -> dict[str, list[ast.AST]]:
     return found
 
 
+def functions_named(file: str, name: str) -> Iterator[ast.FunctionDef]:
+    """Yield the functions of a file that have a name themselves: not what constructs a class of that name."""
+    for node in functions_of(file).get(name, ()):
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            yield node
+
+
 def own(scope: ast.AST) -> Iterator[ast.stmt]:
     """Yield the statements of a function or file, without those of the functions and classes in it."""
     for node in blocks_of(scope):
@@ -210,3 +217,15 @@ def functions_at(file: str, first: int) -> Iterator[ast.FunctionDef | ast.Lambda
             decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
             if first in (node.lineno, *(it.lineno for it in decorators)):
                 yield node
+
+
+def parameters(function: ast.FunctionDef | ast.Lambda) -> list[str]:
+    """Return the names under which a function takes what it is given by place, without `self`."""
+    names = [it.arg for it in (*function.args.posonlyargs, *function.args.args)]
+    return names[1:] if names[:1] == ["self"] else names
+
+
+def arguments(function: ast.FunctionDef | ast.Lambda, call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the parameters of a function with what a call gives for them."""
+    yield from zip(parameters(function), call.args, strict=False)
+    yield from ((it.arg, it.value) for it in call.keywords if it.arg is not None)

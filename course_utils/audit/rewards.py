@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from course_utils.audit.expressions import assigned_value, factors_at
 from course_utils.audit.lines import Spot
-from course_utils.audit.mentions import functions_of, names_read
+from course_utils.audit.mentions import arguments, functions_of, names_read
 from course_utils.audit.source import around, blocks_of, function_around, statement, tree_of
 from course_utils.explain.source import called, names_of
 
@@ -87,17 +87,9 @@ def _through(call: ast.Call, spot: Spot, deep: int) -> int:
     found = [it for it in functions_of(spot.file).get(called(call), ()) if isinstance(it, ast.FunctionDef)]
     if len(found) != 1:
         return 0
-    given = {name: sign for name, value in _given(found[0], call) if (sign := _made_of(value, spot, deep))}
+    given = {name: sign for name, value in arguments(found[0], call) if (sign := _made_of(value, spot, deep))}
     signs = set(given.values())
     return signs.pop() if len(signs) == 1 and not _turns(found[0], set(given)) else 0
-
-
-def _given(function: ast.FunctionDef, call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
-    """Yield the parameters of a function with what a call gives for them."""
-    names = [it.arg for it in (*function.args.posonlyargs, *function.args.args)]
-    names = names[1:] if names[:1] == ["self"] else names
-    yield from zip(names, call.args, strict=False)
-    yield from ((it.arg, it.value) for it in call.keywords if it.arg is not None)
 
 
 def _turns(function: ast.FunctionDef, names: set[str]) -> bool:
@@ -201,7 +193,7 @@ def _callers(file: str, function: ast.FunctionDef, name: str) -> Iterator[tuple[
     tree = tree_of(file)
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.Call) and called(node) == function.name:
-            yield from ((value, Spot(file, node.lineno)) for to, value in _given(function, node) if to == name)
+            yield from ((value, Spot(file, node.lineno)) for to, value in arguments(function, node) if to == name)
 
 
 def _reward(node: ast.expr) -> int:

@@ -11,10 +11,10 @@ from course_utils.audit.mentions import functions_of, parts
 from course_utils.audit.source import around
 from course_utils.explain.source import called, names_of
 
-HELD = re.compile(
+_HELD = re.compile(
     r"(^|_)(va|val|valid|validation|te|test|holdout|held|dev|eval|evaluate)(_|\d|$)|^x_?(v|va|val|te|test)$"
 )
-TRAINED = re.compile(r"(^|_)(train|training|tr|trn|fit)(_|\d|$)|^x_?(tr|train)$")
+_TRAINED = re.compile(r"(^|_)(train|training|tr|trn|fit)(_|\d|$)|^x_?(tr|train)$")
 _METHODS = frozenset({"fit_transform", "transform"})
 _WHOLE = frozenset({100, 127.5, 128, 255, 256})
 
@@ -29,7 +29,7 @@ def scaled_apart(scopes: Sequence[tuple[str, ast.AST]]) -> tuple[Spot, str] | No
     for file, scope in scopes:
         for node, names in _lines(file, scope):
             place = [it.lower() for it in (*names, *_around(Spot(file, node.lineno)))]
-            trained, held = any(map(TRAINED.search, place)), any(map(HELD.search, place))
+            trained, held = any(map(_TRAINED.search, place)), any(map(_HELD.search, place))
             if held or not trained:
                 return None
             first = first or (Spot(file, node.lineno), ", ".join(sorted(names_of(*node.targets))))

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, RandomSampler, SubsetRandomSampler, Wei
 from course_utils.audit.lines import Spot
 from course_utils.audit.loops import value_of
 from course_utils.audit.mentions import functions_of, own, parts
-from course_utils.audit.source import function_around, taken_apart
+from course_utils.audit.source import blocks_of, function_around, taken_apart
 from course_utils.explain.source import called, names_of
 
 _SAMPLERS = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
@@ -98,8 +98,7 @@ def own_lines(loop: ast.For | ast.While) -> Iterator[ast.stmt]:
         node = queue.pop(0)
         yield node
         if not isinstance(node, ast.For | ast.While | ast.FunctionDef | ast.ClassDef):
-            for name in ("body", "orelse", "finalbody"):
-                queue += getattr(node, name, [])
+            queue += blocks_of(node)
 
 
 def _orders(scope: ast.AST) -> set[str]:

@@ -7,11 +7,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from course_utils.audit.classes import class_source
 from course_utils.audit.erasing import by_chance, has_chance
-from course_utils.audit.inplace import method
+from course_utils.audit.inplace import methods_called
 from course_utils.audit.lines import Spot, is_learners
-from course_utils.audit.mentions import functions_at, functions_of
+from course_utils.audit.mentions import arguments, functions_at, functions_named, functions_of
 from course_utils.explain.source import called, names_of
 
 _TURNS = re.compile(r"^((random_?)?[hv]?_?flip(lr|ud|_\w+)?|rot90|rotate|roll|\w*mirror\w*)$", re.I)
@@ -30,8 +29,8 @@ class Turn(NamedTuple):
     chance: bool
 
 
-def unmatched(scope: ast.AST, file: str, known: Mapping[str, Any]) -> tuple[Turn, frozenset[str], int] | None:
-    """Return the first turn by chance, the names that are turned anywhere in a scope, and the line where it begins.
+def unmatched(scope: ast.AST, file: str, known: Mapping[str, Any]) -> Turn | None:
+    """Return the first turn by chance in a scope.
 
     None where two different things are turned: an image and its mask, or a prediction that is turned back.
     """
@@ -39,13 +38,13 @@ def unmatched(scope: ast.AST, file: str, known: Mapping[str, Any]) -> tuple[Turn
     first = next((it for it in found if it.chance), None)
     if first is None or not first.names or any(it.names != first.names for it in found):
         return None
-    return first, first.names, first.at
+    return first
 
 
-def is_left(node: ast.expr, scope: ast.AST, turned: frozenset[str], after: int) -> bool:
+def is_left(node: ast.expr, scope: ast.AST, turn: Turn) -> bool:
     """Say whether an expression holds nothing that is turned, or was bound or written after the turn."""
     names = names_of(node) - _LIBRARIES
-    return not names & (turned | _written_after(scope, after))
+    return not names & (turn.names | _written_after(scope, turn.at))
 
 
 def _written_after(scope: ast.AST, after: int) -> set[str]:
@@ -89,8 +88,7 @@ def _roots(node: ast.expr) -> frozenset[str]:
 def _within(call: ast.Call, file: str, known: Mapping[str, Any], place: tuple[bool, int], deep: int) -> Iterator[Turn]:
     """Yield what a function turns that is called here, by the names that it is given."""
     for function, source in _functions(call, file, known):
-        own = [it.arg for it in function.args.args if it.arg != "self"]
-        given = dict(zip(own, call.args, strict=False)) | {it.arg or "": it.value for it in call.keywords}
+        given = dict(arguments(function, call))
         for turn in _turns(function, source, known, deep - 1):
             # What is turned may have been given another name in there: `out = image.clone()`.
             names = turn.names if turn.names & given.keys() else _given_as(function, turn.names)
@@ -114,15 +112,10 @@ def _functions(call: ast.Call, file: str, known: Mapping[str, Any]) -> Iterator[
         for it in functions_at(code.co_filename, code.co_firstlineno):
             yield it, code.co_filename
     elif value is not None and code is None:
-        kind, place = class_source(type(value))
-        for name in ("__call__", "forward") if kind is not None else ():
-            function = method(kind, name)  # type: ignore[arg-type]
-            if function is not None:
-                yield function, place
+        yield from methods_called(value)
     elif value is None:
-        for node in functions_of(file).get(called(call), ()):
-            if isinstance(node, ast.FunctionDef) and node.name == called(call):
-                yield node, file
+        for it in functions_named(file, called(call)):
+            yield it, file
 
 
 def _is_backwards(index: ast.expr) -> bool:

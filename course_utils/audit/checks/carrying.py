@@ -13,8 +13,8 @@ import torch
 from course_utils.audit.book import sampled
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
-from course_utils.audit.lines import Spot, frames, names_in
-from course_utils.audit.loops import loops_at, referred
+from course_utils.audit.lines import Spot, names_in
+from course_utils.audit.loops import referred, running
 from course_utils.audit.shuffles import is_shuffled
 from course_utils.audit.source import statement
 from course_utils.explain.source import names_of
@@ -44,9 +44,8 @@ class Carrying(Check):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._last: dict[int, _Last] = {}  # by the layer's first weight
-        self._rounds: dict[
-            tuple[str, int], list[Callable[[], Any]]
-        ] = {}  # what the targets of a loop stood for, by its line
+        # What the targets of a loop stood for, by its line.
+        self._rounds: dict[tuple[str, int], list[Callable[[], Any]]] = {}
         self._carried: Counter[Spot] = Counter()
         self._begun: Counter[Spot] = Counter()  # rounds that began with any other state
 
@@ -68,11 +67,7 @@ class Carrying(Check):
         """Note which shuffled loop has gone on since the last round, and whether the state came along."""
         place: Spot | None = None
         inner: Spot | None = None
-        for number, frame in enumerate(frames()):
-            if number == _FRAMES:
-                break
-            spot = Spot(frame.f_code.co_filename, frame.f_lineno)
-            loops = loops_at(spot)
+        for frame, spot, loops in running(_FRAMES):
             known = names_in(frame) if loops else {}
             inner = inner or spot
             for loop in reversed(loops):

@@ -17,12 +17,12 @@ from course_utils.audit.book import Model
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call
 from course_utils.audit.lines import Spot, frames, names_in
-from course_utils.audit.loops import loops_at, referred
+from course_utils.audit.loops import referred, running
 from course_utils.audit.shuffles import own_lines
 from course_utils.audit.source import assigned
 from course_utils.explain.source import called, names_of
 
-HELD = re.compile(r"(^|_)(va|val|valid|validation|te|test|holdout|held|dev|oof)(_|$)")
+_HELD = re.compile(r"(^|_)(va|val|valid|validation|te|test|holdout|held|dev|oof)(_|$)")
 TRAINED = re.compile(r"(^|_)(train|training|tr|fit)(_|$)")
 _SEARCHES = 5
 _FRAMES = 6
@@ -91,7 +91,7 @@ class Folds:
             self._place = next(_places(), None)
         if self._place is not None:
             code = self._place.code
-            frame = next((it for it, _ in zip(frames(), range(_FRAMES), strict=False) if it.f_code is code), None)
+            frame = next((it for it in islice(frames(), _FRAMES) if it.f_code is code), None)
         if frame is None or self._place is None:
             return
         known = names_in(frame)
@@ -146,13 +146,11 @@ def _numbers(module: torch.nn.Module) -> torch.Tensor:
 
 def _places() -> Iterator[_Place]:
     """Yield the loops that are running and split rows into two parts anew in each round, the innermost first."""
-    for number, frame in enumerate(frames()):
-        if number == _FRAMES:
-            return
-        for loop in reversed(loops_at(Spot(frame.f_code.co_filename, frame.f_lineno))):
+    for frame, spot, loops in running(_FRAMES):
+        for loop in reversed(loops):
             found = _parts(loop, frame)
             if found is not None:
-                yield _Place(frame.f_code, Spot(frame.f_code.co_filename, loop.lineno), *found)
+                yield _Place(frame.f_code, Spot(spot.file, loop.lineno), *found)
 
 
 def _parts(loop: ast.For | ast.While, frame: FrameType) -> tuple[str, str] | None:
@@ -162,8 +160,8 @@ def _parts(loop: ast.For | ast.While, frame: FrameType) -> tuple[str, str] | Non
     targets = [it.id for it in ast.walk(loop.target) if isinstance(it, ast.Name)] if isinstance(loop, ast.For) else []
     known = names_in(frame)
     rows = [name for name in (*targets, *sorted(bound)) if _rows(known.get(name))]
-    held = [name for name in rows if HELD.search(name.lower()) and not TRAINED.search(name.lower())]
-    trained = [name for name in rows if TRAINED.search(name.lower()) and not HELD.search(name.lower())]
+    held = [name for name in rows if _HELD.search(name.lower()) and not TRAINED.search(name.lower())]
+    trained = [name for name in rows if TRAINED.search(name.lower()) and not _HELD.search(name.lower())]
     if not held and not trained and isinstance(loop, ast.For) and ".split(" in ast.unparse(loop.iter):
         trained, held = rows[:1], rows[1:2]  # as scikit-learn's splitters give them
     if not held or not trained or any(it in bound | set(targets) for it in _owners(loop, held[0])):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from torch.utils.data import DataLoader, Subset
 
 from course_utils.audit.check import Check, Found
-from course_utils.audit.checks.folds import Folds
+from course_utils.audit.checks.folds import TRAINED, Folds
 from course_utils.audit.events import Call
 from course_utils.audit.holders import variables
 from course_utils.audit.lines import Spot
@@ -17,7 +17,6 @@ from course_utils.audit.source import assigned, calls, nearest
 
 _SEARCHES = 3
 _HELD = re.compile(r"(^|_)(val|valid|validation|test|holdout|dev)(_|$)")
-_TRAINED = re.compile(r"(^|_)(train|training|tr|fit)(_|$)")
 
 
 class Holdouts(Check):
@@ -43,8 +42,8 @@ class Holdouts(Check):
             for spot, name, value in list(variables())
             for name, part in _subsets(name, value)
         ]
-        held = [it for it in found if _HELD.search(it[1]) and not _TRAINED.search(it[1])]
-        trained = [it for it in found if _TRAINED.search(it[1]) and not _HELD.search(it[1])]
+        held = [it for it in found if _HELD.search(it[1]) and not TRAINED.search(it[1])]
+        trained = [it for it in found if TRAINED.search(it[1]) and not _HELD.search(it[1])]
         for spot, name, part in held:
             for _, other, rows in trained:
                 both = set(map(int, part.indices)) & set(map(int, rows.indices))

@@ -32,7 +32,11 @@ class _Moved:
     passes: int = 0
     given: int = 0  # times that it was done to what a model is given
     proved: bool = False
-    image: bool = False  # the colours of an image were to come first: once is enough
+
+    @property
+    def image(self) -> bool:
+        """Whether the colours of an image were to come first: once is enough."""
+        return _is_image(self.before, self.after)
 
 
 class Reshaping(Check):
@@ -80,7 +84,7 @@ class Reshaping(Check):
         if spot not in self._lines:
             if not image and not _is_meant(spot, moved, before, after, event.name):
                 return
-            self._lines[spot] = _Moved(before, after, image=image)
+            self._lines[spot] = _Moved(before, after)
         self._lines[spot].numbers.update(range(event.began, event.ended))
         self._lines[spot].given += not out.requires_grad and torch.is_grad_enabled()
 

@@ -22,10 +22,8 @@ from course_utils.audit.summands import summands
 _MOST, _PASSES = 50, 4
 _TIMES, _FLAGS = 2, 16
 _SEEN = 200  # products at one line that are looked at
-_LOOKS, _FRAMES = (
-    120,
-    3,
-)  # passes and calls at which flags are looked at that a target leaves out, and functions of each
+# Passes, and calls, at which flags are looked at that a target leaves out, and functions of each.
+_LOOKS, _FRAMES = 120, 3
 
 
 @dataclass

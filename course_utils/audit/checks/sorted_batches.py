@@ -14,8 +14,8 @@ from torch.utils.data import DataLoader
 from course_utils.audit.book import Trainer
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Pass, Step, node_behind, saved_value
-from course_utils.audit.lines import Spot, frames, names_in
-from course_utils.audit.loops import loops_at
+from course_utils.audit.lines import Spot, names_in
+from course_utils.audit.loops import running
 from course_utils.audit.source import assigned
 from course_utils.graph.trace import LiveNode, node_name
 
@@ -117,11 +117,9 @@ def _loader() -> Spot | None:
     loop: Spot | None = None
     made: Spot | None = None
     loader: object = None
-    for number, frame in enumerate(frames()):
-        if number == _FRAMES:
-            break
-        spot, known = Spot(frame.f_code.co_filename, frame.f_lineno), names_in(frame)
-        for node in reversed(loops_at(spot) if loop is None else []):
+    for frame, spot, loops in running(_FRAMES):
+        known = names_in(frame)
+        for node in reversed(loops if loop is None else []):
             if isinstance(node, ast.For):
                 loop = loop or Spot(spot.file, node.lineno)
                 for part in ast.walk(node.iter):

@@ -15,8 +15,8 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.classes import class_source
 from course_utils.audit.events import Call
 from course_utils.audit.inplace import method
-from course_utils.audit.lines import Spot, frames, names_in
-from course_utils.audit.loops import loops_at, value_of
+from course_utils.audit.lines import Spot, names_in
+from course_utils.audit.loops import running, value_of
 from course_utils.audit.source import tree_of
 from course_utils.audit.turning import is_left, unmatched
 from course_utils.explain.source import called, names_of
@@ -69,11 +69,7 @@ class Turned(Check):
 
     def _search(self) -> Iterator[tuple[_Left, torch.Tensor]]:
         """Yield what the loops around the running line leave as it was, though the input is turned."""
-        for number, frame in enumerate(frames()):
-            if number == _FRAMES:
-                break
-            spot = Spot(frame.f_code.co_filename, frame.f_lineno)
-            loops = loops_at(spot)
+        for frame, spot, loops in running(_FRAMES):
             known = names_in(frame) if loops else {}
             for loop in reversed(loops):
                 if isinstance(loop, ast.For):
@@ -97,19 +93,18 @@ class Turned(Check):
 
 
 def _of_loop(loop: ast.For, file: str, known: Mapping[str, Any]) -> Iterator[tuple[_Left, torch.Tensor]]:
-    found = unmatched(loop, file, known)
-    if found is None:
+    turn = unmatched(loop, file, known)
+    if turn is None:
         return
-    turn, turned, at = found
     bound = names_of(loop.target)
     for node in ast.walk(loop):
         if isinstance(node, ast.Assign) and any(isinstance(it, ast.Subscript) for it in ast.walk(node.value)):
-            bound |= {it for to in node.targets for it in names_of(to) if node.lineno < at}
-    later = {it.id for it in ast.walk(loop) if isinstance(it, ast.Name) and it.lineno >= at}
-    for name in sorted(bound & later - turned):
+            bound |= {it for to in node.targets for it in names_of(to) if node.lineno < turn.at}
+    later = {it.id for it in ast.walk(loop) if isinstance(it, ast.Name) and it.lineno >= turn.at}
+    for name in sorted(bound & later - turn.names):
         value = known.get(name)
-        if isinstance(value, torch.Tensor) and is_left(ast.Name(name), loop, turned, at):
-            yield _Left(turn.spot, ", ".join(sorted(turned)), name), value
+        if isinstance(value, torch.Tensor) and is_left(ast.Name(name), loop, turn):
+            yield _Left(turn.spot, ", ".join(sorted(turn.names)), name), value
 
 
 def _of_set(loop: ast.For, place: str, known: Mapping[str, Any]) -> Iterator[tuple[_Left, torch.Tensor]]:
@@ -122,17 +117,16 @@ def _of_set(loop: ast.For, place: str, known: Mapping[str, Any]) -> Iterator[tup
     kind, file, data = _data_set(source, place, known)
     reading = method(kind, "__getitem__") if kind is not None else None
     own = {f"self.{name}": value for name, value in getattr(data, "__dict__", {}).items()}
-    found = unmatched(reading, file, own) if reading is not None else None
-    if found is None or reading is None:
+    turn = unmatched(reading, file, own) if reading is not None else None
+    if turn is None or reading is None:
         return
-    turn, turned, at = found
     for node in ast.walk(reading):
-        if isinstance(node, ast.Return) and node.value is not None and node.lineno > at:
+        if isinstance(node, ast.Return) and node.value is not None and node.lineno > turn.at:
             for key, part in _parts(node.value):
                 value = _element(target, key, known)
-                if isinstance(value, torch.Tensor) and is_left(part, reading, turned, at):
+                if isinstance(value, torch.Tensor) and is_left(part, reading, turn):
                     name = next(iter(sorted(names_of(part) - {"self"})), "") if isinstance(part, ast.Name) else ""
-                    yield _Left(turn.spot, ", ".join(sorted(turned)), name or ast.unparse(part)), value
+                    yield _Left(turn.spot, ", ".join(sorted(turn.names)), name or ast.unparse(part)), value
 
 
 def _data_set(source: ast.expr, place: str, known: Mapping[str, Any]) -> tuple[ast.ClassDef | None, str, Any]:

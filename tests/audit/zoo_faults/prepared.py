@@ -7,6 +7,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from tests.audit.parts import mlp
 from tests.audit.registry import fault
+from tests.audit.selecting import SelectKBest, train_test_split
 
 
 class StandardScaler:
@@ -18,31 +19,6 @@ class StandardScaler:
 
     def transform(self, x):
         return (x - self.mean) / self.spread
-
-
-class SelectKBest:
-    """As scikit-learn's: it is told of by its name."""
-
-    def __init__(self, k):
-        self.k = k
-
-    def fit(self, x, y):
-        centred = y - y.mean()
-        self.best = np.argsort(-abs((x * centred[:, None]).mean(axis=0)))[: self.k]
-
-    def transform(self, x):
-        return x[:, self.best]
-
-    def fit_transform(self, x, y):
-        self.fit(x, y)
-        return self.transform(x)
-
-
-def train_test_split(x, y, share):
-    """Split as scikit-learn's function of this name does."""
-    order = np.random.default_rng(0).permutation(len(x))
-    train, test = np.split(order, [int(len(x) * (1 - share))])
-    return x[train], x[test], y[train], y[test]
 
 
 def _raw(count=48, width=4):

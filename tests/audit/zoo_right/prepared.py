@@ -1,36 +1,11 @@
 """Data prepared for both parts alike, choices made by the training part alone, and evaluation far away on purpose."""
 
-import numpy as np
 import torch
 from torch.nn import functional as F
 
 from tests.audit.parts import mlp
 from tests.audit.registry import right
-
-
-class SelectKBest:
-    """As scikit-learn's: it is told of by its name."""
-
-    def __init__(self, k):
-        self.k = k
-
-    def fit(self, x, y):
-        centred = y - y.mean()
-        self.best = np.argsort(-abs((x * centred[:, None]).mean(axis=0)))[: self.k]
-
-    def transform(self, x):
-        return x[:, self.best]
-
-    def fit_transform(self, x, y):
-        self.fit(x, y)
-        return self.transform(x)
-
-
-def train_test_split(x, y, share):
-    """Split as scikit-learn's function of this name does."""
-    order = np.random.default_rng(0).permutation(len(x))
-    train, test = np.split(order, [int(len(x) * (1 - share))])
-    return x[train], x[test], y[train], y[test]
+from tests.audit.selecting import SelectKBest, train_test_split
 
 
 def _raw(count=48):

@@ -6,7 +6,8 @@ import json
 
 import click
 
-from course_utils.ask.entries import FOLDER, Entry, readable
+from course_utils.ask.entries import FOLDER, Entry
+from course_utils.ask.kept import index
 from course_utils.ask.search import best
 from course_utils.place import ROOT
 
@@ -36,12 +37,12 @@ def ask(question: tuple[str, ...], as_json: bool, show: int | None) -> None:
 
 
 def _found(question: str) -> list[Entry]:
-    known, damaged = readable(ROOT)
-    if damaged and not known:
+    known, damaged = index(ROOT)
+    if damaged and not known.among:
         raise click.ClickException(f"the questions cannot be read: {damaged[0]}")
     for trouble in damaged:
         click.echo(trouble, err=True)
-    if not known:
+    if not known.among:
         raise click.ClickException(f"{ROOT / FOLDER} has no questions: this copy of the course lacks them")
     return best(question, known)
 

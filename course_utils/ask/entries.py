@@ -49,14 +49,14 @@ class Entry:
 
 def entries(root: Path) -> list[Entry]:
     """Return all entries under `root`, notebook by notebook. Raises EntryError, as `entries_of` does."""
-    return [entry for path in _notebooks(root) for entry in entries_of(path)]
+    return [entry for path in notebooks(root) for entry in entries_of(path)]
 
 
 def readable(root: Path) -> tuple[list[Entry], list[str]]:
     """Return the entries of all notebooks under `root` that can be read, and a sentence on each that cannot."""
     known: list[Entry] = []
     damaged: list[str] = []
-    for path in _notebooks(root):
+    for path in notebooks(root):
         try:
             known += entries_of(path)
         except EntryError as error:
@@ -64,7 +64,8 @@ def readable(root: Path) -> tuple[list[Entry], list[str]]:
     return known, damaged
 
 
-def _notebooks(root: Path) -> list[Path]:
+def notebooks(root: Path) -> list[Path]:
+    """Return the notebooks of entries under `root`."""
     return sorted((root / FOLDER).glob("*.ipynb"))
 
 

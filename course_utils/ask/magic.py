@@ -6,7 +6,8 @@ from typing import Any
 
 from IPython.display import Markdown, display
 
-from course_utils.ask.entries import Entry, readable
+from course_utils.ask.entries import Entry
+from course_utils.ask.kept import index
 from course_utils.ask.search import best
 from course_utils.place import ROOT
 
@@ -16,7 +17,7 @@ def register(ipython: Any) -> None:
 
     def ask(line: str) -> None:
         """%ask why is my grad None: the three questions that fit best, each with its answer and its run."""
-        known, damaged = readable(ROOT)
+        known, damaged = index(ROOT)
         shown = [_shown(entry) for entry in best(line, known)] or ["No entry has a word of that."]
         display(Markdown("\n\n".join([*damaged, *shown])))
 

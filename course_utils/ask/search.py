@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
 from itertools import pairwise
 from math import log
 
@@ -35,7 +34,7 @@ _STEM = 6  # letters by which two words of a wording are taken for the same
 _LETTERS, _LIKE = 6, 0.83
 
 
-def best(question: str, among: Sequence[Entry], count: int = 3) -> list[Entry]:
+def best(question: str, index: Index, count: int = 3) -> list[Entry]:
     """Return the entries that fit a question best, the best first: none where no word of it is known.
 
     A word counts the more, the fewer entries have it (bm25, https://sqlite.org/fts5.html#the_bm25_function), and
@@ -44,7 +43,6 @@ def best(question: str, among: Sequence[Entry], count: int = 3) -> list[Entry]:
     parts: `BatchNorm`, `batch_norm` and "batchnorm" are the words batch and norm. A misspelt word is taken for the
     known word most like it.
     """
-    index = _index(tuple(among))
     words = list(dict.fromkeys(index.spelt(word) for word in telling(question, index.names)))
     if not words:
         return []
@@ -56,16 +54,20 @@ def best(question: str, among: Sequence[Entry], count: int = 3) -> list[Entry]:
     ).fetchall()
     asked = {word[:_STEM] for word in words} & index.rarity.keys()
     ranked = sorted(rows, key=lambda row: -row[1] * index.second_look(asked, row[0] - 1))
-    return [among[row[0] - 1] for row in ranked[:count]]
+    return [index.among[row[0] - 1] for row in ranked[:count]]
 
 
 @dataclass(frozen=True)
-class _Index:
-    """The entries in a database, the words of each wording, how rare a stem is, names with their parts, all words."""
+class Index:
+    """Entries, their words in a database, those of each wording, how rare a stem is, names with their parts, all words.
 
+    `wordings` and `all_of` hold for each entry the words of its question and other wordings, and its stems.
+    """
+
+    among: Sequence[Entry]
     database: sqlite3.Connection
-    wordings: tuple[Sequence[str], ...]
-    all_of: tuple[frozenset[str], ...]
+    wordings: Sequence[Sequence[str]]
+    all_of: Sequence[frozenset[str]]
     rarity: dict[str, float]
     names: Names
     words: frozenset[str]
@@ -92,8 +94,8 @@ class _Index:
         return sum(self.rarity[stem] for stem in stems)
 
 
-@lru_cache(maxsize=2)
-def _index(among: tuple[Entry, ...]) -> _Index:
+def index_of(among: Sequence[Entry]) -> Index:
+    """Return the index of entries."""
     texts = [(it.question, *it.also, it.answer, it.run, _prose(it.why)) for it in among]
     names, said, words = split_all(texts)
     database = sqlite3.connect(":memory:", check_same_thread=False)
@@ -103,10 +105,11 @@ def _index(among: tuple[Entry, ...]) -> _Index:
     database.executemany(
         "insert into entries values (?, ?, ?, ?, ?)", [(row[0], " ".join(row[1:-3]), *row[-3:]) for row in said]
     )
+    database.commit()  # a backup of it would wait for ever
     all_of = tuple(_stems(" ".join(row[:-2])) for row in said)
     having = Counter(stem for stems in all_of for stem in stems)
     rarity = {stem: log(1 + len(among) / entries) for stem, entries in having.items()}
-    return _Index(database, tuple(row[:-3] for row in said), all_of, rarity, names, words)
+    return Index(among, database, [row[:-3] for row in said], all_of, rarity, names, words)
 
 
 def _prose(why: str) -> str:

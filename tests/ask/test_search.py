@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from course_utils.ask.entries import Entry, entries
-from course_utils.ask.search import best
+from course_utils.ask.search import best, index_of
 
 ROOT = Path(__file__).parents[2]
 ENTRIES = entries(ROOT)
+INDEX = index_of(ENTRIES)
 # Titles as asked, and the headings of the entries that were written for them.
 TITLES = [
     (row[1], row[3])
@@ -28,39 +29,39 @@ MEMORY = entry("Why does memory grow?", "A list of losses holds the graph of eac
 
 
 def test_the_best_come_first():
-    assert best("my grad is None", [STEP, GRAD, MEMORY])[0] == GRAD
-    assert best("does optimizer.step() reset gradient", [STEP, GRAD, MEMORY])[0] == STEP
-    assert best("memory grows", [STEP, GRAD, MEMORY]) == [MEMORY]
+    assert best("my grad is None", index_of([STEP, GRAD, MEMORY]))[0] == GRAD
+    assert best("does optimizer.step() reset gradient", index_of([STEP, GRAD, MEMORY]))[0] == STEP
+    assert best("memory grows", index_of([STEP, GRAD, MEMORY])) == [MEMORY]
 
 
 def test_other_wordings_and_the_answer_are_searched_too():
-    assert best("nonetype param", [STEP, GRAD, MEMORY]) == [GRAD]
-    assert best("losses in a list", [STEP, GRAD, MEMORY])[0] == MEMORY
+    assert best("nonetype param", index_of([STEP, GRAD, MEMORY])) == [GRAD]
+    assert best("losses in a list", index_of([STEP, GRAD, MEMORY]))[0] == MEMORY
 
 
 @pytest.mark.parametrize("words", ["BatchNorm2d statistics", "batch_norm statistics", "batchnorm", "BATCH NORM"])
 def test_names_are_found_by_their_words_in_any_form(words):
     norm = entry("Why does F.batch_norm change in training?", also=("BatchNorm layers",))
-    assert best(words, [STEP, norm, MEMORY])[0] == norm
+    assert best(words, index_of([STEP, norm, MEMORY]))[0] == norm
 
 
 def test_a_name_with_a_single_letter_is_one_word():
-    assert best("W", [entry("Adam or AdamW?"), STEP]) == []
+    assert best("W", index_of([entry("Adam or AdamW?"), STEP])) == []
 
 
 def test_a_long_title_with_words_that_no_entry_has_finds_its_wording():
     rare = "MyProject issue in trainer.py of Foo: Does step() clear the gradients in BarModel with memory of baz?"
-    assert best(rare, [MEMORY, GRAD, STEP])[0] == STEP
+    assert best(rare, index_of([MEMORY, GRAD, STEP]))[0] == STEP
 
 
 @pytest.mark.parametrize("slip", ["gradeints", "gradints", "gradientts"])
 def test_a_misspelt_word_is_taken_for_the_known_one(slip):
-    assert best(slip, [MEMORY, GRAD, STEP]) == [STEP]
+    assert best(slip, index_of([MEMORY, GRAD, STEP])) == [STEP]
 
 
 def test_a_short_or_strange_word_is_taken_for_none():
-    assert best("grae", [GRAD]) == []
-    assert best("TSANet", [MEMORY, GRAD, STEP]) == []
+    assert best("grae", index_of([GRAD])) == []
+    assert best("TSANet", index_of([MEMORY, GRAD, STEP])) == []
 
 
 TRACEBACK = """Traceback (most recent call last):
@@ -86,27 +87,27 @@ RuntimeError: """
     ],
 )
 def test_an_error_finds_its_entry_with_its_own_shapes_and_with_what_stood_above_it(before, error, heading):
-    assert any(found.question.startswith(heading) for found in best(before + error, ENTRIES))
+    assert any(found.question.startswith(heading) for found in best(before + error, INDEX))
 
 
 def test_quotes_and_signs_of_the_search_language_do_no_harm():
-    assert best('"grad" AND (None* OR NEAR', [GRAD, MEMORY])[0] == GRAD
-    assert best("'; drop table entries; --", [GRAD, MEMORY]) == []
-    assert best("?!", [GRAD]) == []
+    assert best('"grad" AND (None* OR NEAR', index_of([GRAD, MEMORY]))[0] == GRAD
+    assert best("'; drop table entries; --", index_of([GRAD, MEMORY])) == []
+    assert best("?!", index_of([GRAD])) == []
 
 
 def test_common_words_alone_are_searched_as_they_are():
-    assert best("why does it", [GRAD, MEMORY])
+    assert best("why does it", index_of([GRAD, MEMORY]))
 
 
 def test_at_most_three():
-    assert len(best("gradient", [entry(f"gradient {number}?") for number in range(9)])) == 3
+    assert len(best("gradient", index_of([entry(f"gradient {number}?") for number in range(9)]))) == 3
 
 
 @pytest.mark.parametrize("known", ENTRIES, ids=lambda known: known.question)
 def test_every_entry_is_found_by_its_own_heading_and_wordings(known):
-    assert known in best(known.question, ENTRIES)
-    missed = [text for text in known.also if known not in best(text, ENTRIES)]
+    assert known in best(known.question, INDEX)
+    missed = [text for text in known.also if known not in best(text, INDEX)]
     assert len(missed) <= len(known.also) / 3, missed
 
 
@@ -115,17 +116,17 @@ def test_the_titles_from_which_entries_were_written_name_entries():
 
 
 def test_most_titles_from_which_entries_were_written_find_theirs():
-    found = [heading in (known.question for known in best(title, ENTRIES)) for title, heading in TITLES]
+    found = [heading in (known.question for known in best(title, INDEX)) for title, heading in TITLES]
     assert len(found) > 800
     assert sum(found) >= 0.95 * len(found)
 
 
 def test_the_address_of_a_lesson_is_no_answer():
     linked = Entry("a.ipynb", "Why?", "So.", (), (), "", "It is. **Lesson:** [07](../07_gradient_accumulation.ipynb)")
-    assert best("gradient accumulation", [linked, STEP]) == [STEP]
+    assert best("gradient accumulation", index_of([linked, STEP])) == [STEP]
 
 
 def test_what_is_asked_of_other_entries_is_not_answered_by_these():
-    assert best("grad None", [GRAD]) == [GRAD]
-    assert best("grad None", [MEMORY, STEP]) != [GRAD]
-    assert best("memory", [GRAD]) == []
+    assert best("grad None", index_of([GRAD])) == [GRAD]
+    assert best("grad None", index_of([MEMORY, STEP])) != [GRAD]
+    assert best("memory", index_of([GRAD])) == []

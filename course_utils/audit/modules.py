@@ -28,7 +28,8 @@ class Modules:
         self._stating = False  # a state_dict is being made, of a module and of its parts
 
     def call(self, original: Callable[..., Any], module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-        if (self._depth and not isinstance(module, _FAST)) or self._recorder.idle() or torch.compiler.is_compiling():
+        inside = self._depth and (self._recorder.operations is None or not isinstance(module, _FAST))
+        if inside or self._recorder.idle() or torch.compiler.is_compiling():
             if not self._depth and is_transforming() and not self._recorder.elsewhere():
                 self._recorder.book.transformed[id(module)] += 1
             return original(module, *args, **kwargs)

@@ -27,10 +27,11 @@ OPTIMIZER_HOOKS: tuple[dict[int, Any], ...] = (
     *(optimizers._global_optimizer_pre_hooks, optimizers._global_optimizer_post_hooks),
 )
 
+_ALL = "ignore", None, None  # a filter's action, message and module
+
 
 def settings() -> dict[str, str]:
     """Return what each setting is now, in words. The states of random generators are none: answers may draw."""
-    everything = ("ignore", None, Warning, None, 0)
     return {
         "the gradient mode": _switch(torch.is_grad_enabled()),
         "inference mode": _switch(torch.is_inference_mode_enabled()),
@@ -42,7 +43,7 @@ def settings() -> dict[str, str]:
         "the number of threads": str(torch.get_num_threads()),
         "the number of hooks for all modules": str(sum(map(len, MODULE_HOOKS))),
         "the number of hooks for all optimizers": str(sum(map(len, OPTIMIZER_HOOKS))),
-        "the filter that ignores all warnings": _switch(everything in warnings.filters),
+        "the list of warnings that are ignored everywhere": _ignored(),
     }
 
 
@@ -71,6 +72,12 @@ def put_back(hooks: tuple[dict[int, Any], ...], before: tuple[dict[int, Any], ..
         if now != then:
             now.clear()
             now.update(then)
+
+
+def _ignored() -> str:
+    """Return the kinds of warnings that a filter ignores in all modules, whatever they say: libraries add narrower."""
+    kinds = {kind.__name__ for action, text, kind, module, _ in warnings.filters if (action, text, module) == _ALL}
+    return ", ".join(sorted(kinds)) or "empty"
 
 
 def _switch(on: bool) -> str:

@@ -78,7 +78,8 @@ SETTINGS: dict[str, Callable[[], object]] = {
     "the number of threads is 2; before, it was 1": lambda: torch.set_num_threads(2),
     "the number of hooks for all modules is": lambda: register_module_forward_hook(lambda *run: None),
     "the number of hooks for all optimizers is": lambda: register_optimizer_step_post_hook(lambda *step: None),
-    "the filter that ignores all warnings is on; before, it was off": lambda: warnings.simplefilter("ignore"),
+    "the list of warnings that are ignored everywhere is ": lambda: warnings.simplefilter("ignore"),
+    "UserWarning; before, it was ": lambda: warnings.filterwarnings("ignore", category=UserWarning),
 }
 
 

@@ -23,8 +23,9 @@ from course_utils.graph.trace import LiveNode
 _CONSUMED = 4
 _WAITING = 12
 
-# The beginnings of graphs are watched in the first steps: what is kept of the middle of a model keeps them alive.
-_BEGUN = 24
+# The beginnings of graphs are watched in the first steps, later in every fourth: what is kept of the middle of a model
+# keeps them alive.
+_BEGUN, _EVERY, _UNTIL = 8, 4, 64
 _BEGINNINGS = 6
 _MOST = 32  # of them in one graph
 
@@ -117,7 +118,8 @@ class Growth(Check):
         for out in event.outputs:
             if event.accumulate and isinstance(out, torch.Tensor) and out.grad_fn is not None:
                 self._roots.add(self.clock.steps, out)
-        if event.accumulate and self.clock.steps < _BEGUN:
+        step = self.clock.steps
+        if event.accumulate and (step < _BEGUN or step < _UNTIL and step % _EVERY == 0):
             self._mark_beginnings(event)
         if event.accumulate and (event.retain or self._retained):
             self._reaches_back(event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -49,7 +50,7 @@ class Numbers(Check):
         loss = event.outputs[0].detach()
         if not loss.is_floating_point():
             return
-        if bool(torch.isfinite(loss).all()):
+        if _is_finite(loss):
             if loss.numel() == 1 and not event.scaled:
                 self._last = abs(float(loss))
                 self._first = self._first or self._last
@@ -68,7 +69,7 @@ class Numbers(Check):
         for slot in (event.fresh[0], event.fresh[-1]):
             tensor = slot.tensor
             grad = None if tensor is None else tensor.grad
-            if grad is not None and not grad.is_sparse and not bool(torch.isfinite(grad).all()):
+            if grad is not None and not grad.is_sparse and not _is_finite(grad):
                 self._used += 1
                 self._step = self.clock.steps + 1
                 self._origin = self._origin or self._risk
@@ -152,6 +153,11 @@ _INFINITE = "Everything after it is NaN or infinite as well. A step used such gr
 _DATA = "A batch came in with it. Every parameter that took part is NaN after the step."
 _DIVERGED = "An earlier step made it so."
 _FIXES = {_DATA: "assert x.isfinite().all()  # and clean the data"}
+
+
+def _is_finite(tensor: torch.Tensor) -> bool:
+    """Say whether all entries are finite: one sum tells, as a rule, many times as fast as a look at each."""
+    return math.isfinite(float(tensor.sum())) or bool(torch.isfinite(tensor).all())
 
 
 def _plain(node: LiveNode) -> str:

@@ -80,6 +80,8 @@ class Stepping(Check):
 
     def _throws(self, tally: _Tally, event: Step) -> None:
         """Count passes that a step in every nth round, or after a loop, was to use as well, and that were cleared."""
+        if not any(slot.thrown for slot in event.fresh):
+            return
         used = {number for slot in event.fresh for number in slot.content}
         spots = {self._lines.get(number) for number in used}
         spot = spots.pop() if len(used) == 1 else None

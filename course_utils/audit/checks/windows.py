@@ -74,7 +74,7 @@ class Windows(Check):
 
     def _erased(self, event: Step) -> None:
         """Count passes whose gradients were cleared before a step: fewer than a window has."""
-        lost = max((slot.erased for slot in event.trainer.slots), key=len, default=())
+        lost = max((slot.erased for slot in event.trainer.slots if slot.erased), key=len, default=())
         lines = Counter(self._passes[number][0] for number in lost if number in self._passes)
         for (key, spot), window in self._windows.items():
             if key == event.trainer.key and 0 < lines[spot] < _usual(window):

@@ -137,6 +137,11 @@ def hvp_zero_at_rest(f, x, v):
     return torch.autograd.grad(gradient, own, v, materialize_grads=True)[0]
 
 
+def hvp_along_a_direction(f, x, v):
+    """Takes the length of v out first, which is 0 / 0 where v holds zeros only."""
+    return hvp_by_seed(f, x, v / v.norm()) * v.norm()
+
+
 def hvp_zero_of_layers(f, x, v):
     """Takes each layer for a straight line."""
     product = hvp_by_seed(f, x, v)
@@ -205,6 +210,7 @@ WRONG = [
     hvp_of_a_function_known,
     *(clipping_results(hvp_by_seed), said(dropping_small(hvp_by_seed, 1e-8), "the gradient times v")),
     *(said(hvp_zero_at_rest, "the gradient times v"), hvp_zero_of_layers, hvp_of_matrices),
+    hvp_along_a_direction,
     *(lambda f, x, v: hvp_by_seed(f, x, v).squeeze(), lambda f, x, v: [len(x), hvp_by_seed(f, x, v)][1]),
     leaving(hvp_by_seed, lambda f, x, v: v.requires_grad_(False)),
     leaving(hvp_by_seed, lambda f, x, v: setattr(v, "grad", None)),

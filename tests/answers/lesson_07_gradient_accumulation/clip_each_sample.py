@@ -188,7 +188,16 @@ def clip_and_clear_targets(model, images, targets, max_norm):
     return result
 
 
+def clip_under_every_name(model, images, targets, max_norm):
+    """Gives the gradient of a parameter with two names twice."""
+    by_name = RIGHT[0](model, images, targets, max_norm)
+    by_id = {id(p): by_name[name] for name, p in model.named_parameters()}
+    return {name: by_id[id(p)] for name, p in model.named_parameters(remove_duplicate=False)}
+
+
 WRONG = [
+    clip_under_every_name,
+    lambda model, *given: RIGHT[0](model, *given) | {name: 0 * b for name, b in model.named_buffers()},
     lambda *given: {name: part for name, part in RIGHT[0](*given).items() if "." in name},  # those of layers only
     IN_SINGLE_PRECISION,
     clip_and_clear_targets,

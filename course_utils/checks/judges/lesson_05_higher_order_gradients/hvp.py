@@ -29,6 +29,7 @@ def _cases(seed: int) -> Iterator[Case]:
         "linear in a part of x": ("half a line", (3, 2), True),
         "a line whose slope is a parameter of f": ("weighted line", (4, 1), False),
         "a point where the gradient is zero": ("at rest", (4,), True),
+        "v holds zeros only": ("mixed", (2, 2), False),
     }
     for offset, (name, (function, shape, requires_grad)) in enumerate(trials.items()):
         x, v = doubles(seed + offset, *shape), doubles(seed + offset + 50, *shape)
@@ -36,6 +37,7 @@ def _cases(seed: int) -> Iterator[Case]:
             x, v = x.float(), v.float()
         if function == "at rest":
             x = torch.zeros_like(x)
+        v = torch.zeros_like(v) if name == "v holds zeros only" else v
         given = {"function": function, "x": Array.of(x), "v": Array.of(v), "requires_grad": requires_grad}
         yield Case(name, {**given, "again": not offset})
 

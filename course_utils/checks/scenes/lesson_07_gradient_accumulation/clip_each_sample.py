@@ -13,7 +13,7 @@ from course_utils.checks.scenes.zoo import steepen
 
 
 class Images(nn.Module):
-    """A convolution, a mean over positions, a linear layer, and a scale that is in no layer.
+    """A convolution, a mean over positions, a linear layer whose weight has two names, a buffer, and a scale.
 
     Its class counts the runs, those of copies, too.
 
@@ -26,11 +26,13 @@ class Images(nn.Module):
         super().__init__()
         self.features = nn.Conv2d(2, 3, (2, 3))
         self.last = nn.Linear(3, CLASSES)
+        self.twin = nn.ParameterDict({"weight": self.last.weight})
+        self.shift = nn.Buffer(torch.zeros(CLASSES))
         self.scale = nn.Parameter(torch.empty(CLASSES))
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         Images.runs += 1
-        scores: torch.Tensor = self.scale * self.last(softplus(self.features(images)).mean(dim=(-2, -1)))
+        scores: torch.Tensor = self.scale * self.last(softplus(self.features(images)).mean(dim=(-2, -1))) + self.shift
         return scores
 
 

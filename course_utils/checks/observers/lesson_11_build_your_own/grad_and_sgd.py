@@ -55,7 +55,8 @@ def _loss(engine: Engine, given: dict[str, Any], parameters: list[Any], step: in
 def _trained(engine: Engine, given: dict[str, Any]) -> Observation:
     parameters = [engine.tensor(array_of(given[name]), requires_grad=True) for name in _NAMES]
     optimizer = engine.SGD((parameter for parameter in parameters), lr=given["rate"])
-    arrays = [_array(parameter) for parameter in parameters]
+    # Of a single number `numpy()` may give NumPy's number, which no step can reach.
+    arrays = [(it, array) for it in parameters if isinstance(array := it.numpy(), np.ndarray)]
     after, cleared, left, emptied = [], [], [], []
     for step in range(4):
         optimizer.zero_grad()
@@ -77,7 +78,7 @@ def _trained(engine: Engine, given: dict[str, Any]) -> Observation:
         "cleared": cleared,
         "left": left,
         "emptied": emptied,
-        "in place": all(map(np.array_equal, arrays, map(_array, parameters))),
+        "in place": all(np.array_equal(kept, _array(parameter)) for parameter, kept in arrays),
         "states": [[bool(one.requires_grad), one.grad_fn is not None] for one in parameters],
     }
 

@@ -12,8 +12,6 @@ from course_utils.notebooks.minutes import minutes
 ROOT = Path(__file__).parents[1]
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 DEEPER = sorted((ROOT / "notebooks" / "deeper").glob("*.ipynb"))
-# The last lesson is a project, and longer.
-LONGEST = {"11": 45}
 TEACHING = [path for path in LESSONS if not path.stem.startswith("00")]
 PAGES = notebooks.sources(ROOT)
 
@@ -113,7 +111,7 @@ def test_a_lesson_is_short_and_says_how_long_it_takes(path):
     assert all(cell.metadata.get("tags") == ["predict"] for cell in asked), (
         "the reasons would be read before the choice"
     )
-    assert minutes(notebook) <= LONGEST.get(path.stem[:2], 40)
+    assert minutes(notebook) <= 40
     assert f"**Time:** about {minutes(notebook)} minutes" in prose(path)
 
 

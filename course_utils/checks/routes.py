@@ -25,7 +25,7 @@ READING = {
     "08_intermediate_gradients": 40,
     "09_practical_checklist": 40,
     "10_custom_functions": 35,
-    "11_build_your_own": 45,
+    "11_build_your_own": 40,
 }
 
 

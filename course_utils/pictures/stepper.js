@@ -69,7 +69,8 @@ function mountStepper(root, data, start, onStep) {
   );
   const box = make(
     "section", { class: "course-stepper", "aria-label": data.label },
-    controls, make("div", { class: "panels" }, ...panels.map((panel) => panel.element)), make("p", { class: "legend" }, data.legend),
+    make("p", { class: "how" }, data.how), controls,
+    make("div", { class: "panels" }, ...panels.map((panel) => panel.element)), make("p", { class: "legend" }, data.legend),
   );
   box.addEventListener("keydown", (event) => {
     if (event.target === slider || event.target === speed || event.ctrlKey || event.altKey || event.metaKey) return;

@@ -25,7 +25,7 @@ LEGEND = (
 )
 
 _HERE = Path(__file__).parent
-_MARGINS = 260  # of a panel, besides its graph, in px
+_MARGINS = 310  # of a panel, besides its graph, in px
 _TALLEST = 720  # graph, in px, before it scrolls; also in stepper.css
 
 
@@ -54,7 +54,9 @@ class Stepper:
     def page(self) -> str:
         """Return that page as text."""
         title = escape(_label(self.panels))
-        stepper = f'<div id="stepper"></div><script>{_file("stepper.js")}\n{_mounted(self)}</script>'
+        stepper = (
+            f'<div id="stepper">{_waiting(self.panels)}</div><script>{_file("stepper.js")}\n{_mounted(self)}</script>'
+        )
         body = "" if self.only_text else stepper
         return (
             f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
@@ -157,12 +159,32 @@ def _ahead(panels: Sequence[Panel]) -> int:
     return max(len(panel.forward) for panel in panels)
 
 
+def _how(panels: Sequence[Panel]) -> str:
+    """Return what to do, and what will be seen. It stands above the picture, and in its place until that is there."""
+    order = (
+        "first the forward pass, where each operation fills its box, then the backward pass" if _ahead(panels) else ""
+    )
+    return (
+        f"Press Next, or the right arrow key, to go one step on{order and f': {order}'}. "
+        "Orange is the node that runs, with the gradient that it received and those that it sends."
+    )
+
+
+def _waiting(panels: Sequence[Panel]) -> str:
+    """Return the box that is seen before the script has drawn the picture, and where scripts are switched off."""
+    return (
+        f'<section class="course-stepper"><p class="how">{escape(_how(panels))}</p><p>The picture comes here when the '
+        "page's script has run. Where scripts are switched off, the steps stand below as text.</p></section>"
+    )
+
+
 def _data(stepper: Stepper) -> bytes:
     """Return what stepper.js is given, as JSON."""
     panels = stepper.panels
     return msgspec.json.encode(
         {
             "label": _label(panels),
+            "how": _how(panels),
             "legend": LEGEND,
             "steps": max(len(panel.steps) for panel in panels),
             "ahead": _ahead(panels),

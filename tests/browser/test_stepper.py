@@ -59,6 +59,16 @@ def test_keys_move_the_slider(saved: Page) -> None:
     expect(saved.locator(".count")).to_have_text("step 4 of 5")
 
 
+def test_it_says_what_to_do_with_scripts_and_without(saved: Page) -> None:
+    expect(saved.locator(".how")).to_contain_text("Press Next, or the right arrow key")
+    assert saved.context.browser
+    plain = saved.context.browser.new_page(java_script_enabled=False)
+    plain.goto(saved.url)
+    expect(plain.locator("#stepper")).to_contain_text("Press Next, or the right arrow key")
+    expect(plain.locator("#stepper")).to_contain_text("the steps stand below as text")
+    plain.close()
+
+
 def test_keys_work_on_the_picture_too(saved: Page) -> None:
     saved.locator(".graph").first.focus()
     saved.keyboard.press("ArrowRight")

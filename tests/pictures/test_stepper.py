@@ -107,6 +107,24 @@ def test_what_a_notebook_stores(recording):
     assert "<script" not in still
 
 
+def test_what_to_do_is_said_before_the_first_step_and_while_the_picture_is_not_there(recording):
+    page = step(recording).page()
+    how = page_data(page)["how"]
+    assert how == (
+        "Press Next, or the right arrow key, to go one step on. Orange is the node that runs, with the gradient that "
+        "it received and those that it sends."
+    )
+    waiting = re.search(r'<div id="stepper">(.*?)</div><script>', page)[1]
+    assert how in waiting
+    assert "the steps stand below as text" in waiting
+    assert "<summary>The steps as text</summary>" in page
+
+
+def test_what_to_do_where_the_forward_pass_comes_first():
+    how = page_data(named_pass().page())["how"]
+    assert "one step on: first the forward pass, where each operation fills its box, then the backward pass." in how
+
+
 def test_the_page_needs_no_network(recording, tmp_path):
     step(recording).save(tmp_path / "pass.html")
     text = (tmp_path / "pass.html").read_text(encoding="utf-8")

@@ -64,7 +64,7 @@ def _best_case(
     says by how much the loss of each epoch is larger than the best one's, in a tenth of the mean square by which they
     differ.
     """
-    given: dict[str, Any] = {"seed": seed, "sizes": [5, 3, 4], "epochs": epochs, "best": best}
+    given: dict[str, Any] = {"seed": seed, "sizes": [5, 5, 4], "epochs": epochs, "best": best}
     given |= {"rate": rate, "left": left, "far": far}
     path = _warm_path(Case(name, given))
     inputs = double(seed + 30, 6, 4)

@@ -38,7 +38,7 @@ _SLIPS = ((TWICE,), CLEARING)
 
 def _cases(seed: int) -> list[Case]:
     return [
-        Case("three batches", {"seed": seed, "sizes": [5, 7, 4], "scale": 0.5, "rate": 3.0, "steep": 1e5}),
+        Case("three batches", {"seed": seed, "sizes": [5, 5, 4], "scale": 0.5, "rate": 3.0, "steep": 1e5}),
         Case("a model that is not sure at all", {"seed": seed + 4, "sizes": [9, 6], "scale": 0.05, "rate": 0.1}),
         Case("a model that is very sure", {"seed": seed + 1, "sizes": [6, 5], "scale": 6e4, "rate": 0.1}),
         Case(

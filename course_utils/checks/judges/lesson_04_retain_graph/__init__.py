@@ -4,9 +4,9 @@ LESSON = "04_retain_graph"
 
 # In the order of the notebook.
 ORDER = (
+    "train_chunks",
     "predict_second_pass",
     "fit_scale",
-    "train_chunks",
     "why_second_time",
     "one_pass",
     "loss_gradients",

@@ -76,6 +76,18 @@ SETTINGS: dict[str, Callable[[], object]] = {
     "the default dtype is torch.float64; before, it was torch.float32": lambda: torch.set_default_dtype(torch.float64),
     "the default device is meta; before, it was cpu": lambda: torch.set_default_device("meta"),
     "the number of threads is 2; before, it was 1": lambda: torch.set_num_threads(2),
+    "the precision of matrix products is medium; before, it was highest": lambda: (
+        torch.set_float32_matmul_precision("medium")
+    ),
+    "the use of several threads in a backward pass is off; before, it was on": lambda: (
+        torch.autograd.set_multithreading_enabled(False)
+    ),
+    "oneDNN is off; before, it was on": lambda: torch.backends.mkldnn.set_flags(False),
+    "PyTorch's repeating of each warning is on; before, it was off": lambda: torch.set_warn_always(True),
+    "the number of digits that tensors show is 2; before, it was 4": lambda: torch.set_printoptions(precision=2),
+    "a hook on all saved tensors is on; before, it was off": lambda: (
+        torch._C._autograd._push_saved_tensors_default_hooks(lambda x: x, lambda x: x)
+    ),
     "the number of hooks for all modules is": lambda: register_module_forward_hook(lambda *run: None),
     "the number of hooks for all optimizers is": lambda: register_optimizer_step_post_hook(lambda *step: None),
     "the list of warnings that are ignored everywhere is ": lambda: warnings.simplefilter("ignore"),

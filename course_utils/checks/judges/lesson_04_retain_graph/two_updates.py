@@ -19,7 +19,7 @@ from course_utils.checks.scenes.lesson_04_retain_graph.two_updates import two_he
 
 
 def _cases(seed: int) -> list[Case]:
-    return [Case("three updates", {"seed": seed + 3, "sizes": [1, 5, 5]})]
+    return [Case("four updates", {"seed": seed + 3, "sizes": [5, 1, 2, 2]})]
 
 
 def _updated(case: Case, trunk_gets: str = "its own", *ways: str) -> tuple[list[list[float]], list[list[torch.Tensor]]]:
@@ -62,7 +62,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         finding = right_floats(received, torch.tensor(expected), f"The list of losses of update {number}")
         yield replace(finding, prop=f"losses' {finding.prop}")
     for name, mine, right in zip(("trunk", "first head", "second head"), seen["parameters"], parameters, strict=True):
-        text = f"After three updates the parameters of the {name} are not where the two gradients lead."
+        text = f"After {len(losses)} updates the parameters of the {name} are not where the two gradients lead."
         yield Finding(name, all(close(a, b) for a, b in zip(mine, right, strict=True)), text)
     text = (
         "When an optimizer stepped, a gradient in .grad had a graph of its own, as create_graph=True makes it. No pass "

@@ -12,6 +12,8 @@ from course_utils.checks.scenes.lesson_09_practical_checklist.training import Op
 def penalised(case: Case) -> tuple[nn.Sequential, Optimizer]:
     """Return the model and an optimizer for what it trains; with `holds all`, for its frozen parameters as well.
 
+    These have a gradient from before they were frozen.
+
     With `oddities` two parameters hold the same numbers, of which one is no part of the result.
     """
     model = network(case)
@@ -20,5 +22,8 @@ def penalised(case: Case) -> tuple[nn.Sequential, Optimizer]:
             model.get_parameter("spare").copy_(model.get_parameter("2.bias"))
     optimizer = sgd(model, momentum=case.given.get("momentum", 0.0))
     if case.given.get("holds all"):
-        optimizer.add_param_group({"params": [it for it in model.parameters() if not it.requires_grad]})
+        frozen = [it for it in model.parameters() if not it.requires_grad]
+        for parameter in frozen:
+            parameter.grad = torch.ones_like(parameter)
+        optimizer.add_param_group({"params": frozen})
     return model, optimizer

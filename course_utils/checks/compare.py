@@ -23,6 +23,10 @@ _SINGLE_ROUNDING = 1e-6
 _DOUBLE, OF_NUMBERS = 1e-9, 1e-7
 
 
+# The properties that `right_value` finds: a wrong idea of a value is one of these.
+OF_VALUES = frozenset({"type", "shape", "dtype", "value"})
+
+
 def right_value(received: Value, expected: torch.Tensor | float, what: str, of_double: float = _DOUBLE) -> Finding:
     """Find whether `received` has the shape, dtype and numbers of `expected`; `what` begins the message.
 

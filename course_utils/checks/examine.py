@@ -87,7 +87,7 @@ def tried(run: Callable[[], Any], seconds: float) -> Any:
 def judge(exercise: Exercise, pairs: Iterable[tuple[Case, Seen]], warnings: tuple[str, ...] = ()) -> Verdict:
     """Turn what was seen in each case into a verdict. Trusted and pure: no learner code runs here."""
     findings: list[Finding] = []
-    failed: list[tuple[Case, Seen]] = []
+    failed: list[tuple[Case, Seen, set[str]]] = []  # with the properties whose findings failed
     raised: Raised | None = None
     pairs = list(pairs)
     for case, seen in pairs:
@@ -103,7 +103,7 @@ def judge(exercise: Exercise, pairs: Iterable[tuple[Case, Seen]], warnings: tupl
             if all(finding.ok for finding in here):
                 aside = list(left_changed(seen))
         if not all(finding.ok for finding in here):
-            failed.append((case, seen))
+            failed.append((case, seen, {finding.prop for finding in here if not finding.ok}))
         findings += [f if f.ok else replace(f, message=_in_case(f.message, case)) for f in (*here, *aside)]
     if all(finding.ok for finding in findings):
         told = _debrief(exercise, pairs)
@@ -142,14 +142,14 @@ def _debrief(exercise: Exercise, pairs: Iterable[tuple[Case, Seen]]) -> tuple[st
         return ()
 
 
-def _holds(wrong: Misconception, failed: Sequence[tuple[Case, Seen]]) -> bool:
-    told = [_explains(wrong, case, seen) for case, seen in failed]
+def _holds(wrong: Misconception, failed: Sequence[tuple[Case, Seen, set[str]]]) -> bool:
+    told = [_explains(wrong, *it) for it in failed]
     return any(told) and all(fits is None or fits for fits in told)
 
 
-def _explains(wrong: Misconception, case: Case, seen: Seen) -> bool | None:
+def _explains(wrong: Misconception, case: Case, seen: Seen, props: set[str]) -> bool | None:
     try:
-        return wrong.explains(case, seen)
+        return wrong.explains(case, seen, props)
     except Exception:  # forged data, which no misconception explains
         return False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -35,6 +35,8 @@ class Misconception:
     `seen` gets a case that failed and what was observed there; it returns None where what was seen fits this idea, and
     others as well. `ended` names exceptions ("RecursionError") or "TimedOut" by which such an answer may end instead,
     `ended_in` the cases where it may (all where it is empty), `ended_saying` a part of the exception's message.
+    Where `among` names properties, it explains only a case where one of their findings failed: elsewhere what it gives
+    is right, and something else is wrong.
     A misconception is reported when it fits every case that failed, and explains one that fits no other. `hint` is what
     `hint()` says first to who holds it, where the exercise's own hints do not lead from there. Its sample wrong answer
     stands in tests/answers, out of the learner's way.
@@ -47,13 +49,16 @@ class Misconception:
     ended_in: tuple[str, ...] = ()
     ended_saying: str = ""
     hint: str = ""
+    among: frozenset[str] = frozenset()
 
-    def explains(self, case: Case, seen: Seen) -> bool | None:
+    def explains(self, case: Case, seen: Seen, failed: Set[str]) -> bool | None:
+        """Say whether an answer of this idea does what was seen, in a case where findings of some properties failed."""
         if isinstance(seen, TimedOut | Raised):
             kind = "TimedOut" if isinstance(seen, TimedOut) else seen.kind
             said = isinstance(seen, TimedOut) or self.ended_saying in seen.message
             return kind in self.ended and said and (not self.ended_in or case.name in self.ended_in)
-        return self.seen(case, seen)
+        fits = self.seen(case, seen)
+        return None if fits and self.among and not self.among & failed else fits
 
 
 @dataclass(frozen=True)

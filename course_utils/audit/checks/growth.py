@@ -119,7 +119,7 @@ class Growth(Check):
             if event.accumulate and isinstance(out, torch.Tensor) and out.grad_fn is not None:
                 self._roots.add(self.clock.steps, out)
         step = self.clock.steps
-        if event.accumulate and (step < _BEGUN or step < _UNTIL and step % _EVERY == 0):
+        if event.accumulate and (step < _BEGUN or (step < _UNTIL and step % _EVERY == 0)):
             self._mark_beginnings(event)
         if event.accumulate and (event.retain or self._retained):
             self._reaches_back(event)

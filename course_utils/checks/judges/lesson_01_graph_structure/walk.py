@@ -214,6 +214,7 @@ EXERCISE = Exercise(
             "leaves left out",
             "Your walk returns the operations and leaves out the nodes called AccumulateGrad.",
             _only_operations,
+            among=frozenset({"all"}),
         ),
         Misconception(
             "tensors for leaves",

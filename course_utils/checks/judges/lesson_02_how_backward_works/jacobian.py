@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from course_utils.checks.compare import close, right_value
+from course_utils.checks.compare import OF_VALUES, close, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
@@ -111,6 +111,7 @@ EXERCISE = Exercise(
             "Your Jacobian has the dimensions of the input first. Expected are those of the output, then those "
             "of the input.",
             _other_way_round,
+            among=OF_VALUES,
         ),
         Misconception(
             "f runs for each row",

@@ -157,6 +157,7 @@ EXERCISE = Exercise(
             "You gave the nodes by their distance from the result, as a walk over the graph meets them. A node whose "
             "gradient is not complete cannot run yet, however near it is.",
             _ordered(lambda run: sorted(run.order)),
+            among=frozenset({"count", "order"}),
         ),
         Misconception(
             "by number alone",
@@ -164,6 +165,7 @@ EXERCISE = Exercise(
             "begins with them; but a node "
             "runs only when it is ready.",
             _ordered(lambda run: sorted(run.order, key=lambda node: -run.numbers[node])),
+            among=frozenset({"count", "order"}),
         ),
         Misconception(
             "leaves at the end",
@@ -171,6 +173,7 @@ EXERCISE = Exercise(
             "AccumulateGrad as soon as "
             "its gradient is complete.",
             _ordered(_leaves_at_the_end),
+            among=frozenset({"count", "order"}),
         ),
         Misconception(
             "one edge for two",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from course_utils.checks.compare import close
+from course_utils.checks.compare import OF_VALUES, close
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Misconception
 from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
@@ -62,16 +62,19 @@ EXERCISE = Exercise(
             "transposed",
             "Your gradients are the transposes of the right ones. A gradient has the shape of its input.",
             _as_columns,
+            among=OF_VALUES,
         ),
         Misconception(
             "gradients swapped",
             "You returned the gradient of b first and that of a second.",
             swapped(torch.matmul),
+            among=OF_VALUES,
         ),
         Misconception(
             "v is ignored",
             "Your gradients are those for a v of ones. The v that is given takes part in both products.",
             without_seed(torch.matmul),
+            among=OF_VALUES,
         ),
     ),
     debrief=debrief_pair,

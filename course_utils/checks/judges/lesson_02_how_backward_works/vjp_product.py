@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from course_utils.checks.compare import close
+from course_utils.checks.compare import OF_VALUES, close
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Misconception
 from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
@@ -77,16 +77,19 @@ EXERCISE = Exercise(
             "where "
             "broadcasting used one number several times, its gradients have to become one number again.",
             _not_summed,
+            among=OF_VALUES,
         ),
         Misconception(
             "gradients swapped",
             "You returned the gradient of b first and that of a second.",
             swapped(torch.mul),
+            among=OF_VALUES,
         ),
         Misconception(
             "v is ignored",
             "Your gradients are those for a v of ones. Multiply by the v that is given, and only then sum.",
             without_seed(torch.mul),
+            among=OF_VALUES,
         ),
     ),
     debrief=debrief_pair,

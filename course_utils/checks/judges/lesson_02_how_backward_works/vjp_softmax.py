@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from course_utils.checks.compare import close, right_value
+from course_utils.checks.compare import OF_VALUES, close, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
@@ -109,27 +109,32 @@ EXERCISE = Exercise(
             "softmax "
             "depends on all inputs along dim.",
             _diagonal,
+            among=OF_VALUES,
         ),
         Misconception(
             "softmax once more",
             "Your gradient is that of a softmax applied to y. But y is the output of the softmax already.",
             _once_more,
+            among=OF_VALUES,
         ),
         Misconception(
             "dim is ignored",
             "Your gradient is that of a softmax along the last dimension, whatever dim says.",
             lambda case, seen: close(seen["returned"], _softmax_vjp(case, -1)),
+            among=OF_VALUES,
         ),
         Misconception(
             "summed over everything",
             "You summed over the whole tensor. Each vector along dim is a softmax of its own, with a sum of its own.",
             _one_sum,
+            among=OF_VALUES,
         ),
         Misconception(
             "the factor y is missing",
             "You subtracted the weighted sum from v and returned that. What each number of y contributes is still "
             "to be multiplied by that number.",
             _without_factor,
+            among=OF_VALUES,
         ),
     ),
     debrief=_debrief,

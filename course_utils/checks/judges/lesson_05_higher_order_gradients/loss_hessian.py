@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from course_utils.checks.compare import close, listed, right_value
+from course_utils.checks.compare import OF_VALUES, close, listed, right_value
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
@@ -139,6 +139,7 @@ EXERCISE = Exercise(
                 and bool(_exact(case).any())  # where all is zero, so are the sums, and nobody added
                 and close(seen["returned"], _exact(case).sum(1).diag())
             ),
+            among=OF_VALUES,
         ),
     ),
 )

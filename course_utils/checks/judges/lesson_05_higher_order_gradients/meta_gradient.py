@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch.func import functional_call
 
-from course_utils.checks.compare import describe, listed, right_value
+from course_utils.checks.compare import OF_VALUES, describe, listed, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
@@ -186,11 +186,13 @@ EXERCISE = Exercise(
             "Your answer treats the inner gradients as constants: it is the ordinary gradient of the query loss at "
             "the adapted parameters. They depend on the initial ones as well.",
             lambda case, seen: not seen["moved"] and _all_close(seen["returned"], _plain_gradient(case, adapted=True)),
+            among=OF_VALUES,
         ),
         Misconception(
             "no inner step",
             "Your answer is the gradient of the query loss at the initial parameters. No inner step went into it.",
             lambda case, seen: _all_close(seen["returned"], _plain_gradient(case, adapted=False)),
+            among=OF_VALUES,
         ),
         Misconception(
             "the model itself was trained",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from course_utils.checks.compare import close, right_value
+from course_utils.checks.compare import OF_VALUES, close, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
@@ -82,7 +82,8 @@ def _is_sum(case: Case, seen: Observation) -> bool:
 def _is_next(case: Case, seen: Observation) -> bool:
     """Tell the derivative after the one that was asked for. Of zeros, a pass too many tells."""
     n, after = case.given["n"], _formula(case, case.given["n"] + 1)
-    other = seen["passes"] > n or (bool(after.any()) and not close(seen["returned"], _formula(case, n)))
+    zero = close(Array.of(torch.zeros_like(after)), after)  # of sines at 0 all but the rounding is zero
+    other = seen["passes"] > n or (not zero and not close(seen["returned"], _formula(case, n)))
     return close(seen["returned"], after) and other
 
 
@@ -135,6 +136,7 @@ EXERCISE = Exercise(
             "one pass too many",
             "Your answer is the derivative after the one that was asked for.",
             _is_next,
+            among=OF_VALUES,
         ),
         Misconception(
             "retained, not recorded",

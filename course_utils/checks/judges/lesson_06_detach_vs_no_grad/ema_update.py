@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import nn
 
-from course_utils.checks.compare import close, listed, right_value
+from course_utils.checks.compare import OF_VALUES, close, listed, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
@@ -152,6 +152,7 @@ EXERCISE = Exercise(
                 _averaged_as(seen, _averages(case, shared_times=2))
                 and (case.given["decay"] < 1 or "0.weight" not in seen["unmoved"])
             ),
+            among=OF_VALUES,
         ),
     ),
 )

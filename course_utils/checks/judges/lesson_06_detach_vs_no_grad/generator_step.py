@@ -82,6 +82,7 @@ EXERCISE = Exercise(
             "cut at the points",
             "Your step left the generator as it was. The gradient ended before it reached the generator.",
             lambda case, seen: not seen["generator moved"] and seen["steps"] == 1 and seen["passes"] > 0,
+            among=frozenset({"moved"}),
         ),
         Misconception(
             "gradients left behind",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from course_utils.checks.compare import close, describe, right_value
+from course_utils.checks.compare import OF_VALUES, close, describe, right_value
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
@@ -99,21 +99,25 @@ EXERCISE = Exercise(
             "all micro-batches alike",
             "You gave every micro-batch the same weight. They have different numbers of samples.",
             _combined(lambda step: [1 / len(step.parts)] * len(step.parts)),
+            among=OF_VALUES,
         ),
         Misconception(
             "a sum of means",
             "What .grad holds is the sum of the micro-batches' mean gradients, with nothing divided.",
             _combined(lambda step: [1.0] * len(step.parts)),
+            among=OF_VALUES,
         ),
         Misconception(
             "a sum over samples",
             "What .grad holds is the gradient of the sum of all losses. The full batch's loss is their mean.",
             _combined(lambda step: [float(size) for size in step.sizes]),
+            among=OF_VALUES,
         ),
         Misconception(
             "old gradients",
             "What .grad holds is the right gradient and, on top of it, what was in .grad before you were called.",
             _on_top,
+            among=OF_VALUES,
         ),
         Misconception(
             "one large graph",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch.nn.functional import cross_entropy
 
-from course_utils.checks.compare import close, describe, listed, right_value
+from course_utils.checks.compare import OF_VALUES, close, describe, listed, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
@@ -173,7 +173,7 @@ EXERCISE = Exercise(
         Misconception(
             "one after the other",
             "The numbers are right, but the samples went through the model one by one.",
-            lambda case, seen: seen["runs"] >= case.given["count"] and _returned(_right_mean)(case, seen),
+            lambda case, seen: seen["runs"] >= case.given["count"] > 1 and _returned(_right_mean)(case, seen),
         ),
         Misconception(
             "a pass for each sample",
@@ -187,22 +187,26 @@ EXERCISE = Exercise(
             "the mean clipped",
             "You clipped the mean over the samples. A single long gradient can fill all of that mean.",
             _returned(_mean_clipped),
+            among=OF_VALUES,
         ),
         Misconception(
             "each parameter by itself",
             "You clipped each parameter's part of a sample's gradient by itself. A sample has one norm, over all "
             "parameters.",
             _returned(_each_parameter),
+            among=OF_VALUES,
         ),
         Misconception(
             "short ones stretched",
             "You scaled every sample's gradient to one length. Those shorter than max_norm were to stay as they are.",
             _returned(_always_scaled),
+            among=OF_VALUES,
         ),
         Misconception(
             "a sum, not a mean",
             "You added the clipped gradients up. The mean over samples was asked for.",
             _returned(lambda case: {name: case.given["count"] * part for name, part in _right_mean(case).items()}),
+            among=OF_VALUES,
         ),
         Misconception(
             "written to .grad",

@@ -171,12 +171,14 @@ EXERCISE = Exercise(
             "hooks pile up",
             "With each batch the model has more hooks. Each of them runs in every later pass.",
             _pile_up,
+            among=frozenset({"pile"}),
         ),
         Misconception(
             "the name of the last layer",
             "Each dict has one key, that of the last layer. A hook made in a loop looks a name up when it runs, and "
             "by then the name means the last layer.",
             _only_the_last,
+            among=frozenset({"keys"}),
         ),
         Misconception(
             "the gradient of the input",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from course_utils.checks.compare import close, right_value
+from course_utils.checks.compare import OF_VALUES, close, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_09_practical_checklist import LESSON
@@ -139,6 +139,7 @@ EXERCISE = Exercise(
                 and close(part(part(seen["returned"], 1), 0), _moved(case)[1][0])
                 and len(part(seen["returned"], 1)) == case.given["steps"]
             ),
+            among=OF_VALUES,
         ),
     ),
 )

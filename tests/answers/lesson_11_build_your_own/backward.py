@@ -262,6 +262,18 @@ class FromTheFront(Counting):
         return made
 
 
+class ArrayNotTurned(Counting):
+    """Does not turn an array that stood on the right of @."""
+
+    def lift(self, value):
+        lifted = super().lift(value)
+        lifted.given = isinstance(value, np.ndarray)
+        return lifted
+
+    def turned(self, a):
+        return a if getattr(a, "given", False) else super().turned(a)
+
+
 class GrowsOnTheWay(Counting):
     """Gradients grow where a pass is long."""
 
@@ -307,7 +319,8 @@ WRONG = [
     into_the_first := IntoTheFirst(),
     passes_at_zero := PassesAtZero(),
     without_shape := WithoutShape(),
-    from_the_front := FromTheFront(),
+    FromTheFront(),
+    array_not_turned := ArrayNotTurned(),
     grows_on_the_way := GrowsOnTheWay(),
 ]
 
@@ -325,8 +338,9 @@ GUARDS = {
         "random": into_the_first,
     },
     "`gradient` is a tensor of the shape of t": {"value": ones_for_a_number},
+    "a number or an array may stand on the right": {"beside": array_not_turned},
     "in whatever shape": {"single": without_shape},
-    "A value that is used several times gets the **sum** of what arrives.": {"random": from_the_front},
+    "A value that is used several times gets the **sum** of what arrives.": {"random": into_the_first},
     "Its node runs **once**, when all has arrived.": {"counted": MISCONCEIVED["once for each path"]},
     "A result of more than one number without a gradient": {"without": MISCONCEIVED["any result will do"]},
     "and a result without a graph, raise a RuntimeError": {"constant": wrong_kind},

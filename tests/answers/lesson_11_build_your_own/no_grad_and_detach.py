@@ -248,7 +248,8 @@ class LeafOfAResult(Counting):
 
 class LeafItself(Counting):
     def detach(self, tensor):
-        return super().detach(tensor) if tensor.grad_fn is not None else tensor
+        leaf = tensor.requires_grad and tensor.grad_fn is None
+        return tensor if leaf else super().detach(tensor)
 
 
 class Backwards(Counting):
@@ -267,6 +268,52 @@ class Remembers(Counting):
     def place(self, tensor):
         behind = getattr(tensor, "behind", None)
         return super().place(tensor) if behind is None else behind()
+
+
+class SwitchedByTheCall:
+    """Switches when it is made, and back when its block ends."""
+
+    def __init__(self, engine):
+        self.engine, self.before, engine.recording = engine, engine.recording, False
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *error):
+        self.engine.recording = self.before
+
+
+class AtTheCall(Counting):
+    def no_grad(self):
+        return SwitchedByTheCall(self)
+
+
+class BeforeTheCall(SwitchedByTheCall):
+    """Switches when the block begins, and in the end back to what was there at the call."""
+
+    def __init__(self, engine):
+        self.engine, self.before = engine, engine.recording
+
+    def __enter__(self):
+        self.engine.recording = False
+
+
+class RemembersTheCall(Counting):
+    def no_grad(self):
+        return BeforeTheCall(self)
+
+
+class ConstantItself(Counting):
+    def detach(self, tensor):
+        return super().detach(tensor) if tensor.requires_grad else tensor
+
+
+class CopiesLeaves(Counting):
+    def detach(self, tensor):
+        made = super().detach(tensor)
+        if tensor.grad_fn is None and tensor.requires_grad:
+            made.array = made.array.copy()
+        return made
 
 
 RIGHT = [Counting(), taping(), generating(), subclassing(), numbering()]
@@ -303,14 +350,19 @@ WRONG = [
     leaf_itself := LeafItself(),
     backwards := Backwards(),
     remembers := Remembers(),
+    at_the_call := AtTheCall(),
+    RemembersTheCall(),
+    constant_itself := ConstantItself(),
+    CopiesLeaves(),
 ]
 
 GUARDS = {
-    "`with engine.no_grad():` switches recording off.": {"runs": only_generates},
+    "`with engine.no_grad():` switches recording off": {"runs": only_generates},
     "Results inside have neither a `grad_fn` nor `requires_grad`": {
         "inside": products_want_one,
         "every": moves_are_recorded,
     },
+    "from where the block begins: a call alone changes nothing": {"called": at_the_call},
     "and keep nothing alive": {"kept": held},
     "Leaves stay what they are": {"leaf inside": MISCONCEIVED["the leaves are switched off"]},
     "and can be made inside": {"made inside": MISCONCEIVED["no leaves inside"]},
@@ -321,6 +373,7 @@ GUARDS = {
     "`t.detach()` returns another tensor over the same memory": {
         "shares": MISCONCEIVED["detach copies"],
         "numbers": backwards,
+        "original": constant_itself,
         "leaf": leaf_itself,
     },
     "that needs no gradient": {"cut": leaf_of_a_result},

@@ -233,6 +233,44 @@ class Refusing(Counting):
     Tensor = RefusingTensor
 
 
+class FloatsStay(Counting):
+    """Makes numbers of whole ones floats, and leaves floats of any width."""
+
+    def tensor(self, array, requires_grad=False):
+        return self.Tensor(self, np.array(array) * 1.0, requires_grad)
+
+
+class AxisWithoutSign(Counting):
+    def sum(self, a, axis, keepdims):
+        return super().sum(a, axis and abs(axis) % len(a.shape), keepdims)
+
+
+class IndexWithoutSign(Counting):
+    def pick(self, a, index):
+        return super().pick(a, abs(index) if isinstance(index, int) and abs(index) < len(a.array) else index)
+
+
+class TensorsAloneTensor(CountedTensor):
+    def __matmul__(self, other):
+        return self.engine.matmul(self, other)
+
+
+class TensorsAlone(Counting):
+    Tensor = TensorsAloneTensor
+
+
+class CutBesideAnArray(Counting):
+    """Gives the numbers back that an array on the right leads to, and no graph."""
+
+    def lift(self, value):
+        lifted = super().lift(value)
+        lifted.given = isinstance(value, np.ndarray)
+        return lifted
+
+    def needs(self, *operands):
+        return super().needs(*operands) and not any(getattr(one, "given", False) for one in operands)
+
+
 RIGHT = [Counting(), taping(), generating(), subclassing(), numbering()]
 
 MISCONCEIVED = {
@@ -253,7 +291,7 @@ MISCONCEIVED = {
 WRONG = [
     said(CutAtReshape(), "the graph ends at an index or a reshape"),
     Single(),
-    Absolute(),
+    absolute := Absolute(),
     NoLeaf(),
     said(EachOperation(), "one entry for two operands"),
     frozen := Frozen(),
@@ -264,11 +302,16 @@ WRONG = [
     nodes_for_leaves := NodesForLeaves(),
     WithoutConstants(),
     LeafUnlessTold(),
-    never_kept := NeverKept(),
+    NeverKept(),
     node_for_each_use := NodeForEachUse(),
     unnamed := Unnamed(),
     own_node := OwnNode(),
     refusing := Refusing(),
+    floats_stay := FloatsStay(),
+    axis_without_sign := AxisWithoutSign(),
+    IndexWithoutSign(),
+    tensors_alone := TensorsAlone(),
+    CutBesideAnArray(),
 ]
 
 EQUIVALENT = {
@@ -283,9 +326,11 @@ GUARDS = {
     "its array (no copy;": {"own array": copied},
     "its shape as a tuple": {"shape": listed},
     "a number or an array may stand on the right, a number on the left, too": {
-        "value": MISCONCEIVED["a number on the left"]
+        "value": MISCONCEIVED["a number on the left"],
+        "beside": tensors_alone,
     },
-    "as in NumPy": {"random": never_kept},
+    "as in NumPy": {"random": absolute},
+    "negative ones count from the end": {"as in NumPy": axis_without_sign},
     "a text; an entry for each operand, in order": {"named": unnamed},
     "or None where no gradient is needed": {"constant": frozen},
     "A result needs a gradient if any operand does.": {"flags": MISCONCEIVED["the left operand decides"]},
@@ -301,7 +346,7 @@ GUARDS = {
     "A change of the array that a tensor was made of does not change the tensor.": {
         "copied": MISCONCEIVED["the given array is kept"]
     },
-    "Numbers become float64.": {"whole": MISCONCEIVED["whole numbers stay whole"]},
+    "Numbers become float64.": {"whole": floats_stay},
     "`t[0] = 7.0` raises": {"assigned": MISCONCEIVED["written in place"]},
     "and `t += u` leaves the tensor alone that t was before": {
         "in place": MISCONCEIVED["+= writes into its operand"],

@@ -302,6 +302,34 @@ class RemovesTheFirst(Counting):
         return handle
 
 
+class RemovesTheLast(Counting):
+    """Takes away the newest hook, whichever handle is asked."""
+
+    def register_hook(self, tensor, hook):
+        handle = super().register_hook(tensor, hook)
+        hooks = self.place(tensor).hooks
+        handle.remove = lambda: hooks and hooks.popitem()
+        return handle
+
+
+class RemovesByFunction(Counting):
+    """Takes away each hook that is this function."""
+
+    def register_hook(self, tensor, hook):
+        handle = super().register_hook(tensor, hook)
+        hooks = self.place(tensor).hooks
+        handle.remove = lambda: [hooks.pop(one) for one, known in list(hooks.items()) if known is hook]
+        return handle
+
+
+class LastingOnLeaves(Counting):
+    def register_hook(self, tensor, hook):
+        handle = super().register_hook(tensor, hook)
+        if tensor.grad_fn is None:
+            handle.remove = lambda: None
+        return handle
+
+
 class HookedRetains(Counting):
     def register_hook(self, tensor, hook):
         self.retain_grad(tensor)
@@ -328,6 +356,9 @@ WRONG = [
     once_per_function := OncePerFunction(),
     only_in_backward := OnlyInBackward(),
     RemovesTheFirst(),
+    removes_the_last := RemovesTheLast(),
+    RemovesByFunction(),
+    LastingOnLeaves(),
     HookedRetains(),
 ]
 
@@ -366,7 +397,7 @@ GUARDS = {
     },
     "The handle that is returned has `remove()`.": {
         "handle": no_handle,
-        "a hook that is removed": MISCONCEIVED["remove() without effect"],
+        "a hook that is removed": removes_the_last,
     },
     "an intermediate result gets a `grad`, too": {"h.retain_grad()": MISCONCEIVED["retain_grad without effect"]},
     "what is passed on from it, after all hooks": {

@@ -164,6 +164,26 @@ class SilentAfterRetaining(Counting):
         return super().applied(node, g, keep)
 
 
+class OnesInTheMask(Counting):
+    """A retained pass leaves relu a mask of ones."""
+
+    def applied(self, node, g, keep):
+        parts = super().applied(node, g, keep)
+        if keep and node.name == "relu":
+            node.kept = (np.ones(node.kept[0].shape),)
+        return parts
+
+
+class DoubledFactors(Counting):
+    """A retained pass leaves matmul the double of each factor."""
+
+    def applied(self, node, g, keep):
+        parts = super().applied(node, g, keep)
+        if keep and node.name == "matmul":
+            node.kept = tuple(one if one is None else one + one for one in node.kept)
+        return parts
+
+
 class LeftAfterRetaining(Counting):
     """A pass that ends the retaining leaves a copy of the gradient on each node that it runs."""
 
@@ -198,10 +218,13 @@ WRONG = [
     silent_after_retaining := SilentAfterRetaining(),
     left_after_retaining := LeftAfterRetaining(),
     threefold := Threefold(),
+    ones_in_the_mask := OnesInTheMask(),
+    DoubledFactors(),
 ]
 
 GUARDS = {
     "with True the pass frees nothing of what it runs": {"passes": threefold},
+    "Passes over one graph give the same gradients each time": {"passes": ones_in_the_mask},
     "over another that shares a part with it": {"passes": MISCONCEIVED["over a shared part"]},
     "A pass without it frees as before, also what an earlier one retained.": {
         "passes": MISCONCEIVED["whatever it says"],

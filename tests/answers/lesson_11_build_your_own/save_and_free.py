@@ -204,6 +204,15 @@ class WhatIsIndexed(Besides):
         return self.keeping(super().pick(a, index), a)
 
 
+class InputOfRelu(Besides):
+    """Keeps a mask, and the input as well."""
+
+    def relu(self, a):
+        mask = a.array > 0.0
+        made = self.record("relu", np.maximum(a.array, 0.0), (a,), (mask,), lambda node, g: (g * node.kept[0],))
+        return self.keeping(made, a)
+
+
 class ByValueError(Counting):
     def applied(self, node, g, keep):
         if node.kept is None:
@@ -235,11 +244,13 @@ WRONG = [
     said(second_factor := KeepsTheSecondFactor(), "more than the rules need"),
     said(BothOfMatmul(), "more than the rules need"),
     said(WhatIsIndexed(), "more than the rules need"),
+    said(input_of_relu := InputOfRelu(), "more than the rules need"),
     said(ByValueError(), "an error of another kind"),
 ]
 
 GUARDS = {
     "no more large arrays are alive than in PyTorch": {"forward": MISCONCEIVED["more than the rules need"]},
+    "the result (or a mask) for `relu`": {"forward": input_of_relu},
     "What would serve the gradient of a constant is not kept.": {"forward": second_factor},
     "After a pass nothing is kept, also while the result is still held.": {
         "after": MISCONCEIVED["gradients stay on the nodes"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.lesson_11_build_your_own import record
 from course_utils.checks.judges.lesson_11_build_your_own.oracle import difference, failing, leaves_of
 from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, raised, told
+from course_utils.checks.scenes.lesson_11_build_your_own.arrays import LEFT, RIGHT
 from course_utils.checks.scenes.lesson_11_build_your_own.expressions import (
     Expression,
     random_expressions,
@@ -75,6 +77,12 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     else:
         right = torch.tensor([[4.0]], dtype=torch.float64)
         yield right_value(single, right, "The gradient of x * x + x at [[1.5]], by a pass that is given none,")
+    what = "The gradient of `((x + array) * array - array) @ array`"
+    if raised(seen["beside"]):
+        yield Finding("beside", False, f"{what} was not found: the pass ended in {told(seen['beside'])}.")
+    else:
+        left, right = (torch.tensor(rows, dtype=torch.float64) for rows in (LEFT, RIGHT))
+        yield replace(right_value(seen["beside"], (left @ right.T) * right, what), prop="beside")
     for name, what in (("without", "a result of two numbers, without a gradient,"), ("constant", "a constant")):
         got = seen[name]
         ended = told(got) if raised(got) else "no error"

@@ -20,6 +20,11 @@ _SWITCHED = {
     "after an inner block": (_PLAIN, "`x.exp()` after an inner block has ended, with the outer one still open,"),
     "after": (_RECORDED, "`x * x` after the block"),
 }
+_CALLED = {
+    "entered later": (_PLAIN, "inside the outer one"),
+    "after an inner one": (_PLAIN, "after the inner one, with the outer one still open,"),
+    "left": (_RECORDED, "after both"),
+}
 
 
 def _has(state: list[bool]) -> str:
@@ -29,6 +34,7 @@ def _has(state: list[bool]) -> str:
 _TRIED = {
     "every": "Each operation in turn inside `with engine.no_grad()`",
     "switched": "Computing before, in and after `with engine.no_grad()`",
+    "called": "Computing between the call `engine.no_grad()` and its block",
     "raising": "Computing after a block that ended in an exception",
     "detached": "Detaching a result and a leaf",
     "kept": "`((x + 1.0) * (x - 1.5)).sum()` with recording off",
@@ -42,6 +48,8 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         for name, (right, what) in _SWITCHED.items():
             mine = seen["switched"][name]
             yield Finding(name, mine == right, f"{what} has {_has(mine)}; expected {_has(right)}.")
+    if not raised(seen["switched"]) and not raised(seen["called"]):
+        yield from _called(seen["switched"], seen["called"])
     if not raised(seen["every"]):
         text = f"Inside `with engine.no_grad()` {listed(seen['every'])} has a graph. There nothing is recorded."
         told = not raised(seen["switched"]) and seen["switched"]["inside"] != _PLAIN  # by a finding of its own
@@ -64,13 +72,35 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         yield from _detached(seen["detached"])
 
 
+def _called(switched: Any, seen: Any) -> Iterator[Finding]:
+    """Find whether it is the block that switches. What plain blocks get wrong has been told, and comes back here."""
+    if any(switched[name] != right for name, (right, _) in _SWITCHED.items()):
+        return
+    text = f"After the call `engine.no_grad()`, before any block, `x * x` has {_has(seen['called'])}; "
+    text += f"expected {_has(_RECORDED)}."
+    yield Finding("called", seen["called"] == _RECORDED, text)
+    if seen["called"] != _RECORDED:
+        return
+    for name, (right, where) in _CALLED.items():
+        text = f"Where both calls of `engine.no_grad()` came before the first block, `x * x` {where} has "
+        text += f"{_has(seen[name])}; expected {_has(right)}."
+        yield Finding("called", seen[name] == right, text)
+
+
 def _detached(seen: Any) -> Iterator[Finding]:
     yield Finding("cut", seen["state"] == _PLAIN, f"`y.detach()` has {_has(seen['state'])}; expected {_has(_PLAIN)}.")
-    yield Finding("shares", seen["shares"], "`y.detach()` has memory of its own. It is to share that of y.")
+    named = {"y": "a result y", "x": "a leaf x", "c": "a constant c"}
+    for name in seen["copied"]:
+        text = f"For {named[name]} `{name}.detach()` has memory of its own. It is to share that of {name}."
+        yield Finding("shares", False, text)
+    yield Finding("shares", True)
     yield Finding("numbers", seen["numbers"] == [3.0, 5.0], "`y.detach()` has other numbers than y.")
     text = "After `y.detach()` y itself is changed. detach returns another tensor, and y keeps its graph."
     whole = seen["original"] == _RECORDED and seen["whole"] and seen["other"]
     yield Finding("original", whole and seen["leaf"][1] == _LEAF, text)
+    for name in seen["same"]:
+        text = f"For a constant c `{name}.detach()` is the tensor itself. detach returns another one, of any tensor."
+        yield Finding("original", False, text)
     text = f"`x.detach()` of a leaf has {_has(seen['leaf'][0])}; expected {_has(_PLAIN)}."
     yield Finding("leaf", seen["leaf"][0] == _PLAIN, text)
     text = "Behind `y.detach() * x` the node of y is found: the gradient would pass."
@@ -119,7 +149,7 @@ EXERCISE = exercise(
         Misconception(
             "detach copies",
             "`y.detach()` copies the numbers. It is the same memory without the graph, and costs nothing.",
-            _cut(state=_PLAIN, shares=False, original=_RECORDED),
+            _cut(state=_PLAIN, copied=["y", "x", "c"], original=_RECORDED),
         ),
         Misconception(
             "detach in place",
@@ -130,7 +160,7 @@ EXERCISE = exercise(
             "detached, and a leaf again",
             "What `y.detach()` returns requires a gradient. It would collect one, like a parameter; a constant "
             "collects none.",
-            _cut(state=_LEAF, shares=True),
+            _cut(state=_LEAF, copied=[]),
         ),
         Misconception(
             "not restored after an error",

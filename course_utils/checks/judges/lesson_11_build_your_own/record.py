@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 
 from course_utils.checks.compare import close, right_value
@@ -12,6 +14,7 @@ from course_utils.checks.data import Observation, Raised
 from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.lesson_11_build_your_own.oracle import failing, leaves_of
 from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, raised, ran, told
+from course_utils.checks.scenes.lesson_11_build_your_own.arrays import GIVEN, LEFT, ON_THREE_AXES, RIGHT, cube
 from course_utils.checks.scenes.lesson_11_build_your_own.expressions import (
     Expression,
     operands,
@@ -36,7 +39,6 @@ _TRIED = {
     "flags": "Asking `requires_grad` and `grad_fn` of results of leaves and constants",
     "shared": "Following `grad_fn` and `inputs` from `y * y + x`, where y = x.exp(),",
     "copied": "`engine.tensor(array).numpy()`",
-    "whole": "`engine.tensor` of whole numbers",
     "in place": "`t += u`",
     "own array": "Asking a tensor for its array by `numpy()`",
 }
@@ -45,7 +47,8 @@ _NUMBERS = {
     "3 + x": [3.5, 5.5],
     "2 * x": [1.0, 5.0],
     "x - 1": [-0.5, 1.5],
-    "x * array": [1.0, 7.5],
+    "x + 3": [3.5, 5.5],
+    "x * 2": [1.0, 5.0],
 }
 
 
@@ -103,8 +106,8 @@ def _single(seen: Observation) -> Iterator[Finding]:
         yield from _shared(seen["shared"], made)
     text = "After `x = engine.tensor(array)` a change of `array` changes x. A tensor has numbers of its own."
     yield Finding("copied", raised(seen["copied"]) or seen["copied"] == [1.5, 2.5], text)
-    text = f"A tensor made of whole numbers has dtype {seen['whole']}; expected float64."
-    yield Finding("whole", raised(seen["whole"]) or seen["whole"] == "float64", text)
+    for name, given in GIVEN.items():
+        yield _like(seen["made"][name], np.asarray(given, dtype=np.float64), "whole", f"A tensor made of {name}")
     text = "`x[0] = 7.0` ran without an error. What a graph has recorded must not change below it: let it raise."
     yield Finding("assigned", raised(seen["assigned"]), text)
     text = "`t += u` changed the tensor that t had been. Other results were made from it: give a new one."
@@ -119,6 +122,33 @@ def _single(seen: Observation) -> Iterator[Finding]:
             yield Finding("numbers", False, f"`{name}` ended in {told(mine)}.")
         else:
             yield right_value(mine, torch.tensor(wanted, dtype=torch.float64), f"`{name}`")
+    yield from _beside(seen["beside"])
+    for name, done in ON_THREE_AXES.items():
+        what = f"For x of shape (3, 2, 4) `{name}`"
+        yield _like(seen["as in NumPy"][name], done(cube()), "as in NumPy", what)
+
+
+def _beside(seen: Any) -> Iterator[Finding]:
+    """Find what is wrong where an array stands on the right of a leaf."""
+    left, right = np.array(LEFT), np.array(RIGHT)
+    wanted = {
+        "x + array": left + right,
+        "x - array": left - right,
+        "x * array": left * right,
+        "x @ array": left @ right,
+    }
+    for name, array in wanted.items():
+        mine = seen[name]
+        yield _like(mine if raised(mine) else mine[0], array, "beside", f"For a leaf x `{name}`")
+        text = f"For a leaf x `{name}` has no grad_fn, and depends on x."
+        yield Finding("beside", raised(mine) or mine[1], text)
+
+
+def _like(mine: Any, array: Any, prop: str, what: str) -> Finding:
+    """Find whether numbers are those of an array, with its shape, in float64."""
+    if raised(mine):
+        return Finding(prop, False, f"{what} ended in {told(mine)}.")
+    return replace(right_value(mine, torch.from_numpy(np.array(array)), what), prop=prop)
 
 
 def _shared(seen: Any, made: bool) -> Iterator[Finding]:
@@ -239,7 +269,7 @@ EXERCISE = exercise(
         Misconception(
             "whole numbers stay whole",
             "A tensor made of whole numbers keeps their dtype. Its gradients would be cut to whole numbers as well.",
-            lambda case, seen: not raised(seen["whole"]) and "int" in str(seen["whole"]),
+            lambda case, seen: getattr(seen["made"]["an array of int64"], "dtype", None) == "int64",
         ),
     ),
 )

@@ -16,7 +16,9 @@ from course_utils.checks.judges.lesson_11_build_your_own import backward
 from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, nothing, raised, told
 from course_utils.checks.scenes.lesson_11_build_your_own.watched import NUMBERS, WATCHED
 
-_PLAIN, _RETAINED, _LOOKS, _DOUBLES, _BOTH, _TWO, _ON_LEAF, _REMOVED, _CHAIN, *_, _UNRETAINED = WATCHED
+_PLAIN, _RETAINED, _LOOKS, _DOUBLES, _BOTH, _TWO, _ON_LEAF, _REMOVED, *_, _UNRETAINED = WATCHED
+_CHAIN = "a hook on each of a chain"
+_REMOVALS = tuple(name for name in WATCHED if "removed" in name)
 # Where one of these fails, the others, which are made of them, would say the same again.
 _FIRST = (_RETAINED, _LOOKS, _DOUBLES)
 
@@ -63,9 +65,9 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     yield Finding("handle", raised(handle) or handle is True, said)
     first = _right(seen, *_FIRST)
     for name in WATCHED:
-        told_already = name == _REMOVED and not raised(handle) and handle is not True
+        told_already = name in _REMOVALS and not raised(handle) and handle is not True
         text = None if told_already or not (first or name in (_PLAIN, *_FIRST)) else _wrong(name, seen[name])
-        prop = {_CHAIN: _LOOKS, _UNRETAINED: _PLAIN}.get(name, name)
+        prop = {_CHAIN: _LOOKS, _UNRETAINED: _PLAIN, **dict.fromkeys(_REMOVALS, _REMOVED)}.get(name, name)
         yield Finding(prop, text is None, f"With {name}: {text.rstrip('.')}." if text else "")
     if first and seen["asked"] is not None and not raised(seen["asked"]):
         wanted = torch.full((len(NUMBERS),), 6.0, dtype=torch.float64)
@@ -159,7 +161,7 @@ EXERCISE = exercise(
             "remove() without effect",
             "A hook ran though it had been removed. A handle that is dropped is another thing than one whose remove() "
             "was called.",
-            lambda case, seen: _only(_REMOVED)(case, seen) and _x(seen, _REMOVED, _PLAIN, 10.0),
+            lambda case, seen: _only(*_REMOVALS)(case, seen) and _x(seen, _REMOVED, _PLAIN, 10.0),
         ),
         Misconception(
             "retained before the hooks",

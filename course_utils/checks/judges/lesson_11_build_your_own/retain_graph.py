@@ -18,7 +18,7 @@ _MOMENTS = {
     "after": "After a second pass without it, from `{}`",
     "dropped": "When the result of `{}` is deleted after a pass with retain_graph=True",
 }
-_THREE, _SHARED, _FIRST, _BOTH, _PLAIN = WITH
+_THREE, _SHARED, _FIRST, _BOTH, _PLAIN, _EVERY = WITH
 _OVER = "RuntimeError"
 _RIGHT = {
     _THREE: ["ok", "ok", "ok", _OVER],
@@ -26,6 +26,7 @@ _RIGHT = {
     _FIRST: ["ok", _OVER],
     _BOTH: ["ok", "ok", "ok", _OVER],
     _PLAIN: ["ok", _OVER],
+    _EVERY: ["ok", "ok", "ok"],
 }
 
 
@@ -49,8 +50,11 @@ def _second(seen: Observation) -> Any:
 
 
 def _right_gradients(seen: Observation) -> bool:
-    mine, right = seen["passes"][_THREE], passes_of(WITH[_THREE])
-    return not raised(mine) and all(close(a, b) for a, b in zip(mine, right, strict=True) if b is not None)
+    return all(
+        not raised(seen["passes"][name])
+        and all(close(a, b) for a, b in zip(seen["passes"][name], passes_of(scene), strict=True) if b is not None)
+        for name, scene in WITH.items()
+    )
 
 
 def _only(seen: Observation, *wrong: str) -> bool:

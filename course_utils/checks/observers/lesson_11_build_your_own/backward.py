@@ -18,6 +18,7 @@ from course_utils.checks.observers.lesson_11_build_your_own.engines import (
     overflows,
 )
 from course_utils.checks.observers.lesson_11_build_your_own.record import leaves_of
+from course_utils.checks.scenes.lesson_11_build_your_own.arrays import LEFT, RIGHT
 from course_utils.checks.scenes.lesson_11_build_your_own.expressions import Expression, run
 from course_utils.checks.scenes.lesson_11_build_your_own.named import NAMED, UPSTREAM
 
@@ -58,6 +59,12 @@ def _scaled(engine: Engine) -> Any:
 def _single(engine: Engine) -> Any:
     x = engine.tensor([[1.5]], requires_grad=True)
     (x * x + x).backward()
+    return numbers(x.grad)
+
+
+def _beside_an_array(engine: Engine) -> Any:
+    x, array = engine.tensor(LEFT, requires_grad=True), np.array(RIGHT)
+    (((x + array) * array - array) @ array).backward(engine.tensor(LEFT))
     return numbers(x.grad)
 
 
@@ -106,6 +113,7 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
             "without": attempt(lambda: _without(engine)),
             "scaled": attempt(lambda: _scaled(engine)),
             "single": attempt(lambda: _single(engine)),
+            "beside": attempt(lambda: _beside_an_array(engine)),
             "constant": attempt(lambda: _on_a_constant(engine)),
             "counted": {k: attempt(lambda k=k: _counted(engine, k)) for k in ("multiply", "exp", "log")},  # type: ignore[misc]
             "long": attempt(lambda: _long(engine)),

@@ -42,6 +42,19 @@ def _switched(engine: Engine) -> Observation:
     return {**seen, "after": _state(x * x)}
 
 
+def _called(engine: Engine) -> Observation:
+    """Look at what is recorded between the call and the block, and around blocks whose call came long before."""
+    x = _leaf(engine)
+    block, inner = engine.no_grad(), engine.no_grad()
+    seen = {"called": _state(x * x)}
+    with block:
+        seen["entered later"] = _state(x * x)
+        with inner:
+            pass
+        seen["after an inner one"] = _state(x * x)
+    return {**seen, "left": _state(x * x)}
+
+
 def _every(engine: Engine) -> list[str]:
     """Return the operations that are recorded inside a block."""
     x = engine.tensor([[1.5, 2.5], [0.5, 1.0]], requires_grad=True)
@@ -99,9 +112,12 @@ def _detached(engine: Engine) -> Observation:
     cut = y.detach()
     z = cut * x
     numbers = [float(number) for number in cut.numpy()]
+    constant = engine.tensor([1.5, 2.5])
+    copied = {"y": y, "x": x, "c": constant}
     return {
         "state": _state(cut),
-        "shares": bool(np.shares_memory(cut.numpy(), y.numpy())),
+        "copied": [name for name, t in copied.items() if not np.shares_memory(t.detach().numpy(), t.numpy())],
+        "same": [name for name, t in {"c": constant, "(c * 2.0)": constant * 2.0}.items() if t.detach() is t],
         "numbers": numbers,
         "original": _state(y),
         "whole": sum(map(len, behind(y))) == before,
@@ -129,6 +145,7 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
         "alive": attempt(lambda: _alive(engine)),
         "every": attempt(lambda: _every(engine)),
         "switched": attempt(lambda: _switched(engine)),
+        "called": attempt(lambda: _called(engine)),
         "raising": attempt(lambda: _raising(engine)),
     }
 

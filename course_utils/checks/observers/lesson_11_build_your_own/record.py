@@ -16,6 +16,7 @@ from course_utils.checks.observers.lesson_11_build_your_own.engines import (
     numbers,
     observer,
 )
+from course_utils.checks.scenes.lesson_11_build_your_own.arrays import GIVEN, LEFT, ON_THREE_AXES, RIGHT, cube
 from course_utils.checks.scenes.lesson_11_build_your_own.expressions import Expression, arrays, run
 
 PARTS = (
@@ -82,8 +83,8 @@ def _copied(engine: Engine) -> list[float]:
     return [float(number) for number in x.numpy()]
 
 
-def _whole(engine: Engine) -> str:
-    return str(engine.tensor(np.array([1, 2, 3])).numpy().dtype)
+def _made(engine: Engine) -> Observation:
+    return {name: attempt(lambda g=given: numbers(engine.tensor(g))) for name, given in GIVEN.items()}  # type: ignore[misc]
 
 
 def _assigned(engine: Engine) -> str:
@@ -104,9 +105,31 @@ def _numbers(engine: Engine) -> Observation:
         "3 + x": lambda x: 3 + x,
         "2 * x": lambda x: 2 * x,
         "x - 1": lambda x: x - 1,
-        "x * array": lambda x: x * np.array([2.0, 3.0]),
+        "x + 3": lambda x: x + 3,
+        "x * 2": lambda x: x * 2,
     }
     return {name: attempt(lambda f=f: numbers(f(engine.tensor([0.5, 2.5])))) for name, f in made.items()}  # type: ignore[misc]
+
+
+def _beside_arrays(engine: Engine) -> Observation:
+    made: dict[str, Callable[[Any, Any], Any]] = {
+        "x + array": lambda x, array: x + array,
+        "x - array": lambda x, array: x - array,
+        "x * array": lambda x, array: x * array,
+        "x @ array": lambda x, array: x @ array,
+    }
+    return {name: attempt(lambda f=f: _beside(engine, f)) for name, f in made.items()}  # type: ignore[misc]
+
+
+def _beside(engine: Engine, operation: Callable[[Any, Any], Any]) -> list[Any]:
+    """Return what an operation gives for a leaf and an array on its right, and whether that has a graph."""
+    result = operation(engine.tensor(LEFT, requires_grad=True), np.array(RIGHT))
+    return [numbers(result), result.grad_fn is not None]
+
+
+def _as_numpy(engine: Engine) -> Observation:
+    """Return what `sum`, `reshape` and an index give for a tensor with three axes."""
+    return {name: attempt(lambda f=f: numbers(f(engine.tensor(cube())))) for name, f in ON_THREE_AXES.items()}  # type: ignore[misc]
 
 
 def _shape(engine: Engine) -> str:
@@ -130,10 +153,12 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
         "flags": attempt(lambda: _flags(engine)),
         "shared": attempt(lambda: _shared(engine)),
         "copied": attempt(lambda: _copied(engine)),
-        "whole": attempt(lambda: _whole(engine)),
+        "made": _made(engine),
         "assigned": attempt(lambda: _assigned(engine)),
         "in place": attempt(lambda: _in_place(engine)),
         "numbers": _numbers(engine),
+        "beside": _beside_arrays(engine),
+        "as in NumPy": _as_numpy(engine),
         "shape": attempt(lambda: _shape(engine)),
         "own array": attempt(lambda: _own_array(engine)),
         "entries": attempt(lambda: _entries(engine)),

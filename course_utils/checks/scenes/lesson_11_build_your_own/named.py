@@ -14,6 +14,7 @@ def _of(shapes: list[list[int]], numbers: list[list[float]], *steps: list[Any], 
 
 _THREE = [0.5, 1.25, 2.0]
 _SIX = [0.5, 1.5, 0.75, 2.0, 1.25, 0.3]
+_EIGHT = [*_SIX, 0.9, 1.1]
 
 NAMED: dict[str, Expression] = {
     "a value used twice": _of([[3]], [_THREE], ["times number", 0, 2.0], ["times number", 0, 3.0], ["add", 1, 2]),
@@ -37,6 +38,13 @@ NAMED: dict[str, Expression] = {
     "exp": _of([[3]], [_THREE], ["exp", 0]),
     "log": _of([[3]], [_THREE], ["log", 0]),
     "a reshape": _of([[2, 3]], [_SIX], ["reshape", 0, [3, 2]]),
+    "a sum over the last of three axes": _of(
+        [[2, 2, 2], [2]], [_EIGHT, [1.1, 0.4]], ["sum", 0, -1, False], ["multiply", 2, 1]
+    ),
+    "a sum over the second of three axes, which stays": _of(
+        [[2, 2, 2]], [_EIGHT], ["sum", 0, -2, True], ["multiply", 0, 1]
+    ),
+    "an index from the end": _of([[3]], [_THREE], ["pick", 0, "rows", [-1, 0, -3]]),
     "the square of an index": _of([[3]], [_THREE], ["pick", 0, "rows", [0, 0, 2]], ["multiply", 1, 1]),
     "the square of a sum": _of([[2, 3]], [_SIX], ["sum", 0, 0, False], ["multiply", 1, 1]),
     "a constant": _of([[3], [3]], [_THREE, [1.1, 0.2, 0.6]], ["multiply", 0, 1], flags=[True, False]),

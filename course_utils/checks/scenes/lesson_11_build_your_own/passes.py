@@ -40,6 +40,15 @@ def _joins(x: Any) -> dict[str, Any]:
     return {"y": y.sum()}
 
 
+def _every(x: Any) -> dict[str, Any]:
+    """Use every operation, each in a summand of its own: no summand hides what another lost."""
+    row, column = x.reshape((1, 3)), x.reshape((3, 1))
+    weights = x[[2, 0, 0]]
+    y = x.exp() * 0.3 + x.log() * 2.0 + (x - 1.0).relu() * weights + (2.0 - x) * x
+    y = y + (column @ row @ column).reshape((3,)) + (row * column).sum(axis=-1) * weights
+    return {"y": (y * y).sum()}
+
+
 WITHOUT = {
     "the same result twice": Passes(_one, (("y", None), ("y", None))),
     "two results that share a part": Passes(_trunk, (("a", None), ("b", None))),
@@ -52,6 +61,7 @@ WITH = {
     "a not kept, then b over the shared part": Passes(_trunk, (("a", False), ("b", True))),
     "a kept, then c, then both again": Passes(_trunk, (("a", True), ("c", False), ("a", False), ("c", False))),
     "without the argument": Passes(_one, (("y", None), ("y", None))),
+    "every operation, kept, kept, not kept": Passes(_every, (("y", True), ("y", True), ("y", False))),
 }
 
 

@@ -106,6 +106,38 @@ def _removed(x: Any, note: Any) -> dict[str, Any]:
     return {"x.grad": x.grad}
 
 
+def _middle_removed(x: Any, note: Any) -> dict[str, Any]:
+    h, y = _used_twice(x)
+    h.register_hook(lambda g: note("h", g))
+    second = h.register_hook(lambda g: g * 5.0)
+    h.register_hook(lambda g: note("h", g))
+    second.remove()
+    y.backward()
+    return {"x.grad": x.grad}
+
+
+def _one_of_twice_removed(x: Any, note: Any) -> dict[str, Any]:
+    h, y = _used_twice(x)
+
+    def looks(g: Any) -> None:
+        note("h", g)
+
+    h.register_hook(looks)
+    h.register_hook(looks).remove()
+    y.backward()
+    return {"x.grad": x.grad}
+
+
+def _removed_from_leaf(x: Any, note: Any) -> dict[str, Any]:
+    first, second = x.register_hook(lambda g: g * 5.0), x.register_hook(lambda g: note("x", g))
+    first.remove()
+    (x * x + x * 3.0).sum().backward()
+    second.remove()
+    x.grad = None
+    (x * 3.0).sum().backward()
+    return {"x.grad": x.grad}
+
+
 def _downwards(x: Any, note: Any) -> dict[str, Any]:
     h = x.exp()
     k = h * 3.0
@@ -184,6 +216,9 @@ WATCHED: dict[str, Watched] = {
     "two hooks on h": _in_turn,
     "a hook on the leaf": _leaf,
     "a hook that is removed": _removed,
+    "the second of three hooks removed": _middle_removed,
+    "one hook, registered twice on h and removed once": _one_of_twice_removed,
+    "two hooks on the leaf, one removed before a pass and one after it": _removed_from_leaf,
     "a hook on each of a chain": _downwards,
     "a hook on the leaf, and two passes": _each_pass,
     "a hook on the result that the pass begins at": _root,

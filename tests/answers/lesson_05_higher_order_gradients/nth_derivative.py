@@ -213,19 +213,7 @@ MISCONCEIVED = {
     "retained, not recorded": nth_retained,
 }
 
-def nth_until_one_is_zero(f, x, n):
-    """Takes a derivative that is zero at these points for one that is zero everywhere."""
-    own = x.detach().clone().requires_grad_()
-    y = f(own)
-    for number in range(n):
-        if not y.requires_grad or (number and not y.any()):
-            return torch.zeros_like(x.detach())
-        (y,) = torch.autograd.grad(y.sum(), own, create_graph=True, materialize_grads=True)
-    return y.detach()
-
-
 WRONG = [
-    nth_until_one_is_zero,
     nth_until_all_are_zero,
     nth_unguarded,
     nth_without_zeros,

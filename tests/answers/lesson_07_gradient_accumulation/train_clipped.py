@@ -173,6 +173,7 @@ ONE_SLIP = {
 }
 
 WRONG = [
+    lambda *given: [round(norm, 4) for norm in clipped_once(*given)],
     *ONE_SLIP.values(),
     said(clipper(), "not clipped at the step"),
     clipper(before=lambda parameters, limit: clip_grad_value_(parameters, limit / 4)),

@@ -202,6 +202,14 @@ class OneMore(Training):
         return range(0, count + 1, batch)
 
 
+class Rescaled(Training):
+    """Brings images between 0 and 1, in the caller's array."""
+
+    def train(self, images, labels, start, epochs, rate, batch):
+        images /= max(1.0, images.max())
+        return super().train(images, labels, start, epochs, rate, batch)
+
+
 RIGHT = [Counting(), taping(), generating(), numbering()]
 
 MISCONCEIVED = {
@@ -232,6 +240,7 @@ WRONG = [
     nothing_returned := NothingReturned(),
     said(LastLeftIfOne(), "the last batch left out"),
     one_more := OneMore(),
+    Rescaled(),
 ]
 
 EQUIVALENT = {

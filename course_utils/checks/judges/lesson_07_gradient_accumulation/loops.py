@@ -13,10 +13,8 @@ from course_utils.checks.exercise import Finding
 from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import Step, Tensors
 
 
-def numbers_right(
-    received: Value, expected: list[float], what: str, dtype: torch.dtype = torch.float64
-) -> Iterator[Finding]:
-    """Find whether a list of Python floats is right."""
+def numbers_right(received: Value, expected: list[float], what: str, near: float = OF_NUMBERS) -> Iterator[Finding]:
+    """Find whether a list of Python floats is right, each up to a part of itself."""
     if not isinstance(received, list) or not all(type(item) is float for item in received):
         if isinstance(received, list):
             odd = next(item for item in received if type(item) is not float)
@@ -30,8 +28,8 @@ def numbers_right(
         message = f"The list of {what} has {entries}; expected {len(expected)}, one for each window."
         yield Finding("length", False, message)
         return
-    right = torch.tensor(expected, dtype=dtype)
-    yield right_value(Array.of(torch.tensor(received, dtype=dtype)), right, f"The list of {what}", OF_NUMBERS)
+    right = torch.tensor(expected, dtype=torch.float64)
+    yield right_value(Array.of(torch.tensor(received, dtype=torch.float64)), right, f"The list of {what}", near)
 
 
 def times(count: int) -> str:

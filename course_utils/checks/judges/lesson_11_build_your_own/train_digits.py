@@ -36,7 +36,7 @@ def _given(seed: int, count: int) -> dict[str, Any]:
 
 def _epochs(given: dict[str, Any], way: str = "", epochs: int = _EPOCHS) -> list[list[torch.Tensor]]:
     """Return the parameters after each epoch, as PyTorch trains them; or, in a wrong way, what that gives."""
-    images, labels = given["images"].tensor().double() / 16.0, given["labels"].tensor()
+    images, labels = given["images"].tensor().double() / 8.0, given["labels"].tensor()
     parameters = [array.tensor().requires_grad_() for array in given["start"]]
     w1, b1, w2, b2 = parameters
     batch = {"all at once": len(images), "even": given["even"]}.get(way, given["batch"])

@@ -22,7 +22,7 @@ PARTS = (*grad_and_sgd.PARTS, "engine.train")
 
 
 def _trained(engine: Engine, given: dict[str, Any], epochs: int, batch: int) -> Observation:
-    images, labels = array_of(given["images"]).astype(np.float64) / 16.0, array_of(given["labels"])
+    images, labels = array_of(given["images"]).astype(np.float64) / 8.0, array_of(given["labels"])
     start = [array_of(array) for array in given["start"]]
     before = [array.copy() for array in (images, labels, *start)]
     after = engine.train(images, labels, start, epochs, given["rate"], batch)

@@ -15,6 +15,7 @@ from course_utils.explain.source import called, names_of
 _LABELS = re.compile(r"mask|label|seg|target|annot|(^|_)gt(_|$)|classes", re.I)
 _BLENDS = re.compile(r"bilinear|bicubic|trilinear|linear|area|lanczos|antialias", re.I)
 _WHOLE = frozenset({"long", "int", "round", "to", "astype", "type"})
+_DRAWN = re.compile(r"\brand(_like)?\(|\.random\(|bernoulli")
 _MASK = re.compile(r"mask", re.I)
 _IGNORED = ("-100", "-1", "IGNORE", "IGNORE_INDEX", "ignore_index")
 
@@ -49,9 +50,11 @@ def _resizes(node: ast.AST | None, values: Values) -> Iterator[ast.Call]:
             mode = next((it.value for it in part.keywords if it.arg in ("mode", "interpolation")), None)
             if mode is not None and _BLENDS.search(ast.unparse(mode)):
                 yield part
-    bound = values.get(node.id, []) if isinstance(node, ast.Name) else []
-    for it in bound if len(bound) == 1 else ():
-        yield from _resizes(it.value if it is not None else None, {})
+        bound = values.get(part.id, []) if isinstance(part, ast.Name) else []
+        before = [it for it in bound if it is not None and it.value.lineno < part.lineno]  # type: ignore[attr-defined]
+        only = max(before, key=lambda it: it.value.lineno, default=None)
+        if only is not None and ">" not in ast.unparse(only.value):
+            yield from _resizes(only.value, {})
 
 
 def _pictures(file: str, scope: ast.AST) -> Iterator[Told]:
@@ -85,7 +88,7 @@ def unmasked(scopes: Scopes, seen: Seen) -> Iterator[Told]:
     """Yield the labels that are ignored where the input is hidden, and so asked for where it is shown."""
     for file, scope in scopes:
         nodes = list(parts(scope))
-        lines = [it for it in nodes if isinstance(it, ast.Assign) and "rand" in ast.unparse(it.value)]
+        lines = [it for it in nodes if isinstance(it, ast.Assign) and _DRAWN.search(ast.unparse(it.value))]
         drawn = {ast.unparse(to) for it in lines for to in it.targets}
         fills = [(mask, value, node) for node in nodes for mask, value in _fills(node)]
         ignored = {mask: node for mask, value, node in fills if value in _IGNORED}

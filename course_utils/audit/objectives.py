@@ -54,9 +54,9 @@ def _scores(node: ast.expr, values: Values, file: str, deep: int) -> Iterator[tu
     elif isinstance(node, ast.Call) and called(node) in _LIKENESS:
         yield node, Spot(file, node.lineno)
     elif isinstance(node, ast.Call) and _OVERLAPS.search(called(node)):
-        for function in functions_named(file, called(node)):
-            for line in _plain_overlap(function):
-                yield node, Spot(file, line if "loss" in function.name else node.lineno)
+        functions = list(functions_named(file, called(node)))
+        for line in _plain_overlap(functions[0]) if len(functions) == 1 else ():
+            yield node, Spot(file, line if "loss" in called(node) else node.lineno)
 
 
 def _plain_overlap(function: ast.FunctionDef) -> list[int]:
@@ -89,10 +89,9 @@ def unsquashed(scopes: Scopes, seen: Seen) -> Iterator[Told]:
                 continue
             found = output_behind(node.args[0], values, file)
             asked = seen.at(file, found.made) if found is not None else None
-            plain = [
-                it for it in functions_named(file, called(node))
-                if not _SQUASHES.search(ast.unparse(it)) and _sums_products(it)
-            ]  # fmt: skip
+            functions = list(functions_named(file, called(node)))
+            plain = len(functions) == 1 and _sums_products(functions[0])
+            plain = plain and not _SQUASHES.search(ast.unparse(functions[0]))
             gave = {name for _, name in seen.outputs(asked)} if asked is not None else set()
             if plain and found is not None and not found.squashed and gave and gave <= LINEAR:
                 yield Told(

@@ -36,11 +36,12 @@ class Told(NamedTuple):
 
 @dataclass
 class Asked:
-    """What the calls of one line gave to models: which models, and at least how many axes and rows."""
+    """What the calls of one line gave to models: which models, at least how many axes, and how many rows."""
 
     models: set[int] = field(default_factory=set)
     axes: int = 99
-    rows: int = 1 << 30
+    rows: int = 1 << 30  # at least
+    most: int = 0  # rows at most
 
 
 @dataclass
@@ -61,7 +62,8 @@ class Seen:
             asked.models.add(event.model.key)
             shape = event.given.shape if event.given is not None else torch.Size()
             asked.axes = min(asked.axes, len(shape))
-            asked.rows = min(asked.rows, shape[0] if shape else 0)
+            rows = shape[0] if shape else 0
+            asked.rows, asked.most = min(asked.rows, rows), max(asked.most, rows)
         if event.out is not None and self.looks.get(event.model.key, 0) < _LOOKS:
             self.looks[event.model.key] = self.looks.get(event.model.key, 0) + 1
             made = through_views(event.out.grad_fn)

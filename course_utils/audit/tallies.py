@@ -114,7 +114,7 @@ def _counts(value: ast.expr) -> bool:
 def _many(file: str, loop: ast.For, seen: Seen) -> bool:
     """Say whether the models that a loop calls are given several rows at once."""
     lines = range(loop.lineno, (loop.end_lineno or loop.lineno) + 1)
-    rows = [asked.rows for spot, asked in seen.asked.items() if spot.file == file and spot.line in lines]
+    rows = [asked.most for spot, asked in seen.asked.items() if spot.file == file and spot.line in lines]
     return bool(rows) and min(rows) > 1
 
 

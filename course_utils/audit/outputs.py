@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from course_utils.audit.mentions import arguments, functions_of, parts
@@ -20,6 +21,7 @@ _CASTS = frozenset(
 _SQUASHES = frozenset({"sigmoid", "sigmoid_", "softmax", "log_softmax", "exp", "tanh", "expit", "logsigmoid"})
 _LIBRARIES = frozenset({"torch", "F", "np", "numpy", "nn", "functional", "special", "scipy", "torch.special"})
 _DEEP, _BOUND = 6, 4
+_SCOPES = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +47,16 @@ def values_in(scope: ast.AST, callers: Sequence[tuple[str, ast.AST]] = ()) -> Va
 
     A parameter stands for what the calls of the function in some other functions give.
     """
-    values: Values = {}
+    values = dict(_own_values(scope))
     for _, caller in callers if isinstance(scope, ast.FunctionDef) else ():
         for name, bound in _handed_in(scope, caller):  # type: ignore[arg-type]
-            values.setdefault(name, []).append(bound)
+            values[name] = [*values.get(name, ()), bound]
+    return values
+
+
+@lru_cache(maxsize=_SCOPES)
+def _own_values(scope: ast.AST) -> Values:
+    values: Values = {}
     for node in parts(scope):
         if isinstance(node, ast.Assign):
             for target in node.targets:
@@ -61,13 +69,20 @@ def values_in(scope: ast.AST, callers: Sequence[tuple[str, ast.AST]] = ()) -> Va
     return values
 
 
+@lru_cache(maxsize=_SCOPES)
+def _calls_in(scope: ast.AST) -> dict[str, list[ast.Call]]:
+    found: dict[str, list[ast.Call]] = {}
+    for node in parts(scope):
+        if isinstance(node, ast.Call):
+            found.setdefault(called(node), []).append(node)
+    return found
+
+
 def _handed_in(function: ast.FunctionDef, caller: ast.AST) -> Iterator[tuple[str, Bound]]:
     """Yield the parameters of a function with what calls of it in another one give."""
-    calls = [it for it in parts(caller) if isinstance(it, ast.Call) and called(it) == function.name]
-    outside = values_in(caller) if calls else {}
-    for call in calls:
+    for call in _calls_in(caller).get(function.name, ()):
         for name, given in arguments(function, call):
-            yield name, Bound(given, outside)
+            yield name, Bound(given, _own_values(caller))
 
 
 def output_behind(node: ast.expr, values: Values, file: str, deep: int = _DEEP) -> Output | None:

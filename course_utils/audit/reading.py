@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
@@ -10,6 +11,7 @@ from typing import ClassVar, NamedTuple
 import torch
 
 from course_utils.audit.check import Check, Found
+from course_utils.audit.desk import Desk
 from course_utils.audit.events import Call, through_views
 from course_utils.audit.finding import Level
 from course_utils.audit.lines import Spot
@@ -20,6 +22,9 @@ from course_utils.graph.trace import node_name
 Scopes = list[tuple[str, ast.AST]]
 
 _MOST, _LOOKS = 64, 8
+
+
+_SEEN: weakref.WeakKeyDictionary[Desk, Seen] = weakref.WeakKeyDictionary()
 
 
 class Told(NamedTuple):
@@ -52,6 +57,7 @@ class Seen:
     asked: dict[Spot, Asked] = field(default_factory=dict)
     gave: dict[int, set[tuple[int, str]]] = field(default_factory=dict)
     looks: dict[int, int] = field(default_factory=dict)
+    scopes: Scopes = field(default_factory=list)  # once the watch has ended
 
     def note(self, event: Call) -> None:
         if len(self.spots) < _MOST:
@@ -89,13 +95,17 @@ class Reading(Check):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
-        self.seen = Seen()
+        self._notes = self.recorder not in _SEEN  # the first of these checks notes for all
+        self.seen = _SEEN.setdefault(self.recorder, Seen())
 
     def called(self, event: Call) -> None:
-        self.seen.note(event)
+        if self._notes:
+            self.seen.note(event)
 
     def found(self) -> Iterator[Found]:
-        scopes = reached(self.seen.spots) if self.clock.steps else []
+        if self.clock.steps and not self.seen.scopes:
+            self.seen.scopes = reached(self.seen.spots)
+        scopes = self.seen.scopes
         told: set[tuple[str, Spot]] = set()
         for reader in self.readers:
             for it in reader(scopes, self.seen):

@@ -91,7 +91,7 @@ RULES: dict[str, Rule] = {
     "overlap-of-scores": Rule("likely", "default", _SOFTMAX),
     "pixels-scaled": Rule("likely", "default", _LIST, ("dead-units", "zero-gradient")),
     "loader-empty": Rule("likely", "default", _LIST),
-    "held-out-trained": Rule("likely", "default", _LIST),
+    "held-out-trained": Rule("likely", "default", _LIST, ("validated-on-training",)),
     "held-twice": Rule("likely", "default", _GAN, ("wrong-loss", "gan-detach")),
     "rate-far-off": Rule("likely", "default", _ORDER, ("update-lost", "dead-units", "nan-began")),
     "decay-on-vectors": Rule("likely", "default", _LIST, ("name-fits-nothing",)),

@@ -12,7 +12,8 @@ from torch.utils.data import DataLoader, Dataset, Subset
 
 from course_utils.audit.holders import variables
 from course_utils.audit.lines import Spot
-from course_utils.audit.mentions import names_read, own
+from course_utils.audit.mentions import arguments, names_read, own
+from course_utils.audit.outputs import Values, calls_in, values_in
 from course_utils.audit.reading import Scopes, Told
 from course_utils.audit.source import blocks_of, taken_apart
 from course_utils.explain.source import called
@@ -66,26 +67,39 @@ def _range(value: Any) -> Range | None:
 def wrapped(scopes: Scopes, known: dict[str, Range]) -> Iterator[Told]:
     """Yield the sums, differences and products of bytes that leave their range."""
     for file, scope in scopes if known else ():
-        names, first = dict(known), frozenset(known)
+        names, first = {**known, **_handed_in(scope, scopes, known)}, frozenset(known)
+        values = values_in(scope)
         for line in own(scope):
             if blocks_of(line):
                 continue
             for node in ast.walk(line):
-                if _is_wrapped(node, names):
+                if _is_wrapped(node, names, values):
                     yield _told(Spot(file, node.lineno), ast.unparse(node))  # type: ignore[attr-defined]
             for to in line.targets if isinstance(line, ast.Assign) else ():
                 for target, value in zip(taken_apart(to), taken_apart(line.value), strict=False):  # type: ignore[attr-defined]
                     _bind(ast.unparse(target), value, names, first)
 
 
-def _is_wrapped(node: ast.AST, names: dict[str, Range]) -> bool:
+def _handed_in(scope: ast.AST, callers: Scopes, known: dict[str, Range]) -> dict[str, Range]:
+    """Return the parameters that calls of a function give bytes for."""
+    found: dict[str, Range] = {}
+    for _, caller in callers if isinstance(scope, ast.FunctionDef) else ():
+        for call in calls_in(caller).get(scope.name, ()):  # type: ignore[union-attr]
+            for name, value in arguments(scope, call):  # type: ignore[arg-type]
+                held = _bytes(value, known)
+                if held is not None:
+                    found[name] = held
+    return found
+
+
+def _is_wrapped(node: ast.AST, names: dict[str, Range], values: Values) -> bool:
     if not isinstance(node, ast.BinOp | ast.AugAssign) or not isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
         return False
     left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
     one, other = _bytes(left, names), _bytes(right, names)
     if isinstance(node, ast.AugAssign) and one is None:
         return False
-    return _leaves(node.op, one or _constant(left), other or _constant(right), one, other)
+    return _leaves(node.op, one or _constant(left, values), other or _constant(right, values), one, other)
 
 
 def _bind(name: str, value: ast.expr, names: dict[str, Range], first: frozenset[str]) -> None:
@@ -93,7 +107,7 @@ def _bind(name: str, value: ast.expr, names: dict[str, Range], first: frozenset[
     found = _bytes(value, names)
     if found is not None:
         names[name] = found
-    elif (name not in first or name in names_read(value)) and not _is_wrapped(value, names):
+    elif (name not in first or name in names_read(value)) and not _is_wrapped(value, names, {}):
         names.pop(name, None)
 
 
@@ -115,8 +129,11 @@ def _bytes(node: ast.expr, names: dict[str, Range]) -> Range | None:
             return None
 
 
-def _constant(node: ast.expr) -> Range | None:
+def _constant(node: ast.expr, values: Values) -> Range | None:
     """Return a whole number, as it stands or in a byte of its own: np.uint8(...) holds up to 255."""
+    bound = values.get(node.id, []) if isinstance(node, ast.Name) else []
+    if len(bound) == 1 and bound[0] is not None:
+        return _constant(bound[0].value, {})
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return Range(node.value, node.value)
     if isinstance(node, ast.Call) and called(node) == "uint8":

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from course_utils.audit.bounds import LINEAR
 from course_utils.audit.lines import Spot
-from course_utils.audit.mentions import functions_named, parts
+from course_utils.audit.mentions import functions_named, functions_of, parts
 from course_utils.audit.outputs import Values, output_behind, values_in
 from course_utils.audit.reading import Scopes, Seen, Told
 from course_utils.explain.source import called
@@ -53,10 +53,22 @@ def _scores(node: ast.expr, values: Values, file: str, deep: int) -> Iterator[tu
         yield from _scores(node.func.value, values, file, deep)
     elif isinstance(node, ast.Call) and called(node) in _LIKENESS:
         yield node, Spot(file, node.lineno)
+    elif isinstance(node, ast.Call) and (method := _forward(node, values, file)) is not None:
+        yield from ((node, Spot(file, line)) for line in _plain_overlap(method))
     elif isinstance(node, ast.Call) and _OVERLAPS.search(called(node)):
         functions = list(functions_named(file, called(node)))
         for line in _plain_overlap(functions[0]) if len(functions) == 1 else ():
             yield node, Spot(file, line if "loss" in called(node) else node.lineno)
+
+
+def _forward(call: ast.Call, values: Values, file: str) -> ast.FunctionDef | None:
+    """Return the forward of a class for overlaps, where a call is one of an object of it: `criterion(scores, mask)`."""
+    bound = values.get(ast.unparse(call.func), [])
+    made = bound[0].value if len(bound) == 1 and bound[0] is not None else None
+    if made is None or not _OVERLAPS.search(called(made)):
+        return None
+    found = [it for it in functions_of(file).get(called(made), ()) if isinstance(it, ast.FunctionDef)]
+    return next((it for it in found if it.name == "forward"), None)
 
 
 def _plain_overlap(function: ast.FunctionDef) -> list[int]:

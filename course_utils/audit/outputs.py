@@ -58,7 +58,11 @@ def values_in(scope: ast.AST, callers: Sequence[tuple[str, ast.AST]] = ()) -> Va
 def _own_values(scope: ast.AST) -> Values:
     values: Values = {}
     for node in parts(scope):
-        if isinstance(node, ast.Assign):
+        if isinstance(node, ast.Call) and called(node) == "append" and isinstance(node.func, ast.Attribute):
+            # A list that begins empty stands for what is put into it.
+            for given in node.args[:1]:
+                values.setdefault(ast.unparse(node.func.value), []).append(Bound(given, values))
+        elif isinstance(node, ast.Assign) and not (isinstance(node.value, ast.List) and not node.value.elts):
             for target in node.targets:
                 for part in taken_apart(target):
                     plain = isinstance(target, ast.Name)
@@ -70,7 +74,8 @@ def _own_values(scope: ast.AST) -> Values:
 
 
 @lru_cache(maxsize=_SCOPES)
-def _calls_in(scope: ast.AST) -> dict[str, list[ast.Call]]:
+def calls_in(scope: ast.AST) -> dict[str, list[ast.Call]]:
+    """Return the calls in a function, by the last name of what they call."""
     found: dict[str, list[ast.Call]] = {}
     for node in parts(scope):
         if isinstance(node, ast.Call):
@@ -80,7 +85,7 @@ def _calls_in(scope: ast.AST) -> dict[str, list[ast.Call]]:
 
 def _handed_in(function: ast.FunctionDef, caller: ast.AST) -> Iterator[tuple[str, Bound]]:
     """Yield the parameters of a function with what calls of it in another one give."""
-    for call in _calls_in(caller).get(function.name, ()):
+    for call in calls_in(caller).get(function.name, ()):
         for name, given in arguments(function, call):
             yield name, Bound(given, _own_values(caller))
 
@@ -93,6 +98,8 @@ def output_behind(node: ast.expr, values: Values, file: str, deep: int = _DEEP) 
         return None if _picks_row(node.slice) else output_behind(node.value, values, file, deep)
     if isinstance(node, ast.Attribute) and node.attr in ("data", "T", "logits"):
         return output_behind(node.value, values, file, deep) if node.attr != "T" else None
+    if isinstance(node, ast.ListComp):
+        return output_behind(node.elt, values, file, deep)
     if isinstance(node, ast.Name):
         given = values.get(node.id, [])
         if not given or len(given) > _BOUND:

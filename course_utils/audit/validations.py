@@ -76,22 +76,32 @@ def _on_training(spot: Spot, what: str, data: str) -> Told:
 def augmented(scopes: Scopes, seen: Seen) -> Iterator[Told]:
     """Yield the data sets for evaluation that are made with the training's random changes."""
     for file, scope in scopes:
-        lines = [it for it in parts(scope) if isinstance(it, ast.Assign) and isinstance(it.value, ast.Call)]
+        lines = [it for it in parts(scope) if isinstance(it, ast.Assign) and _made(it) is not None]
         flagged = {key for it in lines for key in _flags(it) if any(map(is_trained, names_of(*it.targets)))}
         for line in lines:
             names = sorted(names_of(*line.targets))
-            if not names or not all(map(is_held, names)) or called(line.value) == "DataLoader":
+            made = _made(line)
+            if not names or not all(map(is_held, names)) or made is None:
                 continue
             for key in sorted(_flags(line) & flagged):
                 yield _changed(Spot(file, line.lineno), names[0], key)
-            for name in _transforms(line.value):  # type: ignore[arg-type]
+            for name in _transforms(made):
                 if is_trained(name) and _is_random(scopes, name):
                     yield _changed(Spot(file, line.lineno), names[0], name)
 
 
+def _made(line: ast.Assign) -> ast.Call | None:
+    """Return the call that makes a data set, also one that stands within that of its loader."""
+    made: ast.expr | None = line.value
+    if called(made) == "DataLoader" and isinstance(made, ast.Call):
+        made = made.args[0] if made.args else None
+    return made if isinstance(made, ast.Call) else None
+
+
 def _flags(line: ast.Assign) -> set[str]:
     """Return the keywords that switch random changes on."""
-    keywords = line.value.keywords if isinstance(line.value, ast.Call) else []
+    made = _made(line)
+    keywords = made.keywords if made is not None else []
     on = [it for it in keywords if it.arg and isinstance(it.value, ast.Constant) and it.value.value is True]
     return {f"{it.arg}=True" for it in on if _FLAGS.match(it.arg or "")}
 

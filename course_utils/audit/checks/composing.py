@@ -11,7 +11,7 @@ import torch
 from course_utils.audit.book import Slot, listed
 from course_utils.audit.check import Found
 from course_utils.audit.classes import class_source
-from course_utils.audit.lines import Spot
+from course_utils.audit.lines import Spot, is_learners
 from course_utils.audit.objectives import focal, minimised, unsquashed
 from course_utils.audit.reading import Reading
 from course_utils.audit.source import assignments_to
@@ -66,6 +66,7 @@ class Composing(Reading):
                         yield slot, class_source(type(part))[1]
 
     def _line(self, file: str) -> Spot | None:
-        """Return the line that froze last, in a file."""
-        found = [spot for spot, _ in assignments_to(file, ("requires_grad", "requires_grad_"))] if file else []
+        """Return the first line that freezes or thaws, in the file of a class or in what ran."""
+        files = [file] if file and is_learners(file) else sorted({spot.file for spot in self.seen.spots})
+        found = [it for name in files for it, _ in assignments_to(name, ("requires_grad", "requires_grad_"))]
         return found[0] if found else None

@@ -45,6 +45,24 @@ def an_overlap_as_a_loss():
 
 
 @fault("score-minimised")
+def an_overlap_in_a_class():
+    class JaccardLoss(nn.Module):
+        def forward(self, scores, mask):
+            shares = torch.sigmoid(scores)
+            inter = (shares * mask).sum()
+            return (inter + 1) / (shares.sum() + mask.sum() - inter + 1)  # <- here
+
+    x, y = _segmented()
+    model, criterion = nn.Conv2d(1, 1, 3, padding=1), JaccardLoss()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for rows in torch.randperm(16).split(4):
+        loss = criterion(model(x[rows]), y[rows])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+@fault("score-minimised")
 def a_likeness_as_a_loss():
     one, other = nn.Linear(4, 3), nn.Linear(4, 3)
     optimizer = torch.optim.Adam([*one.parameters(), *other.parameters()], lr=0.01)

@@ -77,6 +77,20 @@ def a_threshold_as_a_parameter():
             print(hits(model(x[32:]), y[32:]))
 
 
+@fault("bound-misplaced")
+def scores_kept_in_a_list():
+    x, y = _binary()
+    model = mlp(out=1)
+    for _ in range(3):
+        _epoch(model, F.binary_cross_entropy_with_logits, x[:32], y[:32])
+        outputs = []
+        with torch.no_grad():
+            for rows in torch.arange(32, 48).split(8):
+                outputs.append(model(x[rows]))
+        predicted = torch.cat(outputs) > 0.5  # <- here
+        print((predicted.float() == y[32:]).float().mean().item())
+
+
 @fault("class-axis")
 def the_largest_of_each_column():
     x, y = blobs(48, classes=4)
@@ -241,6 +255,19 @@ def the_transformation_of_the_training():
             _epoch(model, F.cross_entropy, inputs, targets)
         with torch.no_grad():
             print(sum((model(a).argmax(1) == b).sum().item() for a, b in DataLoader(test_set, 8)))
+
+
+@fault("augmented-evaluation")
+def a_set_made_within_its_loader():
+    x, y = blobs(48)
+    train_loader = DataLoader(_Noisy(x[:32], y[:32], augment=True), batch_size=8, shuffle=True)
+    val_loader = DataLoader(_Noisy(x[32:], y[32:], augment=True), batch_size=8)  # <- here
+    model = mlp()
+    for _ in range(3):
+        for inputs, targets in train_loader:
+            _epoch(model, F.cross_entropy, inputs, targets)
+        with torch.no_grad():
+            print(sum((model(a).argmax(1) == b).sum().item() for a, b in val_loader))
 
 
 def _asked(model, x, y):

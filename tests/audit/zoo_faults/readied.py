@@ -71,6 +71,21 @@ def brighter_bytes_in_a_data_set():
             optimizer.step()
 
 
+@fault("bytes-wrap")
+def bytes_given_to_a_function():
+    def brighter(image):
+        return image + 60  # <- here
+
+    images, labels = _pixels()
+    model = _network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for _ in range(2):
+        for rows in torch.randperm(32).split(8):
+            optimizer.zero_grad()
+            F.cross_entropy(model(brighter(images[rows]).float() / 255), labels[rows]).backward()
+            optimizer.step()
+
+
 def _fit(model, x, y, ask):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for _ in range(4):

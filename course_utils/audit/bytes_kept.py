@@ -83,9 +83,11 @@ def wrapped(scopes: Scopes, known: dict[str, Range]) -> Iterator[Told]:
 def _handed_in(scope: ast.AST, callers: Scopes, known: dict[str, Range]) -> dict[str, Range]:
     """Return the parameters that calls of a function give bytes for."""
     found: dict[str, Range] = {}
-    for _, caller in callers if isinstance(scope, ast.FunctionDef) else ():
-        for call in calls_in(caller).get(scope.name, ()):  # type: ignore[union-attr]
-            for name, value in arguments(scope, call):  # type: ignore[arg-type]
+    if not isinstance(scope, ast.FunctionDef):
+        return found
+    for _, caller in callers:
+        for call in calls_in(caller).get(scope.name, ()):
+            for name, value in arguments(scope, call):
                 held = _bytes(value, known)
                 if held is not None:
                     found[name] = held

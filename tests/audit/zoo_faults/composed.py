@@ -53,7 +53,8 @@ def an_overlap_in_a_class():
             return (inter + 1) / (shares.sum() + mask.sum() - inter + 1)  # <- here
 
     x, y = _segmented()
-    model, criterion = nn.Conv2d(1, 1, 3, padding=1), JaccardLoss()
+    model = nn.Conv2d(1, 1, 3, padding=1)
+    criterion = JaccardLoss()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for rows in torch.randperm(16).split(4):
         loss = criterion(model(x[rows]), y[rows])

@@ -34,7 +34,8 @@ def _in_loop(file: str, scope: ast.AST, loop: ast.For | ast.While | ast.Function
             continue
         best = _compared(node.test)
         body = "\n".join(map(ast.unparse, node.body))
-        if best and _KEEPS.search(body) and not _is_bound(file, scope, loop, best):
+        here = "." in best or not isinstance(loop, ast.FunctionDef)  # a parameter is its caller's
+        if best and here and _KEEPS.search(body) and not _is_bound(file, scope, loop, best):
             yield _never_bound(Spot(file, node.test.lineno), best)
         if best:
             yield from _counted(file, loop, node)

@@ -15,6 +15,8 @@ from course_utils.explain.source import called, names_of
 _LABELS = re.compile(r"mask|label|seg|target|annot|(^|_)gt(_|$)|classes", re.I)
 _BLENDS = re.compile(r"bilinear|bicubic|trilinear|linear|area|lanczos|antialias", re.I)
 _WHOLE = frozenset({"long", "int", "round", "to", "astype", "type"})
+_GUESSED = re.compile(r"pred|logit|prob|soft|out|attn|attention|score|alpha", re.I)
+_PICKED = re.compile(r"[<>]|argmax|max\(|sigmoid|softmax|255|topk|threshold")
 _DRAWN = re.compile(r"\brand(_like)?\(|\.random\(|bernoulli")
 _MASK = re.compile(r"mask", re.I)
 _IGNORED = ("-100", "-1", "IGNORE", "IGNORE_INDEX", "ignore_index")
@@ -33,8 +35,9 @@ def blended(scopes: Scopes, seen: Seen) -> Iterator[Told]:
             owner = node.func.value if isinstance(node.func, ast.Attribute) else None
             for call in _resizes(owner, values):
                 data = next(iter(call.args), None)
-                named = data is not None and any(map(_LABELS.search, names_of(data)))
-                if named and ">" not in text:
+                names = names_of(data) if data is not None else set()
+                named = any(map(_LABELS.search, names)) and not any(map(_GUESSED.search, names))
+                if named and not _PICKED.search(text):
                     yield _blended(Spot(file, call.lineno), sorted(names_of(data) - {"F", "torch"}, key=_is_label)[-1])
         yield from _pictures(file, scope)
 
@@ -53,7 +56,7 @@ def _resizes(node: ast.AST | None, values: Values) -> Iterator[ast.Call]:
         bound = values.get(part.id, []) if isinstance(part, ast.Name) else []
         before = [it for it in bound if it is not None and it.value.lineno < part.lineno]  # type: ignore[attr-defined]
         only = max(before, key=lambda it: it.value.lineno, default=None)
-        if only is not None and ">" not in ast.unparse(only.value):
+        if only is not None and not _PICKED.search(ast.unparse(only.value)):
             yield from _resizes(only.value, {})
 
 
@@ -68,7 +71,9 @@ def _pictures(file: str, scope: ast.AST) -> Iterator[Told]:
         blends = re.search(r"BILINEAR|BICUBIC|LANCZOS|INTER_(LINEAR|CUBIC|AREA)", how) is not None
         default = owner == "cv2" and "INTER_" not in how
         name = data.id if isinstance(data, ast.Name) else ""
-        if name and re.search(r"mask|label|annot|(^|_)gt(_|$)", name, re.I) and (blends or default):
+        cut = re.search(rf"\b{re.escape(name)}\b\W*[<>]|threshold|sigmoid|argmax", ast.unparse(scope)) if name else None
+        labels = re.search(r"mask|label|annot|(^|_)gt(_|$)", name, re.I) and not _GUESSED.search(name)
+        if labels and cut is None and (blends or default):
             yield _blended(Spot(file, node.lineno), name)
 
 

@@ -17,6 +17,7 @@ _OVERLAPS = re.compile(r"(^|_)(dice|iou|jaccard|tversky|f1|fbeta)(_|$|loss)|^(di
 _SQUASHES = re.compile(r"sigmoid|softmax|expit|one_hot|clamp|round|argmax|> ?0", re.I)
 _LIKENESS = frozenset({"cosine_similarity"})
 _PROBABILITY = re.compile(r"^(p_?t|pt|p_t|prob_?t|p_true|pt_)$", re.I)
+_ON_PURPOSE = re.compile(r"adv|attack|perturb|orthogonal|divers|dissimil|decorrel|negative|repel|unlearn|forget", re.I)
 _CROSS = re.compile(r"cross_entropy|nll_loss|(^|_)(ce|bce)(_|$)|criterion", re.I)
 
 
@@ -26,6 +27,8 @@ def minimised(scopes: Scopes, seen: Seen) -> Iterator[Told]:
         values = values_in(scope)
         for node in parts(scope):
             if not isinstance(node, ast.Call) or called(node) != "backward" or not isinstance(node.func, ast.Attribute):
+                continue
+            if _ON_PURPOSE.search(ast.unparse(node.func.value)) or _ON_PURPOSE.search(getattr(scope, "name", "")):
                 continue
             for call, spot in _scores(node.func.value, values, file, 3):
                 yield Told(
@@ -129,23 +132,34 @@ def focal(scopes: Scopes, seen: Seen) -> Iterator[Told]:
         text = "\n".join(ast.unparse(it) for it in getattr(scope, "body", []) if not isinstance(it, ast.ClassDef))
         for node in parts(scope):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-                yield from _easy(file, node, text)
+                yield from _easy(file, node, text, values_in(scope))
             elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 yield from _above_one(file, node, text, scope)
 
 
-def _easy(file: str, node: ast.BinOp, text: str) -> Iterator[Told]:
+def _easy(file: str, node: ast.BinOp, text: str, values: Values) -> Iterator[Told]:
     for side in (node.left, node.right):
         base = side.left if isinstance(side, ast.BinOp) and isinstance(side.op, ast.Pow) else None
         base = side.args[0] if isinstance(side, ast.Call) and called(side) == "pow" and side.args else base
-        named = isinstance(base, ast.Name) and _PROBABILITY.match(base.id)
         if (
-            named
-            and isinstance(base, ast.Name)
-            and not re.search(rf"1(\.0?)? - {base.id}\b", text)
-            and "1 - p_t" not in text
-        ) and re.search("focal|gamma", text, re.I):
+            not isinstance(base, ast.Name)
+            or not _PROBABILITY.match(base.id)
+            or not re.search("focal|gamma", text, re.I)
+        ):
+            continue
+        bound = [it for it in values.get(base.id, []) if it is not None]
+        if len(bound) == 1 and _is_of_true_class(bound[0].value) and not re.search(rf"1(\.0?)? - {base.id}\b", text):
             yield _focal(Spot(file, node.lineno), f"{base.id} itself is the factor, and not 1 - {base.id}")
+
+
+def _is_of_true_class(node: ast.expr) -> bool:
+    """Say whether an expression is a row's probability of its class: exp(-ce), or p * y + (1 - p) * (1 - y)."""
+    if called(node) == "exp":
+        return any(isinstance(it, ast.USub) for it in ast.walk(node))
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+        return False
+    minus = [sum(isinstance(it, ast.Sub) for it in ast.walk(side)) for side in (node.left, node.right)]
+    return minus == [0, 2]
 
 
 def _above_one(file: str, line: ast.Assign, text: str, scope: ast.AST) -> Iterator[Told]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,6 +23,10 @@ _SQUASHES = frozenset({"sigmoid", "sigmoid_", "softmax", "log_softmax", "exp", "
 _LIBRARIES = frozenset({"torch", "F", "np", "numpy", "nn", "functional", "special", "scipy", "torch.special"})
 _DEEP, _BOUND = 6, 4
 _SCOPES = 512
+_JUDGES = re.compile(
+    r"loss|crit|objective|metric|accuracy|score_fn|^(item|mean|sum|max|min|any|all|eq|norm|std|var|get|step|compute)$",
+    re.I,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +122,15 @@ def output_behind(node: ast.expr, values: Values, file: str, deep: int = _DEEP) 
         squash = frozenset({name.rstrip("_")} if name in _SQUASHES else ())
         return Output(found.made, found.squashed | squash) if found is not None else None
     own = name in functions_of(file) or ast.unparse(node.func).partition(".")[0] in _LIBRARIES
-    return None if own and name != "forward" else Output(node, frozenset())
+    return None if (own and name != "forward") or not _may_be_model(node) else Output(node, frozenset())
+
+
+def _may_be_model(call: ast.Call) -> bool:
+    """Say whether a call can be one of a model: of a name, and of no reduction, loss or metric around another call."""
+    if any(isinstance(it, ast.Call) for it in ast.walk(call.func)) or _JUDGES.search(called(call)):
+        return False
+    inner = [it for given in call.args for it in ast.walk(given) if isinstance(it, ast.Call)]
+    return len(call.args) < 2 or not any(called(it) not in _CASTS for it in inner)
 
 
 def _agreed(line: int, found: list[Output | None]) -> Output | None:

@@ -14,7 +14,7 @@ from course_utils.explain.source import called
 
 _IN = re.compile(r"^(apply\w*|swap(_in)?|copy_to|use|use_\w+|load_shadow|to_model|assign|store_and_\w+)$", re.I)
 _BACK = re.compile(r"^(restore\w*|swap(_back|_out)?|un_?apply\w*|undo|revert|reset_?weights|unswap|put_back)$", re.I)
-_AVERAGED = re.compile(r"ema|swa|shadow|averag|(^|_)avg|polyak", re.I)
+_AVERAGED = re.compile(r"(\b|_)(ema|swa|avg)(\b|_)|[a-z]?EMA|shadow|averag|(\b|_)avg|polyak|\bema", re.I)
 
 
 def left_in(scopes: Scopes, seen: Seen) -> Iterator[Told]:
@@ -40,7 +40,11 @@ def _by_method(file: str, loop: ast.For | ast.While) -> Iterator[Told]:
     for node in ast.walk(loop):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not _IN.match(called(node)):
             continue
-        owners = [it for it in every if isinstance(it, ast.ClassDef) and called(node) in _methods(it)]
+        owners = [
+            it
+            for it in every
+            if isinstance(it, ast.ClassDef) and called(node) in _methods(it) and _AVERAGED.search(ast.unparse(it))
+        ]
         back = {name for it in owners for name in _methods(it) if _BACK.match(name) and name != called(node)}
         used = {it.attr for it in every if isinstance(it, ast.Attribute)}
         if len(owners) == 1 and back and not back & used and not _at_end(file, node, loop):

@@ -10,6 +10,7 @@ from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import functions_named, names_read, parameters, parts
 from course_utils.audit.namings import is_held, is_trained
 from course_utils.audit.reading import Scopes, Seen, Told
+from course_utils.audit.source import tree_of
 from course_utils.explain.source import called, names_of
 
 _METRICS = re.compile(r"acc|loss|f1|err|score|auc|metric|rmse|mae|mse|iou|dice|ppl|result|perplex|hits|correct", re.I)
@@ -35,7 +36,7 @@ def _of_function(file: str, function: ast.FunctionDef) -> Iterator[Told]:
     read = {name for line in function.body for name in names_read(line)}
     bound = {it.id for it in ast.walk(function) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store)}
     unread = [name for name in given if name not in read and re.search(r"load|data|dl|set|ds|batch|x|iter", name, re.I)]
-    if "backward(" in ast.unparse(function):
+    if re.search(r"backward\(|\.step\(|\b(train|fit)_?\w+\(", ast.unparse(function)):
         return
     for node in ast.walk(function):
         if isinstance(node, ast.For):
@@ -83,7 +84,7 @@ def augmented(scopes: Scopes, seen: Seen) -> Iterator[Told]:
             made = _made(line)
             if not names or not all(map(is_held, names)) or made is None:
                 continue
-            for key in sorted(_flags(line) & flagged):
+            for key in sorted(_flags(line) & flagged) if _draws(file, called(made)) else ():
                 yield _changed(Spot(file, line.lineno), names[0], key)
             for name in _transforms(made):
                 if is_trained(name) and _is_random(scopes, name):
@@ -96,6 +97,13 @@ def _made(line: ast.Assign) -> ast.Call | None:
     if called(made) == "DataLoader" and isinstance(made, ast.Call):
         made = made.args[0] if made.args else None
     return made if isinstance(made, ast.Call) else None
+
+
+def _draws(file: str, name: str) -> bool:
+    """Say whether a class or function of the file changes anything by chance."""
+    tree = tree_of(file)
+    kinds = [it for it in (ast.walk(tree) if tree else ()) if isinstance(it, ast.ClassDef | ast.FunctionDef)]
+    return any(it.name == name and _CHANCE.search(ast.unparse(it)) is not None for it in kinds)
 
 
 def _flags(line: ast.Assign) -> set[str]:

@@ -12,6 +12,7 @@ from course_utils.audit.lines import Spot
 from course_utils.graph.trace import LiveNode, node_name
 
 _LOOKS, _TIMES = 6, 2
+_SUMS = ("Add", "Neg", "Mean", "Sum", "Mul", "Div")
 _TAIL = ("Add", "Sub", "Rsub", "Neg", "Mean", "Sum", "Mul", "Div", "Pow", "Exp")
 _MEANS = ("MeanBackward0",)
 _LOSSES = ("NllLoss", "BinaryCrossEntropy", "MseLoss", "SmoothL1", "HuberLoss", "KlDiv", "SoftMargin")
@@ -32,11 +33,12 @@ class EarlyMeans(Check):
         if self._looks >= _LOOKS or self.recorder.operations is None or not event.accumulate:
             return
         self._looks += 1
+        for node in terms_of(event, lambda it: node_name(it).startswith(_SUMS)):
+            if node_name(node).startswith("MulBackward") and _weighs_mean(node):
+                self._note(self._weighed, node)
         for node in terms_of(event, lambda it: node_name(it).startswith(_TAIL)):
             kind = node_name(node)
-            if kind.startswith("MulBackward") and _weighs_mean(node):
-                self._note(self._weighed, node)
-            elif kind.startswith("ExpBackward") and _is_mean(_negated(node), losses=True):
+            if kind.startswith("ExpBackward") and _is_mean(_negated(node), losses=True):
                 self._note(self._focal, node)
 
     def _note(self, counts: Counter[Spot], node: LiveNode) -> None:

@@ -212,3 +212,27 @@ def categories_encoded_by_the_training_part():
         optimizer.step()
     with torch.no_grad():
         print(model(x_test).mean().item())
+
+
+@right
+def a_focal_loss_by_the_share_that_is_wrong():
+    x, y = blobs(32, classes=2)
+
+    def focal_by_the_wrong_share(scores, y, gamma=2.0):
+        p, target = scores[:, 0].sigmoid(), y.float()
+        pt = (1 - p) * target + p * (1 - target)
+        return (pt.pow(gamma) * F.binary_cross_entropy_with_logits(scores[:, 0], target, reduction="none")).mean()
+
+    _fit(mlp(out=1), focal_by_the_wrong_share, x, y)
+
+
+@right
+def a_score_of_the_mean_weight():
+    x, y = lines(32)
+    weight = nn.Parameter(torch.randn(6))
+    optimizer = torch.optim.Adam([weight], lr=0.01)
+    for rows in torch.randperm(32).split(8):
+        loss = (weight.mean() * x[rows, :1] - y[rows]).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

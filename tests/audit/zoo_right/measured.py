@@ -5,7 +5,7 @@ import copy
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from tests.audit.parts import blobs, mlp
 from tests.audit.registry import right
@@ -226,3 +226,63 @@ def a_stopper_that_begins_anew():
             stopper.update(F.cross_entropy(model(x[32:]), y[32:]).item())
         if stopper.stop:
             break
+
+
+@right
+def a_loss_below_a_half_ends_the_training():
+    x, y = _binary()
+    model, criterion = mlp(out=1), nn.BCEWithLogitsLoss()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for _ in range(6):
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        with torch.no_grad():
+            accuracy = ((model(x) > 0).float() == y).float().mean().item()
+        if loss.item() < 0.5 or accuracy > 0.5:
+            print(loss < 0.5, round(accuracy, 2))
+
+
+@right
+def a_best_value_that_the_caller_keeps():
+    x, y = blobs(48)
+    model = mlp()
+    kept = {}
+
+    def measured(best_accuracy):
+        with torch.no_grad():
+            accuracy = (model(x[32:]).argmax(1) == y[32:]).float().mean().item()
+        if accuracy > best_accuracy:
+            kept["state"] = copy.deepcopy(model.state_dict())
+        return max(accuracy, best_accuracy)
+
+    best_accuracy = 0.0
+    for _ in range(4):
+        _epoch(model, F.cross_entropy, x[:32], y[:32])
+        best_accuracy = measured(best_accuracy)
+    print(best_accuracy, len(kept))
+
+
+@right
+def both_parts_from_the_training_files():
+    x, y = blobs(48)
+
+    class Files(Dataset):
+        def __init__(self, train=True, transform=None):
+            self.train, self.transform = train, transform
+
+        def __len__(self):
+            return 48
+
+        def __getitem__(self, row):
+            return (x[row] if self.transform is None else self.transform(x[row])), y[row]
+
+    train_set = Subset(Files(train=True, transform=lambda it: it + 0.1 * torch.randn_like(it)), range(32))
+    val_set = Subset(Files(train=True), range(32, 48))
+    model = mlp()
+    for _ in range(3):
+        for inputs, targets in DataLoader(train_set, batch_size=8, shuffle=True):
+            _epoch(model, F.cross_entropy, inputs, targets)
+        with torch.no_grad():
+            print(sum((model(a).argmax(1) == b).sum().item() for a, b in DataLoader(val_set, 8)))

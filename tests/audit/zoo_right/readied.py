@@ -219,3 +219,18 @@ def pixels_divided_for_both_parts():
             optimizer.step()
         with torch.no_grad():
             print(model((test - 0.1307) / 0.3081).argmax(1).float().mean().item())
+
+
+@right
+def scores_of_masks_resized_and_picked():
+    images, masks = torch.rand(16, 3, 12, 12), torch.randint(5, (16, 12, 12))
+    model = nn.Conv2d(3, 5, 3, padding=1, stride=2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for rows in torch.randperm(16).split(4):
+        mask_scores = F.interpolate(model(images[rows]), size=(12, 12), mode="bilinear")
+        loss = F.cross_entropy(mask_scores, masks[rows])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        large = F.interpolate(mask_scores.detach(), scale_factor=2, mode="bilinear").argmax(dim=1).long()
+        print(large.float().mean().item())

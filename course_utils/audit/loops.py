@@ -10,8 +10,9 @@ from types import FrameType
 from typing import Any
 
 from course_utils.audit.lines import Spot, frames, names_in
-from course_utils.audit.source import around
-from course_utils.explain.source import called
+from course_utils.audit.namings import is_held
+from course_utils.audit.source import around, no_grad_around
+from course_utils.explain.source import called, names_of
 
 _COUNTS = frozenset({"range", "trange"})
 _SUMS = {ast.Add: int.__add__, ast.Sub: int.__sub__, ast.Mult: int.__mul__}
@@ -88,6 +89,17 @@ def value_of(node: ast.expr, known: dict[str, Any]) -> Any:
         one, other = _integer(node.left, known), _integer(node.right, known)
         return None if one is None or other is None else _SUMS[type(node.op)](one, other)
     return None
+
+
+def stands_in_evaluation(spot: Spot) -> bool:
+    """Say whether the innermost loop around a line is one over batches in which nothing is recorded or trained."""
+    loops = loops_at(spot)
+    if not loops or not isinstance(loops[-1], ast.For):
+        return False
+    if no_grad_around(spot) is None and not any(map(is_held, names_of(loops[-1].iter))):
+        return False
+    text = "\n".join(map(ast.unparse, loops[-1].body))
+    return "backward(" not in text and len(loops[-1].body) > 1
 
 
 def referred(value: Any) -> Callable[[], Any]:

@@ -17,6 +17,9 @@ _SELECTORS = re.compile(
     r"^(SelectKBest|SelectPercentile|SelectFromModel|SelectF[a-z]\w*|RFE|RFECV|\w*FeatureSelector)$"
 )
 _RANKS = frozenset({"argsort", "topk", "argpartition", "nonzero", "where", "sort", "flatnonzero"})
+_LABELS = re.compile(
+    r"^(y|ys|labels?|targets?|t|outcome|response|clicked|price|churn\w*|survived)$|(_|^)(y|label|target)(_all|_full|s)?$"
+)
 _SPLITS = frozenset({"train_test_split", "random_split"})
 
 
@@ -32,13 +35,62 @@ def selections(file: str, scope: ast.AST) -> tuple[tuple[Spot, str, str, int], .
     lines = sorted((it for it in parts(scope) if isinstance(it, ast.Assign | ast.Expr)), key=lambda it: it.lineno)
     splits = [it for line in lines if (it := _split(line)) is not None]
     # A scope's loops over folds split as well, and bind the parts by their indices.
-    found = []
+    found = list(_encoded(file, lines, splits))
     for line, data, labels, result in _chosen(lines):
         made = frozenset().union(*(it.made for it in splits if it.line < line))
         after = [it for it in splits if it.line > line and result in it.rows and labels in it.rows]
         if after and not {data, labels} & made:
             found.append((Spot(file, line), data, labels, after[0].line))
     return tuple(found)
+
+
+def _encoded(
+    file: str, lines: list[ast.Assign | ast.Expr], splits: list[_Split]
+) -> Iterator[tuple[Spot, str, str, int]]:
+    """Yield the means of labels, category by category, that become a column of rows which are split later."""
+    for line in lines:
+        found = _means(line.value) if isinstance(line, ast.Assign) else None
+        if found is None or not isinstance(line, ast.Assign):
+            continue
+        labels, groups = found
+        made = frozenset().union(*(it.made for it in splits if it.line < line.lineno))
+        holds = {it.id for to in line.targets for it in [_root(to)] if it is not None} | {
+            ast.unparse(to) for to in line.targets
+        }
+        for later in lines:
+            if isinstance(later, ast.Assign) and later.lineno > line.lineno and names_of(later.value) & holds:
+                holds |= {it.id for to in later.targets for it in [_root(to)] if it is not None}
+            split = next((it for it in splits if it.line == later.lineno and it.line > line.lineno), None)
+            if split is not None and split.rows & holds and not {labels, groups} & made:
+                yield Spot(file, line.lineno), min(split.rows & holds), labels, split.line
+                break
+
+
+def _means(value: ast.expr) -> tuple[str, str] | None:
+    """Return the names of the labels whose mean is taken in each category, and of the categories."""
+    for node in ast.walk(value):
+        if not isinstance(node, ast.Call) or called(node) not in ("mean", "transform", "agg", "bincount"):
+            continue
+        inside = node.func.value if isinstance(node.func, ast.Attribute) else None
+        test = inside.slice if isinstance(inside, ast.Subscript) else None
+        if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq) and isinstance(inside, ast.Subscript):
+            name = inside.value.id if isinstance(inside.value, ast.Name) else ""
+            if _LABELS.search(name):
+                return name, min(names_of(test) or {""})
+        grouped = isinstance(inside, ast.Subscript) and called(inside.value) == "groupby"
+        if grouped and isinstance(inside, ast.Subscript) and _LABELS.search(ast.unparse(inside.slice).strip("'\"")):
+            frame = inside.value.func.value  # type: ignore[attr-defined]
+            return ast.unparse(inside.slice).strip("'\""), ast.unparse(frame)
+        weights = next((it.value for it in node.keywords if it.arg == "weights"), None)
+        if called(node) == "bincount" and isinstance(weights, ast.Name) and _LABELS.search(weights.id):
+            return weights.id, min(names_of(*node.args) or {""})
+    return None
+
+
+def _root(node: ast.expr) -> ast.Name | None:
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return node if isinstance(node, ast.Name) else None
 
 
 def _split(line: ast.Assign | ast.Expr) -> _Split | None:

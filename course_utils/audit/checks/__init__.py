@@ -14,11 +14,13 @@ from course_utils.audit.checks.choosing import Choosing
 from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.clipping import Clipping
 from course_utils.audit.checks.closures import Closures
+from course_utils.audit.checks.composing import Composing
 from course_utils.audit.checks.decaying import Decaying
 from course_utils.audit.checks.derivatives import Derivatives
 from course_utils.audit.checks.doubled import Doubled
 from course_utils.audit.checks.drawing import Drawing
 from course_utils.audit.checks.drifting import Drifting
+from course_utils.audit.checks.early_means import EarlyMeans
 from course_utils.audit.checks.escaping import Escaping
 from course_utils.audit.checks.filling import Filling
 from course_utils.audit.checks.filters import Filters
@@ -35,6 +37,7 @@ from course_utils.audit.checks.loading import Loading
 from course_utils.audit.checks.losses import Losses
 from course_utils.audit.checks.magnitudes import Magnitudes
 from course_utils.audit.checks.masks import Masks
+from course_utils.audit.checks.measuring import Measuring
 from course_utils.audit.checks.members import Members
 from course_utils.audit.checks.membership import Membership
 from course_utils.audit.checks.misspelling import Misspelling
@@ -53,6 +56,7 @@ from course_utils.audit.checks.passes import Passes
 from course_utils.audit.checks.picking import Picking
 from course_utils.audit.checks.plateaus import Plateaus
 from course_utils.audit.checks.players import Players
+from course_utils.audit.checks.preparing import Preparing
 from course_utils.audit.checks.quantizing import Quantizing
 from course_utils.audit.checks.rates import Rates
 from course_utils.audit.checks.ratios import Ratios
@@ -142,6 +146,10 @@ CHECKS: tuple[type[Check], ...] = (
     Turned,
     Scales,
     Selecting,
+    Measuring,
+    Preparing,
+    Composing,
+    EarlyMeans,
     Remaking,
     Magnitudes,
     Decaying,

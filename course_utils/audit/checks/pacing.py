@@ -15,7 +15,7 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Step
 from course_utils.audit.horizons import Horizon, horizon
 from course_utils.audit.lines import Spot
-from course_utils.audit.loops import rounds
+from course_utils.audit.loops import rounds, stands_in_evaluation
 
 _IDLE = 4  # calls of a schedule without a step of its optimizer
 _ENOUGH = 8  # steps of the optimizer
@@ -95,6 +95,10 @@ class Pacing(Check):
             if other is not None:
                 yield self._of_other(paced, other)
                 continue
+            aside = next((spot for spot in paced.spots if stands_in_evaluation(spot)), None)
+            if aside is not None and paced.calls > 2:
+                yield self._aside(paced, aside)
+                continue
             steps = paced.trainer.steps
             rates = self._rates.get(paced.trainer.key, _Rates())
             if steps < _ENOUGH:
@@ -128,6 +132,19 @@ class Pacing(Check):
             f"scheduler = torch.optim.lr_scheduler.{paced.kind}({name}, ...)  # again, for the new optimizer",
             times=paced.idle,
             about={paced.trainer.key, other.key},
+        )
+
+    def _aside(self, paced: _Paced, spot: Spot) -> Found:
+        return self.say(
+            "schedule-too-fast",
+            spot,
+            f"the schedule goes on with each batch of the evaluation: {paced.kind} went on {paced.calls} times",
+            f"A schedule counts the calls of its step(). {paced.trainer.name or 'The optimizer'} made "
+            f"{paced.trainer.steps} steps, and none of them in this loop.",
+            "scheduler.step()  # after the loop over the evaluation's batches, once an epoch",
+            certain=False,
+            times=paced.calls,
+            about={paced.trainer.key},
         )
 
     def _is_early(self, paced: _Paced) -> str:

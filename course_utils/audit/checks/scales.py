@@ -12,6 +12,8 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import ran
+from course_utils.audit.pixels import divided_twice, undivided
+from course_utils.audit.reading import reached
 from course_utils.audit.scalings import scaled_apart
 
 _LOOKS = 4  # of batches in training, and of batches in evaluation, each model
@@ -20,6 +22,7 @@ _ROWS, _WIDE = 8, 128
 _FAR, _TIMES = 5.0, 10.0  # standard deviations away, and times as wide
 _APART, _WIDER = 1.5, 3.0
 _BATCHES = 2
+_TINY, _COARSE = 0.006, 30.0  # of pixels that were divided twice, and of those that were not
 
 
 class _Batch(NamedTuple):
@@ -41,7 +44,7 @@ class _Seen:
 class Scales(Check):
     """The scale of a model's inputs in training, and where it is evaluated."""
 
-    codes: ClassVar = ("scaled-apart",)
+    codes: ClassVar = ("scaled-apart", "pixels-scaled")
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
@@ -63,6 +66,38 @@ class Scales(Check):
         kept.append(_Batch(rows.mean(dim=0).double().cpu(), rows.std(dim=0).double().cpu()))
 
     def found(self) -> Iterator[Found]:
+        yield from self._pixels()
+        yield from self._apart()
+
+    def _pixels(self) -> Iterator[Found]:
+        """Yield what is divided by 255 twice, or brought to a scale of its own without being divided."""
+        for seen in self._seen.values():
+            if len(seen.trained) < _BATCHES:
+                continue
+            mean, spread = (float(it.abs().max()) for it in _joined(seen.trained))
+            scopes = reached(seen.spots) if spread > 0 else []
+            if mean < _TINY and spread < _TINY and (twice := divided_twice(scopes)):
+                yield self.say(
+                    "pixels-scaled",
+                    twice[1],
+                    f"pixels are divided by 255 here, and in line {twice[0].line} before",
+                    "What comes in lies between 0 and 0.004: hardly any input differs from another, and the first "
+                    "layer would need weights that are hundreds of times as large.",
+                    "divide once: where the images are read, or in the loop",
+                    certain=False,
+                )
+            elif spread > _COARSE and (line := undivided(scopes)):
+                yield self.say(
+                    "pixels-scaled",
+                    line,
+                    "pixels from 0 to 255 are brought to a scale by means and deviations of numbers from 0 to 1",
+                    f"Inputs have a spread of {spread:.0f} in place of 1. A mean of 0.485 is one of pixels that were "
+                    "divided by 255 before.",
+                    "x = x.float() / 255  # before the mean is taken away",
+                    certain=False,
+                )
+
+    def _apart(self) -> Iterator[Found]:
         told: set[Spot] = set()
         for seen in self._seen.values():
             if len(seen.trained) < _BATCHES or not seen.asked:

@@ -33,10 +33,11 @@ class Selecting(Check):
                 yield self.say(
                     "selected-by-all",
                     spot,
-                    f"columns of {data} are chosen by {labels} of all rows, and line {line} sets rows aside afterwards",
-                    "The labels of the rows that are held out have a say in which columns stay. Of many columns, some "
-                    "fit those labels by chance: the score on the held-out rows is too good, and tells nothing.",
-                    "split first, then choose: selector.fit(x_train, y_train), and selector.transform for both parts",
+                    f"columns of {data} are chosen or made by {labels} of all rows, and line {line} splits them after",
+                    "The labels of the rows that are held out have a say in which columns stay, or are in them. Of "
+                    "many columns, some fit those labels by chance, and the mean of a small category is nearly the "
+                    "label itself: the score on the held-out rows is too good, and tells nothing.",
+                    "split first: choose and compute by x_train and y_train, and apply that to both parts",
                     certain=False,
                     names=(data, labels),
                 )

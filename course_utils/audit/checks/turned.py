@@ -15,8 +15,9 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.classes import class_source
 from course_utils.audit.events import Call
 from course_utils.audit.inplace import method
-from course_utils.audit.lines import Spot, names_in
+from course_utils.audit.lines import Spot, is_learners, names_in
 from course_utils.audit.loops import running, value_of
+from course_utils.audit.mentions import functions_at
 from course_utils.audit.source import tree_of
 from course_utils.audit.turning import is_left, unmatched
 from course_utils.explain.source import called, names_of
@@ -117,11 +118,22 @@ def _of_set(loop: ast.For, place: str, known: Mapping[str, Any]) -> Iterator[tup
     kind, file, data = _data_set(source, place, known)
     reading = method(kind, "__getitem__") if kind is not None else None
     own = {f"self.{name}": value for name, value in getattr(data, "__dict__", {}).items()}
-    turn = unmatched(reading, file, own) if reading is not None else None
-    if turn is None or reading is None:
+    if reading is not None:
+        yield from _handed_out(reading, file, own, target, known)
+    code = getattr(getattr(value_of(source, dict(known)), "collate_fn", None), "__code__", None)
+    if code is None or not is_learners(code.co_filename):
         return
-    for node in ast.walk(reading):
-        if isinstance(node, ast.Return) and node.value is not None and node.lineno > turn.at:
+    for function in functions_at(code.co_filename, code.co_firstlineno):
+        yield from _handed_out(function, code.co_filename, {}, target, known)
+
+
+def _handed_out(
+    reading: ast.FunctionDef | ast.Lambda, file: str, own: Mapping[str, Any], target: ast.expr, known: Mapping[str, Any]
+) -> Iterator[tuple[_Left, torch.Tensor]]:
+    """Yield what a function that makes samples or batches turns nothing of, though it turns another part."""
+    turn = unmatched(reading, file, own)
+    for node in ast.walk(reading) if turn is not None else ():
+        if isinstance(node, ast.Return) and node.value is not None and turn is not None and node.lineno > turn.at:
             for key, part in _parts(node.value):
                 value = _element(target, key, known)
                 if isinstance(value, torch.Tensor) and is_left(part, reading, turn):

@@ -17,6 +17,7 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     left_in,
     on,
     parameters_of,
+    reached,
     right_end,
 )
 from course_utils.checks.judges.lesson_09_practical_checklist.session import (
@@ -118,6 +119,12 @@ def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     )
 
 
+def _twice(case: Case, seen: Observation) -> bool | None:
+    """Tell a softmax too many; where it moves nothing, other ways of losing the gradient lead to the same place."""
+    fits = led(TWICE, _SLIPS, _end)(case, seen)
+    return None if fits and reached(seen, parameters_of(network(case, case.given["scale"]))) else fits
+
+
 EXERCISE = Exercise(
     id="fit_classes",
     title="A classifier that stays unsure",
@@ -140,7 +147,7 @@ EXERCISE = Exercise(
             TWICE,
             "Your loss takes a softmax of a softmax: cross_entropy has one inside. Probabilities lie between 0 and 1, "
             "so as scores they are never far apart.",
-            led(TWICE, _SLIPS, _end),
+            _twice,
         ),
         *uncleared(_SLIPS, _end),
         Misconception(

@@ -130,7 +130,7 @@ def _columns(file: str, nodes: list[ast.AST]) -> set[str]:
     """Return the names that hold the flags of a batch: named so, taken by a key named so, or from where one is kept."""
     found = list(columns(nodes))
     kept = stored_flags(file, _ends) if found else set()
-    return {it.name for it in found if is_flag(it.name) or (_ends(it.key) if isinstance(it.key, str) else it.key in kept)}
+    return {it.name for it in found if _ends(it.name) or (_ends(it.key) if isinstance(it.key, str) else it.key in kept)}
 
 
 def _ends(name: str) -> bool:

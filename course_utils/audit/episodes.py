@@ -192,6 +192,10 @@ def _takes(node: ast.AST, names: set[str]) -> bool:
     """Say whether an expression computes with one of some names, and not only with how far they spread."""
     if isinstance(node, ast.Call) and called(node) in _SPREADS:
         return False
+    if isinstance(node, ast.Call) and called(node) in names:
+        return True
     if isinstance(node, ast.Name):
         return node.id in names
+    if isinstance(node, ast.Attribute) and ast.unparse(node) in names:
+        return True
     return any(_takes(part, names) for part in ast.iter_child_nodes(node))

@@ -156,7 +156,7 @@ def _turned_round(file: str, scope: ast.AST, kept: str, where: ast.AST) -> bool:
         left = set(map(id, ast.walk(where))) if at == 0 else set()
         if any(_turns(node, names) for node in parts(one) if id(node) not in left or _fills_front(node)):
             return True
-        hands = any(isinstance(it, ast.Return) and it.value and names & names_read(it.value) for it in ast.walk(one))
+        hands = any(isinstance(it, ast.Return) and it.value and names & _every(it.value) for it in ast.walk(one))
         if hands and isinstance(one, ast.FunctionDef) and tree is not None and len(queue) < _SCOPES:
             scopes = [tree, *(it for it in ast.walk(tree) if isinstance(it, ast.FunctionDef))]
             queue += [it for it in scopes if it not in queue and one.name in map(called, parts(it))]
@@ -174,8 +174,10 @@ def _turns(node: ast.AST, names: set[str]) -> bool:
 
 
 def _every(node: ast.AST) -> set[str]:
-    called_ = {called(it) for it in ast.walk(node) if isinstance(it, ast.Call)}
-    return names_of(node) | called_ | {it.attr for it in ast.walk(node) if isinstance(it, ast.Attribute)}  # type: ignore[arg-type]
+    """Return the names, attributes and functions that stand in some code."""
+    attributes = [it for it in ast.walk(node) if isinstance(it, ast.Attribute)]
+    run = {called(it) for it in ast.walk(node)} - {""}
+    return names_of(node) | run | {it.attr for it in attributes} | set(map(ast.unparse, attributes))
 
 
 def _fills_front(node: ast.AST) -> bool:

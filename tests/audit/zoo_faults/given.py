@@ -314,10 +314,10 @@ def a_ranking_with_the_other_sign():
 def weights_in_proportion_to_the_counts():
     _, y = blobs(200)
     y = torch.where(torch.rand(200) < 0.8, torch.zeros_like(y), y)
-    criterion = nn.CrossEntropyLoss(weight=torch.bincount(y) / len(y))
+    criterion = nn.CrossEntropyLoss(weight=torch.bincount(y) / len(y))  # <- here
 
     def loss_of(scores):
-        return criterion(scores, y[torch.randint(len(y), (16,))])  # <- here
+        return criterion(scores, y[torch.randint(len(y), (16,))])
 
     play(mlp(), loss_of, steps=12)
 

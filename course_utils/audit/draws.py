@@ -81,6 +81,11 @@ def _within(
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda):
             continue
         if isinstance(node, ast.Assign):
+            to, value = node.targets[0], node.value
+            if isinstance(to, ast.Tuple) and isinstance(value, ast.Tuple) and len(to.elts) == len(value.elts):
+                for name, part in zip(to.elts, value.elts, strict=True):
+                    yield from _within([part], file, known, chance, draw, frozenset(names_of(name)))
+                continue
             bound = frozenset(name for it in node.targets for name in names_of(it))
         if isinstance(node, ast.If | ast.IfExp):
             own = _draw_of(node.test, chance)

@@ -114,7 +114,7 @@ class Turned(Check):
 
 def _of_loop(loop: ast.For, file: str, known: Mapping[str, Any]) -> Iterator[tuple[_Left, torch.Tensor]]:
     for one, other, spot in _apart(loop, file, known):
-        for name in sorted({other.thing, *other.bound}):
+        for name in sorted(_names(one, other)):
             if isinstance(known.get(name), torch.Tensor):
                 yield _Left(spot, one.thing, other.thing, drawn=True), known[name]
     turn = unmatched(loop, file, known)
@@ -160,7 +160,7 @@ def _handed_out(
         returned = [reading.body]
     for one, other, spot in _apart(reading, file, own):
         for key, part in (it for value in returned for it in _parts(value)):
-            if any(it is other.node for it in ast.walk(part)) or names_of(part) & {other.thing, *other.bound}:
+            if any(it is other.node for it in ast.walk(part)) or names_of(part) & _names(one, other):
                 value = _element(target, key, known)
                 if isinstance(value, torch.Tensor):
                     yield _Left(spot, one.thing, other.thing, drawn=True), value
@@ -172,6 +172,11 @@ def _handed_out(
                 if isinstance(value, torch.Tensor) and is_left(part, reading, turn):
                     name = next(iter(sorted(names_of(part) - {"self"})), "") if isinstance(part, ast.Name) else ""
                     yield _Left(turn.spot, ", ".join(sorted(turn.names)), name or ast.unparse(part)), value
+
+
+def _names(one: Drawn, other: Drawn) -> set[str]:
+    """Return the names of the second of two things that are turned, where both may be bound at once."""
+    return {other.thing, *other.bound} - {one.thing}
 
 
 def _apart(scope: ast.AST, file: str, known: Mapping[str, Any]) -> Iterator[tuple[Drawn, Drawn, Spot]]:

@@ -124,9 +124,9 @@ def _turned(node: ast.AST, file: str, known: Mapping[str, Any], chance: set[str]
         own = draw or next((it for part in others if (it := _draw_of(part, chance))), "")
         return _found(given, node, own) if given is not None and own else None
     # A function that draws by itself draws anew for each call. Further arguments may say what was drawn.
-    if len(node.args) >= 1 and not node.keywords and not any(names_of(it) for it in node.args[1:]):
-        if _draws_inside(node, file, known):
-            return _found(node.args[0], node, draw or f"call {node.lineno}, {node.col_offset}")
+    alone = bool(node.args) and not node.keywords and not any(names_of(it) for it in node.args[1:])
+    if alone and _draws_inside(node, file, known):
+        return _found(node.args[0], node, draw or f"call {node.lineno}, {node.col_offset}")
     return None
 
 
@@ -149,11 +149,11 @@ def _each(node: ast.ListComp | ast.GeneratorExp, file: str, known: Mapping[str, 
     if len(node.generators) > 1 or not isinstance(loop.iter, ast.Tuple | ast.List):
         return
     for call in ast.walk(node.elt):
-        given = call.args[0] if isinstance(call, ast.Call) and len(call.args) == 1 else None
-        if given is not None and ast.unparse(given) == ast.unparse(loop.target):
-            if _draws_inside(call, file, known):  # type: ignore[arg-type]
-                for at, it in enumerate(loop.iter.elts):
-                    yield Drawn(ast.unparse(it), node.lineno, frozenset(), f"{at} of {node.lineno}", node)
+        if not isinstance(call, ast.Call) or len(call.args) != 1:
+            continue
+        if ast.unparse(call.args[0]) == ast.unparse(loop.target) and _draws_inside(call, file, known):
+            for at, it in enumerate(loop.iter.elts):
+                yield Drawn(ast.unparse(it), node.lineno, frozenset(), f"{at} of {node.lineno}", node)
 
 
 def _draws_inside(call: ast.Call, file: str, known: Mapping[str, Any]) -> bool:

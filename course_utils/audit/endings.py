@@ -44,9 +44,7 @@ def endless_targets(file: str, scope: ast.AST) -> tuple[Ending, ...]:
     """
     nodes = list(ast.walk(scope) if isinstance(scope, ast.FunctionDef) else parts(scope))
     targets = [
-        node
-        for node in nodes
-        if isinstance(node, ast.BinOp) and _goes_on(node, nodes) and not _reads_flag(node, nodes)
+        node for node in nodes if isinstance(node, ast.BinOp) and _goes_on(node, nodes) and not _reads_flag(node, nodes)
     ]
     tree = tree_of(file)
     if not targets or tree is None or _SPEAKS.search(ast.unparse(scope)):

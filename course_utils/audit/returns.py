@@ -78,10 +78,10 @@ def _each(targets: list[ast.expr]) -> Iterator[ast.expr]:
 def _others(loop: ast.For | ast.While, kept: str, total: str) -> bool:
     """Say whether a loop keeps other things in the same order: log-probabilities, which may then fit."""
     for node in (part for line in loop.body for part in ast.walk(line)):
-        puts = isinstance(node, ast.Call) and called(node) in (*_FILLS, "cat", "stack")
-        if puts and isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) != kept:  # type: ignore[attr-defined]
-            if total not in names_read(node):
-                return True
+        method = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+        puts = method is not None and method.attr in _FILLS and ast.unparse(method.value) != kept
+        if puts and total not in names_read(node):
+            return True
     return False
 
 
@@ -196,8 +196,7 @@ def _of(scope: ast.AST, names: set[str]) -> set[str]:
             elif isinstance(node, ast.For | ast.comprehension) and found & _every(node.iter):
                 found |= names_of(node.target)
             elif isinstance(node, ast.Call) and called(node) in _FILLS and isinstance(node.func, ast.Attribute):
-                if any(found & _every(it) for it in node.args):
-                    found |= names_of(node.func.value)
+                found |= names_of(node.func.value) if any(found & _every(it) for it in node.args) else set()
         if len(found) == before:
             break
     return found - {"self", "torch", "np"}

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from course_utils.audit.book import Slot, Trainer, sampled
+from course_utils.audit.book import Slot, sampled
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Step
 from course_utils.audit.lines import Spot, here, is_checkpointing, is_learners, is_torch, names_in
@@ -142,7 +142,7 @@ class Replacing(Check):
                 about={slot.key for slot in slots},
                 names=[slot.name for slot in slots],
             )
-        idle = [it for it in self.book.trainers.values() if it.steps >= 2 and any(_is_idle(of, it) for of in it.slots)]
+        idle = [it for it in self.book.trainers.values() if it.steps >= 2 and any(map(_is_idle, it.slots))]
         for renewal in renewals(scopes_of(self.recorder)) if idle else ():
             yield self._renewed(renewal)
         for spot, times in self._otherwise.items():
@@ -158,10 +158,13 @@ class Replacing(Check):
                 )
 
 
-def _is_idle(slot: Slot, trainer: Trainer) -> bool:
-    """Say whether an optimizer holds a leaf that passes reached in few of its steps, though it is to be trained."""
+def _is_idle(slot: Slot) -> bool:
+    """Say whether an optimizer holds a leaf that no pass ever reached, though it is to be trained.
+
+    One that was reached, and then replaced, is told of as what no optimizer holds.
+    """
     tensor = slot.tensor
-    return tensor is not None and tensor.requires_grad and 2 * slot.received <= trainer.steps
+    return tensor is not None and tensor.requires_grad and not slot.received
 
 
 def _variety(leaf: torch.Tensor) -> float:

@@ -36,7 +36,7 @@ def columns_of_a_batch_that_was_turned():
         columns = list(zip(*moves, strict=True))
         obs, acts = torch.tensor(columns[0]), torch.tensor(columns[1])
         rews, nxt = torch.tensor(columns[2]), torch.tensor(columns[3])
-        dones = torch.tensor(columns[4]).float()
+        dones = torch.tensor(columns[4]).float()  # noqa: F841
         return F.smooth_l1_loss(
             learner(obs)[torch.arange(len(acts)), acts],
             rews + 0.95 * still(nxt).amax(dim=-1),  # <- here
@@ -79,7 +79,7 @@ def arrays_of_a_memory_by_one_index():
         rows = np.random.randint(0, len(memory.acts), 32)
         now, then = torch.from_numpy(memory.now[rows]), torch.from_numpy(memory.then[rows])
         acts = torch.from_numpy(memory.acts[rows])
-        reward, done = torch.from_numpy(memory.gains[rows]).float(), torch.from_numpy(memory.dones[rows])
+        reward, done = torch.from_numpy(memory.gains[rows]).float(), torch.from_numpy(memory.dones[rows])  # noqa: F841
         with torch.no_grad():
             bootstrap = reward + 0.99 * learner(then).max(1).values  # <- here
         loss = F.mse_loss(learner(now).gather(1, acts[:, None])[:, 0], bootstrap)

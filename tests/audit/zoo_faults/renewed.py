@@ -54,7 +54,7 @@ def a_method_that_begins_anew_for_each_input():
     fitted(Prototypes(5))
 
 
-@fault("overwritten")
+@fault("not-in-optimizer")
 def a_projection_after_each_step():
     model = mlp(out=1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
@@ -86,7 +86,7 @@ def a_parameter_registered_in_each_forward():
     fitted(nn.Sequential(Shift(4), nn.Linear(4, 1)))
 
 
-@fault("overwritten")
+@fault("not-in-optimizer")
 def a_function_of_the_step_that_sets_an_attribute():
     class Gate(nn.Module):
         def __init__(self):
@@ -96,9 +96,9 @@ def a_function_of_the_step_that_sets_an_attribute():
         def forward(self, x):
             return self.out(x * self.gate.sigmoid())
 
-    def bounded(net):
-        values = net.gate.detach().clamp(-2, 2)
-        setattr(net, "gate", nn.Parameter(values))  # <- here
+    def bounded(net, name="gate"):
+        values = getattr(net, name).detach().clamp(-2, 2)
+        setattr(net, name, nn.Parameter(values))  # <- here
 
     def train_step(net, optimizer, x, y):
         optimizer.zero_grad()

@@ -1,5 +1,6 @@
 """Flags that a target reads by another name, and returns that are turned back, or fit as they are."""
 
+import random
 from collections import deque
 
 import torch
@@ -7,7 +8,7 @@ from torch.nn import functional as F
 
 from tests.audit.parts import mlp
 from tests.audit.registry import right
-from tests.audit.ways import learned
+from tests.audit.ways import Way, filled, learned
 from tests.audit.zoo_faults.backwards import played
 
 
@@ -42,14 +43,21 @@ def values_that_are_zero_where_a_flag_is_set():
 
 @right
 def one_flag_for_the_loop_and_one_for_the_target():
-    def loss_of(learner, still, moves):
-        s, a, r, n, terminal = (torch.tensor(it) for it in zip(*moves, strict=True))
-        cut, done, third, fourth = terminal, terminal.float(), r.sum(), a.sum()
-        best = still(n).amax(1)
-        wanted = r + 0.9 * best * (1 - done)
-        return F.mse_loss(learner(s).gather(1, a[:, None])[:, 0], wanted)
-
-    learned(loss_of)
+    learner, way, memory = mlp(5, 2), Way(), filled()
+    optimizer = torch.optim.Adam(learner.parameters(), lr=0.01)
+    state = way.reset()
+    for _ in range(12):
+        action = random.randrange(2)
+        following, reward, terminal = way.step(action)
+        memory.append((state, action, reward, following, bool(terminal)))
+        state = way.reset() if terminal else following
+        s, a, r, n, d = map(torch.tensor, zip(*random.sample(memory, 16), strict=True))
+        with torch.no_grad():
+            wanted = r + 0.9 * (1 - d.float()) * learner(n).amax(1)
+        loss = F.mse_loss(learner(s).gather(1, a[:, None])[:, 0], wanted)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
 
 
 @right

@@ -104,6 +104,9 @@ class Drifting(Check):
         found = list(writes(reading))
         tree = tree_of(file)
         asks = {ast.unparse(it.func).rpartition(".")[2] for it in ast.walk(reading) if isinstance(it, ast.Call)}
+        for it in ast.walk(reading):  # for change in self.changes: row = change(row)
+            if isinstance(it, ast.For) and names_of(it.target) & asks and isinstance(it.iter, ast.Attribute):
+                asks.add(it.iter.attr)
         others = [it for it in (ast.walk(tree) if tree else ()) if isinstance(it, ast.FunctionDef)]
         for name, value in vars(thing).items():
             write = next((it for it in found if f"self.{name}" in it.roots), None)

@@ -12,6 +12,7 @@ from course_utils.audit.source import around, function_around, tree_of
 from course_utils.explain.source import called, names_of
 
 _AVERAGES = re.compile(r"\b(mul_|lerp_|copy_|add_|set_)\(|\.data = |= .*(decay|beta|tau|alpha|momentum)")
+_MIXES = re.compile(r"lerp_?\(|mul_\(.*add_\(|(copy_\(|data = |\] = ).*\*.*\+.*\*", re.S)
 _LOSSES = re.compile(r"^(CrossEntropyLoss|NLLLoss|BCEWithLogitsLoss|cross_entropy|nll_loss|binary_cross_entropy\w*)$")
 _KEYS = frozenset({"weight", "pos_weight"})
 _COUNTS = re.compile(r"count|bincount|freq|hist|support|unique|sum\(|mean\(|len\(|value_counts|prior|/")
@@ -31,10 +32,13 @@ def average_updates(scopes: Scopes) -> list[Spot]:
 
 
 def _is_average(loop: ast.For) -> bool:
-    """Say whether a loop goes through two models' parameters at once and writes to the first, or mixes states."""
+    """Say whether a loop goes through two models' parameters at once and writes to one, or mixes those of one."""
     text = ast.unparse(loop.iter)
     models = re.findall(r"([\w.]+)\.(?:named_)?parameters\(\)", text)
-    return len(set(models)) >= 2 and any(_AVERAGES.search(ast.unparse(it)) for it in loop.body)
+    body = "\n".join(map(ast.unparse, loop.body))
+    if len(set(models)) >= 2:
+        return _AVERAGES.search(body) is not None
+    return "parameters()" in text and _MIXES.search(body) is not None
 
 
 def weights_made(scopes: Scopes, spot: Spot) -> Spot | None:
@@ -42,7 +46,7 @@ def weights_made(scopes: Scopes, spot: Spot) -> Spot | None:
 
     Of several it is the one that stands in the functions around the line at which the loss is computed.
     """
-    found: dict[Spot, None] = {}
+    found: dict[Spot, Spot] = {}  # with the call that is given them
     for file, scope in scopes:
         for node in own(scope):
             for call in _calls(node):
@@ -51,10 +55,10 @@ def weights_made(scopes: Scopes, spot: Spot) -> Spot | None:
                     given = call.args[0]
                 made = _made(Spot(file, call.lineno), given, _DEEP) if given is not None else None
                 if made is not None:
-                    found[made] = None
+                    found[made] = Spot(file, call.lineno)
     if len(found) > 1:
         near = [it for it in around(spot) if isinstance(it, ast.FunctionDef)]
-        found = {it: None for it in found if it.file == spot.file and function_around(it) in near}
+        found = {it: at for it, at in found.items() if at.file == spot.file and function_around(at) in near}
     return next(iter(found)) if len(found) == 1 else None
 
 

@@ -14,18 +14,27 @@ _RISING = re.compile(
     r"accura|correct|reward|precision|recall|\b(accs?\d?|f1|auc|auroc|iou|miou|dice|bleu|r2|psnr|ssim|top\d)\b"
 )
 _HIGHEST = re.compile(r"argmax\(|\.max\((dim=)?-?1|torch\.max\(\w+, (dim=)?-?1|topk\(| >=? 0")
-_TURNED = (ast.USub, ast.Sub)
 
 
 def direction(node: ast.expr) -> Direction | None:
     """Say what the names in an expression tell: nothing for certain where it is turned round; None without any."""
-    if any(isinstance(part, _TURNED) for part in ast.walk(node)):
+    if any(map(_turns, ast.walk(node))):
         return ""
     text = re.sub(r"[\W_]+", " ", ast.unparse(node).lower()) + (" accuracy" if _counts_hits(node) else "")
     falls, rises = _FALLING.search(text) is not None, _RISING.search(text) is not None
     if falls and rises:
         return ""
     return "falls" if falls else "rises" if rises else None
+
+
+def _turns(node: ast.AST) -> bool:
+    """Say whether something is taken away, or taken by its negative: not for the axis in `argmax(-1)`."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return not isinstance(node.operand, ast.Constant)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
+        sides = (node.left, node.right)
+        return any(isinstance(it, ast.UnaryOp) and isinstance(it.op, ast.USub) for it in sides)
+    return isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Sub)
 
 
 def _counts_hits(node: ast.expr) -> bool:

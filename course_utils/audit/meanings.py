@@ -13,7 +13,12 @@ from course_utils.explain.source import called, names_of
 
 _DEEP = 8
 _MOST = 60  # expressions that are looked at
-_ROUNDS = frozenset({"float", "round", "item", "mean", "sum", "float32", "cpu", "detach", "array", "tensor"})
+_ROUNDS = frozenset(
+    {
+        *("float", "round", "int", "item", "mean", "sum", "double", "cpu", "detach", "array", "tensor", "to", "type"),
+        *("numpy", "as_tensor", "fmean", "average", "nanmean", "stack", "cat", "squeeze", "div"),
+    }
+)
 
 Part = tuple[Spot, ast.expr]
 
@@ -31,10 +36,12 @@ def _made_of(spot: Spot, node: ast.expr) -> Iterator[Part]:
     """Yield what an expression comes from: the right part of a tuple, of what a call returns, or of its names."""
     if isinstance(node, ast.Name | ast.Attribute):
         yield from _bound(spot, ast.unparse(node))
+        yield from _appended(spot, ast.unparse(node))
     elif isinstance(node, ast.Subscript):
         key = _key(node.slice)
         for at, whole in (spot, node.value), *_bound(spot, ast.unparse(node.value)):
             yield from _element(at, whole, key)
+        yield from _appended(spot, ast.unparse(node.value))
     elif isinstance(node, ast.Call) and called(node) not in (*_ROUNDS, "eq"):
         yield from _returned(spot, node, None)
     elif isinstance(node, ast.Call) and called(node) != "eq":
@@ -76,6 +83,15 @@ def _bound(spot: Spot, name: str) -> Iterator[Part]:
             at = Spot(spot.file, node.lineno)
             for target in node.targets:
                 yield from _of_target(at, target, node.value, name)
+
+
+def _appended(spot: Spot, name: str) -> Iterator[Part]:
+    """Yield what the function around a line puts into a list."""
+    scope = function_around(spot)
+    for node in ast.walk(scope) if scope is not None else ():
+        call = node if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+        if call is not None and ast.unparse(call.func) == f"{name}.append" and len(call.args) == 1:
+            yield Spot(spot.file, call.lineno), call.args[0]
 
 
 def _of_target(spot: Spot, target: ast.expr, value: ast.expr, name: str) -> Iterator[Part]:

@@ -144,7 +144,11 @@ def _of_set(loop: ast.For, place: str, known: Mapping[str, Any]) -> Iterator[tup
     if reading is not None:
         shared = getattr(getattr(type(data), "__getitem__", None), "__globals__", {})
         yield from _handed_out(reading, file, ChainMap(own, shared), target, known)
-    code = getattr(getattr(value_of(source, dict(known)), "collate_fn", None), "__code__", None)
+    collate = getattr(value_of(source, dict(known)), "collate_fn", None)
+    if collate is None and isinstance(source, ast.Call):  # made in the head of the loop
+        given = next((it.value for it in source.keywords if it.arg == "collate_fn"), None)
+        collate = value_of(given, dict(known)) if given is not None else None
+    code = getattr(collate, "__code__", None)
     if code is None or not is_learners(code.co_filename):
         return
     for function in functions_at(code.co_filename, code.co_firstlineno):

@@ -148,3 +148,42 @@ def two_changes_made_for_image_and_mask():
             return image, mask
 
     segmented(Apart())
+
+
+@fault("target-not-flipped")
+def a_collate_that_draws_for_each_list():
+    def maybe(grid):
+        return torch.flip(grid, (-1,)) if random.random() < 0.5 else grid
+
+    def collate(items):
+        images = torch.stack([maybe(image) for image, _ in items])
+        regions = torch.stack([maybe(region) for _, region in items])  # <- here
+        return images, regions
+
+    pairs = list(zip(*_images(), strict=True))
+    model = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, 1, 1))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(3):
+        for image, mask in DataLoader(pairs, batch_size=4, collate_fn=collate):
+            optimizer.zero_grad()
+            F.binary_cross_entropy_with_logits(model(image), mask).backward()
+            optimizer.step()
+
+
+@fault("target-not-flipped")
+def coins_for_the_rows_of_each_batch():
+    def mirrored_rows(batch, share=0.5):
+        coins = torch.rand(len(batch)) < share
+        batch = batch.clone()
+        batch[coins] = batch[coins].flip(-1)
+        return batch
+
+    x, m = _images()
+    model = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, 1, 1))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(4):
+        for rows in torch.randperm(len(x)).split(4):
+            xb, mb = mirrored_rows(x[rows]), mirrored_rows(m[rows])  # <- here
+            optimizer.zero_grad()
+            F.binary_cross_entropy_with_logits(model(xb), mb).backward()
+            optimizer.step()

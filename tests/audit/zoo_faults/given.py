@@ -331,3 +331,20 @@ def positives_over_negatives():
         return F.binary_cross_entropy_with_logits(scores, target, pos_weight=y.sum() / (1 - y).sum())  # <- here
 
     play(mlp(out=1), loss_of, steps=12)
+
+
+@fault("weights-reversed")
+def shares_that_a_function_returns():
+    _, y = blobs(200)
+    y = torch.where(torch.rand(200) < 0.8, torch.zeros_like(y), y)
+
+    def shares(labels):
+        found = torch.tensor([(labels == at).sum().item() for at in range(3)])
+        return found / found.sum()  # <- here
+
+    weighed_by = shares(y)
+
+    def loss_of(scores):
+        return F.cross_entropy(scores, y[torch.randint(len(y), (16,))], weight=weighed_by)
+
+    play(mlp(), loss_of, steps=12)

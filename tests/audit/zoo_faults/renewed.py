@@ -215,3 +215,24 @@ def a_loss_among_three_numbers_in_the_mode_max():
         p, q, _ = epoch_of(net, batches(x, y, 16), optimizer)
         plan.step(p)
         print(q)
+
+
+@fault("plateau-direction")
+def the_last_entry_of_a_history():
+    def seen(net, x, y):
+        pred = net(x).argmax(dim=-1)
+        return F.cross_entropy(net(x), y).item(), (pred == y).double().mean().item()
+
+    x, y = classes()
+    net, kept = mlp(out=2), {"u": [], "v": []}
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
+    plan = ReduceLROnPlateau(optimizer, factor=0.8, patience=0)  # <- here
+    for _ in range(8):
+        for a, b in batches(x, y, 16):
+            optimizer.zero_grad()
+            F.cross_entropy(net(a), b).backward()
+            optimizer.step()
+        with torch.no_grad():
+            found = seen(net, x, y)
+        kept["v"].append(found[1])
+        plan.step(kept["v"][-1])

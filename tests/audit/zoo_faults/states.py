@@ -274,3 +274,26 @@ def mean_of_weights_without_new_statistics():
     mean.eval()  # <- here
     with torch.inference_mode():
         mean(x)
+
+
+@fault("stale-statistics")
+def average_by_the_names_of_parameters():
+    x, y = lines()
+    model = normed()
+    slow = copy.deepcopy(model)
+    slow.eval()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+
+    def follow(source, copy_of):
+        fast = dict(source.named_parameters())
+        with torch.no_grad():
+            for name, p in copy_of.named_parameters():  # <- here
+                p.copy_(0.5 * p + 0.5 * fast[name])
+
+    for _ in range(8):
+        optimizer.zero_grad()
+        F.mse_loss(model(3 * x + 2), y).backward()
+        optimizer.step()
+        follow(model, slow)
+        with torch.no_grad():
+            slow(3 * x + 2)

@@ -96,9 +96,9 @@ def a_function_of_the_step_that_sets_an_attribute():
         def forward(self, x):
             return self.out(x * self.gate.sigmoid())
 
-    def bounded(net, name="gate"):
-        values = getattr(net, name).detach().clamp(-2, 2)
-        setattr(net, name, nn.Parameter(values))  # <- here
+    def bounded(net):
+        values = net.gate.detach().clamp(-2, 2)
+        net.gate = nn.Parameter(values)  # <- here
 
     def train_step(net, optimizer, x, y):
         optimizer.zero_grad()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from course_utils.audit.columns import columns, stored_flags
 from course_utils.audit.episodes import is_discount, is_flag
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import is_read, names_read, parts
@@ -22,6 +23,7 @@ _NEXT = re.compile(r"next|target|boot|max|\bq\w*|\w*_q\b|\bvalues?\[|\bv(alue)?s
 _KEEPS = frozenset({"append", "push", "add", "store", "remember", "extend", "put", "print"})
 _CLOCKS = re.compile(r"^(\w+\.)*_?(t|i|k|step|steps|n_?steps?|count|counter|time|elapsed\w*|step_?count\w*)$", re.I)
 _MAKES = re.compile(r"^(done|dones|terminated|terminal|over|finished)$")
+_SAYS = re.compile(r"^(ends?|finished|over|game_?over|last)$")
 
 
 class Ending(NamedTuple):
@@ -41,13 +43,15 @@ def endless_targets(file: str, scope: ast.AST) -> tuple[Ending, ...]:
     state, is left in peace, and so is a file whose episodes end by a count of steps alone.
     """
     nodes = list(ast.walk(scope) if isinstance(scope, ast.FunctionDef) else parts(scope))
-    targets = [node for node in nodes if isinstance(node, ast.BinOp) and _goes_on(node, nodes)]
+    targets = [
+        node for node in nodes if isinstance(node, ast.BinOp) and _goes_on(node, nodes) and not _reads_flag(node, nodes)
+    ]
     tree = tree_of(file)
     if not targets or tree is None or _SPEAKS.search(ast.unparse(scope)):
         return ()
     if _ENDLESS.search(ast.unparse(tree)) or _ends_by_count(file):
         return ()
-    handed = _handed(scope, nodes)
+    handed = _handed(scope, nodes) | _columns(file, nodes)
     every = nodes if isinstance(scope, ast.FunctionDef) else list(ast.walk(tree))
     found = []
     for node in targets:
@@ -67,6 +71,15 @@ def _goes_on(node: ast.BinOp, nodes: list[ast.AST]) -> bool:
         if named and len(values) < len(factors) and any(_follows(it, nodes) for it in values):
             return isinstance(node.op, ast.Add)
     return False
+
+
+def _reads_flag(node: ast.BinOp, nodes: list[ast.AST]) -> bool:
+    """Say whether a target reads a flag, or what was made of one: of several flags it needs no other."""
+    names = names_read(node)
+    for it in nodes:
+        if isinstance(it, ast.Assign) and isinstance(it.targets[0], ast.Name) and it.targets[0].id in names:
+            names = names | names_read(it.value) if isinstance(it.value, ast.BinOp | ast.UnaryOp) else names
+    return any(map(_ends, names))
 
 
 def _flat(node: ast.expr) -> Iterator[ast.expr]:
@@ -109,6 +122,17 @@ def _handed(scope: ast.AST, nodes: list[ast.AST]) -> set[str]:
     if isinstance(scope, ast.FunctionDef) and len(scope.args.args) >= 4:
         found.update(it.arg for it in scope.args.args)
     return {name for name in found if is_flag(name)}
+
+
+def _columns(file: str, nodes: list[ast.AST]) -> set[str]:
+    """Return the names that hold the flags of a batch: named so, taken by a key named so, or from where one is kept."""
+    found = list(columns(nodes))
+    kept = stored_flags(file, _ends) if found else set()
+    return {it.name for it in found if _ends(it.name) or (_ends(it.key) if isinstance(it.key, str) else it.key in kept)}
+
+
+def _ends(name: str) -> bool:
+    return is_flag(name) or _SAYS.match(name) is not None
 
 
 def _used(nodes: list[ast.AST], target: ast.expr) -> set[str]:

@@ -22,6 +22,7 @@ _GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
 _WRAPS = frozenset({"float", "to", "unsqueeze", "squeeze", "view", "reshape", "tensor", "as_tensor", "int", "double"})
 _TURNS = re.compile(r"\b1(\.0?)?\s*-|\bnot\b|~|logical_not|where|== 0|False if|0(\.0)? if")
 _BACKWARDS = re.compile(r"reversed\(|\[::-1\]|flip|-1, -1|\.reverse\(|insert\(0|appendleft\(")
+_FILLS = frozenset({"append", "extend"})
 _SPREADS = frozenset({"std", "var", "update", "print"})  # what is taken of values without being one of them
 
 
@@ -179,6 +180,9 @@ def comes_from(file: str, name: str) -> set[str]:
             elif isinstance(node, ast.FunctionDef):
                 returns = (it.value for it in ast.walk(node) if isinstance(it, ast.Return) and it.value is not None)
                 found.update({node.name} if any(_takes(it, found) for it in returns) else ())
+            elif isinstance(node, ast.Call) and called(node) in _FILLS and isinstance(node.func, ast.Attribute):
+                owner = node.func.value if any(_takes(it, found) for it in node.args) else None
+                found.update({owner.id} if isinstance(owner, ast.Name) else ())
         if len(found) == before:
             break
     return found
@@ -188,6 +192,10 @@ def _takes(node: ast.AST, names: set[str]) -> bool:
     """Say whether an expression computes with one of some names, and not only with how far they spread."""
     if isinstance(node, ast.Call) and called(node) in _SPREADS:
         return False
+    if isinstance(node, ast.Call) and called(node) in names:
+        return True
     if isinstance(node, ast.Name):
         return node.id in names
+    if isinstance(node, ast.Attribute) and ast.unparse(node) in names:
+        return True
     return any(_takes(part, names) for part in ast.iter_child_nodes(node))

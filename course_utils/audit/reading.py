@@ -103,9 +103,7 @@ class Reading(Check):
             self.seen.note(event)
 
     def found(self) -> Iterator[Found]:
-        if self.clock.steps and not self.seen.scopes:
-            self.seen.scopes = reached(self.seen.spots)
-        scopes = self.seen.scopes
+        scopes = scopes_of(self.recorder) if self.clock.steps else []
         told: set[tuple[str, Spot]] = set()
         for reader in self.readers:
             for it in reader(scopes, self.seen):
@@ -114,6 +112,14 @@ class Reading(Check):
                     yield self.say(
                         it.code, it.spot, it.headline, it.why, it.fix, level=it.level, certain=False, names=it.names
                     )
+
+
+def scopes_of(desk: Desk) -> Scopes:
+    """Return the functions that ran, as the checks of a watch noted; found once, at its end."""
+    seen = _SEEN.get(desk)
+    if seen is not None and not seen.scopes:
+        seen.scopes = reached(seen.spots)
+    return seen.scopes if seen is not None else []
 
 
 def reached(spots: Iterable[Spot]) -> Scopes:

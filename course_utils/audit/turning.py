@@ -13,7 +13,7 @@ from course_utils.audit.lines import Spot, is_learners
 from course_utils.audit.mentions import arguments, functions_at, functions_named, functions_of
 from course_utils.explain.source import called, names_of
 
-_TURNS = re.compile(r"^((random_?)?[hv]?_?flip(lr|ud|_\w+)?|rot90|rotate|roll|\w*mirror\w*)$", re.I)
+TURNS = re.compile(r"^((random_?)?[hv]?_?flip(lr|ud|_\w+)?|rot90|rotate|roll|\w*mirror\w*)$", re.I)
 _LIBRARIES = frozenset({"torch", "np", "numpy", "F", "TF", "T", "random", "self", "cls", "transforms", "functional"})
 _DEEP = 2
 
@@ -41,6 +41,11 @@ def unmatched(scope: ast.AST, file: str, known: Mapping[str, Any]) -> Turn | Non
     return first
 
 
+def turns(scope: ast.AST, file: str, known: Mapping[str, Any]) -> Iterator[Turn]:
+    """Yield what a scope turns, also within the functions that it calls."""
+    return _turns(scope, file, known, _DEEP - 1)
+
+
 def is_left(node: ast.expr, scope: ast.AST, turn: Turn) -> bool:
     """Say whether an expression holds nothing that is turned, or was bound or written after the turn."""
     names = names_of(node) - _LIBRARIES
@@ -63,11 +68,11 @@ def _turns(scope: ast.AST, file: str, known: Mapping[str, Any], deep: int) -> It
     chance = by_chance(list(ast.walk(scope)))
     body = [scope.body] if isinstance(scope, ast.Lambda) else scope.body  # type: ignore[attr-defined]
     for node, lucky, at in _with_chance(body, chance, None):
-        if isinstance(node, ast.Subscript) and _is_backwards(node.slice):
+        if isinstance(node, ast.Subscript) and is_backwards(node.slice):
             yield Turn(Spot(file, node.lineno), _roots(node.value), at or node.lineno, lucky)
         if not isinstance(node, ast.Call):
             continue
-        if _TURNS.match(called(node)) and not functions_of(file).get(called(node)):
+        if TURNS.match(called(node)) and not functions_of(file).get(called(node)):
             # Of how far something is turned, nothing is turned itself.
             owner = node.func.value if isinstance(node.func, ast.Attribute) else None
             given = owner if owner is not None and ast.unparse(owner) not in _LIBRARIES else next(iter(node.args), None)
@@ -87,7 +92,7 @@ def _roots(node: ast.expr) -> frozenset[str]:
 
 def _within(call: ast.Call, file: str, known: Mapping[str, Any], place: tuple[bool, int], deep: int) -> Iterator[Turn]:
     """Yield what a function turns that is called here, by the names that it is given."""
-    for function, source in _functions(call, file, known):
+    for function, source in callees(call, file, known):
         given = dict(arguments(function, call))
         for turn in _turns(function, source, known, deep - 1):
             # What is turned may have been given another name in there: `out = image.clone()`.
@@ -105,7 +110,8 @@ def _given_as(function: _Function, names: frozenset[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _functions(call: ast.Call, file: str, known: Mapping[str, Any]) -> Iterator[tuple[_Function, str]]:
+def callees(call: ast.Call, file: str, known: Mapping[str, Any]) -> Iterator[tuple[_Function, str]]:
+    """Yield the functions that a call runs, each with its file: of what is known under its name, or of the file."""
     value = known.get(ast.unparse(call.func))
     code = getattr(value, "__code__", None)
     if code is not None and is_learners(code.co_filename):
@@ -118,7 +124,7 @@ def _functions(call: ast.Call, file: str, known: Mapping[str, Any]) -> Iterator[
             yield it, file
 
 
-def _is_backwards(index: ast.expr) -> bool:
+def is_backwards(index: ast.expr) -> bool:
     """Say whether an index goes through an axis from its end: `image[:, ::-1]`."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
     return any(isinstance(it, ast.Slice) and it.step is not None and ast.unparse(it.step) == "-1" for it in parts)

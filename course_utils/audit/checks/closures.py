@@ -44,7 +44,8 @@ class Closures(Check):
         self._given, self._first = [], None
 
     def called(self, event: Call) -> None:
-        if self._inside and event.grad and event.given is not None:
+        # What has a graph was computed of the parameters, which a search along a line moves: a loss is given scores.
+        if self._inside and event.grad and event.given is not None and event.given.grad_fn is None:
             self._given.append(sampled(event.given))
             self._spots = event.spots
 

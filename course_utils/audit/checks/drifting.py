@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from course_utils.audit.classes import class_source
 from course_utils.audit.erasing import chance_write
 from course_utils.audit.events import Call
 from course_utils.audit.holders import variables
-from course_utils.audit.inplace import Write, method, writes, writes_to_parameter
+from course_utils.audit.inplace import Write, method, methods_called, writes, writes_to_parameter
 from course_utils.audit.lines import Spot
 from course_utils.audit.source import function_around, loop_around, taken_apart, tree_of
 from course_utils.explain.source import called, names_of
@@ -104,14 +104,19 @@ class Drifting(Check):
         found = list(writes(reading))
         tree = tree_of(file)
         asks = {ast.unparse(it.func).rpartition(".")[2] for it in ast.walk(reading) if isinstance(it, ast.Call)}
+        for it in ast.walk(reading):  # for change in self.changes: row = change(row)
+            if isinstance(it, ast.For) and names_of(it.target) & asks and isinstance(it.iter, ast.Attribute):
+                asks.add(it.iter.attr)
         others = [it for it in (ast.walk(tree) if tree else ()) if isinstance(it, ast.FunctionDef)]
         for name, value in vars(thing).items():
             write = next((it for it in found if f"self.{name}" in it.roots), None)
             if write is None and f"self.{name}" in ast.unparse(reading):
+                run = [it for name in asks & vars(thing).keys() for it in _parts(vars(thing)[name])]
                 given = [writes_to_parameter(it) for it in others if _is_asked(it, thing, asks)]
+                given += [_placed(writes_to_parameter(it), of) for part in run for it, of in methods_called(part)]
                 write = next((it for it in given if it is not None), None)
             if write is not None:
-                self._add(f"{type(thing).__name__}.{name}", value, Spot(file, write.line), write)
+                self._add(f"{type(thing).__name__}.{name}", value, Spot(write.file or file, write.line), write)
 
     def _of_batches(self, spot: Spot, name: str, thing: Any) -> None:
         """Look at what a loader of the learner's hands out, where the loop over it writes into its batches."""
@@ -156,6 +161,10 @@ class Drifting(Check):
         self._stores.clear()
 
 
+def _placed(write: Write | None, file: str) -> Write | None:
+    return write._replace(file=file) if write is not None else None
+
+
 def _written_in(loop: ast.For, batch: set[str], tree: ast.AST | None) -> Write | None:
     """Return the line that writes into a batch: in a loop itself, or in a function that the loop gives it to."""
     own = next((it for it in writes(loop) if it.name in batch), None)
@@ -185,11 +194,14 @@ def _is_asked(function: ast.FunctionDef, thing: Any, asks: set[str]) -> bool:
     if function.name in asks:
         return True
     for name in asks & vars(thing).keys():
-        given = vars(thing)[name]
-        parts = getattr(given, "transforms", None) or (given if isinstance(given, list | tuple) else [given])
-        if any(getattr(it, "__name__", "") == function.name for it in parts):
+        if any(getattr(it, "__name__", "") == function.name for it in _parts(vars(thing)[name])):
             return True
     return False
+
+
+def _parts(given: Any) -> Sequence[Any]:
+    """Return what is called for a row: the thing itself, or those that it calls one after the other."""
+    return getattr(given, "transforms", None) or (given if isinstance(given, list | tuple) else [given])
 
 
 def _things(value: Any) -> Iterator[Any]:

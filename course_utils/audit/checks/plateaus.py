@@ -17,7 +17,8 @@ from course_utils.audit.directions import Direction, direction
 from course_utils.audit.events import Pass
 from course_utils.audit.expressions import assigned_value, returned_by
 from course_utils.audit.lines import Spot, spots
-from course_utils.audit.source import statement
+from course_utils.audit.meanings import meanings
+from course_utils.audit.source import assigned, statement
 from course_utils.explain.source import called
 
 _CALLS = 4
@@ -142,11 +143,23 @@ def _meaning() -> tuple[Direction, str]:
             continue
         name = name or (ast.unparse(given) if isinstance(given, ast.Name | ast.Attribute) else "")
         value = assigned_value(spot, ast.unparse(given))
-        for part in (given, value, *returned_by(spot, given if value is None else value)):
+        whole = given if value is None else value
+        for part in (given, value, *(() if _is_part(spot, given) else returned_by(spot, whole))):
             found = direction(part) if part is not None else None
             if found is not None:
                 return found, name
+        # Where no name says it: what the number was computed of, part by part.
+        ways = {found for part in meanings(spot, given) if (found := direction(part)) is not None}
+        if ways:
+            return (ways.pop() if len(ways) == 1 else ""), name
     return "", name
+
+
+def _is_part(spot: Spot, given: ast.expr) -> bool:
+    """Say whether what is given is one of several things that a call returns: only its own part says what it is."""
+    made = assigned(spot, ast.unparse(given))
+    line = statement(made) if made is not None else None
+    return isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Tuple)
 
 
 def _given(spot: Spot) -> ast.expr | None:

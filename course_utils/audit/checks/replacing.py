@@ -15,6 +15,8 @@ from course_utils.audit.book import Slot, sampled
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Step
 from course_utils.audit.lines import Spot, here, is_checkpointing, is_learners, is_torch, names_in
+from course_utils.audit.reading import scopes_of
+from course_utils.audit.renewed import Renewal, renewals
 from course_utils.audit.source import assigned, function_around, statement
 
 _NOISE = frozenset(
@@ -69,6 +71,19 @@ class Replacing(Check):
             times=max(len(steps) for (line, _), steps in self._rounded.items() if line == spot),
             about={slot.key for slot in slots},
             names=[slot.name for slot in slots],
+        )
+
+    def _renewed(self, it: Renewal) -> Found:
+        return self.say(
+            "overwritten",
+            it.spot,
+            f"{it.place} is made anew each time that this line runs: the optimizer holds the parameter that was there",
+            "nn.Parameter(...) is another tensor than the one that the optimizer was given. The passes reach the new "
+            "one, the steps move the old one, and nothing of what it learns is ever computed with.",
+            "with torch.no_grad():\n    parameter.copy_(...)  # or make it once, before the optimizer",
+            level="likely",
+            certain=False,
+            names=(it.place,),
         )
 
     def _round(self, written: Any) -> None:
@@ -127,6 +142,9 @@ class Replacing(Check):
                 about={slot.key for slot in slots},
                 names=[slot.name for slot in slots],
             )
+        idle = [it for it in self.book.trainers.values() if it.steps >= 2 and any(map(_is_idle, it.slots))]
+        for renewal in renewals(scopes_of(self.recorder)) if idle else ():
+            yield self._renewed(renewal)
         for spot, times in self._otherwise.items():
             if times >= 2:
                 yield self.say(
@@ -138,6 +156,15 @@ class Replacing(Check):
                     "checkpoint(block, x, use_reentrant=False)  # without preserve_rng_state=False",
                     times=times,
                 )
+
+
+def _is_idle(slot: Slot) -> bool:
+    """Say whether an optimizer holds a leaf that no pass ever reached, though it is to be trained.
+
+    One that was reached, and then replaced, is told of as what no optimizer holds.
+    """
+    tensor = slot.tensor
+    return tensor is not None and tensor.requires_grad and not slot.received
 
 
 def _variety(leaf: torch.Tensor) -> float:

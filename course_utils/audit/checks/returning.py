@@ -16,6 +16,7 @@ from course_utils.audit.expressions import factors_at
 from course_utils.audit.lines import Spot, frames, names_in
 from course_utils.audit.mentions import names_read, ran
 from course_utils.audit.policies import weighed
+from course_utils.audit.returns import backward_returns
 from course_utils.audit.source import function_around
 from course_utils.audit.summands import summands
 
@@ -104,6 +105,9 @@ class Returning(Check):
             for spot, kept in forward_sums(file, scope):
                 if self._weighs(file, kept):
                     yield self._forwards(spot, kept)
+            for spot, kept in backward_returns(file, scope):
+                if self._weighs(file, kept):
+                    yield self._backwards(spot, kept)
 
     def _weighs(self, file: str, kept: str) -> bool:
         """Say whether what a loop kept goes into the weights of log-probabilities."""
@@ -143,6 +147,18 @@ class Returning(Check):
             "A return is what follows an action: its reward, and discounted those after it. It is summed from the "
             "last step back to the first.",
             "for reward in reversed(rewards):\n    R = reward + gamma * R\n    returns.insert(0, R)",
+            certain=False,
+            names=(kept,),
+        )
+
+    def _backwards(self, spot: Spot, kept: str) -> Found:
+        return self.say(
+            "wrong-return",
+            spot,
+            f"{kept} holds the returns from the last step to the first: each action is weighed by that of another step",
+            "The sum goes through the rewards from the end, and what it gives is kept in this order. The "
+            "log-probabilities stand in the order of the steps: the first action gets the return of the last.",
+            f"{kept}.insert(0, R)  # or {kept}.reverse(), when all are there",
             certain=False,
             names=(kept,),
         )

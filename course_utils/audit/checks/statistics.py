@@ -13,9 +13,11 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim.swa_utils import AveragedModel
 
 from course_utils.audit.book import sampled
+from course_utils.audit.causes import average_updates
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Pass
 from course_utils.audit.lines import Spot
+from course_utils.audit.reading import scopes_of
 
 _WEIGHTS = 4  # of a model are compared with those of its copy
 _FOLLOWS = 0.5  # cosine of the ways that a copy and its model have gone from the first values
@@ -121,12 +123,14 @@ class Statistics(Check):
         told[0] += 1
 
     def found(self) -> Iterator[Found]:
+        updates = average_updates(scopes_of(self.recorder)) if self._told else []
         for (spot, kind), (times, name) in self._told.items():
             if kind == "kept" and times < 2:
                 continue
             yield self.say(
                 "stale-statistics",
-                spot,
+                # Statistics that nobody copies are missing where the weights are mixed.
+                updates[0] if len(updates) == 1 and kind != "mean" else spot,
                 f"{name} is evaluated with statistics of batch norm that {_WORDS[kind]}",
                 "Its weights are an average, and were never run over data. In evaluation batch norm shifts and scales "
                 "by the statistics that it has, and these belong to other weights.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, Subset
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.classes import class_source
+from course_utils.audit.draws import Drawn, drawn_apart
 from course_utils.audit.events import Call
 from course_utils.audit.inplace import method
 from course_utils.audit.lines import Spot, is_learners, names_in
@@ -34,6 +35,7 @@ class _Left(NamedTuple):
     spot: Spot
     image: str
     target: str
+    drawn: bool = False  # it is turned as well, by a draw of its own
 
 
 class Turned(Check):
@@ -79,7 +81,10 @@ class Turned(Check):
 
     def found(self) -> Iterator[Found]:
         for left, times in self._times.items():
-            if left not in self._inputs and times >= min(2, self.clock.steps):
+            told = left not in self._inputs and times >= min(2, self.clock.steps)
+            if told and left.drawn:
+                yield self._by_two_draws(left, times)
+            elif told:
                 yield self.say(
                     "target-not-flipped",
                     left.spot,
@@ -92,8 +97,26 @@ class Turned(Check):
                     names=(left.image, left.target),
                 )
 
+    def _by_two_draws(self, left: _Left, times: int) -> Found:
+        return self.say(
+            "target-not-flipped",
+            left.spot,
+            f"{left.image} and {left.target} are turned by two draws: often one is turned and the other is not",
+            "Each call, and each random number, decides anew. Where one is flipped and the other stands as it was, the "
+            "model is taught that what is on the left of such an input is on the right of its answer.",
+            f"if random.random() < 0.5:  # one draw for both\n    {left.image}, {left.target} = flip({left.image}), "
+            f"flip({left.target})",
+            certain=False,
+            times=times,
+            names=(left.image, left.target),
+        )
+
 
 def _of_loop(loop: ast.For, file: str, known: Mapping[str, Any]) -> Iterator[tuple[_Left, torch.Tensor]]:
+    for one, other, spot in _apart(loop, file, known):
+        for name in sorted(_names(one, other)):
+            if isinstance(known.get(name), torch.Tensor):
+                yield _Left(spot, one.thing, other.thing, drawn=True), known[name]
     turn = unmatched(loop, file, known)
     if turn is None:
         return
@@ -119,8 +142,13 @@ def _of_set(loop: ast.For, place: str, known: Mapping[str, Any]) -> Iterator[tup
     reading = method(kind, "__getitem__") if kind is not None else None
     own = {f"self.{name}": value for name, value in getattr(data, "__dict__", {}).items()}
     if reading is not None:
-        yield from _handed_out(reading, file, own, target, known)
-    code = getattr(getattr(value_of(source, dict(known)), "collate_fn", None), "__code__", None)
+        shared = getattr(getattr(type(data), "__getitem__", None), "__globals__", {})
+        yield from _handed_out(reading, file, ChainMap(own, shared), target, known)
+    collate = getattr(value_of(source, dict(known)), "collate_fn", None)
+    if collate is None and isinstance(source, ast.Call):  # made in the head of the loop
+        given = next((it.value for it in source.keywords if it.arg == "collate_fn"), None)
+        collate = value_of(given, dict(known)) if given is not None else None
+    code = getattr(collate, "__code__", None)
     if code is None or not is_learners(code.co_filename):
         return
     for function in functions_at(code.co_filename, code.co_firstlineno):
@@ -131,6 +159,15 @@ def _handed_out(
     reading: ast.FunctionDef | ast.Lambda, file: str, own: Mapping[str, Any], target: ast.expr, known: Mapping[str, Any]
 ) -> Iterator[tuple[_Left, torch.Tensor]]:
     """Yield what a function that makes samples or batches turns nothing of, though it turns another part."""
+    returned = [it.value for it in ast.walk(reading) if isinstance(it, ast.Return) and it.value is not None]
+    if isinstance(reading, ast.Lambda):
+        returned = [reading.body]
+    for one, other, spot in _apart(reading, file, own):
+        for key, part in (it for value in returned for it in _parts(value)):
+            if any(it is other.node for it in ast.walk(part)) or names_of(part) & _names(one, other):
+                value = _element(target, key, known)
+                if isinstance(value, torch.Tensor):
+                    yield _Left(spot, one.thing, other.thing, drawn=True), value
     turn = unmatched(reading, file, own)
     for node in ast.walk(reading) if turn is not None else ():
         if isinstance(node, ast.Return) and node.value is not None and turn is not None and node.lineno > turn.at:
@@ -139,6 +176,18 @@ def _handed_out(
                 if isinstance(value, torch.Tensor) and is_left(part, reading, turn):
                     name = next(iter(sorted(names_of(part) - {"self"})), "") if isinstance(part, ast.Name) else ""
                     yield _Left(turn.spot, ", ".join(sorted(turn.names)), name or ast.unparse(part)), value
+
+
+def _names(one: Drawn, other: Drawn) -> set[str]:
+    """Return the names of the second of two things that are turned, where both may be bound at once."""
+    return {other.thing, *other.bound} - {one.thing}
+
+
+def _apart(scope: ast.AST, file: str, known: Mapping[str, Any]) -> Iterator[tuple[Drawn, Drawn, Spot]]:
+    """Yield what is turned by two draws, each as the input and as the target: which is which, the calls tell."""
+    for pair in drawn_apart(scope, file, known):
+        yield pair.first, pair.second, pair.spot
+        yield pair.second, pair.first, pair.spot
 
 
 def _data_set(source: ast.expr, place: str, known: Mapping[str, Any]) -> tuple[ast.ClassDef | None, str, Any]:

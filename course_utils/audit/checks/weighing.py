@@ -8,9 +8,11 @@ from typing import Any, ClassVar
 
 import torch
 
+from course_utils.audit.causes import weights_made
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
 from course_utils.audit.lines import Spot
+from course_utils.audit.reading import scopes_of
 
 _TIMES, _LOOKS, _CLASSES, _SEEN = 4, 40, 200, 100
 _UNEVEN, _LIKE = 3.0, 0.4
@@ -68,7 +70,7 @@ class Weighing(Check):
             few, many = int(it.counts.argmin()), int(it.counts.argmax())
             yield self.say(
                 "weights-reversed",
-                spot,
+                weights_made(scopes_of(self.recorder), spot) or spot,
                 f"class {many} came {often / rare:.1f} times as often as class {few}, and its weight is "
                 f"{float(it.weights[many] / it.weights[few]):.1f} times as large",
                 "Weights make up for unlike counts where they are in proportion to their inverse. In proportion to the "

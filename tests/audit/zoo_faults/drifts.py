@@ -362,3 +362,62 @@ def noise_that_stays_in_the_stored_rows():
             optimizer.zero_grad()
             F.cross_entropy(model(inputs), targets).backward()
             optimizer.step()
+
+
+class Measured(Dataset):
+    """Rows with a number for each, and what is made of a row."""
+
+    def __init__(self, *changes):
+        self.rows, self.numbers = 3 + 2 * torch.randn(24, 4), torch.randn(24, 1)
+        self.changes = changes
+
+    def __len__(self):
+        return len(self.rows)
+
+
+def _read(data, epochs=6):
+    model = mlp(out=1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(epochs):
+        for row, number in DataLoader(data, batch_size=8, shuffle=True):
+            optimizer.zero_grad()
+            F.mse_loss(model(row), number).backward()
+            optimizer.step()
+
+
+@fault("data-drifts")
+def a_callable_thing_that_scales_the_row_it_is_given():
+    class Shrink:
+        def __init__(self, by):
+            self.by = by
+
+        def __call__(self, values):
+            values.div_(self.by)  # <- here
+            return values
+
+    class Shrunk(Measured):
+        def __getitem__(self, at):
+            row = self.rows[at]
+            for change in self.changes:
+                row = change(row)
+            return row, self.numbers[at]
+
+    _read(Shrunk(Shrink(1.5)))
+
+
+@fault("data-drifts")
+def a_module_as_a_change_of_rows():
+    class Centre(nn.Module):
+        def forward(self, values):
+            values -= 3.0  # <- here
+            return values
+
+    class Centred(Measured):
+        def __init__(self):
+            super().__init__()
+            self.change = Centre()
+
+        def __getitem__(self, at):
+            return self.change(self.rows[at]), self.numbers[at]
+
+    _read(Centred())

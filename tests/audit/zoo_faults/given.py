@@ -314,10 +314,10 @@ def a_ranking_with_the_other_sign():
 def weights_in_proportion_to_the_counts():
     _, y = blobs(200)
     y = torch.where(torch.rand(200) < 0.8, torch.zeros_like(y), y)
-    criterion = nn.CrossEntropyLoss(weight=torch.bincount(y) / len(y))
+    criterion = nn.CrossEntropyLoss(weight=torch.bincount(y) / len(y))  # <- here
 
     def loss_of(scores):
-        return criterion(scores, y[torch.randint(len(y), (16,))])  # <- here
+        return criterion(scores, y[torch.randint(len(y), (16,))])
 
     play(mlp(), loss_of, steps=12)
 
@@ -331,3 +331,20 @@ def positives_over_negatives():
         return F.binary_cross_entropy_with_logits(scores, target, pos_weight=y.sum() / (1 - y).sum())  # <- here
 
     play(mlp(out=1), loss_of, steps=12)
+
+
+@fault("weights-reversed")
+def shares_that_a_function_returns():
+    _, y = blobs(200)
+    y = torch.where(torch.rand(200) < 0.8, torch.zeros_like(y), y)
+
+    def shares(labels):
+        found = torch.tensor([(labels == at).sum().item() for at in range(3)])
+        return found / found.sum()  # <- here
+
+    weighed_by = shares(y)
+
+    def loss_of(scores):
+        return F.cross_entropy(scores, y[torch.randint(len(y), (16,))], weight=weighed_by)
+
+    play(mlp(), loss_of, steps=12)

@@ -223,14 +223,14 @@ def average_whose_norms_are_as_they_were_made():
     x, y = lines()
     model = normed()
     smooth = copy.deepcopy(model).requires_grad_(False)
-    smooth.eval()  # <- here
+    smooth.eval()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for _ in range(8):
         optimizer.zero_grad()
         F.mse_loss(model(3 * x + 2), y).backward()
         optimizer.step()
         with torch.no_grad():
-            for mine, theirs in zip(smooth.parameters(), model.parameters(), strict=True):
+            for mine, theirs in zip(smooth.parameters(), model.parameters(), strict=True):  # <- here
                 mine.mul_(0.5).add_(theirs, alpha=0.5)
         with torch.no_grad():
             smooth(3 * x + 2)
@@ -253,9 +253,9 @@ def average_that_began_late_and_took_no_buffers():
     for _ in range(8):
         step()
         with torch.no_grad():
-            for mine, theirs in zip(smooth.parameters(), model.parameters(), strict=True):
+            for mine, theirs in zip(smooth.parameters(), model.parameters(), strict=True):  # <- here
                 mine.lerp_(theirs, 0.3)
-            smooth.eval()  # <- here
+            smooth.eval()
             smooth(3 * x + 2)
 
 
@@ -274,3 +274,26 @@ def mean_of_weights_without_new_statistics():
     mean.eval()  # <- here
     with torch.inference_mode():
         mean(x)
+
+
+@fault("stale-statistics")
+def average_by_the_names_of_parameters():
+    x, y = lines()
+    model = normed()
+    slow = copy.deepcopy(model)
+    slow.eval()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+
+    def follow(source, copy_of):
+        fast = dict(source.named_parameters())
+        with torch.no_grad():
+            for name, p in copy_of.named_parameters():  # <- here
+                p.copy_(0.5 * p + 0.5 * fast[name])
+
+    for _ in range(8):
+        optimizer.zero_grad()
+        F.mse_loss(model(3 * x + 2), y).backward()
+        optimizer.step()
+        follow(model, slow)
+        with torch.no_grad():
+            slow(3 * x + 2)

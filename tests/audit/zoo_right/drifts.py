@@ -266,3 +266,55 @@ def a_fixed_table_beside_a_part_that_learns():
         optimizer.zero_grad()
         F.mse_loss(model(x), y).backward()
         optimizer.step()
+
+
+@right
+def callable_things_that_change_a_copy():
+    class Scale:
+        def __call__(self, values):
+            values = values.clone()
+            values.div_(1.5)
+            return values
+
+    class Centre:
+        def __call__(self, values):
+            return values - 3.0
+
+    class Changed(Dataset):
+        def __init__(self):
+            self.rows, self.numbers = 3 + 2 * torch.randn(24, 4), torch.randn(24, 1)
+            self.changes, self.last = [Scale(), Centre()], Centre()
+
+        def __len__(self):
+            return len(self.rows)
+
+        def __getitem__(self, at):
+            row = self.rows[at]
+            for change in self.changes:
+                row = change(row)
+            return self.last(row), self.numbers[at]
+
+    model = mlp(out=1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(6):
+        for row, number in DataLoader(Changed(), batch_size=8, shuffle=True):
+            optimizer.zero_grad()
+            F.mse_loss(model(row), number).backward()
+            optimizer.step()
+
+
+@right
+def a_search_along_a_line_with_a_loss_that_is_a_module():
+    x, y = lines(32)
+    weight, shift = torch.zeros(4, 1, requires_grad=True), torch.zeros(1, requires_grad=True)
+    criterion = nn.MSELoss()
+    optimizer = torch.optim.LBFGS([weight, shift], max_iter=4, line_search_fn="strong_wolfe")
+
+    def closure():
+        optimizer.zero_grad()
+        loss = criterion(x @ weight + shift, y) + 1e-3 * weight.square().sum()
+        loss.backward()
+        return loss
+
+    for _ in range(5):
+        optimizer.step(closure)

@@ -43,7 +43,7 @@ def settings() -> dict[str, str]:
         "the number of threads": str(torch.get_num_threads()),
         "the precision of matrix products": torch.get_float32_matmul_precision(),
         "the use of several threads in a backward pass": _switch(torch._C._is_multithreading_enabled()),
-        "oneDNN": _switch(torch.backends.mkldnn.enabled),
+        "oneDNN": _switch(bool(torch.backends.mkldnn.enabled)),
         "PyTorch's repeating of each warning": _switch(torch.is_warn_always_enabled()),
         "the number of digits that tensors show": str(torch._tensor_str.PRINT_OPTS.precision),
         "a hook on all saved tensors": _switch(torch._C._autograd._top_saved_tensors_default_hooks(True) is not None),
@@ -82,8 +82,8 @@ def put_back(hooks: tuple[dict[int, Any], ...], before: tuple[dict[int, Any], ..
 
 def _ignored() -> str:
     """Return the kinds of warnings that a filter ignores in all modules, whatever they say: libraries add narrower."""
-    kinds = {kind.__name__ for action, text, kind, module, _ in warnings.filters if (action, text, module) == _ALL}
-    return ", ".join(sorted(kinds)) or "empty"
+    kinds = [kind for action, text, kind, module, _ in warnings.filters if (action, text, module) == _ALL]
+    return ", ".join(sorted({getattr(kind, "__name__", str(kind)) for kind in kinds})) or "empty"
 
 
 def _switch(on: bool) -> str:

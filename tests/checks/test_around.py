@@ -76,8 +76,8 @@ SETTINGS: dict[str, Callable[[], object]] = {
     "the default dtype is torch.float64; before, it was torch.float32": lambda: torch.set_default_dtype(torch.float64),
     "the default device is meta; before, it was cpu": lambda: torch.set_default_device("meta"),
     "the number of threads is 2; before, it was 1": lambda: torch.set_num_threads(2),
-    "the precision of matrix products is medium; before, it was highest": lambda: (
-        torch.set_float32_matmul_precision("medium")
+    "the precision of matrix products is medium; before, it was highest": lambda: torch.set_float32_matmul_precision(
+        "medium"
     ),
     "the use of several threads in a backward pass is off; before, it was on": lambda: (
         torch.autograd.set_multithreading_enabled(False)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import torch
 
-from course_utils.checks.compare import OF_VALUES, close, right_value
+from course_utils.checks.compare import close, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.as_found import as_found
@@ -151,7 +151,7 @@ EXERCISE = Exercise(
                 and seen["gradients"] is not None
                 and close(seen["returned"], _right_gradients(case)[0])
             ),
-            among=OF_VALUES,
+            among=frozenset({"gradient's value"}),
         ),
     ),
     debrief=_debrief,

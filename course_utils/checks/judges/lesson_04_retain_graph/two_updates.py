@@ -19,7 +19,7 @@ from course_utils.checks.scenes.lesson_04_retain_graph.two_updates import two_he
 
 
 def _cases(seed: int) -> list[Case]:
-    return [Case("four updates", {"seed": seed + 3, "sizes": [5, 1, 2, 2]})]
+    return [Case("three updates", {"seed": seed + 3, "sizes": [5, 1, 2]})]
 
 
 def _updated(case: Case, trunk_gets: str = "its own", *ways: str) -> tuple[list[list[float]], list[list[torch.Tensor]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -85,7 +85,7 @@ class Refused(Misconception):
 
     words: str = ""
 
-    def explains(self, case: Case, seen: Seen) -> bool:
+    def explains(self, case: Case, seen: Seen, failed: Set[str]) -> bool:
         return isinstance(seen, Raised) and seen.kind == "RuntimeError" and self.words in seen.message
 
 

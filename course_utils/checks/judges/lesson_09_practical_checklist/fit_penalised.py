@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from torch.nn.functional import mse_loss
@@ -41,6 +42,10 @@ def _cases(seed: int) -> list[Case]:
         Case(
             "a frozen bias that the optimizer holds",
             {"seed": seed + 3, "sizes": [3, 4], "weight": 0.3, "oddities": True, "holds all": True},
+        ),
+        Case(
+            "a frozen bias with an old gradient, and the optimizer holds it",
+            {"seed": seed + 4, "sizes": [3, 4], "weight": 0.3, "oddities": True, "holds all": True, "old": True},
         ),
     ]
 
@@ -100,6 +105,15 @@ def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     )
 
 
+def _told_elsewhere(*ideas: Misconception) -> tuple[Misconception, ...]:
+    """Return ideas that say nothing of the case with an old gradient: there more than what they know has moved."""
+
+    def elsewhere(idea: Misconception) -> Misconception:
+        return replace(idea, seen=lambda case, seen: None if case.given.get("old") else idea.seen(case, seen))
+
+    return tuple(map(elsewhere, ideas))
+
+
 EXERCISE = Exercise(
     id="fit_penalised",
     title="A loss made of numbers",
@@ -118,7 +132,7 @@ EXERCISE = Exercise(
         "Keep the error as the tensor that mse_loss returns. Add up p.pow(2).sum() over the parameters as tensors. "
         "Their weighted sum is the loss. Take .item() only for the list.",
     ),
-    misconceptions=(
+    misconceptions=_told_elsewhere(
         Misconception(
             "no way back",
             "Your loop ran, and no parameter of the model moved: no gradient of the loss reached them. A loss that is "

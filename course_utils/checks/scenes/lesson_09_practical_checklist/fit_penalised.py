@@ -12,7 +12,7 @@ from course_utils.checks.scenes.lesson_09_practical_checklist.training import Op
 def penalised(case: Case) -> tuple[nn.Sequential, Optimizer]:
     """Return the model and an optimizer for what it trains; with `holds all`, for its frozen parameters as well.
 
-    These have a gradient from before they were frozen.
+    Where the case says `old`, these have a gradient from before they were frozen.
 
     With `oddities` two parameters hold the same numbers, of which one is no part of the result.
     """
@@ -23,7 +23,7 @@ def penalised(case: Case) -> tuple[nn.Sequential, Optimizer]:
     optimizer = sgd(model, momentum=case.given.get("momentum", 0.0))
     if case.given.get("holds all"):
         frozen = [it for it in model.parameters() if not it.requires_grad]
-        for parameter in frozen:
+        for parameter in frozen if case.given.get("old") else ():
             parameter.grad = torch.ones_like(parameter)
         optimizer.add_param_group({"params": frozen})
     return model, optimizer

@@ -35,8 +35,10 @@ def observe(answer: Answer, case: Case) -> Observation:
         torch.default_generator.manual_seed(case.given["seed"])
         y = answer(blocks, x)
         seen: Observation = {"returned": plain(y), "kept": memory.alive(), "attached": False, "gradients": None}
+        seen["gradients before"] = 0
         seen["attached"] = type(y) is torch.Tensor and y.requires_grad
         if seen["attached"] and y.shape == x.shape and y.dtype == x.dtype:
+            seen["gradients before"] = sum(tensor.grad is not None for tensor in tensors)
             y.backward(direction)
             seen["gradients"] = [plain(tensor.grad) for tensor in tensors]
     return {

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import torch
 
-from course_utils.checks.compare import OF_VALUES, close, describe, listed, right_value
+from course_utils.checks.compare import close, describe, listed, right_value
 from course_utils.checks.data import Array, Case, Observation, Other
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
@@ -221,7 +221,6 @@ EXERCISE = Exercise(
             "one edge for two",
             ONE_EDGE_FOR_TWO,
             lambda case, seen: two_edges_at_once(case) and not seen["strangers"] and not _touched(seen),
-            among=OF_VALUES,
         ),
         Misconception(
             "not all contributions",

@@ -167,7 +167,8 @@ def _difference(values: torch.Tensor, wanted: torch.Tensor, of_double: float = _
     if not bool(a.any()):
         return f"is zero{' everywhere' if a.numel() > 1 else ''}: {_first(values, wanted, ~near)}"
     for factor in _factors(a, b):
-        if torch.allclose(a, factor * b, rtol=relative, atol=absolute * max(scale, 1e-3)):
+        within = torch.allclose(a, factor * b, rtol=relative, atol=absolute * max(scale, 1e-3))
+        if within and _fraction(factor) != "1":  # so near to 1 a factor explains nothing
             times = f"{'exactly' if factor in _FACTORS else 'everywhere'} {_fraction(factor)} times"
             return f"is {times} the right one: {_first(values, wanted, ~near)}"
     sorted_a, sorted_b = a.flatten().sort().values, b.flatten().sort().values

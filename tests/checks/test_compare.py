@@ -164,3 +164,10 @@ def test_words():
     assert listed([]) == "nothing"
     assert listed("ab") == "a and b"
     assert describe(Array.of(torch.tensor(1))) == "a tensor of shape () and dtype int64"
+
+
+def test_a_factor_that_shows_as_one_is_not_named():
+    found = right_value(Array.of(WANTED.double() * (1 + 1e-8)), WANTED.double(), "Your gradient")
+    assert not found.ok
+    assert " times " not in found.message
+    assert "by no more than float32 would round" in found.message

@@ -125,8 +125,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "gradients stay on the nodes",
-            "Kept arrays are freed by the pass, but as many others are alive after it: the gradients that came by. "
-            "Only leaves hold on to theirs.",
+            "A second pass raises, and still, after the first, arrays are alive beside the leaves' gradients: what the "
+            "nodes had kept, or the gradients that came by. A pass lets go of both.",
             lambda case, seen: _moments(seen, "after") and _ended(seen),
         ),
         Misconception(

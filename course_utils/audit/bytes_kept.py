@@ -16,7 +16,7 @@ from course_utils.audit.mentions import arguments, names_read, own
 from course_utils.audit.outputs import Values, calls_in, values_in
 from course_utils.audit.reading import Scopes, Told
 from course_utils.audit.source import blocks_of, taken_apart
-from course_utils.explain.source import called
+from course_utils.explain.source import applied_to, called
 
 _VIEWS = frozenset(
     {
@@ -121,12 +121,10 @@ def _bytes(node: ast.expr, names: dict[str, Range]) -> Range | None:
         if isinstance(node, ast.Subscript):
             node = node.value
         elif isinstance(node, ast.Call) and called(node) in _VIEWS:
-            owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-            free = owner is None or ast.unparse(owner) in _MODULES
-            if free and not node.args:
+            inner = applied_to(node, _MODULES)
+            if inner is None:
                 return None
-            node = node.args[0] if free else owner  # type: ignore[assignment]
-            node = node.elt if isinstance(node, ast.ListComp) else node
+            node = inner.elt if isinstance(inner, ast.ListComp) else inner
         else:
             return None
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import arguments, functions_named, own
 from course_utils.audit.source import around, function_around, tree_of
-from course_utils.explain.source import called, names_of
+from course_utils.explain.source import applied_to, called, names_of
 
 _AVERAGES = re.compile(r"\b(mul_|lerp_|copy_|add_|set_)\(|\.data = |= .*(decay|beta|tau|alpha|momentum)")
 _MIXES = re.compile(r"lerp_?\(|mul_\(.*add_\(|(copy_\(|data = |\] = ).*\*.*\+.*\*", re.S)
@@ -83,9 +83,7 @@ def _made(spot: Spot, value: ast.expr, deep: int) -> Spot | None:
             returned = [it for it in ast.walk(function) if isinstance(it, ast.Return) and it.value is not None]
             if len(returned) == 1:
                 return _made(Spot(spot.file, returned[0].lineno), returned[0].value, deep - 1)  # type: ignore[arg-type]
-        method = value.func.value if isinstance(value.func, ast.Attribute) else None
-        plain = method is None or ast.unparse(method) in ("torch", "np", "numpy")
-        inner = next(iter(value.args), None) if plain else method
+        inner = applied_to(value, ("torch", "np", "numpy"))
         if isinstance(inner, ast.Name | ast.Attribute | ast.Call) and not _COUNTS.search(ast.unparse(value.func)):
             return _made(spot, inner, deep)
     return Spot(spot.file, value.lineno) if _COUNTS.search(ast.unparse(value)) or names_of(value) else None

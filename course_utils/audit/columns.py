@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from course_utils.audit.source import tree_of
-from course_utils.explain.source import called, names_of
+from course_utils.explain.source import applied_to, called, names_of
 
 _LEAST = 3  # things that are taken out of one batch
 _KEEPS = frozenset({"append", "push", "add", "store", "remember", "put", "appendleft"})
@@ -98,9 +98,7 @@ def _picked(node: ast.expr, record: str) -> int | str | None:
 def _direct(value: ast.expr) -> tuple[str, int | str] | None:
     """Return what is taken of a batch as it stands: `columns[4]`, `batch["done"]`, `rows[:, 4]`, `self.ends[at]`."""
     if isinstance(value, ast.Call):  # cast: by a function, or by a method
-        method = value.func.value if isinstance(value.func, ast.Attribute) else None
-        plain = method is None or ast.unparse(method) in ("torch", "np", "numpy", "torch.Tensor")
-        inner = next(iter(value.args), None) if plain else method
+        inner = applied_to(value, ("torch", "np", "numpy", "torch.Tensor"))
         return _direct(inner) if inner is not None else None
     if not isinstance(value, ast.Subscript):
         return None

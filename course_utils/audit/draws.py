@@ -11,7 +11,7 @@ from course_utils.audit.erasing import by_chance, has_chance
 from course_utils.audit.inplace import methods_called
 from course_utils.audit.lines import Spot
 from course_utils.audit.turning import TURNS, callees, is_backwards, turns
-from course_utils.explain.source import called, names_of
+from course_utils.explain.source import applied_to, called, names_of
 
 # Words of a function that draws once for both: a seed that is set anew, or parameters that are handed on.
 _ONCE = re.compile(r"seed|set_?state|rng_state|get_params|replay|additional_targets|fork_rng|deepcopy|get_state", re.I)
@@ -132,9 +132,7 @@ def _turned(node: ast.AST, file: str, known: Mapping[str, Any], chance: set[str]
 
 def _found(given: ast.expr, node: ast.expr, draw: str) -> Drawn | None:
     while isinstance(given, ast.Call) and called(given) in _CASTS:
-        method = given.func.value if isinstance(given.func, ast.Attribute) else None
-        plain = method is None or ast.unparse(method) in _PLAIN
-        inner = next(iter(given.args), None) if plain else method
+        inner = applied_to(given, _PLAIN)
         if inner is None:
             break
         given = inner

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from course_utils.audit.columns import columns, stored_flags
 from course_utils.audit.episodes import is_discount, is_flag
+from course_utils.audit.expressions import factors_of
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import is_read, names_read, parts
 from course_utils.audit.rewards import is_reward
@@ -65,7 +66,7 @@ def endless_targets(file: str, scope: ast.AST) -> tuple[Ending, ...]:
 def _goes_on(node: ast.BinOp, nodes: list[ast.AST]) -> bool:
     """Say whether a sum is `reward + gamma * value`, and no sum of rewards themselves."""
     for added, product in ((node.left, node.right), (node.right, node.left)):
-        factors = list(_flat(product))
+        factors = list(factors_of(product))
         values = [it for it in factors if not is_discount(it)]
         named = any(is_reward(it) or getattr(it, "id", "") in _ONE for it in ast.walk(added)) or _key(added)
         if named and len(values) < len(factors) and any(_follows(it, nodes) for it in values):
@@ -80,13 +81,6 @@ def _reads_flag(node: ast.BinOp, nodes: list[ast.AST]) -> bool:
         if isinstance(it, ast.Assign) and isinstance(it.targets[0], ast.Name) and it.targets[0].id in names:
             names = names | names_read(it.value) if isinstance(it.value, ast.BinOp | ast.UnaryOp) else names
     return any(map(_ends, names))
-
-
-def _flat(node: ast.expr) -> Iterator[ast.expr]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        yield from (*_flat(node.left), *_flat(node.right))
-    else:
-        yield node
 
 
 def _follows(node: ast.expr, nodes: list[ast.AST]) -> bool:

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from course_utils.audit.expressions import factors_at
+from course_utils.audit.expressions import factors_at, factors_of
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import names_read, parts
 from course_utils.audit.rewards import is_reward
 from course_utils.audit.source import source_at, tree_of
-from course_utils.explain.source import called, names_of
+from course_utils.explain.source import applied_to, called, names_of
 
 _DONE = re.compile(
     r"^(d|D|done|dones|terminal|terminals|terminated|is_terminal|is_done|ended|"
@@ -47,11 +47,10 @@ def _flag(node: ast.expr) -> str:
         if isinstance(node, ast.Subscript):
             node = node.value
         elif isinstance(node, ast.Call) and called(node) in _WRAPS:
-            owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-            plain = owner is None or ast.unparse(owner) in ("torch", "np")
-            if plain and not node.args:
+            inner = applied_to(node, ("torch", "np"))
+            if inner is None:
                 return ""
-            node = node.args[0] if plain else owner  # type: ignore[assignment]
+            node = inner
         else:
             break
     name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
@@ -118,19 +117,12 @@ def _recursion(node: ast.stmt) -> str:
     if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
         return ""
     for added, product in ((value.left, value.right), (value.right, value.left)):
-        factors = list(_flat(product))
+        factors = list(factors_of(product))
         mine = any(isinstance(it, ast.Name) and it.id == name for it in factors)
         named = is_reward(added) or any(it in ("r", "delta") for it in names_read(added))
         if mine and named and any(is_discount(it) for it in factors):
             return name
     return ""
-
-
-def _flat(node: ast.expr) -> Iterator[ast.expr]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        yield from (*_flat(node.left), *_flat(node.right))
-    else:
-        yield node
 
 
 def _kept_in(body: list[ast.stmt], total: str) -> str:

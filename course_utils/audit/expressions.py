@@ -128,6 +128,14 @@ def factors_at(spot: Spot) -> list[ast.expr]:
     ]
 
 
+def factors_of(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield the factors of a product, also of products in it; anything else is its own only factor."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        yield from (*factors_of(node.left), *factors_of(node.right))
+    else:
+        yield node
+
+
 def given_to(spot: Spot, method: str) -> ast.expr | None:
     """Return what a method is given first in the statement at a line, if it is called once: `x` in `n.log_prob(x)`."""
     found = statement(spot)

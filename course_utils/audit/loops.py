@@ -14,6 +14,7 @@ from course_utils.audit.namings import is_held
 from course_utils.audit.source import around, no_grad_around
 from course_utils.explain.source import called, names_of
 
+GOES_ON = frozenset({"enumerate", "tqdm", "iter", "track"})  # these give what they are given, thing by thing
 _COUNTS = frozenset({"range", "trange"})
 _SUMS = {ast.Add: int.__add__, ast.Sub: int.__sub__, ast.Mult: int.__mul__}
 _FRAMES = 4
@@ -32,6 +33,13 @@ def rounds() -> list[int | None]:
                 known = names_in(frame)
             found.append(_counted(node.iter, known) if isinstance(node, ast.For) else None)
     return found
+
+
+def goes_through(node: ast.expr) -> ast.expr:
+    """Return what a loop goes through, past `enumerate` and the like."""
+    while isinstance(node, ast.Call) and called(node) in GOES_ON and node.args:
+        node = node.args[0]
+    return node
 
 
 def running(most: int) -> Iterator[tuple[FrameType, Spot, list[ast.For | ast.While]]]:

@@ -90,9 +90,8 @@ def _is_quotient(node: ast.expr | None, values: Values) -> bool:
     if isinstance(node, ast.Name):
         bound = values.get(node.id, [])
         return len(bound) == 1 and bound[0] is not None and _is_quotient(bound[0].value, {})
-    return (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and "2" in ast.unparse(node)) or (
-        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and "inter" in ast.unparse(node)
-    )  # fmt: skip
+    quotient = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+    return quotient and re.search("2|inter", ast.unparse(node)) is not None  # type: ignore[arg-type]
 
 
 def unsquashed(scopes: Scopes, seen: Seen) -> Iterator[Told]:
@@ -130,11 +129,12 @@ def focal(scopes: Scopes, seen: Seen) -> Iterator[Told]:
     """Yield the factors of a focal loss that grow with the probability of the true class."""
     for file, scope in scopes:
         text = "\n".join(ast.unparse(it) for it in getattr(scope, "body", []) if not isinstance(it, ast.ClassDef))
+        values = values_in(scope)
         for node in parts(scope):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-                yield from _easy(file, node, text, values_in(scope))
+                yield from _easy(file, node, text, values)
             elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                yield from _above_one(file, node, text, scope)
+                yield from _above_one(file, node, text, values)
 
 
 def _easy(file: str, node: ast.BinOp, text: str, values: Values) -> Iterator[Told]:
@@ -162,7 +162,7 @@ def _is_of_true_class(node: ast.expr) -> bool:
     return minus == [0, 2]
 
 
-def _above_one(file: str, line: ast.Assign, text: str, scope: ast.AST) -> Iterator[Told]:
+def _above_one(file: str, line: ast.Assign, text: str, values: Values) -> Iterator[Told]:
     """Yield `pt = exp(ce)` without a minus, where 1 - pt is a factor's base."""
     name = line.targets[0].id  # type: ignore[attr-defined]
     value = line.value
@@ -172,7 +172,7 @@ def _above_one(file: str, line: ast.Assign, text: str, scope: ast.AST) -> Iterat
     inside = value.args[0] if value.args else owner
     if not isinstance(inside, ast.Name) or not re.search(rf"1(\.0?)? - {name}\b", text):
         return
-    bound = [it for it in values_in(scope).get(inside.id, []) if it is not None]
+    bound = [it for it in values.get(inside.id, []) if it is not None]
     made = ast.unparse(bound[0].value) if len(bound) == 1 else ""
     if _CROSS.search(made) and not made.startswith("-") and "log_softmax" not in made:
         yield _focal(Spot(file, line.lineno), f"{name} is exp({inside.id}), which is 1 or more: a minus is missing")

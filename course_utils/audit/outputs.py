@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from course_utils.audit.mentions import arguments, functions_of, parts
 from course_utils.audit.source import taken_apart
-from course_utils.explain.source import called
+from course_utils.explain.source import applied_to, called
 
 _CASTS = frozenset(
     {
@@ -116,8 +116,7 @@ def output_behind(node: ast.expr, values: Values, file: str, deep: int = _DEEP) 
         return None
     name = called(node)
     if name in _CASTS | _SQUASHES:
-        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-        inside = owner if owner is not None and ast.unparse(owner) not in _LIBRARIES else next(iter(node.args), None)
+        inside = applied_to(node, _LIBRARIES)
         found = output_behind(inside, values, file, deep) if inside is not None else None
         squash = frozenset({name.rstrip("_")} if name in _SQUASHES else ())
         return Output(found.made, found.squashed | squash) if found is not None else None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from course_utils.audit.mentions import functions_of, parts
 from course_utils.audit.source import taken_apart
-from course_utils.explain.source import called
+from course_utils.explain.source import applied_to, called
 
 _CASTS = frozenset(
     {
@@ -108,8 +108,7 @@ def _made_by(node: ast.expr, values: dict[str, list[ast.expr | None]], file: str
     if not isinstance(node, ast.Call):
         return None
     if called(node) in _CASTS:
-        of = node.func.value if isinstance(node.func, ast.Attribute) else None
-        inside = of if of is not None and ast.unparse(of) not in _LIBRARIES else next(iter(node.args), None)
+        inside = applied_to(node, _LIBRARIES)
         return _made_by(inside, values, file, deep) if inside is not None else None
     own = called(node) in functions_of(file) or ast.unparse(node.func).partition(".")[0] in _LIBRARIES
     return None if own and called(node) != "forward" else node

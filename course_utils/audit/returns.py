@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from course_utils.audit.episodes import is_discount
+from course_utils.audit.expressions import factors_of
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import names_read, parts
 from course_utils.audit.rewards import is_reward
@@ -117,11 +118,7 @@ def _is_scaled(node: ast.expr, name: str) -> bool:
     """Say whether an expression is a product of a name and a discount, and maybe of a mask."""
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
         return False
-    factors: list[ast.expr] = [node]
-    while products := [it for it in factors if isinstance(it, ast.BinOp) and isinstance(it.op, ast.Mult)]:
-        factors = [it for it in factors if it not in products] + [
-            side for it in products for side in (it.left, it.right)
-        ]
+    factors = list(factors_of(node))
     return any(isinstance(it, ast.Name) and it.id == name for it in factors) and any(map(is_discount, factors))
 
 
@@ -140,11 +137,9 @@ def _accumulates(value: ast.expr) -> bool:
     if not re.search(r"reversed\(|\[::-1\]", ast.unparse(source)) or not isinstance(function, ast.Lambda):
         return False
     total = function.args.args[0].arg if function.args.args else ""
-    return isinstance(function.body, ast.BinOp) and any(_is_scaled(it, total) for it in _both(function.body))
-
-
-def _both(node: ast.BinOp) -> tuple[ast.expr, ast.expr]:
-    return node.left, node.right
+    return isinstance(function.body, ast.BinOp) and any(
+        _is_scaled(it, total) for it in (function.body.left, function.body.right)
+    )
 
 
 def _turned_round(file: str, scope: ast.AST, kept: str, where: ast.AST) -> bool:

@@ -11,7 +11,7 @@ from course_utils.audit.expressions import assigned_value, factors_at
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import arguments, functions_of, names_read
 from course_utils.audit.source import around, blocks_of, function_around, statement, tree_of
-from course_utils.explain.source import called, names_of
+from course_utils.explain.source import applied_to, called, names_of
 
 _REWARD = re.compile(r"^(R|G|Rs|Gs|(\w+_)?(ret|rew|rtg)s?|advs?|\w*(reward|advantage)\w*|(\w+_)?returns?)$")
 _CASTS = frozenset(
@@ -57,10 +57,7 @@ def _multiplied(spot: Spot) -> Iterator[ast.expr]:
 
 def _inner(call: ast.Call) -> ast.expr | None:
     """Return what a call casts, stacks or reshapes; None for one that does something else."""
-    method = call.func if isinstance(call.func, ast.Attribute) else None
-    of = method.value if method and ast.unparse(method.value) not in ("torch", "np", "numpy") else None
-    inside = of if of is not None else next(iter(call.args), None)
-    return inside if called(call) in _CASTS else None
+    return applied_to(call, ("torch", "np", "numpy")) if called(call) in _CASTS else None
 
 
 def _made_of(node: ast.expr, spot: Spot, deep: int) -> int:

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from course_utils.audit.lines import Spot
+from course_utils.audit.loops import goes_through
 from course_utils.audit.mentions import names_read, parts
 from course_utils.audit.reading import Scopes, Seen, Told
 from course_utils.audit.shuffles import own_lines
 from course_utils.explain.source import called, names_of
 
-_THROUGH = frozenset({"enumerate", "tqdm", "iter", "track"})
 _SIZES = re.compile(r"len\(|\.size\(|\.shape\b|\.numel\(|\.shape\[0\]")
 _LOSSES = re.compile(r"loss|criterion|crit\b|entropy|_loss\(|mse|bce|nll", re.I)
 
@@ -33,17 +33,10 @@ def tallies(scopes: Scopes, seen: Seen) -> Iterator[Told]:
         nodes = list(parts(scope))
         for loop in nodes:
             if isinstance(loop, ast.For):
-                batches = _batches(loop.iter)
+                batches = ast.unparse(goes_through(loop.iter))
                 kept = list(_tallies(loop))
                 for quotient in _quotients_after(nodes, loop):
                     yield from _judged(file, loop, kept, quotient, batches, seen, summed)
-
-
-def _batches(node: ast.expr) -> str:
-    """Return the text of what a loop goes through, past `enumerate` and the like."""
-    while isinstance(node, ast.Call) and called(node) in _THROUGH and node.args:
-        node = node.args[0]
-    return ast.unparse(node)
 
 
 def _tallies(loop: ast.For) -> Iterator[_Tally]:

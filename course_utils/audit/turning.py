@@ -11,7 +11,7 @@ from course_utils.audit.erasing import by_chance, has_chance
 from course_utils.audit.inplace import methods_called
 from course_utils.audit.lines import Spot, is_learners
 from course_utils.audit.mentions import arguments, functions_at, functions_named, functions_of
-from course_utils.explain.source import called, names_of
+from course_utils.explain.source import applied_to, called, names_of
 
 TURNS = re.compile(r"^((random_?)?[hv]?_?flip(lr|ud|_\w+)?|rot90|rotate|roll|\w*mirror\w*)$", re.I)
 _LIBRARIES = frozenset({"torch", "np", "numpy", "F", "TF", "T", "random", "self", "cls", "transforms", "functional"})
@@ -74,8 +74,7 @@ def _turns(scope: ast.AST, file: str, known: Mapping[str, Any], deep: int) -> It
             continue
         if TURNS.match(called(node)) and not functions_of(file).get(called(node)):
             # Of how far something is turned, nothing is turned itself.
-            owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-            given = owner if owner is not None and ast.unparse(owner) not in _LIBRARIES else next(iter(node.args), None)
+            given = applied_to(node, _LIBRARIES)
             if given is None:
                 continue
             lucky = lucky or any(has_chance(it, chance) for it in (*node.args, *(it.value for it in node.keywords)))

@@ -17,7 +17,7 @@ import torch
 
 from course_utils.checks.data import printable
 from course_utils.checks.frames import importing
-from course_utils.checks.settings import MODULE_HOOKS, OPTIMIZER_HOOKS, copies_of, put_back
+from course_utils.checks.settings import MODULE_HOOKS, OPTIMIZER_HOOKS, VALUES, copies_of, put_back, saving_hook
 
 # What the learner's code may print while it is checked, and how many different warnings are told.
 MAX_PRINTED = 100_000
@@ -79,13 +79,9 @@ def _session() -> Iterator[tuple[Any, tuple[Any, ...]]]:
     deterministic = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     yield _put_back_deterministic, deterministic
     yield torch.set_rng_state, (torch.get_rng_state(),)
-    yield torch.set_num_threads, (torch.get_num_threads(),)
-    yield torch.set_float32_matmul_precision, (torch.get_float32_matmul_precision(),)
-    yield torch._C._set_multithreading_enabled, (torch._C._is_multithreading_enabled(),)
-    yield torch.backends.mkldnn.set_flags, (torch.backends.mkldnn.enabled,)
-    yield torch.set_warn_always, (torch.is_warn_always_enabled(),)
-    yield torch.set_printoptions, (torch._tensor_str.PRINT_OPTS.precision,)
-    yield _put_back_saving, (_saving(),)
+    for read, put in VALUES.values():
+        yield put, (read(),)
+    yield _put_back_saving, (saving_hook(),)
     yield torch.autograd.set_detect_anomaly, (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled())
     yield torch.set_default_dtype, (torch.get_default_dtype(),)
     yield _put_back_device, (torch.get_default_device(),)
@@ -99,13 +95,8 @@ def _put_back_deterministic(on: bool, warns: bool) -> None:
         torch.use_deterministic_algorithms(on, warn_only=warns)  # it imports much
 
 
-def _saving() -> Any:
-    """Return the hook on saved tensors that is called now."""
-    return torch._C._autograd._top_saved_tensors_default_hooks(True)
-
-
 def _put_back_saving(before: Any) -> None:
-    while (now := _saving()) is not None and now != before:
+    while (now := saving_hook()) is not None and now != before:
         torch._C._autograd._pop_saved_tensors_default_hooks()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -27,6 +27,19 @@ OPTIMIZER_HOOKS: tuple[dict[int, Any], ...] = (
     *(optimizers._global_optimizer_pre_hooks, optimizers._global_optimizer_post_hooks),
 )
 
+# Settings of one value each: how it is read, and how it is set.
+VALUES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "the number of threads": (torch.get_num_threads, torch.set_num_threads),
+    "the precision of matrix products": (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    "the use of several threads in a backward pass": (
+        torch._C._is_multithreading_enabled,
+        torch._C._set_multithreading_enabled,
+    ),
+    "oneDNN": (lambda: bool(torch.backends.mkldnn.enabled), torch.backends.mkldnn.set_flags),
+    "PyTorch's repeating of each warning": (torch.is_warn_always_enabled, torch.set_warn_always),
+    "the number of digits that tensors show": (lambda: torch._tensor_str.PRINT_OPTS.precision, torch.set_printoptions),
+}
+
 _ALL = "ignore", None, None  # a filter's action, message and module
 
 
@@ -40,13 +53,8 @@ def settings() -> dict[str, str]:
         "deterministic mode": _switch(torch.are_deterministic_algorithms_enabled()),
         "the default dtype": str(torch.get_default_dtype()),
         "the default device": str(torch.get_default_device()),
-        "the number of threads": str(torch.get_num_threads()),
-        "the precision of matrix products": torch.get_float32_matmul_precision(),
-        "the use of several threads in a backward pass": _switch(torch._C._is_multithreading_enabled()),
-        "oneDNN": _switch(bool(torch.backends.mkldnn.enabled)),
-        "PyTorch's repeating of each warning": _switch(torch.is_warn_always_enabled()),
-        "the number of digits that tensors show": str(torch._tensor_str.PRINT_OPTS.precision),
-        "a hook on all saved tensors": _switch(torch._C._autograd._top_saved_tensors_default_hooks(True) is not None),
+        **{what: _in_words(read()) for what, (read, _) in VALUES.items()},
+        "a hook on all saved tensors": _switch(saving_hook() is not None),
         "the number of hooks for all modules": str(sum(map(len, MODULE_HOOKS))),
         "the number of hooks for all optimizers": str(sum(map(len, OPTIMIZER_HOOKS))),
         "the list of warnings that are ignored everywhere": _ignored(),
@@ -84,6 +92,15 @@ def _ignored() -> str:
     """Return the kinds of warnings that a filter ignores in all modules, whatever they say: libraries add narrower."""
     kinds = [kind for action, text, kind, module, _ in warnings.filters if (action, text, module) == _ALL]
     return ", ".join(sorted({getattr(kind, "__name__", str(kind)) for kind in kinds})) or "empty"
+
+
+def saving_hook() -> Any:
+    """Return the hook on all saved tensors that is called now; None without one."""
+    return torch._C._autograd._top_saved_tensors_default_hooks(True)
+
+
+def _in_words(value: Any) -> str:
+    return _switch(value) if isinstance(value, bool) else str(value)
 
 
 def _switch(on: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import PurePath
 from types import CodeType
 from typing import TypeAlias
@@ -153,6 +153,15 @@ def called(node: ast.AST | None) -> str:
     if isinstance(node.func, ast.Attribute):
         return node.func.attr
     return node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+def applied_to(call: ast.Call, libraries: Collection[str]) -> ast.expr | None:
+    """Return what a call works on: the object of a method, or the first thing given to a function.
+
+    What is called on one of the `libraries`, as in `torch.abs(x)`, is a function.
+    """
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return owner if owner is not None and ast.unparse(owner) not in libraries else next(iter(call.args), None)
 
 
 def names_of(*nodes: ast.AST | None) -> set[str]:

@@ -17,12 +17,32 @@ def lines(count=16, width=4):
     return x, x.sum(dim=1, keepdim=True) + 0.1 * torch.randn(count, 1)
 
 
+def binary(out=1):
+    """Return points, and for each whether some of its numbers are above a bound."""
+    x = torch.randn(48, 4)
+    return x, (x[:, :out] > 0.2).float()
+
+
+def pixels(count=32, size=6):
+    """Return images in bytes, and the number of the class of each."""
+    return torch.randint(0, 256, (count, 1, size, size), dtype=torch.uint8), torch.randint(3, (count,))
+
+
 def batches(x, y, size=4):
     return list(zip(x.split(size), y.split(size), strict=True))
 
 
 def mlp(width=4, out=3, hidden=8):
     return nn.Sequential(nn.Linear(width, hidden), nn.Tanh(), nn.Linear(hidden, out))
+
+
+def epoch_of(model, loss_of, x, y, rate=0.01):
+    """Train a model for an epoch by what `loss_of` makes of what it gives and of the targets."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+    for rows in torch.randperm(len(x)).split(8):
+        optimizer.zero_grad()
+        loss_of(model(x[rows]), y[rows]).backward()
+        optimizer.step()
 
 
 def play(policy, loss_of, steps=5, **options):

@@ -21,6 +21,20 @@ class SelectKBest:
         return self.transform(x)
 
 
+class Scaler:
+    """As scikit-learn's: it is told of by its methods."""
+
+    def fit(self, x):
+        self.mean, self.spread = x.mean(axis=0), x.std(axis=0)
+        return self
+
+    def transform(self, x):
+        return (x - self.mean) / self.spread
+
+    def fit_transform(self, x):
+        return self.fit(x).transform(x)
+
+
 def train_test_split(x, y, share):
     """Split as scikit-learn's function of this name does."""
     order = np.random.default_rng(0).permutation(len(x))

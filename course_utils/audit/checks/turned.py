@@ -17,7 +17,7 @@ from course_utils.audit.draws import Drawn, drawn_apart
 from course_utils.audit.events import Call
 from course_utils.audit.inplace import method
 from course_utils.audit.lines import Spot, is_learners, names_in
-from course_utils.audit.loops import running, value_of
+from course_utils.audit.loops import GOES_ON, running, value_of
 from course_utils.audit.mentions import functions_at
 from course_utils.audit.source import tree_of
 from course_utils.audit.turning import is_left, unmatched
@@ -26,7 +26,6 @@ from course_utils.explain.source import called, names_of
 _SEARCHES = 4
 _FRAMES = 4
 _PLACES = re.compile(r"box|keypoint|kpt|landmark|joint|corner|coord|gaze", re.I)
-_GOES_ON = frozenset({"enumerate", "tqdm", "iter", "track"})
 
 
 class _Left(NamedTuple):
@@ -134,7 +133,7 @@ def _of_loop(loop: ast.For, file: str, known: Mapping[str, Any]) -> Iterator[tup
 def _of_set(loop: ast.For, place: str, known: Mapping[str, Any]) -> Iterator[tuple[_Left, torch.Tensor]]:
     """Yield what the data set that a loop goes through leaves as it was."""
     source, target = loop.iter, loop.target
-    while isinstance(source, ast.Call) and called(source) in _GOES_ON and source.args:
+    while isinstance(source, ast.Call) and called(source) in GOES_ON and source.args:
         if called(source) == "enumerate" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
             target = target.elts[1]
         source = source.args[0]

@@ -8,29 +8,16 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from tests.audit.parts import blobs, mlp
+from tests.audit.parts import binary, blobs, epoch_of, mlp
 from tests.audit.registry import fault
-
-
-def _epoch(model, loss_of, x, y, rate=0.01):
-    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
-    for rows in torch.randperm(len(x)).split(8):
-        optimizer.zero_grad()
-        loss_of(model(x[rows]), y[rows]).backward()
-        optimizer.step()
-
-
-def _binary(out=1):
-    x = torch.randn(48, 4)
-    return x, (x[:, :out] > 0.2).float()
 
 
 @fault("bound-misplaced")
 def scores_above_a_half():
-    x, y = _binary()
+    x, y = binary()
     model, criterion = mlp(out=1), nn.BCEWithLogitsLoss()
     for _ in range(3):
-        _epoch(model, criterion, x[:32], y[:32])
+        epoch_of(model, criterion, x[:32], y[:32])
         with torch.no_grad():
             scores = model(x[32:])
             predicted = (scores > 0.5).float()  # <- here
@@ -39,7 +26,7 @@ def scores_above_a_half():
 
 @fault("bound-misplaced")
 def scores_rounded_for_several_labels():
-    x, y = _binary(3)
+    x, y = binary(3)
     model = mlp(out=3)
 
     def evaluate(model, x, y):
@@ -48,16 +35,16 @@ def scores_rounded_for_several_labels():
         return (predicted == y).all(dim=1).float().mean().item()
 
     for _ in range(3):
-        _epoch(model, F.binary_cross_entropy_with_logits, x[:32], y[:32])
+        epoch_of(model, F.binary_cross_entropy_with_logits, x[:32], y[:32])
         print(evaluate(model, x[32:], y[32:]))
 
 
 @fault("bound-misplaced")
 def probabilities_above_zero():
-    x, y = _binary()
+    x, y = binary()
     model = nn.Sequential(mlp(out=1), nn.Sigmoid())
     for _ in range(3):
-        _epoch(model, F.binary_cross_entropy, x[:32], y[:32])
+        epoch_of(model, F.binary_cross_entropy, x[:32], y[:32])
         with torch.no_grad():
             share = (model(x[32:]) > 0).float().mean()  # <- here
             print(share.item())
@@ -65,24 +52,24 @@ def probabilities_above_zero():
 
 @fault("bound-misplaced")
 def a_threshold_as_a_parameter():
-    x, y = _binary(2)
+    x, y = binary(2)
     model, criterion = mlp(out=2), nn.BCEWithLogitsLoss()
 
     def hits(outputs, y, threshold=0.5):
         return (torch.ge(outputs, threshold).float() == y).float().mean().item()  # <- here
 
     for _ in range(3):
-        _epoch(model, criterion, x[:32], y[:32])
+        epoch_of(model, criterion, x[:32], y[:32])
         with torch.no_grad():
             print(hits(model(x[32:]), y[32:]))
 
 
 @fault("bound-misplaced")
 def scores_kept_in_a_list():
-    x, y = _binary()
+    x, y = binary()
     model = mlp(out=1)
     for _ in range(3):
-        _epoch(model, F.binary_cross_entropy_with_logits, x[:32], y[:32])
+        epoch_of(model, F.binary_cross_entropy_with_logits, x[:32], y[:32])
         outputs = []
         with torch.no_grad():
             for rows in torch.arange(32, 48).split(8):
@@ -96,7 +83,7 @@ def the_largest_of_each_column():
     x, y = blobs(48, classes=4)
     model = mlp(out=4)
     for _ in range(3):
-        _epoch(model, F.cross_entropy, x[:32], y[:32])
+        epoch_of(model, F.cross_entropy, x[:32], y[:32])
         with torch.no_grad():
             for rows in torch.arange(32, 48).split(4):
                 print((model(x[rows]).argmax(0) == y[rows]).sum().item())  # <- here
@@ -112,7 +99,7 @@ def one_class_for_a_batch():
         return (predicted == y).float().mean().item()
 
     for _ in range(3):
-        _epoch(model, criterion, x[:32], y[:32])
+        epoch_of(model, criterion, x[:32], y[:32])
         with torch.no_grad():
             print(accuracy(model(x[32:]), y[32:]))
 
@@ -123,7 +110,7 @@ def hits_of_the_last_batch():
     model = mlp()
     held_out = list(zip(x[32:].split(4), y[32:].split(4), strict=True))
     for _ in range(3):
-        _epoch(model, F.cross_entropy, x[:32], y[:32])
+        epoch_of(model, F.cross_entropy, x[:32], y[:32])
         correct, total = 0, 0
         with torch.no_grad():
             for inputs, targets in held_out:
@@ -138,7 +125,7 @@ def hits_by_the_number_of_batches():
     model = mlp()
     loader = DataLoader(TensorDataset(x[32:], y[32:]), batch_size=5)
     for _ in range(3):
-        _epoch(model, F.cross_entropy, x[:32], y[:32])
+        epoch_of(model, F.cross_entropy, x[:32], y[:32])
         correct = 0
         with torch.no_grad():
             for inputs, targets in loader:
@@ -160,7 +147,7 @@ def the_loss_of_the_last_batch():
         return loss / len(loader)
 
     for _ in range(3):
-        _epoch(model, criterion, x[:32], y[:32])
+        epoch_of(model, criterion, x[:32], y[:32])
         print(validate())
 
 
@@ -179,7 +166,7 @@ def an_argument_that_nobody_reads():
         return hits
 
     for _ in range(3):
-        _epoch(model, F.cross_entropy, x[:32], y[:32])
+        epoch_of(model, F.cross_entropy, x[:32], y[:32])
         print(evaluated(model, val_loader))
 
 
@@ -194,7 +181,7 @@ def the_training_rows_once_more():
             return (model(x).argmax(1) == y).float().mean().item()
 
     for _ in range(3):
-        _epoch(model, F.cross_entropy, x_train, y_train)
+        epoch_of(model, F.cross_entropy, x_train, y_train)
         val_accuracy = accuracy(model, x_train, y_train)  # <- here
         print(val_accuracy)
 
@@ -206,7 +193,7 @@ def a_loader_of_the_wrong_set():
     test_loader = DataLoader(train_set, batch_size=8)  # <- here
     model = mlp()
     for _ in range(3):
-        _epoch(model, F.cross_entropy, x[:32], y[:32])
+        epoch_of(model, F.cross_entropy, x[:32], y[:32])
         with torch.no_grad():
             print(sum((model(a).argmax(1) == b).sum().item() for a, b in test_loader))
 
@@ -235,7 +222,7 @@ def noise_for_the_validation():
     model = mlp()
     for _ in range(3):
         for inputs, targets in DataLoader(train_set, batch_size=8):
-            _epoch(model, F.cross_entropy, inputs, targets)
+            epoch_of(model, F.cross_entropy, inputs, targets)
         with torch.no_grad():
             print(sum((model(a).argmax(1) == b).sum().item() for a, b in DataLoader(val_set, 8)))
 
@@ -252,7 +239,7 @@ def the_transformation_of_the_training():
     model = mlp()
     for _ in range(3):
         for inputs, targets in DataLoader(train_set, batch_size=8):
-            _epoch(model, F.cross_entropy, inputs, targets)
+            epoch_of(model, F.cross_entropy, inputs, targets)
         with torch.no_grad():
             print(sum((model(a).argmax(1) == b).sum().item() for a, b in DataLoader(test_set, 8)))
 
@@ -265,7 +252,7 @@ def a_set_made_within_its_loader():
     model = mlp()
     for _ in range(3):
         for inputs, targets in train_loader:
-            _epoch(model, F.cross_entropy, inputs, targets)
+            epoch_of(model, F.cross_entropy, inputs, targets)
         with torch.no_grad():
             print(sum((model(a).argmax(1) == b).sum().item() for a, b in val_loader))
 
@@ -281,7 +268,7 @@ def the_best_value_stays_infinite():
     model = mlp()
     best_loss, best_state = float("inf"), None
     for _ in range(4):
-        _epoch(model, F.cross_entropy, x[:32], y[:32])
+        epoch_of(model, F.cross_entropy, x[:32], y[:32])
         loss = _asked(model, x[32:], y[32:])
         if loss < best_loss:  # <- here
             best_state = copy.deepcopy(model.state_dict())
@@ -294,7 +281,7 @@ def patience_that_is_never_restored():
     model = mlp()
     best, waited = float("inf"), 0
     for _ in range(4):
-        _epoch(model, F.cross_entropy, x[:32], y[:32])
+        epoch_of(model, F.cross_entropy, x[:32], y[:32])
         loss = _asked(model, x[32:], y[32:])
         if loss < best:
             best = loss
@@ -310,7 +297,7 @@ def the_best_copy_is_never_used():
     model = mlp()
     best_accuracy = 0.0
     for _ in range(4):
-        _epoch(model, F.cross_entropy, x[:32], y[:32])
+        epoch_of(model, F.cross_entropy, x[:32], y[:32])
         with torch.no_grad():
             accuracy = (model(x[32:40]).argmax(1) == y[32:40]).float().mean().item()
         if accuracy > best_accuracy:
@@ -338,7 +325,7 @@ def a_stopper_that_counts_all():
 
     stopper = Stopper(3)
     for _ in range(4):
-        _epoch(model, F.cross_entropy, x[:32], y[:32])
+        epoch_of(model, F.cross_entropy, x[:32], y[:32])
         stopper.update(_asked(model, x[32:], y[32:]))
         if stopper.stop:
             break

@@ -6,26 +6,9 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from tests.audit.parts import blobs, mlp
+from tests.audit.parts import blobs, mlp, pixels
 from tests.audit.registry import fault
-
-
-class _Scaler:
-    """As scikit-learn's: it is told of by its methods."""
-
-    def fit(self, x):
-        self.mean, self.spread = x.mean(axis=0), x.std(axis=0)
-        return self
-
-    def transform(self, x):
-        return (x - self.mean) / self.spread
-
-    def fit_transform(self, x):
-        return self.fit(x).transform(x)
-
-
-def _pixels(count=32, size=6):
-    return torch.randint(0, 256, (count, 1, size, size), dtype=torch.uint8), torch.randint(3, (count,))
+from tests.audit.selecting import Scaler
 
 
 def _network(size=6):
@@ -34,7 +17,7 @@ def _network(size=6):
 
 @fault("bytes-wrap")
 def a_mean_taken_from_bytes():
-    images, labels = _pixels()
+    images, labels = pixels()
     model = _network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for _ in range(2):
@@ -76,7 +59,7 @@ def bytes_given_to_a_function():
     def brighter(image):
         return image + 60  # <- here
 
-    images, labels = _pixels()
+    images, labels = pixels()
     model = _network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for _ in range(2):
@@ -100,7 +83,7 @@ def _fit(model, x, y, ask):
 def a_scaler_fitted_to_the_test_part():
     x, y = blobs(48)
     x_train, x_test, y_train = x[:32].numpy(), x[32:].numpy(), y[:32]
-    scaler = _Scaler()
+    scaler = Scaler()
     x_train = scaler.fit_transform(x_train)
     x_test = scaler.fit_transform(x_test)  # <- here
     _fit(mlp(), torch.tensor(x_train), y_train, torch.tensor(x_test))
@@ -236,7 +219,7 @@ def fewer_rows_than_a_batch():
 
 @fault("pixels-scaled", "dead-units")
 def pixels_divided_twice():
-    images, labels = _pixels()
+    images, labels = pixels()
     images = images.float() / 255
     model = _network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
@@ -249,7 +232,7 @@ def pixels_divided_twice():
 
 @fault("pixels-scaled", "dead-units", "zero-gradient", "rate-far-off")
 def a_known_mean_from_bytes():
-    images, labels = _pixels()
+    images, labels = pixels()
     mean, std = 0.1307, 0.3081  # <- here
     model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.Tanh(), nn.Flatten(), nn.Linear(64, 3))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)

@@ -7,29 +7,16 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
-from tests.audit.parts import blobs, mlp
+from tests.audit.parts import binary, blobs, epoch_of, mlp
 from tests.audit.registry import right
-
-
-def _epoch(model, loss_of, x, y, rate=0.01):
-    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
-    for rows in torch.randperm(len(x)).split(8):
-        optimizer.zero_grad()
-        loss_of(model(x[rows]), y[rows]).backward()
-        optimizer.step()
-
-
-def _binary(out=1):
-    x = torch.randn(48, 4)
-    return x, (x[:, :out] > 0.2).float()
 
 
 @right
 def probabilities_above_a_half():
-    x, y = _binary()
+    x, y = binary()
     model, criterion = mlp(out=1), nn.BCEWithLogitsLoss()
     for _ in range(3):
-        _epoch(model, criterion, x[:32], y[:32])
+        epoch_of(model, criterion, x[:32], y[:32])
         with torch.no_grad():
             probabilities = torch.sigmoid(model(x[32:]))
             print(((probabilities > 0.5).float() == y[32:]).float().mean().item())
@@ -39,17 +26,17 @@ def probabilities_above_a_half():
 
 @right
 def a_regression_on_zero_and_one():
-    x, y = _binary()
+    x, y = binary()
     model = mlp(out=1)
     for _ in range(3):
-        _epoch(model, F.mse_loss, x[:32], y[:32])
+        epoch_of(model, F.mse_loss, x[:32], y[:32])
         with torch.no_grad():
             print(((model(x[32:]) > 0.5).float() == y[32:]).float().mean().item())
 
 
 @right
 def a_model_that_ends_in_a_sigmoid():
-    x, y = _binary(2)
+    x, y = binary(2)
     model = nn.Sequential(mlp(out=2), nn.Sigmoid())
 
     def f1(outputs, y, threshold=0.5):
@@ -57,7 +44,7 @@ def a_model_that_ends_in_a_sigmoid():
         return (2 * (predicted * y).sum() / (predicted.sum() + y.sum()).clamp(min=1)).item()
 
     for _ in range(3):
-        _epoch(model, F.binary_cross_entropy, x[:32], y[:32])
+        epoch_of(model, F.binary_cross_entropy, x[:32], y[:32])
         with torch.no_grad():
             print(f1(model(x[32:]), y[32:]))
 
@@ -67,7 +54,7 @@ def an_answer_for_a_single_row():
     x, y = blobs(48)
     model = mlp()
     for _ in range(3):
-        _epoch(model, F.cross_entropy, x[:32], y[:32])
+        epoch_of(model, F.cross_entropy, x[:32], y[:32])
         with torch.no_grad():
             print(sum(model(row).argmax(0).item() == target.item() for row, target in zip(x[32:], y[32:], strict=True)))
             print(model(x[32:33]).argmax().item() == y[32].item())
@@ -80,7 +67,7 @@ def hits_and_losses_counted_over_all():
     model, criterion = mlp(), nn.CrossEntropyLoss()
     loader = DataLoader(TensorDataset(x[32:], y[32:]), batch_size=5)
     for _ in range(3):
-        _epoch(model, criterion, x[:32], y[:32])
+        epoch_of(model, criterion, x[:32], y[:32])
         correct, total, loss, accuracy = 0, 0, 0.0, 0.0
         with torch.no_grad():
             for inputs, targets in loader:
@@ -99,7 +86,7 @@ def hits_of_single_rows():
     model = mlp()
     loader = DataLoader(TensorDataset(x[32:], y[32:]), batch_size=1)
     for _ in range(3):
-        _epoch(model, F.cross_entropy, x[:32], y[:32])
+        epoch_of(model, F.cross_entropy, x[:32], y[:32])
         correct = 0
         with torch.no_grad():
             for inputs, targets in loader:
@@ -140,7 +127,7 @@ def both_parts_measured_and_told_apart():
 
     def train_and_validate(model, train_loader, val_loader):
         for inputs, targets in train_loader:
-            _epoch(model, F.cross_entropy, inputs, targets)
+            epoch_of(model, F.cross_entropy, inputs, targets)
         return evaluate(model, val_loader)
 
     for _ in range(3):
@@ -158,7 +145,7 @@ def a_part_of_the_training_for_validation():
     x_val, y_val = x_train[val_rows], y_train[val_rows]
     model = mlp()
     for _ in range(3):
-        _epoch(model, F.cross_entropy, x_train[train_rows], y_train[train_rows])
+        epoch_of(model, F.cross_entropy, x_train[train_rows], y_train[train_rows])
         with torch.no_grad():
             print(F.cross_entropy(model(x_val), y_val).item())
 
@@ -169,7 +156,7 @@ def patience_in_a_row_and_the_best_put_back():
     model = mlp()
     best, waited, best_state = float("inf"), 0, None
     for epoch in range(4):
-        _epoch(model, F.cross_entropy, x[:32], y[:32])
+        epoch_of(model, F.cross_entropy, x[:32], y[:32])
         with torch.no_grad():
             loss = F.cross_entropy(model(x[32:]), y[32:]).item()
         if loss < best - 1e-4:
@@ -189,7 +176,7 @@ def the_best_of_two_by_min():
     model = mlp()
     best_loss, kept = float("inf"), []
     for _ in range(4):
-        _epoch(model, F.cross_entropy, x[:32], y[:32])
+        epoch_of(model, F.cross_entropy, x[:32], y[:32])
         with torch.no_grad():
             loss = F.cross_entropy(model(x[32:]), y[32:]).item()
         if loss < best_loss:
@@ -221,7 +208,7 @@ def a_stopper_that_begins_anew():
 
     stopper = Stopper(3)
     for _ in range(4):
-        _epoch(model, F.cross_entropy, x[:32], y[:32])
+        epoch_of(model, F.cross_entropy, x[:32], y[:32])
         with torch.no_grad():
             stopper.update(F.cross_entropy(model(x[32:]), y[32:]).item())
         if stopper.stop:
@@ -230,7 +217,7 @@ def a_stopper_that_begins_anew():
 
 @right
 def a_loss_below_a_half_ends_the_training():
-    x, y = _binary()
+    x, y = binary()
     model, criterion = mlp(out=1), nn.BCEWithLogitsLoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for _ in range(6):
@@ -259,7 +246,7 @@ def a_best_value_that_the_caller_keeps():
 
     best_accuracy = 0.0
     for _ in range(4):
-        _epoch(model, F.cross_entropy, x[:32], y[:32])
+        epoch_of(model, F.cross_entropy, x[:32], y[:32])
         best_accuracy = measured(best_accuracy)
     print(best_accuracy, len(kept))
 
@@ -283,6 +270,6 @@ def both_parts_from_the_training_files():
     model = mlp()
     for _ in range(3):
         for inputs, targets in DataLoader(train_set, batch_size=8, shuffle=True):
-            _epoch(model, F.cross_entropy, inputs, targets)
+            epoch_of(model, F.cross_entropy, inputs, targets)
         with torch.no_grad():
             print(sum((model(a).argmax(1) == b).sum().item() for a, b in DataLoader(val_set, 8)))

@@ -6,12 +6,9 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from tests.audit.parts import blobs, mlp
+from tests.audit.parts import blobs, mlp, pixels
 from tests.audit.registry import right
-
-
-def _pixels(count=32, size=6):
-    return torch.randint(0, 256, (count, 1, size, size), dtype=torch.uint8), torch.randint(3, (count,))
+from tests.audit.selecting import Scaler
 
 
 def _network(size=6):
@@ -20,7 +17,7 @@ def _network(size=6):
 
 @right
 def bytes_turned_into_numbers_first():
-    images, labels = _pixels()
+    images, labels = pixels()
     model = _network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for _ in range(2):
@@ -69,23 +66,11 @@ def labels_in_bytes_moved_by_one():
         optimizer.step()
 
 
-class _Scaler:
-    def fit(self, x):
-        self.mean, self.spread = x.mean(axis=0), x.std(axis=0)
-        return self
-
-    def transform(self, x):
-        return (x - self.mean) / self.spread
-
-    def fit_transform(self, x):
-        return self.fit(x).transform(x)
-
-
 @right
 def one_scaler_for_inputs_and_one_for_targets():
     x, y = torch.randn(48, 4).numpy(), torch.randn(48, 1).numpy()
     x_train, x_test, y_train, y_test = x[:32], x[32:], y[:32], y[32:]
-    scaler, target_scaler = _Scaler(), _Scaler()
+    scaler, target_scaler = Scaler(), Scaler()
     x_train, x_test = scaler.fit_transform(x_train), scaler.transform(x_test)
     y_train, y_test = target_scaler.fit_transform(y_train), target_scaler.transform(y_test)
     model = mlp(out=1)
@@ -208,7 +193,7 @@ def all_rows_of_a_small_part():
 
 @right
 def pixels_divided_for_both_parts():
-    images, labels = _pixels(48)
+    images, labels = pixels(48)
     train, test = images[:32].float() / 255, images[32:].float() / 255
     model = _network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)

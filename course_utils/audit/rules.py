@@ -141,6 +141,7 @@ RULES: dict[str, Rule] = {
     "state-cut": Rule("likely", "full", _TRUNCATED),
     "state-of-others": Rule("likely", "full", _TRUNCATED),
     "axes-swapped": Rule("likely", "full", _LIST),
+    "one-end-of-both": Rule("likely", "full", _LIST),
     "mask-inverted": Rule("likely", "default", _LIST),
     "overwritten": Rule("likely", "full", _FROZEN),
     "recomputed-otherwise": Rule("error", "full", _RECOMPUTED),

@@ -55,6 +55,16 @@ def play(policy, loss_of, steps=5, **options):
         optimizer.step()
 
 
+def reads_sequences(model, shape, steps=5):
+    """Train a model on sequences, sample by sample, by the sign of each one's first number."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(steps):
+        x = torch.randn(*shape)
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), (x[:, 0, 0] > 0).long()).backward()
+        optimizer.step()
+
+
 def trained(model, evaluate=False, size=8, steps=6):
     """Return a classifier after a few steps, evaluated on other points after each other step if it is to be."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)

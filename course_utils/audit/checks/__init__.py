@@ -6,6 +6,7 @@ from course_utils.audit.check import Check
 from course_utils.audit.checks.arguments import Arguments
 from course_utils.audit.checks.attending import Attending
 from course_utils.audit.checks.averages import Averages
+from course_utils.audit.checks.both_ways import BothWays
 from course_utils.audit.checks.bounded import Bounded
 from course_utils.audit.checks.cancelling import Cancelling
 from course_utils.audit.checks.carrying import Carrying
@@ -187,6 +188,7 @@ CHECKS: tuple[type[Check], ...] = (
     Arguments,
     Recurrence,
     Carrying,
+    BothWays,
     Replacing,
     Masks,
     Squares,

@@ -9,6 +9,7 @@ from tests.audit.zoo_faults import (
     backwards,
     batches,
     begun_anew,
+    both_ways,
     bound,
     calls,
     carried,

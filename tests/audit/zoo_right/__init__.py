@@ -11,6 +11,7 @@ from tests.audit.zoo_right import (
     batches,
     begun_anew,
     below,
+    both_ways,
     bound,
     by_hand,
     calls,

@@ -50,7 +50,7 @@ class BothWays(Check):
         if event.name in _LAYERS:
             self._ran(event)
             return
-        one = event.args[0] if event.args else None
+        one: Any = event.args[0] if event.args else None
         end = self._ends.get(id(one))
         if end is not None and end[0]() is one:  # of the last step a part is taken: perhaps the way there alone
             del self._ends[id(one)]

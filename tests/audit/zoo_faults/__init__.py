@@ -70,6 +70,7 @@ __all__ = [
     "backwards",
     "batches",
     "begun_anew",
+    "both_ways",
     "bound",
     "calls",
     "carried",

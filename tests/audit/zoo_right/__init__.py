@@ -76,6 +76,7 @@ __all__ = [
     "batches",
     "begun_anew",
     "below",
+    "both_ways",
     "bound",
     "by_hand",
     "calls",

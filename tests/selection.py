@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 # What is large, and the share of it that guards a commit (`make test`). `make nightly` runs the whole.
 SHARES = {
     "tests/checks/test_exercises.py": 0.04,
+    "tests/checks/test_beside.py": 0.12,
     "tests/mutation/test_guards.py": 0.07,
     "tests/mutation/test_mutation.py": 0.005,
     "tests/browser/test_lessons.py": 0.015,

@@ -220,7 +220,9 @@ EXERCISE = Exercise(
         Misconception(
             "one edge for two",
             ONE_EDGE_FOR_TWO,
-            lambda case, seen: two_edges_at_once(case) and not seen["strangers"] and not _touched(seen),
+            lambda case, seen: (
+                two_edges_at_once(case) and not seen["strangers"] and not seen["passes"] and not _touched(seen)
+            ),
         ),
         Misconception(
             "not all contributions",

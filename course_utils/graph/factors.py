@@ -80,7 +80,8 @@ def factor(
     The number is what was sent, divided by what was received. It is called by a name where PyTorch's rule for the
     operation says that the factor is made of one saved tensor, that tensor was named, and its numbers agree with what
     was observed: "\u00d7 y = 3", else "\u00d7 3" or "\u00d7 [2, 4]". It cannot be known where the operation mixes
-    elements, where numbers were not recorded, and where a zero, an infinity or NaN took part and there is no name.
+    elements, where numbers were not recorded, and where a zero, an infinity or NaN took part and there is no name. An
+    infinite factor is told by its rule, as nothing can be divided to observe it: "\u00d7 y = inf".
     """
     received, sent = event.received, event.sent[position]
     if len(received) != 1 or received[0] is None or sent is None or received[0].values is None or sent.values is None:
@@ -96,7 +97,7 @@ def factor(
     name = _named(
         kind, [entry for entry in saved if entry.node == event.node], exponents, event.node, position, came, went
     )
-    if not all(came) or not all(map(math.isfinite, (*came, *went))):
+    if not came or not all(came) or not all(map(math.isfinite, (*came, *went))):
         return name
     observed = [after / before for before, after in zip(came, went, strict=True)]
     alike = all(_near(one, observed[0]) for one in observed)
@@ -125,11 +126,14 @@ def _named(
         numbers = flat(entry.value.numbers)
         numbers = numbers * len(came) if len(numbers) == 1 else numbers
         try:
-            expected = [before * rule.of(float(number)) for before, number in zip(came, numbers, strict=True)]
+            factors = [rule.of(float(number)) for number in numbers]
+            expected = [before * each for before, each in zip(came, factors, strict=True)]
         except (TypeError, ValueError, ArithmeticError):  # a complex number, other sizes, 1/0, or too large a number
             return ""
         if all(_near(one, other) for one, other in zip(expected, went, strict=True)):
-            return rule.text.format(entry.label)
+            name = rule.text.format(entry.label)
+            endless = len(set(factors)) == 1 and math.isinf(factors[0])
+            return f"{name} = {short(factors[0])}" if endless else name
     return ""
 
 

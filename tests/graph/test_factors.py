@@ -32,7 +32,7 @@ def test_a_factor_is_called_by_the_saved_tensor_that_gives_it(x, y):
     assert factors(x.sin(), x=x) == ["\u00d7 cos x = -0.4161"]
     assert factors(x.log(), x=x) == ["\u00d7 1/x = 0.5"]
     large = (100 * x.new_ones(()).requires_grad_()).exp()
-    assert factors(large, torch.tensor(0.0), large=large) == ["\u00d7 large"], "0 times infinity"
+    assert factors(large, torch.tensor(0.0), large=large) == ["\u00d7 large = inf"], "0 times infinity"
     e, s, t, r = x.exp(), x.sigmoid(), x.tanh(), x.sqrt()
     assert factors(e, e=e) == ["\u00d7 e = 7.389"]
     assert factors(s, s=s) == ["\u00d7 s(1 \u2212 s) = 0.105"]
@@ -84,6 +84,25 @@ def test_silent_where_it_cannot_be_known(x):
 
 def test_a_zero_keeps_the_name_and_loses_the_number(x, y):
     assert factors(x * y, torch.tensor(0.0), x=x, y=y) == ["\u00d7 y", "\u00d7 x"]
+
+
+@pytest.mark.parametrize("arrives", [0.0, 1.0])
+def test_an_infinite_factor_is_told_by_its_rule(arrives):
+    x = torch.tensor(100.0, requires_grad=True)
+    y = x.exp()
+    assert factors(y, torch.tensor(arrives), x=x, y=y) == ["\u00d7 y = inf"]
+
+
+def test_an_infinity_among_other_factors_is_not_told():
+    x = torch.tensor([100.0, 0.0], requires_grad=True)
+    y = x.exp()
+    assert factors(y, torch.zeros(2), x=x, y=y) == ["\u00d7 y"]
+
+
+def test_no_numbers_have_no_infinite_factor():
+    x = torch.ones(0, requires_grad=True)
+    y = x.exp()
+    assert "inf" not in factors(y, torch.ones(0), x=x, y=y)[0]
 
 
 def test_a_name_that_does_not_agree_with_what_was_sent_is_not_used(x, y):

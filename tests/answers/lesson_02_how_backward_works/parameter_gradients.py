@@ -149,6 +149,16 @@ def parameters_by_the_layers(part):
     return answer
 
 
+def thawed_for_the_pass(loss, model):
+    """Asks for what was frozen after the forward pass, too, and freezes it again."""
+    flags = {parameter: parameter.requires_grad for parameter in model.parameters()}
+    model.requires_grad_()
+    gradients = torch.autograd.grad(loss, list(flags), allow_unused=True)
+    for parameter, flag in flags.items():
+        parameter.requires_grad_(flag)
+    return dict(zip(dict(model.named_parameters()), gradients, strict=True))
+
+
 parameters_by_their_weight = parameters_by_the_layers("weight")
 parameters_by_their_bias = parameters_by_the_layers("bias")
 
@@ -192,7 +202,7 @@ WRONG = [
     doubled,
     none_for_zeros,
     *(clipping_results(parameters_by_grad), dropping_small(parameters_by_grad, 1e-5)),
-    parameters_of_its_own,
+    *(parameters_of_its_own, thawed_for_the_pass),
     *(parameters_of_layers, parameters_by_their_weight, parameters_by_their_bias, parameters_two_levels_down),
     spoiled(parameters_by_grad, lambda loss, model: model._forward_hooks.clear()),
 ]

@@ -36,8 +36,14 @@ class TwoBranches(nn.Module):
 
 
 def two_branches(case: Case) -> tuple[nn.Module, torch.Tensor]:
-    """Return the model and its loss on a batch. On one of zeros, the trunk's weight gets a gradient of zeros."""
+    """Return the model and its loss on a batch.
+
+    On one of zeros, the trunk's weight gets a gradient of zeros, and one parameter is frozen after the forward pass: a
+    pass would still come to it.
+    """
     seed = case.given["seed"]
     model, batch = seeded(TwoBranches(), seed), numbers(seed + 1, 6, 3)
     loss: torch.Tensor = model(torch.zeros_like(batch) if case.given["zeros"] else batch).square().mean()
+    if case.given["zeros"]:
+        model.get_parameter("scale").requires_grad_(False)
     return model, case.given["times"] * loss

@@ -1,4 +1,4 @@
-"""Answers that alter the largest and the smallest of their numbers, as nobody asked them to."""
+"""Answers that alter the largest and the smallest of their numbers, or their axes, as nobody asked them to."""
 
 import torch
 
@@ -11,6 +11,11 @@ def clipping_results(answer, most=1e3):
 def dropping_small(answer, least=1e-6):
     """Takes what is small for zero."""
     return _with_each(answer, lambda tensor: torch.where(tensor.abs() < least, 0, tensor).to(tensor.dtype))
+
+
+def squeezed(answer):
+    """Drops axes of size one."""
+    return _with_each(answer, torch.squeeze)
 
 
 def _with_each(answer, change):

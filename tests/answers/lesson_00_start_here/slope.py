@@ -2,6 +2,8 @@
 
 import torch
 
+from tests.answers.magnitudes import squeezed
+
 
 def slope_by_backward(x):
     (x**3).sum().backward()
@@ -56,7 +58,13 @@ MISCONCEIVED = {
     "backward returns nothing": lambda x: (x**3).sum().backward(),
 }
 
-WRONG = [lambda x: 3 * x**2 + 1e-2, lambda x: (3 * x**2).sum(), lambda x: (3 * x**2).double(), slope_in_place]
+WRONG = [
+    squeezed(slope_by_formula),
+    lambda x: 3 * x**2 + 1e-2,
+    lambda x: (3 * x**2).sum(),
+    lambda x: (3 * x**2).double(),
+    slope_in_place,
+]
 WRONG += [
     lambda x: (3 * x**2) * torch.clamp(1000 / (3 * x**2).norm(), max=1),
     slope_by_a_product,

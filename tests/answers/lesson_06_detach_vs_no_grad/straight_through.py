@@ -4,6 +4,7 @@ import torch
 
 from tests.answers.leaving import leaving
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_left, keeps_gradient
+from tests.answers.magnitudes import squeezed
 from tests.answers.said import said
 
 
@@ -79,6 +80,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
+    squeezed(straight_by_detach),
     straight_in_place,
     straight_half_up,
     straight_without_the_small,

@@ -10,6 +10,7 @@ from tests.answers.lesson_08_intermediate_gradients.side_effects import (
     track,
     write_to,
 )
+from tests.answers.magnitudes import squeezed
 
 
 def shorten(gradient, most):
@@ -134,6 +135,7 @@ ONE_SLIP = {
 }
 
 WRONG = [
+    squeezed(hooked(shorten)),
     *map(hooked, (clip_of_two_axes, clip_by_a_view, clip_dropping_small_ones, clip_to_four_digits)),
     *ONE_SLIP.values(),
     clip_by_the_square,

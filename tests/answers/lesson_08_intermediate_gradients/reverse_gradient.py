@@ -10,6 +10,7 @@ from tests.answers.lesson_08_intermediate_gradients.side_effects import (
     track,
     write_to,
 )
+from tests.answers.magnitudes import squeezed
 from tests.answers.said import said
 
 
@@ -88,6 +89,7 @@ ONE_SLIP = {
 }
 
 WRONG = [
+    squeezed(hooked(turn)),
     *ONE_SLIP.values(),
     hooked(lambda gradient, strength: -strength * gradient.clamp(-1e3, 1e3)),
     hooked(lambda gradient, strength: -strength * gradient * (gradient.abs() > 1e-6)),

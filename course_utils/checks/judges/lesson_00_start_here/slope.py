@@ -15,7 +15,7 @@ from course_utils.checks.scenes.numbers import numbers
 
 def _cases(seed: int) -> list[Case]:
     signed = numbers(seed, 2, 3)
-    fine = numbers(seed, 2, 2, 2, dtype=torch.float64)
+    fine = numbers(seed, 2, 1, 2, dtype=torch.float64)
     fine[0, 0, 0] = 1 + 0.98 * 2**-24  # single precision takes it for 1
     large = numbers(seed, 12, 11)
     large[3, 4] *= 2000

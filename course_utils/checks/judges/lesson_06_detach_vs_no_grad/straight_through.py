@@ -18,7 +18,7 @@ def _cases(seed: int) -> list[Case]:
     shapes: list[tuple[str, tuple[int, ...], torch.dtype, bool, bool]] = [
         ("a vector", (5,), torch.float32, True, False),
         ("a matrix, transposed", (2, 3), torch.float32, True, True),
-        ("double precision", (3, 2, 2), torch.float64, True, False),
+        ("double precision", (3, 1, 2), torch.float64, True, False),
         ("no gradient wanted", (5,), torch.float32, False, False),
         ("a single number", (), torch.float32, True, False),
     ]
@@ -52,7 +52,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield Finding("no gradient", not seen["graph"], text)
         return
     yield Finding("graph", seen["graph"], "What you returned does not require a gradient, so none can go through it.")
-    if not seen["graph"]:
+    if not seen["graph"] or not seen["fits"]:  # of another shape nothing was asked
         return
     direction = case.given["direction"].tensor()
     if seen["gradient"] is None:
@@ -111,7 +111,9 @@ EXERCISE = Exercise(
             "a new leaf",
             "Where your answer failed, your result is the start of a new graph: it requires a gradient, and none goes "
             "on to x. Where x requires none, your result may not require one either.",
-            lambda case, seen: seen["graph"] and seen["gradient"] is None and (case.given["live"] or seen["leaf"]),
+            lambda case, seen: (
+                seen["graph"] and seen["fits"] and seen["gradient"] is None and (case.given["live"] or seen["leaf"])
+            ),
         ),
         Misconception(
             "the other part",

@@ -32,7 +32,7 @@ def cases(
     # Name: is x a leaf, does it require a gradient, is the call under no_grad, the argument, and the shape.
     kinds: dict[str, tuple[bool, bool, bool, float, tuple[int, ...]]] = {
         "x in the middle of a graph": (False, True, False, values[0], (3, 5)),
-        "x a leaf, float64": (True, True, False, values[1], (2, 3, 5)),
+        "x a leaf, float64": (True, True, False, values[1], (2, 1, 5)),
         "x without a gradient": (True, False, False, values[0], (3, 5)),
         "called under no_grad": (False, True, True, values[1], (3, 5)),
         **{name: (False, True, False, value, (15,)) for name, value in odd.items()},

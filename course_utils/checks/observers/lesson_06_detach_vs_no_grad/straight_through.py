@@ -18,7 +18,8 @@ def observe(answer: Answer, case: Case) -> Observation:
     flagged = given.requires_grad is not case.given["live"]
     seen["marks"] = [*marks_on(x=given), *(["requires_grad of x"] if flagged else [])]
     direction = case.given["direction"].tensor()
-    if x.requires_grad and type(y) is torch.Tensor and y.requires_grad and y.shape == direction.shape:
+    seen["fits"] = type(y) is torch.Tensor and y.shape == direction.shape
+    if x.requires_grad and seen["fits"] and y.requires_grad:
         (gradient,) = torch.autograd.grad(y, x, direction.to(y.dtype), allow_unused=True)
         seen["gradient"] = plain(gradient)
     return {**seen, "x": Array.of(given) == before}

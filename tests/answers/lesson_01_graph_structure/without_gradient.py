@@ -154,6 +154,22 @@ def names_by_layers(model, loss):
     return sorted({name.rpartition(".")[0] for name in names_by_leaves(model, loss)})
 
 
+def names_by_turns(model, loss):
+    """Takes a leaf out again where it comes to it by a second way."""
+    reached, seen, waiting = set(), set(), [get_gradient_edge(loss).node] if loss.requires_grad else []
+    while waiting:
+        node = waiting.pop()
+        if node not in seen:
+            seen.add(node)
+            for child in (child for child, _ in node.next_functions if child is not None):
+                if hasattr(child, "variable"):
+                    reached ^= {id(child.variable)}
+                else:
+                    waiting.append(child)
+    every = model.named_parameters(remove_duplicate=False)
+    return sorted(name for name, it in every if id(it) not in reached or not it.requires_grad)
+
+
 def names_unsorted(model, loss):
     missing = names_by_leaves(model, loss)
     return [name for name, _ in model.named_parameters(remove_duplicate=False) if name in missing]
@@ -223,7 +239,7 @@ WRONG = [
     names_but_those_of_earlier_nodes,
     said(names_by_different_modules, "second name left out"),
     names_after_zero_grad,
-    names_by_layers,
+    *(names_by_layers, names_by_turns),
     names_unsorted,
     names_and_freeze,
     names_and_a_switch(training=False),

@@ -190,13 +190,13 @@ class OnAfterwards(Counting):
 class OffAfterAnError(Counting):
     """Puts the switch back where a pass ends well, and else only when the next leaf or block is made."""
 
-    broken = False
+    error, broken = ValueError, False
 
     def run(self, output, gradient, keep, create):
         before = self.recording
         try:
             return super().run(output, gradient, keep, create)
-        except ValueError:
+        except self.error:
             self.recording, self.broken = False, before
             raise
 
@@ -211,6 +211,10 @@ class OffAfterAnError(Counting):
     def no_grad(self):
         self.mended()
         return super().no_grad()
+
+
+class OffAfterAFreedGraph(OffAfterAnError):
+    error = RuntimeError
 
 
 class RetainedUnlessTold(Counting):
@@ -319,7 +323,7 @@ WRONG = [
     inverse_of_a_constant := InverseOfAConstant(),
     raw_reshape := RawReshape(),
     on_afterwards := OnAfterwards(),
-    off_after_an_error := OffAfterAnError(),
+    *(off_after_an_error := OffAfterAnError(), OffAfterAFreedGraph()),
     retained_unless_told := RetainedUnlessTold(),
     cannot_retain := CannotRetain(),
     begins_with_more := BeginsWithMore(),

@@ -87,10 +87,14 @@ def _switched(engine: Engine) -> Observation:
             engine.grad(y, leaves, **options)
             recorded[name] = bool((x * x).requires_grad)
         attempt(lambda: engine.grad(y, leaves, engine.tensor([1.0, 2.0, 3.0])))
-        return {**recorded, "a pass from a gradient of another shape": bool((x * x).requires_grad)}
+        recorded["a pass from a gradient of another shape"] = bool((x * x).requires_grad)
+        freed = graphs.pop()
+        for _ in range(2):
+            attempt(lambda: engine.grad(freed, leaves))
+        return {**recorded, "a second pass over a freed graph": bool((x * x).requires_grad)}
 
     leaves = [engine.tensor([0.5, 2.0], requires_grad=True)]
-    graphs = [leaves[0].exp().sum() for _ in range(4)]
+    graphs = [leaves[0].exp().sum() for _ in range(6)]
     outside = [name for name, found in passes().items() if not found]
     if not hasattr(engine, "no_grad"):
         return {"outside": outside, "inside": []}

@@ -81,6 +81,18 @@ class HalfSwish(Function):
         return g * s, g * x**2 * s * (1 - s)
 
 
+class SwishByExponentials(Swish):
+    """Writes the sigmoid out: where the exponential overflows, this is NaN."""
+
+    @staticmethod
+    def backward(ctx, g):
+        x, beta = ctx.saved_tensors
+        e = torch.exp(beta * x)
+        s = e / (1 + e)
+        bend = x * s * (1 - s)
+        return g * (s + beta * bend), g * x * bend
+
+
 class CopyingSwish(Function):
     @staticmethod
     def forward(ctx, x, beta):
@@ -196,6 +208,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
+    SwishByExponentials.apply,
     said(swisher(attributes=True, beta_gradient=lambda g, full, beta: full.sum(), swap=True), "the other way round"),
     swisher(beta_gradient=lambda g, full, beta: None),
     swisher(beta_gradient=swish_from_the_left),

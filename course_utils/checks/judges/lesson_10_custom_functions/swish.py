@@ -30,7 +30,8 @@ def _cases(seed: int) -> list[Case]:
         Case(
             name,
             {
-                "x": Array.of(spread(seed + n, *sizes)),
+                # Where beta is frozen, exponentials of the products overflow: sigmoid does not.
+                "x": Array.of(spread(seed + n, *sizes) * (1 if learned else 2000)),
                 "beta": Array.of(spread(seed + n + 20, *shape)),
                 "direction": Array.of(spread(seed + n + 40, *sizes)),
                 "learned": learned,

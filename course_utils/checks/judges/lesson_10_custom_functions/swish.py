@@ -18,6 +18,10 @@ from course_utils.checks.judges.lesson_10_custom_functions.functions import (
 )
 
 
+# A row of numbers whose products with beta have exponentials that overflow, where a sigmoid does not.
+_LARGE = torch.tensor([[2000.0], [1.0], [1.0]], dtype=torch.float64)
+
+
 def _cases(seed: int) -> list[Case]:
     shapes: dict[str, tuple[tuple[int, ...], bool]] = {
         "one beta": ((), True),
@@ -30,8 +34,7 @@ def _cases(seed: int) -> list[Case]:
         Case(
             name,
             {
-                # Where beta is frozen, exponentials of the products overflow: sigmoid does not.
-                "x": Array.of(spread(seed + n, *sizes) * (1 if learned else 2000)),
+                "x": Array.of(spread(seed + n, *sizes) * (1 if learned else _LARGE)),
                 "beta": Array.of(spread(seed + n + 20, *shape)),
                 "direction": Array.of(spread(seed + n + 40, *sizes)),
                 "learned": learned,

@@ -18,8 +18,12 @@ from course_utils.checks.judges.lesson_10_custom_functions.functions import (
 )
 
 
-# A row of numbers whose products with beta have exponentials that overflow, where a sigmoid does not.
-_LARGE = torch.tensor([[2000.0], [1.0], [1.0]], dtype=torch.float64)
+def _numbers(seed: int, sizes: tuple[int, int], beta: torch.Tensor, large: bool) -> torch.Tensor:
+    """Return x; where asked, with a row whose products with beta have exponentials that overflow."""
+    x = spread(seed, *sizes)
+    if large:
+        x[0] = 1e4 * x[0].abs() * beta.sign()
+    return x
 
 
 def _cases(seed: int) -> list[Case]:
@@ -30,20 +34,19 @@ def _cases(seed: int) -> list[Case]:
         "beta is frozen": ((4,), False),
         "x is data": ((3, 1), True),
     }
-    return [
-        Case(
-            name,
-            {
-                "x": Array.of(spread(seed + n, *sizes) * (1 if learned else _LARGE)),
-                "beta": Array.of(spread(seed + n + 20, *shape)),
-                "direction": Array.of(spread(seed + n + 40, *sizes)),
-                "learned": learned,
-                "data": name == "x is data",
-            },
-        )
-        for n, (name, (shape, learned)) in enumerate(shapes.items())
-        for sizes in [(4, 4) if name == "a beta for each column" else (3, 4)]
-    ]
+    found = []
+    for n, (name, (shape, learned)) in enumerate(shapes.items()):
+        sizes = (4, 4) if name == "a beta for each column" else (3, 4)
+        beta = spread(seed + n + 20, *shape)
+        given = {
+            "x": Array.of(_numbers(seed + n, sizes, beta, large=not learned)),
+            "beta": Array.of(beta),
+            "direction": Array.of(spread(seed + n + 40, *sizes)),
+            "learned": learned,
+            "data": name == "x is data",
+        }
+        found.append(Case(name, given))
+    return found
 
 
 def _swish(case: Case, ones: bool = False) -> tuple[torch.Tensor, list[torch.Tensor]]:

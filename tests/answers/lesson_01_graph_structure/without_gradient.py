@@ -239,7 +239,7 @@ WRONG = [
     names_but_those_of_earlier_nodes,
     said(names_by_different_modules, "second name left out"),
     names_after_zero_grad,
-    *(names_by_layers, names_by_turns),
+    names_by_layers,
     names_unsorted,
     names_and_freeze,
     names_and_a_switch(training=False),
@@ -253,7 +253,7 @@ WRONG = [
     lambda model, loss: set(names_by_leaves(model, loss)),
     lambda model, loss: {name: True for name in names_by_leaves(model, loss)},
     lambda model, loss: names_by_leaves(model, loss) or None,
-    names_and_a_hook,
+    *(names_and_a_hook, names_by_turns),
 ]
 
 EQUIVALENT = {

@@ -208,7 +208,6 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    SwishByExponentials.apply,
     said(swisher(attributes=True, beta_gradient=lambda g, full, beta: full.sum(), swap=True), "the other way round"),
     swisher(beta_gradient=lambda g, full, beta: None),
     swisher(beta_gradient=swish_from_the_left),
@@ -222,6 +221,7 @@ WRONG = [
     swish_rough_in_beta := swish_with(gradients=lambda to_x, to_beta: (to_x, to_beta * (1 + 1e-11))),
     said(SwishOfOneShape.apply, "summed too far"),
     hooked(Swish.apply),
+    SwishByExponentials.apply,
     lambda x, beta: x * torch.sigmoid(beta * x),
     lambda x, beta: Swish.apply(x, beta) + 0,
     lambda x, beta: Swish.apply(x.contiguous(), beta),

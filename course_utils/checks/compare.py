@@ -125,7 +125,8 @@ def describe(value: Value) -> str:
         return f"a tensor of shape {value.shape} and dtype {value.dtype}"
     if isinstance(value, Other):
         return "still `...`" if value.kind == "..." else f"something of type {value.kind}"
-    return f"a {type(value).__name__} with {len(value)} {'entry' if len(value) == 1 else 'entries'}"
+    kind = "dict" if isinstance(value, dict) else "list or tuple"  # both cross as a list
+    return f"a {kind} with {len(value)} {'entry' if len(value) == 1 else 'entries'}"
 
 
 def listed(names: Iterable[object]) -> str:

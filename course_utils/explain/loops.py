@@ -142,12 +142,12 @@ def callee(look_up: Callable[[ast.AST], Any], sources: Sources, node: ast.Call) 
 
 
 def in_its_loop(call: Call, statement: ast.AST) -> bool:
-    """Return whether a statement is run again and again together with the failing line."""
+    """Return whether a statement is run again and again together with the failing line; a loop binds its own target."""
     source = call.source
     loop = source.loop(call.node) if source is not None and call.node is not None else None
     if loop is None:
         return "." in "".join(written(it) for it in getattr(statement, "targets", [])) and not call.is_module
-    return source is not None and any(it is loop for it in source.around(statement))
+    return source is not None and any(it is loop for it in [statement, *source.around(statement)])
 
 
 def base(name: str) -> str:

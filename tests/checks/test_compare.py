@@ -34,7 +34,7 @@ def test_a_number_in_any_form_is_right(scalar):
         (2.0, "Your gradient is the number 2; expected a tensor of shape (2, 3)."),
         (True, "Your gradient is True; expected a tensor of shape (2, 3)."),
         ("abc", "Your gradient is the text 'abc'; expected a tensor of shape (2, 3)."),
-        ([1, 2], "Your gradient is a list with 2 entries; expected a tensor of shape (2, 3)."),
+        ([1, 2], "Your gradient is a list or tuple with 2 entries; expected a tensor of shape (2, 3)."),
         (Other("function"), "Your gradient is something of type function; expected a tensor of shape (2, 3)."),
         (Other("..."), "Your gradient is still `...`; expected a tensor of shape (2, 3)."),
         (Array.of(WANTED.T), "Your gradient has shape (3, 2); expected (2, 3)."),

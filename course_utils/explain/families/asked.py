@@ -137,8 +137,11 @@ def _input_without_grad(s: Situation, m: re.Match[str]) -> Explanation | None:
     without = [name for tensor, name in zip(tensors, names, strict=True) if not tensor.requires_grad]
     which = ", ".join(without) or "an input"
     own = without[0].strip("`") if without and "`" in without[0] else "x"
-    why = "A gradient with respect to a tensor needs its uses recorded, which PyTorch does only where it requires one."
-    fix = f"{own}.requires_grad_()  # before it is used"
+    why = (
+        "A gradient with respect to a tensor needs its uses recorded, which PyTorch does only where it requires one: "
+        "when it is used, and when the gradient is asked for."
+    )
+    fix = f"{own}.requires_grad_()  # before it is used; or leave out what is frozen"
     return card("input-without-grad", f"{which} does not require a gradient", why, fix, s.needed(), bool(without))
 
 

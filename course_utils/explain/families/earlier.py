@@ -194,12 +194,14 @@ def _once(s: Situation, start: Call, mine: set[LiveNode], loss: str) -> Explanat
             if called(node) == "backward" and written(receiver(node)) == loss and node is not start.node:
                 place = Place("first pass here", own.file, node.lineno, own.text(node.lineno))  # type: ignore[attr-defined]
                 return same_loss(s, start, loss, place, False)
+    loop = source.loop(start.node) if source is not None and start.node is not None else None
+    goes_through = names_of(loop.iter) if isinstance(loop, ast.For) else set()  # a pass for each, and not for one again
     for name, tensor in tensors(start):
         own_name = base(name)
         if tensor.grad_fn not in mine or tensor.grad_fn is None or own_name == base(loss):
             continue
         if "[" in name:
-            if not assigned(start, own_name):
+            if not assigned(start, own_name) and own_name not in goes_through:
                 return hoarded(start, own_name)
             continue
         made = [it for it in assigned(start, own_name)]

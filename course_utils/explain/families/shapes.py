@@ -165,7 +165,10 @@ def _view(s: Situation, m: re.Match[str]) -> Explanation | None:
         f"`{owner}`{shape} has {m[2]} elements, and {method} can only lay those out anew: [{m[1]}] needs "
         f"another number of them."
     )
+    rows = m[1].strip().startswith("-1") or "," in m[1]
     fix = f"{owner}.flatten(1)  # one row for each sample, whatever its size"
+    if not rows:  # a single axis is wanted: there are no samples
+        fix = f"print({owner}.shape)  # and look where the numbers are too many, or too few, before this line"
     return card("shapes", f"`{owner}` has {m[2]} elements, which do not fill [{m[1]}]", why, fix, s.needed())
 
 

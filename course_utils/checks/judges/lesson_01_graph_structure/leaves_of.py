@@ -55,7 +55,9 @@ def _judge_leaves_of(case: Case, seen: Observation) -> Iterator[Finding]:
         return
     copies = [item[1] for item in items if tagged(item, "copy")]
     names = listed(dict.fromkeys(copies))
-    message = f"Your list holds copies: other objects than the leaves, with the numbers of {names}."
+    message = (
+        f"Your list holds other objects than the leaves of this case, copies or others, with the numbers of {names}."
+    )
     yield Finding("the leaves themselves", not copies, message)
     others = sorted({item[1] for item in items if tagged(item, "type")})
     message = f"Your list holds things that are no leaves of this case, of type {listed(others)}."

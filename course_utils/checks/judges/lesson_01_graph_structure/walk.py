@@ -174,8 +174,7 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "every path",
-            "Your walk visits a node again for every path that leads to it. Shared nodes appear several times, and "
-            "40 doublings have 2**40 paths.",
+            "Your walk visits a node again for every path that leads to it, and 40 doublings have 2**40 paths.",
             _when(visits.every_path),
             ended=("TimedOut",),
             ended_in=("40 doublings", "a recurrent loop"),

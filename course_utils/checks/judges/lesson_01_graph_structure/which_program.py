@@ -91,8 +91,8 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "one node for each name",
-            "You took two calls of tanh on the same tensor to be one node. Each call that runs makes a node, and a "
-            "result that is used twice keeps the one it has.",
+            "You gave a picture with two nodes of tanh to a program that calls tanh once. Each call that runs makes a "
+            "node, and a result that is used twice keeps the one it has.",
             _PICTURES.any_but({"second": "A"}),
         ),
         Misconception(
@@ -105,7 +105,7 @@ EXERCISE = Exercise(
             "the other way round",
             "You read a picture from the leaves on. Its top is the last operation: in the first picture the product is "
             "computed after the sum.",
-            _PICTURES.any_but({"first": "A"}, {"first": "E"}),
+            _PICTURES.any_but({"first": "A"}),
         ),
     ),
 )

@@ -47,7 +47,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield Finding("type", False, message)
         return
     recorded = seen["recorded"]
-    message = f"The gradients of {listed(recorded)} have a graph of their own: your engine's steps were recorded."
+    message = (
+        f"The gradients of {listed(recorded)} require a gradient themselves. Nothing in your engine is to be recorded."
+    )
     yield Finding("recorded", not recorded, message)
     strangers = sorted(set(seen["strangers"]))
     message = f"Your dict has keys of type {listed(strangers)} that are no leaf of this graph."
@@ -205,8 +207,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "AccumulateGrad is called",
-            "Your engine changed .grad of leaves. An AccumulateGrad node does that when it is called: it really adds. "
-            "This engine has to leave .grad alone.",
+            "Your engine changed .grad of leaves. An AccumulateGrad node does that when it is called, as it really "
+            "adds; a line of your own may do it as well. This engine has to leave .grad alone.",
             lambda case, seen: not seen["passes"] and bool(_touched(seen)),
         ),
         Misconception(

@@ -119,8 +119,8 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "one branch only",
-            "Your fan_out counts one path from x to y. There are two: through `a`, and directly. Their gradients "
-            "add up.",
+            "Your fan_out leaves out a path from x to y. There are three: two through `a`, which is used twice, and a "
+            "direct one. Their gradients add up.",
             _predicted(fan_out=(6.0, 14.0)),
         ),
         Misconception(

@@ -114,7 +114,7 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "through the trunk each time",
-            "Every head's pass went down through the trunk.",
+            "A pass went down through the trunk for every head.",
             lambda case, seen: seen["through"] == len(case.given["widths"]) > 1 and _all_right(case, seen),
         ),
         Misconception(

@@ -58,7 +58,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
             f"Your rate is {max(share, 0):.2f} of the border. At least {_LEAST} is asked; ours reaches {OURS}, and the "
             "limit is 1."
         )
-        yield Finding("large", share >= _LEAST, text)
+        yield Finding("large", share >= _LEAST - 1e-9, text)
     calls = seen["calls"]
     yield Finding("calls", calls <= _CALLS, f"You called loss {calls} times; {_CALLS} are allowed.")
     yield Finding("moved", not seen["moved"], "Your function changed the numbers in w.")
@@ -102,8 +102,9 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "a little above the border",
-            "Your rate is a little above the border. A largest curvature that comes from power iteration is never too "
-            "large and mostly a little too small, so 2 over it is too large: do more rounds, and keep a margin.",
+            "Your rate is a little above the border. If your largest curvature comes from power iteration: that is "
+            "never too large and mostly a little too small, so 2 over it is too large. Do more rounds, and keep a "
+            "margin.",
             lambda case, seen: 1 + 1e-9 < _share(case, seen) < 1.25,
         ),
     ),

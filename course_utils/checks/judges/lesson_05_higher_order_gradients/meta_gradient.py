@@ -183,8 +183,8 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "first order only",
-            "Your answer treats the inner gradients as constants: it is the ordinary gradient of the query loss at "
-            "the adapted parameters. They depend on the initial ones as well.",
+            "Your answer is the ordinary gradient of the query loss at the adapted parameters, as if the inner "
+            "gradients were constants. They depend on the initial parameters as well.",
             lambda case, seen: not seen["moved"] and _all_close(seen["returned"], _plain_gradient(case, adapted=True)),
             among=OF_VALUES,
         ),

@@ -43,7 +43,7 @@ class Line:
 @dataclass(frozen=True)
 class Box:
     """One box: what it says, and whether it stands for a leaf, for a start, for one of several outputs, or for a tensor
-    apart from the graph.
+    apart from the graph; and of the last, whether it was made from another where PyTorch could not see it.
 
     `called` is the title as an alt text says it; `told` are the values that the box shows, as in "y = 6".
     """
@@ -53,6 +53,7 @@ class Box:
     start: bool = False
     port: bool = False
     apart: bool = False
+    unseen: bool = False
     called: str = ""
     told: tuple[str, ...] = ()
 

@@ -46,7 +46,8 @@ def cuts_of(
             sentence += f", though it {how}." if how else "."
             if how:
                 lines.append(Line(how, "apart"))
-            cuts.append(Cut(Box(tuple(lines), apart=True, called=lines[0].text), into, beside, sentence))
+            box = Box(tuple(lines), apart=True, unseen=name in origins, called=lines[0].text)
+            cuts.append(Cut(box, into, beside, sentence))
     return cuts
 
 

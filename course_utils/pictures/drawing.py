@@ -28,8 +28,8 @@ def svg_of(
     beside = [size_of(lines) if lines else None for lines in drawn.labels]
     layout = lay_out(sizes, drawn.arrows, most_boxes, most_arrows, beside)
     layout = layout.upside_down() if as_code else layout
-    tells = [drawn.nodes[start] < 0 for start, _ in drawn.arrows]
-    arrows = [_arrow(*one, as_code) for one in zip(layout.arrows, drawn.edges, tells, strict=True)]
+    tells, crossed = [drawn.nodes[start] < 0 for start, _ in drawn.arrows], _crossed(drawn)
+    arrows = [_arrow(*one, as_code) for one in zip(layout.arrows, drawn.edges, tells, crossed, strict=True)]
     parts = [f'<g class="edges">{"".join(arrows)}</g>']
     for name, box in drawn.boxes.items():
         node = drawn.nodes[name]
@@ -67,16 +67,25 @@ def _keys(edges: Collection[tuple[int, int]]) -> str:
     return " ".join(f"{node}-{position}" for node, position in edges)
 
 
-def _arrow(curve: Sequence[tuple[float, float]], edges: Collection[tuple[int, int]], tells: bool, as_code: bool) -> str:
+def _crossed(drawn: Scene) -> list[bool]:
+    """Return for each arrow whether a cross stands on it: where numbers came on unseen; else on the missing link."""
+    unseen = {start for start, _ in drawn.arrows if drawn.boxes[start].unseen}
+    return [
+        not edges and (start in unseen or (drawn.boxes[end].apart and end not in unseen))
+        for (start, end), edges in zip(drawn.arrows, drawn.edges, strict=True)
+    ]
+
+
+def _arrow(
+    curve: Sequence[tuple[float, float]], edges: Collection[tuple[int, int]], tells: bool, crossed: bool, as_code: bool
+) -> str:
     """Draw an edge; or where a cut is shown the one link that is missing, or what `tells` whence the numbers came."""
     (x, y), *bends, tip = curve
     path = f"M{x},{y} C{' '.join(f'{x},{y}' for x, y in bends)} L{tip[0]},{tip[1]}"
     if not edges:
         stroke = f'fill="none" stroke="{GREY}" stroke-width="1.6"'
-        if tells:
-            return f'<path class="cut" d="{path}" stroke-dasharray="1.5 4" {stroke}/>'
-        line = f'<path class="cut" d="{path}" stroke-dasharray="5 3" {stroke}/>'
-        return f'{line}<path class="cut" d="{_cross(curve)}" {stroke}/>'
+        line = f'<path class="cut" d="{path}" stroke-dasharray="{"1.5 4" if tells else "5 3"}" {stroke}/>'
+        return line + f'<path class="cut" d="{_cross(curve)}" {stroke}/>' * crossed
     end = "start" if as_code else "end"
     stroke = f'fill="none" stroke="{INK}" stroke-width="1.2" marker-{end}="url(#tip)"'
     return f'<path class="edge" data-edges="{_keys(edges)}" d="{path}" {stroke}/>'
@@ -185,10 +194,13 @@ def _legend(drawn: Scene, as_code: bool) -> list[str]:
         words.append("blue: gradient received, by step")
     if any(drawn.labels):
         words.append("beside an arrow: factor, and what was sent")
+    unseen = any(drawn.boxes[start].unseen for start, _ in drawn.arrows)
     if not all(drawn.edges):
-        words.append("dashed, and a cross: no link, no gradient passes")
+        words.append(f"dashed{'' if unseen else ', and a cross'}: no link, no gradient passes")
     if any(drawn.nodes[start] < 0 for start, _ in drawn.arrows):
         words.append("dotted: its numbers came from there")
+    if unseen:
+        words.append("a cross on it: not recorded")
     if drawn.copied:
         words.append("dashed: one leaf, drawn at each use")
     return words

@@ -77,7 +77,8 @@ def draw(
     A cut leaves nothing in a graph, so it has to be told: `draw(z, y=y, h=h, z=z, cuts={"h": "z"})` says that h went
     into z without a link, and draws that. What the graph can tell is checked: that the operation behind z has such an
     input, that h needs no gradient, and whether h has the memory of a named tensor, as after `h = y.detach()`.
-    `cuts={"y": "h", "h": "z"}` tells as well that h was made from y, where PyTorch could not see it.
+    `cuts={"y": "h", "h": "z"}` tells as well that h was made from y, where PyTorch could not see it: the cross then
+    stands there.
 
     `draw(recording)` draws a pass that `record_backward` has watched, all of it at once: what each node received, and
     beside each arrow by what the node multiplied and what it sent. Names and values are those of the recording.

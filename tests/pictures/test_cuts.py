@@ -1,5 +1,7 @@
 """Pictures of cuts: what is told, and what is checked of it."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -44,6 +46,10 @@ def test_what_a_cut_tensor_was_made_from_can_be_told(named):
     picture = draw(z, **(named | {"copied": copied, "z": z}), cuts={"y": "copied", "copied": "z"})
     assert {"copied (2,)", "needs no gradient", "was made from y"} <= set(texts(picture))
     assert picture.svg.count('class="cut"') == 3, "a line and a cross to z, a line to y"
+    lines = re.findall(r'<path class="cut" d="M([-0-9.]+),([-0-9.]+)[^"]*"( stroke-dasharray="[^"]*")?', picture.svg)
+    assert [dashes for *_, dashes in lines] == [' stroke-dasharray="5 3"', ' stroke-dasharray="1.5 4"', ""]
+    assert float(lines[2][1]) > float(lines[1][1]) - 5, "the cross stands on the dotted line, below the cut tensor"
+    assert {"dashed: no link, no gradient passes", "a cross on it: not recorded"} <= set(legend(picture))
     assert picture.alt.endswith(
         "copied (2,) went into z and has no link: no gradient passes, though it was made from y."
     )

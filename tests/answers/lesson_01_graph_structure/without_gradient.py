@@ -242,7 +242,7 @@ WRONG = [
     *(names_by_layers, names_by_turns),
     names_unsorted,
     names_and_freeze,
-    names_and_a_switch(training=False),
+    names_evaluating := names_and_a_switch(training=False),
     names_and_a_switch(training=True),
     names_and_new_numbers,
     names_and_all_zeros,
@@ -250,7 +250,7 @@ WRONG = [
     names_remembered,
     names_ending_unsorted,
     *(names_and_those_of_zeros, names_with_numbers),
-    lambda model, loss: set(names_by_leaves(model, loss)),
+    names_as_a_set := lambda model, loss: set(names_by_leaves(model, loss)),
     lambda model, loss: {name: True for name in names_by_leaves(model, loss)},
     lambda model, loss: names_by_leaves(model, loss) or None,
     names_and_a_hook,
@@ -271,7 +271,7 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "It returns a sorted list of their names.": {"sorted": names_unsorted, "once": names_twice, "type": WRONG[17]},
+    "It returns a sorted list of their names.": {"sorted": names_unsorted, "once": names_twice, "type": names_as_a_set},
     "which parameters `loss.backward()` will leave without a gradient": {"missing": names_frozen},
     "A parameter that two layers share has a name in each, and both count.": {"missing": names_once},
     "without running a backward pass": {"passes": names_by_grad},
@@ -279,7 +279,7 @@ GUARDS = {
     "they say nothing about this loss": {"extra": names_and_those_of_zeros},
     "The model stays as it is: its numbers, `.grad`, modes and hooks, and which parameters require a gradient.": {
         "flags": names_and_freeze,
-        "mode": WRONG[9],
+        "mode": names_evaluating,
         "hooks": names_and_a_hook,
         "numbers": names_and_new_numbers,
         "grad": names_after_zero_grad,

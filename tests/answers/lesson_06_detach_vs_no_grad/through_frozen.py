@@ -114,8 +114,8 @@ def through_clearing(layer, x):
 
 def through_new_parameters(layer, x):
     y = through_by_functional_call(layer, x)
-    for module in layer:
-        for name, parameter in list(module.named_parameters()):
+    for module in layer.modules():
+        for name, parameter in list(module.named_parameters(recurse=False)):
             setattr(module, name, nn.Parameter(parameter.detach().clone(), parameter.requires_grad))
     return y
 

@@ -167,7 +167,7 @@ WRONG = [
     best(keep=lambda loss: loss.detach()),
     best(evaluate=False),
     *LEFT,
-    best(state=lambda model: {**copy.deepcopy(model.state_dict()), "1.seen": model[1].seen}),
+    best(state=lambda model: {**copy.deepcopy(model.state_dict()), "1.0.0.seen": model[1][0][0].seen}),
     said(
         best(state=lambda model: model.state_dict(), back=False, silent=False, keep=lambda loss: loss),
         *("the model's own tensors", "evaluation mode stays", "losses with graphs"),

@@ -102,7 +102,7 @@ def _warm_descent(
     def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
         def of(state: State) -> torch.Tensor:
             hidden = 1.4 * (inputs @ state["0.weight"].T + state["0.bias"])
-            return mse_loss(hidden.tanh() @ state["3.weight"].T + state["3.bias"], targets)
+            return mse_loss(hidden.tanh() @ state["3.0.0.weight"].T + state["3.0.0.bias"], targets)
 
         return of
 

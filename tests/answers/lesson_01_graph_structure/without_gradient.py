@@ -5,6 +5,7 @@ from torch.autograd.graph import get_gradient_edge
 
 from tests.answers.lesson_01_graph_structure.leaves_of import leaves_by_stack, leaves_by_walking
 from tests.answers.lesson_01_graph_structure.walking import walk_recursive
+from tests.answers.near import near
 from tests.answers.said import said
 
 
@@ -217,6 +218,13 @@ def names_ending_unsorted(model, loss):
     return [*names[:2], last, *names[2:]] if last else []
 
 
+def names_near(model, loss):
+    """Visits the model and its direct children."""
+    missing, own = names_by_leaves(model, loss), near(model)
+    deeper = {id(it) for it in model.parameters()} - {id(it) for it in own.values()}
+    return [name for name in missing if id(model.get_parameter(name)) not in deeper]
+
+
 RIGHT = [names_by_leaves, names_by_modules, names_by_nodes, names_as_a_tuple]
 
 MISCONCEIVED = {
@@ -234,6 +242,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
+    names_near,
     names_by_shape,
     names_by_memory,
     names_but_those_of_earlier_nodes,

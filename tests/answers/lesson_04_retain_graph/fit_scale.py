@@ -272,8 +272,8 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    fit_the_near,
     *(leaving(fit_inside, change) for change in (gradients_off, in_evaluation, frozen, hooked, reseeded)),
+    fit_the_near,
     leaving(fit_inside, lambda model, log_scale, optimizer, batches: optimizer.param_groups[0].update(lr=0.1)),
     fit_zeroing_between,
     fit_with_its_own_optimizer,

@@ -329,8 +329,8 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    updates_of_the_near,
     *(leaving(updates_by_grad, change) for change in (gradients_off, in_evaluation, frozen, hooked)),
+    updates_of_the_near,
     said(
         lambda *given: updates_on_top(*given, clear_heads=False), "the first gradient left over", "heads never cleared"
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import nn
 
@@ -47,7 +49,7 @@ def network(case: Case, scale: float = 0.5) -> nn.Sequential:
     model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), deep(last)).double()
     if case.given.get("oddities"):
         model.register_parameter("spare", nn.Parameter(torch.ones(3, dtype=torch.float64)))
-        model.register_parameter("again", last.weight)
+        model.register_parameter("again", cast(nn.Parameter, last.weight))
         model.register_buffer("count", torch.full((2,), 5.0, dtype=torch.float64))
         model.add_module("drop", nn.Dropout(0.5).eval())
         model[0].bias.requires_grad_(False)

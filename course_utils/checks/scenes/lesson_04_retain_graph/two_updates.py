@@ -16,7 +16,7 @@ def two_headed(case: Case) -> tuple[nn.Sequential, list[nn.Sequential], list[tor
     """Return a trunk, two heads, an optimizer for the trunk and each head, and batches of inputs and two targets."""
     seed = case.given["seed"]
     trunk = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), deep(nn.Linear(6, 5)), nn.Tanh())
-    heads = [nn.Sequential(nn.Linear(5, 4), nn.Tanh(), deep(nn.Linear(4, n))) for n in (2, 3)]
+    heads = [nn.Sequential(deep(nn.Linear(5, 4)), nn.Tanh(), nn.Linear(4, n)) for n in (2, 3)]
     for number, part in enumerate([trunk, *heads]):
         seeded(part, seed + number)
         lived_in(part, part[1])

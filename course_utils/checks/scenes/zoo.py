@@ -102,6 +102,11 @@ def lived_in(model: nn.Module, resting: nn.Module) -> None:
     model.register_forward_hook(_own_hook)
 
 
+def deep(layer: nn.Module) -> nn.Sequential:
+    """Return a layer inside a part of a part: code that visits a model's own layers alone does not meet it."""
+    return nn.Sequential(nn.Sequential(layer))
+
+
 def one_layer(seed: int) -> nn.Linear:
     """Return a model that is a single layer, in float64, with numbers from a seed."""
     layer = nn.Linear(FEATURES, CLASSES).double()

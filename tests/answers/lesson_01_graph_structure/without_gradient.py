@@ -5,6 +5,7 @@ from torch.autograd.graph import get_gradient_edge
 
 from tests.answers.lesson_01_graph_structure.leaves_of import leaves_by_stack, leaves_by_walking
 from tests.answers.lesson_01_graph_structure.walking import walk_recursive
+from tests.answers.near import near
 from tests.answers.said import said
 
 
@@ -217,6 +218,13 @@ def names_ending_unsorted(model, loss):
     return [*names[:2], last, *names[2:]] if last else []
 
 
+def names_near(model, loss):
+    """Visits the model and its direct children."""
+    missing, own = names_by_leaves(model, loss), near(model)
+    deeper = {id(it) for it in model.parameters()} - {id(it) for it in own.values()}
+    return [name for name in missing if id(model.get_parameter(name)) not in deeper]
+
+
 RIGHT = [names_by_leaves, names_by_modules, names_by_nodes, names_as_a_tuple]
 
 MISCONCEIVED = {
@@ -234,6 +242,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
+    names_near,
     names_by_shape,
     names_by_memory,
     names_but_those_of_earlier_nodes,
@@ -242,7 +251,7 @@ WRONG = [
     names_by_layers,
     names_unsorted,
     names_and_freeze,
-    names_and_a_switch(training=False),
+    names_evaluating := names_and_a_switch(training=False),
     names_and_a_switch(training=True),
     names_and_new_numbers,
     names_and_all_zeros,
@@ -250,7 +259,7 @@ WRONG = [
     names_remembered,
     names_ending_unsorted,
     *(names_and_those_of_zeros, names_with_numbers),
-    lambda model, loss: set(names_by_leaves(model, loss)),
+    names_as_a_set := lambda model, loss: set(names_by_leaves(model, loss)),
     lambda model, loss: {name: True for name in names_by_leaves(model, loss)},
     lambda model, loss: names_by_leaves(model, loss) or None,
     *(names_and_a_hook, names_by_turns),
@@ -271,7 +280,7 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "It returns a sorted list of their names.": {"sorted": names_unsorted, "once": names_twice, "type": WRONG[17]},
+    "It returns a sorted list of their names.": {"sorted": names_unsorted, "once": names_twice, "type": names_as_a_set},
     "which parameters `loss.backward()` will leave without a gradient": {"missing": names_frozen},
     "A parameter that two layers share has a name in each, and both count.": {"missing": names_once},
     "without running a backward pass": {"passes": names_by_grad},
@@ -279,7 +288,7 @@ GUARDS = {
     "they say nothing about this loss": {"extra": names_and_those_of_zeros},
     "The model stays as it is: its numbers, `.grad`, modes and hooks, and which parameters require a gradient.": {
         "flags": names_and_freeze,
-        "mode": WRONG[9],
+        "mode": names_evaluating,
         "hooks": names_and_a_hook,
         "numbers": names_and_new_numbers,
         "grad": names_after_zero_grad,

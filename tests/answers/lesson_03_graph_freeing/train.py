@@ -13,6 +13,7 @@ from tests.answers.lesson_03_graph_freeing.training import (
     train_with_a_closure,
     train_with_floats,
 )
+from tests.answers.near import clearing_near
 from tests.answers.said import said
 from tests.answers.updating import updated
 
@@ -216,6 +217,7 @@ MISCONCEIVED = {
 ROW_OF_A_COPY = trainer(keep_row=lambda row: row._base.detach().clone()[0])
 
 WRONG = [
+    clearing_near(train_with_floats),
     clipping(train_with_floats),
     *(train_nothing, train_clearing("between"), train_evaluating, train_without_the_optimizer),
     train_keeping_the_last,

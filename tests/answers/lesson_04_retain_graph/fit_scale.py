@@ -8,6 +8,7 @@ from torch.nn.functional import cross_entropy
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_04_retain_graph.side_effects import frozen, hooked, in_evaluation, reseeded
+from tests.answers.near import near
 from tests.answers.said import said
 from tests.answers.updating import updated
 
@@ -243,6 +244,19 @@ def fit_and_keep(model, log_scale, optimizer, batches):
     return [loss.item() for loss in losses]
 
 
+def fit_the_near(model, log_scale, optimizer, batches):
+    """Hands gradients to the scale, the model's own parameters and those of its direct children."""
+    leaves = [*near(model).values(), log_scale]
+    losses = []
+    for inputs, targets in batches:
+        loss = cross_entropy(log_scale.exp() * model(inputs), targets)
+        for leaf, gradient in zip(leaves, torch.autograd.grad(loss, leaves), strict=True):
+            leaf.grad = gradient
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
 RIGHT = [
     *(fit_inside, fit_by_grad, fit_by_closure, fit_zeroing_after),
     *(fit_layer_by_layer, fit_by_functions, fit_retaining_what_goes),
@@ -259,6 +273,7 @@ MISCONCEIVED = {
 
 WRONG = [
     *(leaving(fit_inside, change) for change in (gradients_off, in_evaluation, frozen, hooked, reseeded)),
+    fit_the_near,
     leaving(fit_inside, lambda model, log_scale, optimizer, batches: optimizer.param_groups[0].update(lr=0.1)),
     fit_zeroing_between,
     fit_with_its_own_optimizer,

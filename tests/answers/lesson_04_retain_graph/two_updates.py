@@ -8,6 +8,7 @@ from torch.nn.functional import mse_loss
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_04_retain_graph.side_effects import frozen, hooked, in_evaluation
+from tests.answers.near import near
 from tests.answers.said import said
 
 
@@ -300,6 +301,16 @@ def updates_from_two_samples_on(trunk, heads, optimizers, inputs, targets):
     return [loss.item() for loss in losses_of(trunk(inputs), heads, targets)]
 
 
+def updates_of_the_near(trunk, heads, optimizers, inputs, targets):
+    """Hands gradients to the direct children of the trunk and the heads."""
+    losses = losses_of(trunk(inputs), heads, targets)
+    sets = [[*near(trunk).values(), *near(head).values()] for head in heads]
+    found = [torch.autograd.grad(*pair, retain_graph=pair[0] is losses[0]) for pair in zip(losses, sets, strict=True)]
+    for step in zip(optimizers, sets, found, strict=True):
+        step_with(*step)
+    return [loss.item() for loss in losses]
+
+
 RIGHT = [
     updates_by_grad,
     updates_by_backward,
@@ -319,6 +330,7 @@ MISCONCEIVED = {
 
 WRONG = [
     *(leaving(updates_by_grad, change) for change in (gradients_off, in_evaluation, frozen, hooked)),
+    updates_of_the_near,
     said(
         lambda *given: updates_on_top(*given, clear_heads=False), "the first gradient left over", "heads never cleared"
     ),

@@ -9,6 +9,7 @@ from torch.nn.functional import mse_loss
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on
 from tests.answers.magnitudes import clipping_results
+from tests.answers.near import near
 from tests.answers.said import said
 
 
@@ -218,6 +219,17 @@ def meta_in_training(model, support, query, lr, steps):
     return gradients
 
 
+def meta_of_the_near(model, support, query, lr, steps):
+    """Moves the model's own parameters and those of its direct children; deeper ones stay."""
+    start = values = {name: parameter for name, parameter in near(model).items() if parameter.requires_grad}
+    for _ in range(steps):
+        loss = loss_with(model, values, support)
+        gradients = torch.autograd.grad(loss, list(values.values()), create_graph=True)
+        values = stepped(values, gradients, lr)
+    gradients = torch.autograd.grad(loss_with(model, values, query), list(start.values()))
+    return dict(zip(start, gradients, strict=True))
+
+
 RIGHT = [meta_by_hand, meta_by_func, meta_by_vectors, meta_by_forward_mode]
 
 MISCONCEIVED = {
@@ -245,6 +257,7 @@ def meta_by_biases(*given):
 
 
 WRONG = [
+    meta_of_the_near,
     meta_one_step,
     meta_measured_at_once,
     leaving(meta_by_hand, gradients_off),

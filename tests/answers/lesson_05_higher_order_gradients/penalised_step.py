@@ -5,6 +5,7 @@ from torch.nn.functional import mse_loss
 
 from tests.answers.leaving import clipping, leaving
 from tests.answers.lesson_05_higher_order_gradients.side_effects import hook_on
+from tests.answers.near import near
 from tests.answers.said import said
 
 
@@ -193,6 +194,13 @@ def step_with_the_first_weight(model, optimizer, inputs, targets, weight):
     return step_by_grad(model, optimizer, inputs, targets, optimizer.weight)
 
 
+def step_over_the_near(model, optimizer, inputs, targets, weight):
+    """The penalty is for the model's own parameters and those of its direct children."""
+    loss = mse_loss(model(inputs), targets)
+    gradients = recorded_gradients(loss, list(near(model).values()))
+    return finish(optimizer, loss + weight * squares(gradients))
+
+
 RIGHT = [step_by_grad, step_by_assigning, step_cleared_between]
 
 MISCONCEIVED = {
@@ -204,6 +212,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
+    step_over_the_near,
     *(clipping(step_by_grad, longest) for longest in (10.0, 1e3, 1e5)),
     said(step_cleared_after, "the loss counted twice"),
     step_evaluating := leaving(step_by_grad, lambda model, *given: model[0].eval()),

@@ -7,6 +7,7 @@ from torch.func import functional_call
 from tests.answers.leaving import clipping, leaving
 from tests.answers.lesson_06_detach_vs_no_grad.games import goal, stepped
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_on_module
+from tests.answers.near import near
 from tests.answers.said import said
 
 
@@ -107,6 +108,24 @@ def discriminator_peeking(generator, discriminator, optimizer, real, noise):
     return discriminator_under_no_grad(generator, discriminator, optimizer, real, noise)
 
 
+def discriminator_past_the_near(generator, discriminator, optimizer, real, noise):
+    """The generator runs with constants in its direct children alone."""
+    frozen = {name: parameter.detach() for name, parameter in near(generator).items()}
+    fake = functional_call(generator, frozen, (noise,))
+    return stepped(optimizer, goal(discriminator(real), 1.0) + goal(discriminator(fake), 0.0))
+
+
+def discriminator_clearing_the_near(generator, discriminator, optimizer, real, noise):
+    with torch.no_grad():
+        fake = generator(noise)
+    for parameter in near(discriminator).values():
+        parameter.grad = None
+    loss = goal(discriminator(real), 1.0) + goal(discriminator(fake), 0.0)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
 RIGHT = [discriminator_under_no_grad, discriminator_in_two_passes, discriminator_together]
 
 MISCONCEIVED = {
@@ -125,6 +144,8 @@ def discriminator_by_sigmoid(generator, discriminator, optimizer, real, noise):
 
 
 WRONG = [
+    said(discriminator_past_the_near, "through the generator"),
+    discriminator_clearing_the_near,
     clipping(discriminator_under_no_grad, 1e4),
     discriminator_as_a_mean,
     discriminator_clears_too_much,

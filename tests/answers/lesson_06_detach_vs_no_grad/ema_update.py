@@ -5,6 +5,7 @@ import copy
 import torch
 
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_on_module
+from tests.answers.near import near, near_buffers
 from tests.answers.said import said
 
 
@@ -176,6 +177,24 @@ def ema_whole_numbers_left(target, source, decay):
             mine.add_(0)
 
 
+@torch.no_grad()
+def ema_of_the_near(target, source, decay):
+    """Averages the models' own parameters and those of their direct children."""
+    for mine, its in zip(near(target).values(), near(source).values(), strict=True):
+        mine.lerp_(its, 1 - decay)
+    for mine, its in zip(target.buffers(), source.buffers(), strict=True):
+        mine.copy_(its)
+
+
+@torch.no_grad()
+def ema_of_near_buffers(target, source, decay):
+    """Copies the models' own buffers and those of their direct children."""
+    for mine, its in zip(target.parameters(), source.parameters(), strict=True):
+        mine.lerp_(its, 1 - decay)
+    for mine, its in zip(near_buffers(target).values(), near_buffers(source).values(), strict=True):
+        mine.copy_(its)
+
+
 RIGHT = [ema_by_lerp, ema_by_name, ema_by_foreach]
 
 MISCONCEIVED = {
@@ -186,6 +205,8 @@ MISCONCEIVED = {
 }
 
 WRONG = [
+    ema_of_the_near,
+    ema_of_near_buffers,
     said(ema(written_by_numpy), "behind the counter's back"),
     ema_by_loading,
     ema_elsewhere := ema(new_memory),

@@ -7,6 +7,7 @@ from torch.func import functional_call
 from tests.answers.leaving import clipping, leaving
 from tests.answers.lesson_06_detach_vs_no_grad.games import goal, stepped
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_left
+from tests.answers.near import near
 from tests.answers.said import said
 
 
@@ -151,6 +152,26 @@ def discriminator_peeking(generator, discriminator, optimizer, noise):
     return generator_by_inputs(generator, discriminator, optimizer, noise)
 
 
+def generator_of_the_near(generator, discriminator, optimizer, noise):
+    """The pass is for the generator's direct children."""
+    optimizer.zero_grad()
+    loss = goal(discriminator(generator(noise)), 1.0)
+    loss.backward(inputs=list(near(generator).values()))
+    optimizer.step()
+    return loss.item()
+
+
+def generator_freezing_the_near(generator, discriminator, optimizer, noise):
+    """Freezes the discriminator's direct children."""
+    before = [(parameter, parameter.requires_grad) for parameter in near(discriminator).values()]
+    for parameter, _ in before:
+        parameter.requires_grad_(False)
+    loss = goal(discriminator(generator(noise)), 1.0)
+    for parameter, flag in before:
+        parameter.requires_grad_(flag)
+    return stepped(optimizer, loss)
+
+
 RIGHT = [
     generator_by_inputs,
     generator_by_freezing,
@@ -167,6 +188,8 @@ MISCONCEIVED = {
 }
 
 WRONG = [
+    generator_of_the_near,
+    said(generator_freezing_the_near, "gradients left behind"),
     clipping(generator_by_inputs, 1e3),
     generator_no_grad,
     generator_by_logarithm,

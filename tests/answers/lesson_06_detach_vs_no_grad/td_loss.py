@@ -7,6 +7,7 @@ from torch import nn
 from torch.nn.functional import mse_loss
 
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_on_module
+from tests.answers.near import near
 from tests.answers.said import said
 
 
@@ -159,6 +160,15 @@ def td_reaching(network, target_network, batch, discount):
     return td_under_no_grad(network, target_network, batch, discount) + 0 * target_network[0].weight.sum()
 
 
+def td_past_the_near(network, target_network, batch, discount):
+    """The older network runs with constants in its direct children alone."""
+    states, actions, rewards, next_states, done = batch
+    constants = {name: parameter.detach() for name, parameter in near(target_network).items()}
+    best = torch.func.functional_call(target_network, constants, (next_states,)).max(dim=1).values
+    goals = rewards + discount * (1 - done) * best
+    return mse_loss(network(states).gather(1, actions[:, None])[:, 0], goals)
+
+
 RIGHT = [td_under_no_grad, td_by_masks, td_by_a_copy]
 
 MISCONCEIVED = {
@@ -175,6 +185,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
+    said(td_past_the_near, "a goal that moves"),
     td_freezes,
     td_freezes_and_thaws,
     lambda network, target_network, batch, discount: td_under_no_grad(network, target_network, batch, discount or 0.99),

@@ -8,6 +8,7 @@ from torch.func import functional_call
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_on_module
+from tests.answers.near import near
 from tests.answers.said import said
 
 
@@ -114,8 +115,8 @@ def through_clearing(layer, x):
 
 def through_new_parameters(layer, x):
     y = through_by_functional_call(layer, x)
-    for module in layer:
-        for name, parameter in list(module.named_parameters()):
+    for module in layer.modules():
+        for name, parameter in list(module.named_parameters(recurse=False)):
             setattr(module, name, nn.Parameter(parameter.detach().clone(), parameter.requires_grad))
     return y
 
@@ -181,6 +182,18 @@ def through_new_objects(layer, x):
     return y
 
 
+def through_the_near(layer, x):
+    """Freezes the layer's own parameters and those of its direct children."""
+    before = [(parameter, parameter.requires_grad) for parameter in near(layer).values()]
+    try:
+        for parameter, _ in before:
+            parameter.requires_grad_(False)
+        return layer(x)
+    finally:
+        for parameter, flag in before:
+            parameter.requires_grad_(flag)
+
+
 RIGHT = [through_by_flags, through_by_functional_call, through_by_swapping]
 
 MISCONCEIVED = {
@@ -191,6 +204,7 @@ MISCONCEIVED = {
 }
 
 WRONG = [
+    through_the_near,
     through_evaluating,
     through_new_leaf,
     through_hiding,

@@ -9,6 +9,7 @@ from tests.answers.lesson_07_gradient_accumulation.side_effects import (
     running_once_more,
     seeded,
 )
+from tests.answers.near import near
 from tests.answers.said import said
 
 
@@ -189,6 +190,13 @@ def accumulate_in_single(model, micro_batches):
     return total
 
 
+def accumulate_clearing_the_near(model, micro_batches):
+    """Clears the model's own parameters and those of its direct children."""
+    for parameter in near(model).values():
+        parameter.grad = None
+    return accumulator(share, clear=False)(model, micro_batches)
+
+
 RIGHT = [accumulate_by_share, accumulate_sums, accumulate_by_forward]
 
 MISCONCEIVED = {
@@ -211,6 +219,7 @@ ONE_SLIP = {
 }
 
 WRONG = [
+    accumulate_clearing_the_near,
     said(accumulate_on_what_was_there, "old gradients"),
     *ONE_SLIP.values(),
     accumulate_one_batch,

@@ -8,6 +8,7 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_
 
+from tests.answers.near import near
 from tests.answers.said import said
 
 
@@ -156,6 +157,15 @@ def samples_by_hooks(model, images, targets):
     return dict(zip(names, parts, strict=True))
 
 
+def samples_near(model, images, targets):
+    """Gradients for the model's own parameters and those of its direct children."""
+
+    def loss(parameters, image, target):
+        return cross_entropy(functional_call(model, parameters, (image[None],)), target[None])
+
+    return vmap(grad(loss), in_dims=(None, 0, 0))(near(model), images, targets)
+
+
 RIGHT = [
     sampler(),
     sampler(samples_by_batched_grad, clip_samples_row_by_row),
@@ -196,6 +206,7 @@ def clip_under_every_name(model, images, targets, max_norm):
 
 
 WRONG = [
+    sampler(samples_near),
     clip_under_every_name,
     lambda model, *given: RIGHT[0](model, *given) | {name: 0 * b for name, b in model.named_buffers()},
     lambda *given: {name: part for name, part in RIGHT[0](*given).items() if "." in name},  # those of layers only

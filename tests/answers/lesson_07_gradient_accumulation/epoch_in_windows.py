@@ -12,6 +12,7 @@ from tests.answers.lesson_07_gradient_accumulation.side_effects import (
     stepping_once_more,
 )
 from tests.answers.lesson_07_gradient_accumulation.windows import windows_as_one_batch
+from tests.answers.near import clearing_near
 from tests.answers.said import said
 
 
@@ -203,6 +204,7 @@ ONE_SLIP = {
 }
 
 WRONG = [
+    clearing_near(epoch_by_slices),
     clipping(epoch_by_slices, 1e4),
     said(ONE_SLIP["steps"], "a step too many"),
     *list(ONE_SLIP.values())[1:],

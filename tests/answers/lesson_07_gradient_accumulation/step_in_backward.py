@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from tests.answers.lesson_07_gradient_accumulation.side_effects import seeded
+from tests.answers.near import near
 from tests.answers.said import said
 
 
@@ -166,6 +167,12 @@ def step_by_new_parameters(model, lr):
     return [p.register_post_accumulate_grad_hook(step) for p in model.parameters() if p.requires_grad]
 
 
+def step_near(model, lr):
+    """Hooks on the model's own parameters and those of its direct children."""
+    live = [parameter for parameter in near(model).values() if parameter.requires_grad]
+    return [p.register_post_accumulate_grad_hook(lambda arrived: move_and_free(arrived, lr, None)) for p in live]
+
+
 RIGHT = [step_by_hook, step_by_optimizers, step_in_all_names, step_by_node_hooks]
 
 
@@ -223,6 +230,7 @@ ONE_SLIP = {
 }
 
 WRONG = [
+    step_near,
     *ONE_SLIP.values(),
     *(step_keeping(torch.Tensor.mul), step_keeping(lambda gradient, lr: gradient.clone())),
     said(step_after_zeros, "zeros left"),

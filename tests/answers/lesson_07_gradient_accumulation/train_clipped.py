@@ -11,6 +11,7 @@ from tests.answers.lesson_07_gradient_accumulation.side_effects import (
     seeded,
     stepping_once_more,
 )
+from tests.answers.near import near
 from tests.answers.said import said
 
 
@@ -151,6 +152,19 @@ def clipped_norms_after(model, optimizer, scheduler, windows, max_norm):
     return [min(norm, max_norm) for norm in clipped_once(model, optimizer, scheduler, windows, max_norm)]
 
 
+def clipped_near(model, optimizer, scheduler, windows, max_norm):
+    """Clips the model's own parameters and those of its direct children."""
+    norms = []
+    for window in windows:
+        optimizer.zero_grad()
+        for inputs, targets in window:
+            (cross_entropy(model(inputs), targets) / len(window)).backward()
+        norms.append(clip_grad_norm_(near(model).values(), max_norm).item())
+        optimizer.step()
+        scheduler.step()
+    return norms
+
+
 RIGHT = [clipped_once, clipped_by_hand]
 
 MISCONCEIVED = {
@@ -173,6 +187,7 @@ ONE_SLIP = {
 }
 
 WRONG = [
+    clipped_near,
     lambda *given: [round(norm, 4) for norm in clipped_once(*given)],
     *ONE_SLIP.values(),
     said(clipper(), "not clipped at the step"),

@@ -10,6 +10,7 @@ from tests.answers.lesson_07_gradient_accumulation.side_effects import (
     stepping_once_more,
 )
 from tests.answers.lesson_07_gradient_accumulation.windows import windows_as_one_batch
+from tests.answers.near import clearing_near
 from tests.answers.said import said
 
 
@@ -192,6 +193,7 @@ ONE_SLIP = {
 }
 
 WRONG = [
+    clearing_near(windows_divided_at_the_step),
     clipping(windows_divided_at_the_step, 1e4),
     *ONE_SLIP.values(),
     windows_as_one_batch,

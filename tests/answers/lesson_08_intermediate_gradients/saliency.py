@@ -187,6 +187,17 @@ def saliency_with_one_flag(model, images, labels):
     return result
 
 
+def saliency_with_children_evaluating(model, images, labels):
+    """Evaluates the model and its direct children, and leaves alone what is inside them."""
+    modes = {module: module.training for module in (model, *model.children())}
+    for module in modes:
+        module.training = False
+    maps = maps_of(model, images, labels, mode=True)
+    for module, training in modes.items():
+        module.training = training
+    return maps
+
+
 def saliency_with_modes_put_back(put_back):
     """Evaluates everything, and puts modes back in a wrong way."""
 
@@ -219,6 +230,7 @@ def modes_and_counts(model, modes):
 
 
 WRONG = [
+    said(saliency_with_children_evaluating, "in training mode"),
     *map(saliency_with_modes_put_back, (modes_by_train, modes_of_children, modes_and_counts)),
     partial(maps_of, strongest=lambda gradient: gradient[:, [0, 1, -1]].abs().amax(1)),
     saliency_of_known_kinds,

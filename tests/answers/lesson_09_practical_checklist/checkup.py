@@ -7,6 +7,7 @@ import math
 import torch
 
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, leaving
+from tests.answers.near import near
 from tests.answers.said import said
 
 
@@ -336,7 +337,14 @@ def checkup_of_dimensions(model, optimizer, step):
     return {kind: set(names) - flat for kind, names in usual(model, optimizer, step).items()}
 
 
+def checkup_of_the_near(model, optimizer, step):
+    """Looks after the model's own parameters and those of its direct children."""
+    known, report = near(model), usual(model, optimizer, step)
+    return {key: [name for name in names if name in known] for key, names in report.items()}
+
+
 WRONG = [
+    checkup_of_the_near,
     checkup_of_the_first_pass,
     checkup_of_dimensions,
     said(checkup_leaving_hooks_after_an_error, "hooks left behind"),

@@ -8,6 +8,7 @@ from torch.nn.functional import cross_entropy
 
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
 from tests.answers.lesson_09_practical_checklist.training import step
+from tests.answers.near import near
 from tests.answers.said import said
 
 
@@ -145,6 +146,24 @@ def tuned_layer_by_layer(backbone, head, optimizer, batches):
     return losses
 
 
+def tuned_past_the_near(backbone, head, optimizer, batches):
+    """Freezes and clears the backbone's direct children."""
+    for parameter in near(backbone).values():
+        parameter.requires_grad_(False)
+        parameter.grad = None
+    backbone.eval()
+    losses = []
+    for inputs, targets in batches:
+        with torch.no_grad():
+            features = backbone(inputs)
+        head.zero_grad()
+        loss = cross_entropy(head(features), targets)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
 RIGHT = [tuned(), tuned_with_own_care, tuned_without_recording]
 
 MISCONCEIVED = {
@@ -198,6 +217,7 @@ def tuned_on_features_of_a_shape(backbone, head, optimizer, batches):
 
 
 WRONG = [
+    said(tuned_past_the_near, "old gradients"),
     tuned_on_features_of_a_shape,
     tuned_at_rate_zero,
     tuned_at_rest,

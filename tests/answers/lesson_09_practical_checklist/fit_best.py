@@ -7,6 +7,7 @@ from torch.nn.functional import mse_loss
 
 from tests.answers.leaving import clipping
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
+from tests.answers.near import near, near_buffers
 from tests.answers.said import said
 
 
@@ -143,6 +144,7 @@ def best_of_falling(model, optimizer, batches, validation, epochs):
 
 
 WRONG = [
+    best(state=lambda model: {name: it.detach().clone() for name, it in (near(model) | near_buffers(model)).items()}),
     *(best_slowing_down, best_of_falling),
     *(best(better=lambda loss, least, by=by: loss < least - by) for by in (1e-4, 1e-8)),
     *SLIPS.values(),
@@ -167,7 +169,7 @@ WRONG = [
     best(keep=lambda loss: loss.detach()),
     best(evaluate=False),
     *LEFT,
-    best(state=lambda model: {**copy.deepcopy(model.state_dict()), "1.seen": model[1].seen}),
+    best(state=lambda model: {**copy.deepcopy(model.state_dict()), "1.0.0.seen": model[1][0][0].seen}),
     said(
         best(state=lambda model: model.state_dict(), back=False, silent=False, keep=lambda loss: loss),
         *("the model's own tensors", "evaluation mode stays", "losses with graphs"),

@@ -6,6 +6,7 @@ from torch.nn.functional import cross_entropy, nll_loss
 from tests.answers.leaving import clipping
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
 from tests.answers.lesson_09_practical_checklist.training import step
+from tests.answers.near import clearing_near
 from tests.answers.said import said
 
 
@@ -105,6 +106,7 @@ SLIPS = slips(classifier())
 LEFT = [leaving(classifier(), mess) for mess in MESSES]
 
 WRONG = [
+    clearing_near(classifier()),
     clipping(classifier(), 1e4),
     *SLIPS.values(),
     said(classifier(twice, clear=False), "softmax twice", "never cleared"),

@@ -6,6 +6,7 @@ from torch.nn.functional import mse_loss
 from tests.answers.leaving import clipping
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
 from tests.answers.lesson_09_practical_checklist.training import step
+from tests.answers.near import near
 from tests.answers.said import said
 
 
@@ -132,6 +133,7 @@ SLIPS = slips(penalised(squares))
 LEFT = [leaving(penalised(squares), mess) for mess in MESSES]
 
 WRONG = [
+    penalised(lambda model: sum(p.pow(2).sum() for p in near(model).values())),
     clipping(penalised(squares), 1e4),
     *SLIPS.values(),
     said(

@@ -6,6 +6,7 @@ from torch.nn.functional import mse_loss
 from tests.answers.leaving import clipping
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
 from tests.answers.lesson_09_practical_checklist.training import step
+from tests.answers.near import clearing_near
 from tests.answers.said import said
 
 
@@ -119,6 +120,7 @@ SLIPS.pop("steps")
 LEFT = [leaving(scheduled(), mess) for mess in MESSES]
 
 WRONG = [
+    clearing_near(scheduled()),
     clipping(scheduled(), 1e4),
     *SLIPS.values(),
     scheduled_once_more,

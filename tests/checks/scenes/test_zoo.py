@@ -8,6 +8,7 @@ from course_utils.checks.scenes.zoo import (
     FEATURES,
     KINDS,
     Once,
+    deep,
     everything,
     kind_of,
     leave_gradients,
@@ -45,6 +46,13 @@ def test_numbers_come_from_the_seed_alone():
     assert torch.equal(everything(3)(ROWS), everything(3)(ROWS))
     assert not torch.equal(one_layer(1).weight, one_layer(2).weight)
     assert one_layer(1)(ROWS).shape == (4, CLASSES)
+
+
+def test_a_deep_layer_is_none_of_a_models_own_parts():
+    layer = one_layer(1)
+    model = torch.nn.Sequential(deep(layer))
+    assert torch.equal(model(ROWS), layer(ROWS))
+    assert [name for name, _ in model.named_parameters()] == ["0.0.0.weight", "0.0.0.bias"]
 
 
 def test_gradients_are_left_where_there_can_be_some():

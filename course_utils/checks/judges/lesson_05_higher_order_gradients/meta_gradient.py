@@ -21,7 +21,7 @@ def _cases(seed: int) -> Iterator[Case]:
     trials: dict[str, tuple[int, float, list[str], float]] = {
         "one inner step": (1, 3e-3, [], 1e2),
         "three inner steps": (3, 0.2, [], 1.0),
-        "a frozen weight and a frozen bias, three inner steps": (3, 0.4, ["first.weight", "last.bias"], 1.0),
+        "a frozen weight and a frozen bias, three inner steps": (3, 0.4, ["first.0.0.weight", "last.bias"], 1.0),
         "no inner step": (0, 0.3, [], 1e2),
     }
     for offset, (name, (steps, lr, frozen, far)) in enumerate(trials.items()):  # gradients are long for far targets

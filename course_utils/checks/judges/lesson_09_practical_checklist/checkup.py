@@ -19,7 +19,7 @@ _MIDDLE = ["middle.weight", "middle.bias"]
 
 _LAST = ["last.weight", "last.bias"]
 
-_ALL = ["first.weight", "first.bias", *_MIDDLE, *_LAST, "gain.by"]
+_ALL = ["first.weight", "first.bias", *_MIDDLE, *_LAST, "gain.0.0.by"]
 
 # What is wrong in each scene, worked out by hand.
 _PATIENTS: dict[str, tuple[str, dict[str, list[str]]]] = {

@@ -102,7 +102,7 @@ def _warm_descent(
     def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
         def of(state: State) -> torch.Tensor:
             hidden = 1.4 * (inputs @ state["0.weight"].T + state["0.bias"])
-            return mse_loss(hidden.tanh() @ state["3.weight"].T + state["3.bias"], targets)
+            return mse_loss(hidden.tanh() @ state["3.0.0.weight"].T + state["3.0.0.bias"], targets)
 
         return of
 
@@ -144,7 +144,7 @@ def _runs(seen: Observation, validated: bool) -> list[dict[str, Any]]:
 
 def _state(case: Case, seen: Observation, right: State) -> Iterator[Finding]:
     state = seen["state"]
-    expected = {**right, "1.seen": torch.tensor(len(case.given["sizes"]) * (case.given["best"] + 1))}
+    expected = {**right, "1.0.0.seen": torch.tensor(len(case.given["sizes"]) * (case.given["best"] + 1))}
     if not isinstance(state, dict) or set(state) != set(expected):
         has = f"has the entries {listed(state)}" if isinstance(state, dict) else f"is {describe(state)}"
         yield Finding("state", False, f"The best state {has}; expected all of model.state_dict().")

@@ -74,7 +74,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     }
     direction = case.given["direction"].tensor()
     seen["fits"] = type(y) is torch.Tensor and y.shape == direction.shape
-    if seen["fits"] and y.requires_grad:
+    if type(y) is torch.Tensor and seen["fits"] and y.requires_grad:
         nodes = [node for node in nodes_behind(y) if hasattr(node, "variable")]
         seen["leaves"] = sorted({names.get(id(node.variable), "other") for node in nodes})
         seen["gradient"] = (gradients_of(y, [leaf], direction.to(y.dtype)) or [None])[0]

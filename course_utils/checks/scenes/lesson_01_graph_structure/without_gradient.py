@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from course_utils.checks.data import Case
+from course_utils.checks.scenes.zoo import deep
 
 
 def model_and_loss(case: Case) -> tuple[nn.Module, torch.Tensor]:
@@ -164,7 +165,7 @@ def _without_numbers() -> tuple[nn.Module, Forward]:
 
 def _with_buffers() -> tuple[nn.Module, Forward]:
     model = nn.ModuleDict({"stem": nn.Linear(3, 4), "norm": nn.BatchNorm1d(4), "head": nn.Linear(4, 2)})
-    model["spare"] = nn.Linear(2, 3)
+    model["spare"], model["inner"] = nn.Linear(2, 3), deep(nn.Linear(2, 2))
     model["norm"].eval()
     return model, lambda x: model["head"](model["norm"](model["stem"](x))).square().mean()
 

@@ -8,14 +8,14 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.batches import Batch
 from course_utils.checks.scenes.lesson_03_graph_freeing.leaves import numbers
-from course_utils.checks.scenes.zoo import in_groups, leave_gradients, lived_in
+from course_utils.checks.scenes.zoo import deep, in_groups, leave_gradients, lived_in
 
 
 def trainee(case: Case) -> tuple[nn.Sequential, torch.optim.Optimizer, list[Batch]]:
     """Return a model that draws random numbers and holds gradients from before, its optimizer, and uneven batches."""
     seed, sizes = case.given["seed"], case.given["sizes"]
     torch.default_generator.manual_seed(seed)
-    model = nn.Sequential(nn.Linear(4, 9), nn.Tanh(), nn.Dropout(0.3), nn.Linear(9, 3))
+    model = nn.Sequential(nn.Linear(4, 9), nn.Tanh(), nn.Dropout(0.3), deep(nn.Linear(9, 3)))
     leave_gradients(model, seed)
     lived_in(model, model[1])
     batches = [(numbers(seed + n, size, 4), numbers(seed - n, size, 3)) for n, size in enumerate(sizes, 1)]

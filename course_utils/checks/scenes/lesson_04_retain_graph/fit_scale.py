@@ -8,7 +8,7 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.batches import Batch
 from course_utils.checks.scenes.numbers import numbers, seeded
-from course_utils.checks.scenes.zoo import in_groups, leave_gradients, lived_in
+from course_utils.checks.scenes.zoo import deep, in_groups, leave_gradients, lived_in
 
 
 def scaled_classifier(case: Case) -> tuple[nn.Sequential, torch.Tensor, torch.optim.Optimizer, list[Batch]]:
@@ -17,7 +17,7 @@ def scaled_classifier(case: Case) -> tuple[nn.Sequential, torch.Tensor, torch.op
     All parameters hold gradients from before.
     """
     seed, sizes = case.given["seed"], case.given["sizes"]
-    model = nn.Sequential(nn.Linear(4, 7), nn.Tanh(), nn.Linear(7, 3))
+    model = nn.Sequential(nn.Linear(4, 7), nn.Tanh(), deep(nn.Linear(7, 3)))
     seeded(model, seed)
     leave_gradients(model, seed)
     lived_in(model, model[1])

@@ -9,14 +9,14 @@ from torch import nn
 
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.numbers import numbers, seeded
-from course_utils.checks.scenes.zoo import in_groups, lived_in
+from course_utils.checks.scenes.zoo import deep, in_groups, lived_in
 
 
 def two_headed(case: Case) -> tuple[nn.Sequential, list[nn.Sequential], list[torch.optim.Optimizer], list[Any]]:
     """Return a trunk, two heads, an optimizer for the trunk and each head, and batches of inputs and two targets."""
     seed = case.given["seed"]
-    trunk = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 5), nn.Tanh())
-    heads = [nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, n)) for n in (2, 3)]
+    trunk = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), deep(nn.Linear(6, 5)), nn.Tanh())
+    heads = [nn.Sequential(deep(nn.Linear(5, 4)), nn.Tanh(), nn.Linear(4, n)) for n in (2, 3)]
     for number, part in enumerate([trunk, *heads]):
         seeded(part, seed + number)
         lived_in(part, part[1])

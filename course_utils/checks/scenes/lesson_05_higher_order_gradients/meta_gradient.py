@@ -7,7 +7,7 @@ from torch import nn
 
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.numbers import seeded
-from course_utils.checks.scenes.zoo import lived_in
+from course_utils.checks.scenes.zoo import deep, lived_in
 
 
 class Small(nn.Module):
@@ -17,7 +17,7 @@ class Small(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.first = nn.Linear(2, 3)
+        self.first = deep(nn.Linear(2, 3))
         self.drop = nn.Dropout(0.5)
         self.last = nn.Linear(3, 1)
         self.register_buffer("shift", torch.tensor([0.3, -0.7]))

@@ -8,14 +8,14 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.maps import doubles
 from course_utils.checks.scenes.numbers import seeded
-from course_utils.checks.scenes.zoo import in_groups, leave_gradients, lived_in
+from course_utils.checks.scenes.zoo import deep, in_groups, leave_gradients, lived_in
 
 
 def regularised(case: Case) -> tuple[nn.Module, torch.optim.Optimizer, list[tuple[torch.Tensor, torch.Tensor]]]:
     """Return a model with gradients from before, an optimizer with momentum, and some batches of different sizes."""
     seed = case.given["seed"]
     # One part evaluates: who puts the whole model into training sees other numbers.
-    layers = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Dropout(0.5), nn.Linear(4, 2))
+    layers = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Dropout(0.5), deep(nn.Linear(4, 2)))
     model = seeded(layers.double(), seed)
     leave_gradients(model, seed)
     lived_in(model, layers[2])

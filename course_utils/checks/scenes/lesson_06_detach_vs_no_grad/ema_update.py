@@ -7,17 +7,18 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.left_over import remember, stale
 from course_utils.checks.scenes.numbers import numbers, seeded
-from course_utils.checks.scenes.zoo import lived_in
+from course_utils.checks.scenes.zoo import deep, lived_in
 
 
 def averaged(case: Case, seed: int) -> nn.Module:
     """Return a model with a weight that two layers share, batch norm's buffers, and one that is not in its state."""
     shared = nn.Linear(5, 5)
-    model = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), shared, nn.Tanh(), nn.Linear(5, 5), nn.Linear(5, 2))
+    norm = nn.BatchNorm1d(5)
+    model = nn.Sequential(nn.Linear(3, 5), deep(norm), shared, nn.Tanh(), nn.Linear(5, 5), deep(nn.Linear(5, 2)))
     model[4].weight = shared.weight
     seeded(model, seed)
     lived_in(model, model[3])
-    remember(model[1], seed + 7, seed % 90 + 3)
+    remember(norm, seed + 7, seed % 90 + 3)
     model[3].register_buffer("mask", numbers(seed + 11, 5), persistent=False)
     return model
 
@@ -26,9 +27,9 @@ def average_pair(case: Case) -> tuple[nn.Module, nn.Module]:
     """Return the average and the model that it follows, where nothing is live with some numbers equal already."""
     target, source = averaged(case, case.given["seed"]), averaged(case, case.given["seed"] + 1)
     if case.given["live"] == "none":
-        for name in ("1.running_mean", "3.mask"):
+        for name in ("1.0.0.running_mean", "3.mask"):
             target.get_buffer(name).data = source.get_buffer(name).clone()
-        target.get_parameter("5.bias").data = source.get_parameter("5.bias").detach().clone()
+        target.get_parameter("5.0.0.bias").data = source.get_parameter("5.0.0.bias").detach().clone()
     stale(target, case.given["seed"] + 4)
     stale(source, case.given["seed"] + 2)
     for number, (mine, its) in enumerate(zip(target.parameters(), source.parameters(), strict=True)):

@@ -8,15 +8,15 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.left_over import stale
 from course_utils.checks.scenes.numbers import seeded
-from course_utils.checks.scenes.zoo import lived_in, steepen
+from course_utils.checks.scenes.zoo import deep, lived_in, steepen
 
 
 def players(case: Case) -> tuple[nn.Sequential, nn.Sequential]:
     """Return the case's generator and discriminator, with gradients in both from earlier steps."""
     seed = case.given["seed"]
     # Dropout evaluates in both: who puts a whole player into training changes what it says.
-    generator = nn.Sequential(nn.Linear(3, 5), nn.LeakyReLU(0.2), nn.Dropout(0.4), nn.Linear(5, 2))
-    discriminator = nn.Sequential(nn.Linear(2, 6), nn.Tanh(), nn.Dropout(0.4), nn.Linear(6, 1))
+    generator = nn.Sequential(nn.Linear(3, 5), nn.LeakyReLU(0.2), nn.Dropout(0.4), deep(nn.Linear(5, 2)))
+    discriminator = nn.Sequential(nn.Linear(2, 6), nn.Tanh(), nn.Dropout(0.4), deep(nn.Linear(6, 1)))
     for model, own in ((generator, seed), (discriminator, seed + 1)):
         seeded(model, own)
         lived_in(model, model[2])
@@ -31,5 +31,5 @@ def players(case: Case) -> tuple[nn.Sequential, nn.Sequential]:
         discriminator[0].bias.requires_grad_(False)
         discriminator.eval()
     # So sure of all points that the sigmoid of its logits is rounded to 1, or to 0.
-    discriminator[3].get_parameter("bias").data.add_(case.given["sure"])
+    discriminator.get_parameter("3.0.0.bias").data.add_(case.given["sure"])
     return generator, discriminator

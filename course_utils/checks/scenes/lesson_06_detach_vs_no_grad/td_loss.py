@@ -7,7 +7,7 @@ from torch import nn
 
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.numbers import seeded
-from course_utils.checks.scenes.zoo import leave_gradients, lived_in
+from course_utils.checks.scenes.zoo import deep, leave_gradients, lived_in
 
 
 def q_networks(case: Case) -> tuple[nn.Sequential, nn.Sequential]:
@@ -17,14 +17,14 @@ def q_networks(case: Case) -> tuple[nn.Sequential, nn.Sequential]:
     """
     seed = case.given["seed"]
     # Dropout evaluates in both: who puts a whole network into training changes what it says.
-    live, old = (nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Dropout(0.4), nn.Linear(6, 3)) for _ in range(2))
+    live, old = (nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Dropout(0.4), deep(nn.Linear(6, 3))) for _ in range(2))
     lived_in(live, live[2])
     lived_in(old, old[2])
     seeded(live, seed)
     seeded(old, seed + 1)
     if case.given["low"]:  # each action costs, so the best value is below zero
         with torch.no_grad():
-            old[3].get_parameter("bias").sub_(4)
+            old.get_parameter("3.0.0.bias").sub_(4)
     if case.given["frozen"]:
         old[0].bias.requires_grad_(False)
     if case.given["states"].dtype == "float64":

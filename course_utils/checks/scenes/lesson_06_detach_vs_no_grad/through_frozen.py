@@ -8,7 +8,7 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.left_over import stale
 from course_utils.checks.scenes.numbers import numbers, seeded
-from course_utils.checks.scenes.zoo import OwnError, Stopped
+from course_utils.checks.scenes.zoo import OwnError, Stopped, deep
 
 
 class Breaking(nn.Module):
@@ -29,8 +29,9 @@ ERRORS: dict[str, type[BaseException]] = {"an error": OwnError, "a stop": Stoppe
 def crossed(case: Case) -> tuple[nn.Sequential, torch.Tensor]:
     """Return a layer that counts what it sees, with a weight that two parts share, and the leaf behind its input."""
     seed = case.given["seed"]
-    layer = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), nn.Linear(5, 5), Breaking(), nn.Linear(5, 5))
-    layer[4].weight = layer[2].weight
+    shared, last = nn.Linear(5, 5), nn.Linear(5, 5)
+    last.weight = shared.weight
+    layer = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), shared, Breaking(), deep(last))
     seeded(layer, seed)
     stale(layer, seed + 20)
     if case.given["flags"] != "all":

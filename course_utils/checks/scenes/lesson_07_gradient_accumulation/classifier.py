@@ -8,7 +8,7 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.batches import Batch
 from course_utils.checks.scenes.numbers import numbers, seeded
-from course_utils.checks.scenes.zoo import in_groups, lived_in, steepen
+from course_utils.checks.scenes.zoo import deep, in_groups, lived_in, steepen
 
 FEATURES, CLASSES = 3, 4
 
@@ -24,10 +24,11 @@ class Classifier(nn.Module):
         super().__init__()
         self.first = nn.Linear(FEATURES, 5)
         self.bend = nn.Tanh()
-        self.last = nn.Linear(5, CLASSES)
+        last = nn.Linear(5, CLASSES)
+        self.last = deep(last)
         self.spare = nn.Linear(2, 3)
         self.twin = nn.Linear(5, CLASSES, bias=False)
-        self.twin.weight = self.last.weight
+        self.twin.weight = last.weight
         self.first.bias.requires_grad_(False)
         self.tilt, self.still = nn.Parameter(torch.empty(())), nn.Parameter(torch.empty(2))
 

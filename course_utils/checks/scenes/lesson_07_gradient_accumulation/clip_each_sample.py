@@ -9,7 +9,7 @@ from torch.nn.functional import softplus
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import CLASSES
 from course_utils.checks.scenes.numbers import numbers, seeded
-from course_utils.checks.scenes.zoo import steepen
+from course_utils.checks.scenes.zoo import deep, steepen
 
 
 class Images(nn.Module):
@@ -25,8 +25,9 @@ class Images(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.features = nn.Conv2d(2, 3, (2, 3))
-        self.last = nn.Linear(3, CLASSES)
-        self.twin = nn.ParameterDict({"weight": self.last.weight})
+        last = nn.Linear(3, CLASSES)
+        self.last = deep(last)
+        self.twin = nn.ParameterDict({"weight": last.weight})
         self.shift = nn.Buffer(torch.zeros(CLASSES))
         self.scale = nn.Parameter(torch.empty(CLASSES))
 

@@ -10,6 +10,7 @@ from course_utils.checks.data import Case
 from course_utils.checks.scenes.batches import Batch
 from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import CLASSES, FEATURES
 from course_utils.checks.scenes.numbers import seeded
+from course_utils.checks.scenes.zoo import deep
 
 
 class Tied(nn.Module):
@@ -19,7 +20,7 @@ class Tied(nn.Module):
         super().__init__()
         self.bias = nn.Parameter(torch.empty(5), requires_grad=False)
         self.mix = nn.Parameter(torch.empty(FEATURES, 5))
-        self.head = nn.Linear(FEATURES, CLASSES)
+        self.head = deep(nn.Linear(FEATURES, CLASSES))
         self.same = self.head  # a second name for the same layer
         self.spare = nn.Linear(2, 3)
 

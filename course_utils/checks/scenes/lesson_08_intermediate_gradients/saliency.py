@@ -8,6 +8,7 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.numbers import numbers, seeded
 from course_utils.checks.scenes.turning import Turning
+from course_utils.checks.scenes.zoo import deep
 
 
 class Dropping(nn.Module):
@@ -24,9 +25,9 @@ def scorer_of_images(case: Case) -> tuple[nn.Module, torch.Tensor, torch.Tensor]
     Where the case turns, the model multiplies by another number in each run.
     """
     seed, count = case.given["seed"], case.given["count"]
-    bend = nn.Tanh().eval()
+    bend, norm = nn.Tanh().eval(), nn.BatchNorm2d(3)
     model = nn.Sequential(
-        *(nn.Conv2d(5, 3, 3), nn.BatchNorm2d(3), nn.Sequential(bend, nn.Identity())),
+        *(nn.Conv2d(5, 3, 3), deep(norm), nn.Sequential(bend, nn.Identity())),
         *(nn.Conv2d(3, 4, 2), nn.BatchNorm2d(4).eval(), nn.Sequential(bend)),
         *(nn.Flatten(), Dropping() if case.given["drops"] else nn.Dropout(0.0), nn.Linear(24, 4)),
         *([Turning(seed + 70)] if case.given["turns"] else []),
@@ -36,7 +37,7 @@ def scorer_of_images(case: Case) -> tuple[nn.Module, torch.Tensor, torch.Tensor]
         buffer.copy_(numbers(seed + 50 + offset, *buffer.shape).abs() if buffer.dim() else torch.tensor(3))
     if case.given["frozen"]:  # it evaluates as a whole, and a part of it trains
         model.requires_grad_(False).eval()
-        model[1].train()
+        norm.train()
         with torch.no_grad():  # long gradients
             model[8].get_parameter("weight").mul_(1e5)
     if case.given["drops"]:

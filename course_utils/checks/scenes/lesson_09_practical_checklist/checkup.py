@@ -12,6 +12,7 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, Optimizer, double, sgd
 from course_utils.checks.scenes.numbers import seeded
+from course_utils.checks.scenes.zoo import deep
 
 
 class Gain(nn.Module):
@@ -33,7 +34,7 @@ class Patient(nn.Module):
         self.first = nn.Linear(4, 5)
         self.middle = nn.Linear(5, 5)
         self.last = nn.Linear(5, 3)
-        self.gain = Gain()
+        self.gain = deep(Gain())
         self.register_buffer("steps", torch.zeros(1))  # changes in each step, and is no parameter
         seeded(self.double(), seed)
 

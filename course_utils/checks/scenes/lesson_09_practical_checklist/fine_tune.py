@@ -8,6 +8,7 @@ from torch import nn
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, Optimizer, double, new_head
 from course_utils.checks.scenes.numbers import seeded
+from course_utils.checks.scenes.zoo import deep
 
 
 def backbone_and_head(case: Case) -> tuple[nn.Sequential, nn.Linear, Optimizer]:
@@ -17,7 +18,7 @@ def backbone_and_head(case: Case) -> tuple[nn.Sequential, nn.Linear, Optimizer]:
     Where the case says so, the head's bias is frozen.
     """
     seed = case.given["seed"]
-    backbone = nn.Sequential(nn.Dropout(0.3), nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Tanh()).double()
+    backbone = nn.Sequential(nn.Dropout(0.3), deep(nn.Linear(4, 5)), nn.BatchNorm1d(5), nn.Tanh()).double()
     seeded(backbone, seed)
     head = new_head(case)
     head.bias.requires_grad_(not case.given["frozen"])

@@ -7,7 +7,7 @@ from torch import nn
 
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.numbers import seeded
-from course_utils.checks.scenes.zoo import leave_gradients
+from course_utils.checks.scenes.zoo import deep, leave_gradients
 
 
 class Warm(nn.Module):
@@ -28,7 +28,7 @@ class Warm(nn.Module):
 
 def warm_network(case: Case) -> nn.Sequential:
     """Return a network with a layer that has two modes. With `left` an earlier pass has left its gradients."""
-    model = nn.Sequential(nn.Linear(4, 5), Warm(), nn.Tanh(), nn.Linear(5, 3)).double()
+    model = nn.Sequential(nn.Linear(4, 5), deep(Warm()), nn.Tanh(), deep(nn.Linear(5, 3))).double()
     seeded(model, case.given["seed"])
     if case.given["left"]:
         leave_gradients(model, case.given["seed"])

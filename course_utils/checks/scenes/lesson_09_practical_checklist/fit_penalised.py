@@ -19,7 +19,7 @@ def penalised(case: Case) -> tuple[nn.Sequential, Optimizer]:
     model = network(case)
     if case.given.get("oddities"):
         with torch.no_grad():
-            model.get_parameter("spare").copy_(model.get_parameter("2.bias"))
+            model.get_parameter("spare").copy_(model.get_parameter("2.0.0.bias"))
     optimizer = sgd(model, momentum=case.given.get("momentum", 0.0))
     if case.given.get("holds all"):
         frozen = [it for it in model.parameters() if not it.requires_grad]

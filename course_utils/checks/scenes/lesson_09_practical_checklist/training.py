@@ -9,7 +9,7 @@ from torch import nn
 
 from course_utils.checks.data import Case
 from course_utils.checks.scenes.numbers import numbers, seeded
-from course_utils.checks.scenes.zoo import in_groups, leave_gradients, steepen
+from course_utils.checks.scenes.zoo import deep, in_groups, leave_gradients, steepen
 
 Batch = tuple[torch.Tensor, ...]
 
@@ -45,10 +45,11 @@ def network(case: Case, scale: float = 0.5) -> nn.Sequential:
     With `oddities` a bias is frozen, one parameter is no part of the result, one has two names, there is a buffer, and
     a part evaluates. With `left` an earlier pass has left its gradients. With `steep` a gradient is long.
     """
-    model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)).double()
+    last = nn.Linear(5, 3)
+    model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), deep(last)).double()
     if case.given.get("oddities"):
         model.register_parameter("spare", nn.Parameter(torch.ones(3, dtype=torch.float64)))
-        model.register_parameter("again", cast(nn.Parameter, model[2].weight))
+        model.register_parameter("again", cast(nn.Parameter, last.weight))
         model.register_buffer("count", torch.full((2,), 5.0, dtype=torch.float64))
         model.add_module("drop", nn.Dropout(0.5).eval())
         model[0].bias.requires_grad_(False)

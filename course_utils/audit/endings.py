@@ -11,6 +11,7 @@ from typing import NamedTuple
 from course_utils.audit.columns import columns, stored_flags
 from course_utils.audit.episodes import is_discount, is_flag
 from course_utils.audit.expressions import factors_of
+from course_utils.audit.forgotten import never_kept, step_flags
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import is_read, names_read, parts
 from course_utils.audit.rewards import is_reward
@@ -52,12 +53,12 @@ def endless_targets(file: str, scope: ast.AST) -> tuple[Ending, ...]:
         return ()
     if _ENDLESS.search(ast.unparse(tree)) or _ends_by_count(file):
         return ()
-    handed = _handed(scope, nodes) | _columns(file, nodes)
+    handed = _handed(scope, nodes) | _columns(file, nodes) | set(step_flags(nodes))
     every = nodes if isinstance(scope, ast.FunctionDef) else list(ast.walk(tree))
     found = []
     for node in targets:
         unused = min(handed - _used(every, node), default="")
-        flag = unused or ("" if handed else _member(file, nodes))
+        flag = unused or ("" if handed else _member(file, nodes) or never_kept(file, scope))
         if flag:
             found.append(Ending(Spot(file, node.lineno), flag, bool(unused)))
     return tuple(found)

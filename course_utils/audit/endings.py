@@ -11,7 +11,7 @@ from typing import NamedTuple
 from course_utils.audit.columns import columns, stored_flags
 from course_utils.audit.episodes import is_discount, is_flag
 from course_utils.audit.expressions import factors_of
-from course_utils.audit.forgotten import never_kept, step_flags
+from course_utils.audit.forgotten import can_end, never_kept, step_flags
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import is_read, names_read, parts
 from course_utils.audit.rewards import is_reward
@@ -53,7 +53,7 @@ def endless_targets(file: str, scope: ast.AST) -> tuple[Ending, ...]:
         return ()
     if _ENDLESS.search(ast.unparse(tree)) or _ends_by_count(file):
         return ()
-    handed = _handed(scope, nodes) | _columns(file, nodes) | set(step_flags(nodes))
+    handed = _handed(scope, nodes) | _columns(file, nodes) | (step_flags(nodes) if can_end(file) else set())
     every = nodes if isinstance(scope, ast.FunctionDef) else list(ast.walk(tree))
     found = []
     for node in targets:

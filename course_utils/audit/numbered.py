@@ -22,7 +22,7 @@ class Kept(NamedTuple):
     """Something that a loop over batches reads by the batch's number: `soft[i]`, or one of two that it zips."""
 
     store: ast.expr
-    index: str  # the name of the number; of a zip that of the entry
+    number: str  # the name of the number; of a zip that of the entry
     zipped: bool
     line: int
 

@@ -91,7 +91,7 @@ RULES: dict[str, Rule] = {
     "overlap-of-scores": Rule("likely", "default", _SOFTMAX),
     "pixels-scaled": Rule("likely", "default", _LIST, ("dead-units", "zero-gradient")),
     "noise-copied": Rule("likely", "full", _LIST),
-    "kept-by-number": Rule("likely", "default", _LIST),
+    "kept-by-number": Rule("likely", "default", _LIST, ("shuffled-apart",)),
     "zero-wins": Rule("likely", "full", _LIST, ("constant-term",)),
     "mixed-derivatives": Rule("likely", "full", _PENALTY),
     "loader-empty": Rule("likely", "default", _LIST),

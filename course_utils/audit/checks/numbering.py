@@ -96,7 +96,7 @@ class Numbering(Check):
 
 def _number(kept: Kept, store: Any, known: dict[str, Any]) -> int | None:
     """Return the number of the batch: as the loop counts it, or by the place of the entry that it has."""
-    value = known.get(kept.index)
+    value = known.get(kept.number)
     if not kept.zipped:
         return value if isinstance(value, int) and not isinstance(value, bool) else None
     places = range(min(len(store), _FIRST)) if isinstance(store, list | tuple) else ()
@@ -118,7 +118,7 @@ def _rows(entry: Any) -> int:
 
 def _batch(loop: ast.For, kept: Kept, known: dict[str, Any]) -> Iterator[torch.Tensor]:
     """Yield the tensors that a round of a loop got as its batch."""
-    for name in sorted(names_of(loop.target) - {kept.index}):
+    for name in sorted(names_of(loop.target) - {kept.number}):
         value = known.get(name)
         if isinstance(value, torch.Tensor) and not value.is_complex():
             yield value

@@ -58,9 +58,10 @@ class Zeroed(Check):
         if event.name in _PRODUCTS | _FILLS:
             self._mask(event)
             return
-        known = self._masked.get(id(event.args[0])) if event.args else None
-        if known is not None and known[0]() is event.args[0]:
-            self._pick(event, event.args[0], known[1], known[2])
+        values = event.args[0] if event.args else None
+        known = self._masked.get(id(values))
+        if known is not None and isinstance(values, torch.Tensor) and known[0]() is values:
+            self._pick(event, values, known[1], known[2])
 
     def _mask(self, event: Op) -> None:
         out, spot = event.out, event.spot

@@ -34,6 +34,7 @@ class Ending(NamedTuple):
     spot: Spot
     flag: str
     is_name: bool  # and not an attribute or a key
+    lost: bool = False  # no record keeps it
 
 
 @lru_cache(maxsize=256)
@@ -58,9 +59,10 @@ def endless_targets(file: str, scope: ast.AST) -> tuple[Ending, ...]:
     found = []
     for node in targets:
         unused = min(handed - _used(every, node), default="")
-        flag = unused or ("" if handed else _member(file, nodes) or never_kept(file, scope))
+        member = unused or ("" if handed else _member(file, nodes))
+        flag = member or ("" if handed else never_kept(file, scope))
         if flag:
-            found.append(Ending(Spot(file, node.lineno), flag, bool(unused)))
+            found.append(Ending(Spot(file, node.lineno), flag, bool(unused), not member))
     return tuple(found)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 
 from course_utils.audit.mentions import parts
@@ -60,9 +59,8 @@ def never_kept(file: str, scope: ast.AST) -> str:
     found: set[str] = set()
     for other in [tree, *(it for it in ast.walk(tree) if isinstance(it, ast.FunctionDef))]:
         nodes = list(parts(other))
-        steps = [it for it in nodes if isinstance(it, ast.Call) and called(it) == "step" and len(it.args) == 1]
         flags = step_flags(nodes)
-        if steps and not flags:
+        if not flags and any(map(_flag, nodes)):
             return ""
         found |= flags
     return min(found, default="")
@@ -118,10 +116,10 @@ def _is_new(node: ast.expr) -> bool:
 def _leaves_first(nodes: list[ast.AST], flags: set[str]) -> bool:
     """Say whether a loop is left at an end before the last step is kept: then no record holds one."""
     kept = [it.lineno for it in nodes if isinstance(it, ast.Call) and called(it) in _STORES]
-    leaves: Iterator[int] = (
-        node.lineno
+    leaves = [
+        node.end_lineno or node.lineno
         for node in nodes
         if isinstance(node, ast.If) and flags & names_of(node.test)
         if any(isinstance(it, ast.Break) for it in node.body)
-    )
+    ]
     return bool(kept) and any(line < max(kept) for line in leaves)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from course_utils.audit.loops import goes_through
 from course_utils.audit.mentions import arguments, functions_named, parts
@@ -15,6 +15,7 @@ from course_utils.explain.source import called, names_of
 
 _FILLS = frozenset({"append", "extend"})
 _COUNTS = frozenset({"range", "trange"})
+_JOINS = frozenset({"list", "tuple", "dict", "stack", "cat", "concat", "concatenate", "vstack"})
 _DEEP = 4
 
 
@@ -23,7 +24,7 @@ class Kept(NamedTuple):
 
     store: ast.expr
     number: str  # the name of the number; of a zip that of the entry
-    zipped: bool
+    how: Literal["entry", "zip", "slice"]
     line: int
 
 
@@ -57,23 +58,33 @@ def _pairs(call: ast.Call, target: ast.Tuple, line: int) -> Iterator[Kept]:
     """Yield the second and further things of a zip that are names, each with the name of its entry."""
     for given, to in zip(call.args[1:], target.elts[1:], strict=False):
         if isinstance(given, ast.Name | ast.Attribute) and isinstance(to, ast.Name):
-            yield Kept(given, to.id, True, line)
+            yield Kept(given, to.id, "zip", line)
     if len(call.args) == 2 and isinstance(call.args[0], ast.Name) and isinstance(target.elts[0], ast.Name):
-        yield Kept(call.args[0], target.elts[0].id, True, line)
+        yield Kept(call.args[0], target.elts[0].id, "zip", line)
 
 
 def _indexed(loop: ast.For, index: str) -> Iterator[Kept]:
-    lines = [it for node in loop.body for it in ast.walk(node) if isinstance(it, ast.Subscript)]
-    for node in lines:
-        plain = isinstance(node.value, ast.Name | ast.Attribute) and isinstance(node.slice, ast.Name)
-        if not plain or node.slice.id != index or not isinstance(node.ctx, ast.Load):  # type: ignore[attr-defined]
+    for node in (it for line in loop.body for it in ast.walk(line) if isinstance(it, ast.Subscript)):
+        if not isinstance(node.value, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
             continue
         text = ast.unparse(node.value)
-        if not any(_writes(it, text, index) and it.lineno < node.lineno for it in own_lines_always(loop)):
-            yield Kept(node.value, index, False, node.lineno)
+        if _is_part(node.slice, index):
+            yield Kept(node.value, index, "slice", node.lineno)
+        elif ast.unparse(node.slice) == index and not any(
+            _writes(it, text, index) and it.lineno < node.lineno for it in _always(loop)
+        ):
+            yield Kept(node.value, index, "entry", node.lineno)
 
 
-def own_lines_always(loop: ast.For) -> Iterator[ast.stmt]:
+def _is_part(index: ast.expr, number: str) -> bool:
+    """Say whether a slice begins at a multiple of a number: `[i * size : (i + 1) * size]`."""
+    lower = index.lower if isinstance(index, ast.Slice) and index.upper is not None else None
+    if not isinstance(lower, ast.BinOp) or not isinstance(lower.op, ast.Mult):
+        return False
+    return any(isinstance(it, ast.Name) and it.id == number for it in (lower.left, lower.right))
+
+
+def _always(loop: ast.For) -> Iterator[ast.stmt]:
     """Yield the statements that each round of a loop runs: those that no condition decides over."""
     queue: list[ast.stmt] = list(loop.body)
     for node in queue:
@@ -110,7 +121,7 @@ def filled_by_batches(file: str, scope: ast.AST, store: str, deep: int = _DEEP) 
 
 
 def _made_by_batches(value: ast.expr, file: str, scope: ast.AST, deep: int) -> bool:
-    if isinstance(value, ast.Call) and called(value) in ("list", "tuple", "dict") and len(value.args) == 1:
+    if isinstance(value, ast.Call) and called(value) in _JOINS and value.args:
         value = value.args[0]
     if isinstance(value, ast.ListComp | ast.DictComp | ast.GeneratorExp) and len(value.generators) == 1:
         made = value.value if isinstance(value, ast.DictComp) else value.elt

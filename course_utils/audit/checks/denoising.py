@@ -43,7 +43,9 @@ _SIZES = frozenset({"pow", "__pow__", "square", "abs", "norm"})
 _TASK = re.compile(r"de-?nois|corrupt|inpaint", re.IGNORECASE)
 _CLEAN = re.compile(r"^clean|_clean", re.IGNORECASE)
 # Tasks whose target has noise on purpose: another draw of it, or one that the input does not show.
-_BY_NOISE = re.compile(r"\bSURE\b|\bstein|diverg|noise2|n2[nsv]\b|blind|noisier", re.IGNORECASE)
+_BY_NOISE = re.compile(
+    r"\bSURE\b|\bstein|diverg|noise2|n2[nsv]\b|blind|noisier|total_?variation|\btv\b|fidelity|consisten", re.IGNORECASE
+)
 _TIMES, _MOST = 3, 256
 
 
@@ -69,6 +71,7 @@ class Denoising(Check):
         self._apart: OrderedDict[int, tuple[weakref.ref[torch.Tensor], int]] = OrderedDict()
         self._fed: OrderedDict[tuple[int, int], int] = OrderedDict()  # by memory and size: the draw in a layer's input
         self._copied: dict[Spot, _Copied] = {}
+        self._others = 0  # comparisons with something else: what the noise is taken from
 
     def function(self, event: Op) -> None:
         name, out = event.name, event.out
@@ -132,11 +135,13 @@ class Denoising(Check):
         if not own.requires_grad or wanted.requires_grad or own.shape != wanted.shape:
             return 0
         draw = _known(self._noised, wanted)
+        self._others += not draw
         return draw if draw and self._fed.get((wanted.data_ptr(), wanted.numel())) == draw else 0
 
     def found(self) -> Iterator[Found]:
         for spot, copied in self._copied.items():
-            if len(copied.draws) < _TIMES or not self.clock.steps or not _takes_noise_away(spot.file):
+            often = len(copied.draws) >= _TIMES and self._others < len(copied.draws)
+            if not often or not self.clock.steps or not _takes_noise_away(spot.file):
                 continue
             yield self.say(
                 "noise-copied",

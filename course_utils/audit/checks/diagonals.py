@@ -22,7 +22,7 @@ _MIXES = frozenset({"linear", "matmul", "__matmul__", "mm"})
 _COLUMNS = frozenset({"__getitem__", "select", "chunk", "split", "unbind", "tensor_split"})
 _PARTED = frozenset({"chunk", "split", "tensor_split"})  # whose axis comes third
 _SCALES = ("Mul", "Div", "Add", "Sub", "Neg", "Clone", "ToCopy")
-_TRACES = re.compile(r"diverg|\bdiv\w*|trace|lapl|hess|diag|score_match|hyvarinen", re.IGNORECASE)
+_TRACES = re.compile(r"diverg|\bdiv\b|trace|lapl|hess|diag|score_match|hyvarinen", re.IGNORECASE)
 _DEEP, _MOST, _TIMES = 4, 128, 2
 
 

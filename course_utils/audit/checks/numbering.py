@@ -60,12 +60,11 @@ class Numbering(Check):
         """Compare the batch that has a number now with the one that had it in the pass before."""
         store = value_of(kept.store, known)
         number = _number(kept, store, known)
-        if number is None or number >= _FIRST or not isinstance(store, list | tuple | dict):
+        if number is None or number >= _FIRST or not isinstance(store, list | tuple | dict | torch.Tensor):
             return
-        ahead = number + 1 in store if isinstance(store, dict) else number + 1 < len(store)
-        rows = _rows(_at(store, number))
-        batch = next((it for it in _batch(loop, kept, known) if it.dim() and len(it) == rows), None)
-        if not ahead or rows < 2 or batch is None or not is_shuffled(loop, spot, known):
+        batches = [it for it in _batch(loop, kept, known) if it.dim() and len(it) > 1]
+        batch = next((it for it in batches if _is_ahead(store, number, len(it), kept.how == "slice")), None)
+        if batch is None or not is_shuffled(loop, spot, known):
             return
         where = Spot(spot.file, kept.line)
         if where not in self._filled:
@@ -97,14 +96,20 @@ class Numbering(Check):
 def _number(kept: Kept, store: Any, known: dict[str, Any]) -> int | None:
     """Return the number of the batch: as the loop counts it, or by the place of the entry that it has."""
     value = known.get(kept.number)
-    if not kept.zipped:
+    if kept.how != "zip":
         return value if isinstance(value, int) and not isinstance(value, bool) else None
     places = range(min(len(store), _FIRST)) if isinstance(store, list | tuple) else ()
     return next((at for at in places if store[at] is value), None)
 
 
-def _at(store: Any, number: int) -> Any:
-    return store.get(number) if isinstance(store, dict) else store[number]
+def _is_ahead(store: Any, number: int, rows: int, sliced: bool) -> bool:
+    """Say whether a store has an entry for a batch of so many rows, and one for the batch that is to come."""
+    if sliced:
+        return isinstance(store, torch.Tensor) and store.dim() > 0 and len(store) > (number + 1) * rows
+    if isinstance(store, torch.Tensor):
+        return store.dim() > 1 and len(store) > number + 1 and store.shape[1] == rows
+    there = number in store and number + 1 in store if isinstance(store, dict) else number + 1 < len(store)
+    return there and _rows(store[number]) == rows
 
 
 def _rows(entry: Any) -> int:

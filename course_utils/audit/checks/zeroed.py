@@ -8,7 +8,7 @@ import weakref
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 
@@ -18,7 +18,7 @@ from course_utils.audit.lines import Spot
 from course_utils.audit.source import function_around, source_at
 
 _PRODUCTS = frozenset({"mul", "__mul__", "__rmul__", "multiply"})
-_FILLS = frozenset({"masked_fill"})
+_FILLS = frozenset({"masked_fill", "where", "__setitem__"})
 _SMALLEST = frozenset({"min", "amin", "argmin"})
 _LARGEST = frozenset({"max", "amax", "argmax"})
 _PLACES = frozenset({"argmin", "argmax", "topk"})
@@ -64,7 +64,7 @@ class Zeroed(Check):
             self._pick(event, values, known[1], known[2])
 
     def _mask(self, event: Op) -> None:
-        out, spot = event.out, event.spot
+        out, spot = event.args[0] if event.name == "__setitem__" else event.out, event.spot
         small = isinstance(out, torch.Tensor) and out.is_floating_point() and out.dim() > 0 and out.numel() <= _LARGE
         if spot is None or not small or self._looks[spot] >= _LOOKS:
             return
@@ -104,7 +104,7 @@ class Zeroed(Check):
             if spot in told or it.times < _TIMES or it.rows < _ROWS or share < (_OFTEN if places else _SURE):
                 continue
             scope = function_around(spot)
-            if not smallest and not places and _FLOORS.search(source_at(spot) + _text(scope)):
+            if not smallest and _FLOORS.search(source_at(spot) + _text(scope)):
                 continue
             told.add(spot)
             word, bound = ("smallest", "inf") if smallest else ("largest", "-inf")
@@ -121,24 +121,33 @@ class Zeroed(Check):
             )
 
 
-def _text(scope: Any) -> str:
-    return ast.unparse(scope) if isinstance(scope, ast.FunctionDef) else ""
+def _text(scope: ast.AST | None) -> str:
+    return ast.unparse(scope) if scope is not None else ""
 
 
 def _kept(event: Op) -> torch.Tensor | None:
     """Return which entries of a product a mask of zeros and ones keeps; None where nothing is a mask."""
-    one, other = (*event.args, None, None)[:2]
+    one, other, value = (*event.args, None, None, None)[:3]
     if event.name in _FILLS:
-        value = event.argument(2, "value")
-        mask = event.argument(1, "mask")
-        plain = isinstance(value, int | float) and value == 0 and isinstance(mask, torch.Tensor)
-        return ~mask.detach() if plain and _is_mask(mask) else None
+        mask, zero = (one, value) if event.name == "where" else (other, value)
+        turned = event.name == "where" and not _is_zero(zero)
+        plain = isinstance(mask, torch.Tensor) and mask.dtype is torch.bool and _is_mask(mask)
+        if not plain or not _is_zero(other if turned else zero):
+            return None
+        return mask.detach() if event.name == "where" and not turned else ~mask.detach()
     if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
         return None
     for mask, values in ((other, one), (one, other)):
         if values.is_floating_point() and _is_mask(mask):
             return mask.detach() != 0
     return None
+
+
+def _is_zero(value: object) -> bool:
+    """Say whether a value that is filled in is 0."""
+    if isinstance(value, torch.Tensor):
+        return not value.requires_grad and not bool(value.detach().any())
+    return isinstance(value, int | float) and value == 0
 
 
 def _is_mask(tensor: torch.Tensor) -> bool:

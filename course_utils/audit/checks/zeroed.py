@@ -134,7 +134,8 @@ def _kept(event: Op) -> torch.Tensor | None:
         plain = isinstance(mask, torch.Tensor) and mask.dtype is torch.bool and _is_mask(mask)
         if not plain or not _is_zero(other if turned else zero):
             return None
-        return mask.detach() if event.name == "where" and not turned else ~mask.detach()
+        kept: torch.Tensor = mask.detach()
+        return kept if event.name == "where" and not turned else ~kept
     if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
         return None
     for mask, values in ((other, one), (one, other)):

@@ -70,3 +70,14 @@ def best_of_log_probabilities_among_some():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+
+@fault("zero-wins")
+def nearest_of_a_choice_with_zeros():
+    def loss(points, labels):
+        gaps = torch.cdist(points, points)
+        foes = torch.where(labels[:, None] == labels[None], 0.0, gaps)
+        nearest = foes.topk(2, dim=1, largest=False).values  # <- here
+        return torch.relu(1 - nearest).mean() + points.pow(2).mean()
+
+    embedded(loss)

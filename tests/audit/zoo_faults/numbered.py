@@ -91,3 +91,17 @@ def rows_in_a_new_order_each_epoch():
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+
+
+@fault("kept-by-number")
+def slices_of_what_a_pass_joined():
+    loader, net, teacher = shuffled(), mlp(), mlp()
+    soft = torch.cat(answers(teacher, loader))
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+    for _ in range(3):
+        for i, (x, _) in enumerate(loader):
+            wanted = soft[i * 8 : (i + 1) * 8]  # <- here
+            loss = F.mse_loss(net(x), wanted)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()

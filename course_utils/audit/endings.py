@@ -11,6 +11,7 @@ from typing import NamedTuple
 from course_utils.audit.columns import columns, stored_flags
 from course_utils.audit.episodes import is_discount, is_flag
 from course_utils.audit.expressions import factors_of
+from course_utils.audit.forgotten import can_end, never_kept, step_flags
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import is_read, names_read, parts
 from course_utils.audit.rewards import is_reward
@@ -33,6 +34,7 @@ class Ending(NamedTuple):
     spot: Spot
     flag: str
     is_name: bool  # and not an attribute or a key
+    lost: bool = False  # no record keeps it
 
 
 @lru_cache(maxsize=256)
@@ -52,14 +54,15 @@ def endless_targets(file: str, scope: ast.AST) -> tuple[Ending, ...]:
         return ()
     if _ENDLESS.search(ast.unparse(tree)) or _ends_by_count(file):
         return ()
-    handed = _handed(scope, nodes) | _columns(file, nodes)
+    handed = _handed(scope, nodes) | _columns(file, nodes) | (step_flags(nodes) if can_end(file) else set())
     every = nodes if isinstance(scope, ast.FunctionDef) else list(ast.walk(tree))
     found = []
     for node in targets:
         unused = min(handed - _used(every, node), default="")
-        flag = unused or ("" if handed else _member(file, nodes))
+        member = unused or ("" if handed else _member(file, nodes))
+        flag = member or ("" if handed else never_kept(file, scope))
         if flag:
-            found.append(Ending(Spot(file, node.lineno), flag, bool(unused)))
+            found.append(Ending(Spot(file, node.lineno), flag, bool(unused), not member))
     return tuple(found)
 
 

@@ -101,6 +101,7 @@ _OF_STEPS = (
     "overlap-of-scores",
     "pixels-scaled",
     "loader-empty",
+    "noise-copied",
 )
 
 

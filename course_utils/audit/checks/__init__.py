@@ -17,7 +17,9 @@ from course_utils.audit.checks.clipping import Clipping
 from course_utils.audit.checks.closures import Closures
 from course_utils.audit.checks.composing import Composing
 from course_utils.audit.checks.decaying import Decaying
+from course_utils.audit.checks.denoising import Denoising
 from course_utils.audit.checks.derivatives import Derivatives
+from course_utils.audit.checks.diagonals import Diagonals
 from course_utils.audit.checks.doubled import Doubled
 from course_utils.audit.checks.drawing import Drawing
 from course_utils.audit.checks.drifting import Drifting
@@ -45,6 +47,7 @@ from course_utils.audit.checks.misspelling import Misspelling
 from course_utils.audit.checks.modes import Modes
 from course_utils.audit.checks.naming import Naming
 from course_utils.audit.checks.normalizing import Normalizing
+from course_utils.audit.checks.numbering import Numbering
 from course_utils.audit.checks.numbers import Numbers
 from course_utils.audit.checks.opposed import Opposed
 from course_utils.audit.checks.outweighing import Outweighing
@@ -106,6 +109,7 @@ from course_utils.audit.checks.weighing import Weighing
 from course_utils.audit.checks.windows import Windows
 from course_utils.audit.checks.wrapping import Wrapping
 from course_utils.audit.checks.writing import Writing
+from course_utils.audit.checks.zeroed import Zeroed
 
 CHECKS: tuple[type[Check], ...] = (
     Clearing,
@@ -211,4 +215,8 @@ CHECKS: tuple[type[Check], ...] = (
     Spreads,
     Chains,
     Residuals,
+    Denoising,
+    Diagonals,
+    Numbering,
+    Zeroed,
 )

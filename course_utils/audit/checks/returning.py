@@ -131,7 +131,10 @@ class Returning(Check):
         return self.say(
             "wrong-return",
             ending.spot,
-            f"the target goes on where an episode ended: {ending.flag} is at hand, and nothing of the target reads it",
+            f"the target goes on where an episode ended: no record keeps {ending.flag}, which each step gives"
+            if ending.lost
+            else f"the target goes on where an episode ended: {ending.flag} is at hand, and nothing of the target "
+            "reads it",
             "Nothing follows a last state, so its target is the reward alone. With the value of what would follow, the "
             "ends of episodes say nothing, and values grow from nowhere.",
             f"reward + gamma * (1 - {ending.flag}) * next_value",

@@ -167,8 +167,9 @@ def _difference(values: torch.Tensor, wanted: torch.Tensor, of_double: float = _
         return f"holds NaN where the right one is a number: {_first(values, wanted, a.isnan() & ~b.isnan())}"
     if not bool(a.any()):
         return f"is zero{' everywhere' if a.numel() > 1 else ''}: {_first(values, wanted, ~near)}"
-    for factor in _factors(a, b):
-        within = torch.allclose(a, factor * b, rtol=relative, atol=absolute * max(scale, 1e-3))
+    untouched = torch.isclose(a, b, rtol=relative, atol=0.0) & (b != 0)  # so a factor is not all that is wrong
+    for factor in () if bool(untouched.any()) else _factors(a, b):
+        within = torch.allclose(a, factor * b, rtol=relative, atol=absolute * scale)
         if within and _fraction(factor) != "1":  # so near to 1 a factor explains nothing
             times = f"{'exactly' if factor in _FACTORS else 'everywhere'} {_fraction(factor)} times"
             return f"is {times} the right one: {_first(values, wanted, ~near)}"

@@ -53,7 +53,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("place", seen["in place"], "The target's numbers lie in other memory than before. Write in place.")
     names = seen["unmoved"]
     counters = f"version {'counter' if len(names) == 1 else 'counters'} of {listed(names)}"
-    text = f"The {counters} did not move, so a graph that saved the old numbers would not notice your write."
+    text = f"The {counters} did not move: nothing was written there, or past the counter, as through .data."
     yield Finding("counted", not names, text)
     yield Finding("flags", seen["flags"], "After your update requires_grad is not what it was for every parameter.")
     yield Finding("source", seen["source"], "Your update changed the source: its numbers or its .grad.")
@@ -117,7 +117,7 @@ EXERCISE = Exercise(
         Misconception(
             "behind the counter's back",
             "The numbers are right, and a version counter did not move: something was written through .data or in a "
-            "like way, or not at all. A graph that saved the old numbers would give wrong gradients without a word.",
+            "like way, or not at all. By the counter a graph notices that numbers which it saved were written to.",
             lambda case, seen: (
                 _averaged_as(seen, _averages(case))
                 and _buffers_right(case, seen)

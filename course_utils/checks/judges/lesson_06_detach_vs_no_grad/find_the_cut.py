@@ -125,7 +125,7 @@ EXERCISE = Exercise(
             "every detach cuts",
             "You named a detach that leaves a way to w. What counts is whether every way is cut, and whether anybody "
             "uses what detach returned.",
-            _LINES.any_but({"a": 4}, {"e": 5}, {"a": 4, "e": 5}, {"b": 6}, {"a": 4, "b": 6, "e": 5}),
+            _LINES.any_but({"a": 4}, {"e": 5}, {"a": 4, "e": 5}, {"a": 4, "b": 6, "e": 5}),
         ),
         Misconception(
             "every no_grad cuts",

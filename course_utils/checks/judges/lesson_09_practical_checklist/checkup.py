@@ -179,8 +179,8 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             ".grad after the step",
-            "Your report says what .grad shows when the step is over. By then it may have been cleared or mended, or "
-            "hold what an earlier pass left.",
+            "Your report goes by what .grad holds. When the step is over that may have been cleared or mended, and at "
+            "any time it may hold what an earlier pass left.",
             _read_off,
         ),
         Misconception(

@@ -93,7 +93,11 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     if known:
         yield right_value(seen["output"], _by_formula(case, seen, _inputs(case)), "What a new model returns")
         later = _by_formula(case, seen, _inputs(case), seen["trained parameters"])
-        yield right_value(seen["trained"], later, "With other numbers in its parameters, what the model returns")
+        yield right_value(
+            seen["trained"],
+            later,
+            "With other numbers in its parameters, and in evaluation mode, what the model returns",
+        )
     missing = [name for name in seen["without gradient"] if name not in seen["frozen"]]
     yield Finding("gradients", not missing, f"These parameters get no gradient: {listed(missing)}.")
     frozen = shapes == right and bool(seen["frozen"])  # one that is too many is none to train

@@ -95,7 +95,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     alike = [(one, other) for (one, mine), (other, its) in combinations(seeds, 2) if mine == its]
     first = case.given["seed"]
     message = (
-        f"With the seeds {first + alike[0][0]} and {first + alike[0][1]} it dropped the same numbers." if alike else ""
+        f"With the seeds {first + alike[0][0]} and {first + alike[0][1]} it dropped the same numbers of the first two rows."
+        if alike
+        else ""
     )
     yield Finding("other", not alike, message)
     found = right_value(seen["none"]["returned"], x, "With p = 0, where nothing is dropped, what you returned")

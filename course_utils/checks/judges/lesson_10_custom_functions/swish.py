@@ -156,8 +156,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "copies on ctx",
-            "Your gradients are right, and a write to x or beta does them no harm. But tensors are kept as attributes "
-            "of ctx, which no pass frees.",
+            "Your gradients are right, and a write to x or beta is noticed or does them no harm. But tensors are kept "
+            "as attributes of ctx, which no pass frees.",
             lambda case, seen: _right_swish(case, seen) and seen["attribute"] and _all_safe(seen, _swish(case)[1]),
         ),
         Misconception(

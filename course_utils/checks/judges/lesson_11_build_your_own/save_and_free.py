@@ -106,15 +106,15 @@ EXERCISE = exercise(
         ),
         Misconception(
             "a circle of references",
-            "When the result is deleted without a pass, its arrays stay until the garbage collector comes by: "
-            "somewhere the graph refers to itself. A node that holds its own result does, and so does a closure over "
-            "it.",
+            "When the result is deleted without a pass, its arrays stay: somewhere the graph refers to itself, as a "
+            "node does that holds its own result, or a closure over it; or a list of the engine's holds its nodes.",
             lambda case, seen: _moments(seen, "dropped") and _ended(seen),
         ),
         Misconception(
             "kept in a list of the engine's",
-            "When a result is deleted without a pass, or after it, its graph stays: the engine itself holds it. Then "
-            "every validation without a pass grows the memory.",
+            "When a result is deleted without a pass, or after it, its graph stays: the engine itself holds it, or the "
+            "graph refers to itself. Then every validation without a pass grows the memory, for good or until the "
+            "garbage collector comes by.",
             lambda case, seen: _moments(seen, "forward", "after", "dropped") and _ended(seen),
         ),
         Misconception(

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import torch
+from torch import nn
 
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
 from course_utils.checks.observers.lesson_06_detach_vs_no_grad.watching import (
     flags,
-    gradients_in,
     gradients_of,
     hooks_in,
     is_result,
-    numbers_in,
 )
 from course_utils.checks.observers.runs import notice
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.through_frozen import ERRORS, Breaking, crossed
 from course_utils.checks.scenes.zoo import OwnError, Stopped
 from course_utils.graph.trace import nodes_behind
+
+
+def _held_by(parameters: Iterable[nn.Parameter]) -> tuple[list[Any], list[Array]]:
+    """Return the gradients and the numbers of the parameters that the layer had, also where it has others now."""
+    every = list(parameters)
+    return [plain(it.grad) for it in every], [Array.of(it) for it in every]
 
 
 def observe(answer: Answer, case: Case) -> Observation:
@@ -25,7 +33,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     objects = dict(layer.named_parameters())
     names = {id(parameter): name for name, parameter in objects.items()} | {id(leaf): "x"}
     modes = [module.training for module in layer.modules()]
-    before = flags(layer), gradients_in(layer), numbers_in(layer)
+    before = flags(layer), *_held_by(objects.values())
     runs: list[bool] = []  # whether the layer itself ran, or a copy
     first = layer[0]
     notice(first, lambda module, *given: runs.append(module is first), name="runs")
@@ -49,7 +57,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         raised = True
     # The parameters that the layer had are looked at, also where it has others now.
     now_flags = {name: parameter.requires_grad for name, parameter in objects.items()}
-    after = now_flags, gradients_in(layer), numbers_in(layer)
+    after = now_flags, *_held_by(objects.values())
     thawing = thawing or now_flags
     now = dict(layer.named_parameters())
     same = now.keys() == objects.keys() and all(now[name] is parameter for name, parameter in objects.items())
@@ -74,7 +82,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     }
     direction = case.given["direction"].tensor()
     seen["fits"] = type(y) is torch.Tensor and y.shape == direction.shape
-    if type(y) is torch.Tensor and seen["fits"] and y.requires_grad:
+    if type(y) is torch.Tensor and seen["fits"] and y.grad_fn is not None:  # what starts a graph leads nowhere
         nodes = [node for node in nodes_behind(y) if hasattr(node, "variable")]
         seen["leaves"] = sorted({names.get(id(node.variable), "other") for node in nodes})
         seen["gradient"] = (gradients_of(y, [leaf], direction.to(y.dtype)) or [None])[0]

@@ -236,6 +236,9 @@ RULES: dict[str, Rule] = {
     "added-to-itself": Rule("likely", "full", _LIST),
     "mask-after-softmax": Rule("likely", "full", _LIST),
     "variance-as-std": Rule("likely", "full", _LIST),
+    "last-of-loop": Rule("likely", "default", _ORDER, ("loss-unused", "never-reached")),
+    "noise-weights": Rule("likely", "full", _LIST),
+    "slope-axis": Rule("likely", "full", _PENALTY),
     "dead-units": Rule(
         "likely",
         "full",

@@ -33,6 +33,7 @@ from course_utils.audit.checks.functions import Functions
 from course_utils.audit.checks.growth import Growth
 from course_utils.audit.checks.holdouts import Holdouts
 from course_utils.audit.checks.hooks import Hooks
+from course_utils.audit.checks.last_rounds import LastRounds
 from course_utils.audit.checks.leaks import Leaks
 from course_utils.audit.checks.loading import Loading
 from course_utils.audit.checks.losses import Losses
@@ -44,6 +45,7 @@ from course_utils.audit.checks.membership import Membership
 from course_utils.audit.checks.misspelling import Misspelling
 from course_utils.audit.checks.modes import Modes
 from course_utils.audit.checks.naming import Naming
+from course_utils.audit.checks.noising import Noising
 from course_utils.audit.checks.normalizing import Normalizing
 from course_utils.audit.checks.numbers import Numbers
 from course_utils.audit.checks.opposed import Opposed
@@ -84,6 +86,7 @@ from course_utils.audit.checks.settings import Settings
 from course_utils.audit.checks.sharing import Sharing
 from course_utils.audit.checks.shifts import Shifts
 from course_utils.audit.checks.signs import Signs
+from course_utils.audit.checks.slopes import Slopes
 from course_utils.audit.checks.sorted_batches import SortedBatches
 from course_utils.audit.checks.spent import Spent
 from course_utils.audit.checks.spreads import Spreads
@@ -211,4 +214,7 @@ CHECKS: tuple[type[Check], ...] = (
     Spreads,
     Chains,
     Residuals,
+    Noising,
+    Slopes,
+    LastRounds,
 )

@@ -80,6 +80,7 @@ RULES: dict[str, Rule] = {
     "best-forgotten": Rule("likely", "default", _CHECKPOINTS),
     "bytes-wrap": Rule("likely", "default", _LIST),
     "fitted-again": Rule("likely", "default", _LIST),
+    "ids-apart": Rule("likely", "default", _LIST),
     "labels-blended": Rule("likely", "default", _LIST),
     "unmasked-asked": Rule("likely", "default", _LIST),
     "mixed-apart": Rule("likely", "default", _LIST),

@@ -101,6 +101,8 @@ _OF_STEPS = (
     "overlap-of-scores",
     "pixels-scaled",
     "loader-empty",
+    "ids-apart",
+    "last-of-loop",
 )
 
 

@@ -34,7 +34,9 @@ def _targets(scope: ast.AST) -> dict[ast.AST, set[str]]:
     """Return the names that a function binds to what calls give, also to each of several: `a, b = f(x), f(y)`."""
     found: dict[ast.AST, set[str]] = {}
     for node in parts(scope):
-        for to in node.targets if isinstance(node, ast.Assign) else ():
+        if not isinstance(node, ast.Assign):
+            continue
+        for to in node.targets:
             values = node.value.elts if isinstance(node.value, ast.Tuple | ast.List) else [node.value]
             targets = taken_apart(to)
             if len(values) == len(targets):

@@ -32,7 +32,7 @@ def refits(scopes: Scopes, seen: Seen) -> Iterator[Told]:
         fits = [it for it in calls if called(it) in _FITS and it.args]
         for call in fits:
             owner = ast.unparse(call.func.value)  # type: ignore[attr-defined]
-            data = names_of(call.args[0])
+            data = names_of(call.args[0]) - {name for it in ast.walk(call) for name in _each(it)}
             first = [it for it in fits if ast.unparse(it.func.value) == owner and it.lineno < call.lineno]  # type: ignore[attr-defined]
             again = any(any(map(is_trained, names_of(it.args[0]))) for it in first)
             if again and len(call.args) == 1 and data and all(map(is_held, data)):
@@ -48,6 +48,11 @@ def refits(scopes: Scopes, seen: Seen) -> Iterator[Told]:
                 yield _told(Spot(file, line.lineno), f"{name} is scaled by its own mean and spread", name)
     yield from _when_asked(scopes)
     yield from _in_one_function(scopes)
+
+
+def _each(node: ast.AST) -> set[str]:
+    """Return the names of what goes through data: those of `[x for x in data]`."""
+    return names_of(node.target) if isinstance(node, ast.comprehension) else set()
 
 
 def _made(owner: str, nodes: list[ast.AST]) -> str:
@@ -82,9 +87,9 @@ def _fits_of(method: ast.FunctionDef) -> dict[str, int]:
         owner = ast.unparse(call.func).rpartition(".")[0]
         used = called(call) == "fit_transform" or f"{owner}.transform" in texts
         given = names_of(*call.args) & set(parameters(method))
-        if called(call) in _FITS and used and given and call not in guarded and owner.startswith("self."):
-            if not _OWN_EACH.search(owner):
-                found[owner] = call.lineno
+        scales = owner.startswith("self.") and not _OWN_EACH.search(owner)
+        if called(call) in _FITS and used and given and scales and call not in guarded:
+            found[owner] = call.lineno
     return found
 
 

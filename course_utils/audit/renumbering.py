@@ -43,7 +43,9 @@ def numbered_apart() -> dict[str, Told]:
             if len(common) >= _COMMON and moved and line is not None:
                 word = moved[0]
                 what = f"{name} has other numbers than {other}: {word!r} is {own[word]} here, and {first[word]} there"
-                found[f"ids of {root}"] = renumbered(line, what if len(what) < 120 else f"{name} has other numbers than {other}", root)
+                found[f"ids of {root}"] = renumbered(
+                    line, what if len(what) < 120 else f"{name} has other numbers than {other}", root
+                )
     return found
 
 
@@ -77,7 +79,7 @@ def renumberings(scopes: Scopes) -> Iterator[Told]:
     for file, scope in scopes:
         if isinstance(scope, ast.FunctionDef):
             yield from _in_one_function(file, scope, scopes)
-        coded = [(it, words) for it in parts(scope) if (words := _coded(it))]
+        coded = [(it, words) for it in parts(scope) if isinstance(it, ast.expr) and (words := _coded(it))]
         trained = any(any(map(is_trained, words)) for _, words in coded)
         for node, words in coded:
             held = sorted(filter(is_held, words))
@@ -86,7 +88,7 @@ def renumberings(scopes: Scopes) -> Iterator[Told]:
                 yield renumbered(Spot(file, node.lineno), f"the categories of {held[0]} are numbered anew", held[0])
 
 
-def _coded(node: ast.AST) -> set[str]:
+def _coded(node: ast.expr) -> set[str]:
     """Return the words of what gets numbers by the categories that are in it: `pd.factorize(x)`, `x.cat.codes`."""
     if isinstance(node, ast.Call) and called(node) in _CODES:
         return words_of(node) - {"pd", "np"}
@@ -135,7 +137,9 @@ def _comes_from(value: ast.expr, function: ast.FunctionDef) -> bool:
 def _returns(function: ast.FunctionDef, name: str) -> bool:
     """Say whether a function gives a numbering back: the caller may pass on that of the training."""
     given = [it.value for it in ast.walk(function) if isinstance(it, ast.Return) and it.value is not None]
-    return any(ast.unparse(part) == name for it in given for part in ast.walk(it))
+    alone = [part for it in given for part in (it.elts if isinstance(it, ast.Tuple) else [it])]
+    handed = [it for value in alone for call in ast.walk(value) if isinstance(call, ast.Call) for it in call.args]
+    return any(ast.unparse(part) == name for part in (*alone, *handed))
 
 
 def renumbered(spot: Spot, what: str, data: str) -> Told:

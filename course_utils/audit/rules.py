@@ -238,6 +238,7 @@ RULES: dict[str, Rule] = {
     "mask-after-softmax": Rule("likely", "full", _LIST),
     "variance-as-std": Rule("likely", "full", _LIST),
     "last-of-loop": Rule("likely", "default", _ORDER, ("loss-unused", "never-reached")),
+    "mask-forgotten": Rule("likely", "full", _LIST),
     "noise-weights": Rule("likely", "full", _LIST),
     "slope-axis": Rule("likely", "full", _PENALTY),
     "dead-units": Rule(

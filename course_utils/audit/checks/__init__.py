@@ -101,6 +101,7 @@ from course_utils.audit.checks.temperatures import Temperatures
 from course_utils.audit.checks.terms import Terms
 from course_utils.audit.checks.ties import Ties
 from course_utils.audit.checks.turned import Turned
+from course_utils.audit.checks.uncovered import Uncovered
 from course_utils.audit.checks.units import Units
 from course_utils.audit.checks.unsaved import Unsaved
 from course_utils.audit.checks.unused import Unused
@@ -217,4 +218,5 @@ CHECKS: tuple[type[Check], ...] = (
     Noising,
     Slopes,
     LastRounds,
+    Uncovered,
 )

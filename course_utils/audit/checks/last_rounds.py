@@ -154,8 +154,7 @@ def _only_logs(line: ast.stmt, name: str) -> bool:
         while around_it[-1] in parents:
             around_it.append(parents[around_it[-1]])
         logged = any(
-            (isinstance(it, ast.Attribute) and it.attr in _LOGS) or called(it) in (*_LOGS, "print")
-            for it in around_it
+            (isinstance(it, ast.Attribute) and it.attr in _LOGS) or called(it) in (*_LOGS, "print") for it in around_it
         )
         if not logged:
             return False

@@ -20,7 +20,7 @@ _SUMS = frozenset({"add", "__add__", "__radd__"})
 _VALUES, _TIMES = 4, 2  # different weights, and sums, before something is said
 _ROWS = 8  # of a batch, to say that weights fall with the step
 _MOST, _LOOKS = 64, 40
-_NEAR = 1e-4
+_NEAR, _EDGE = 1e-4, 0.01
 
 _WHY = (
     "Noise of variance 1 that is multiplied by w has the variance w * w. The two variances sum to 1 when the squares "
@@ -53,6 +53,7 @@ class _Mixed:
 
     times: dict[str, int] = field(default_factory=dict)
     weights: dict[str, set[float]] = field(default_factory=dict)
+    looks: int = 0
     others: bool = False  # the line also mixed in another way
 
 
@@ -105,18 +106,20 @@ class Noising(Check):
         if spot is None or (spot not in self._lines and len(self._lines) > _MOST):
             return
         mixed = self._lines.setdefault(spot, _Mixed())
-        if sum(mixed.times.values()) >= _LOOKS:
+        if mixed.looks >= _LOOKS:
             return
+        mixed.looks += 1
         a, b = (torch.as_tensor(it, dtype=torch.float64, device="cpu").flatten() for it in (data, noise))
-        if a.shape != b.shape:
+        inner = (a > _EDGE) & (a < 1 - _EDGE) & (b > _EDGE) & (b < 1 - _EDGE) if a.shape == b.shape else a.bool()[:0]
+        if not bool(inner.any()):
             return
-        kind = _kind(a, b)
+        kind, falls = _kind(a[inner], b[inner]), _falls(b)
         if kind == "":
             mixed.others = True
-        elif kind != "right" or _falls(b):
+        elif kind != "right" or falls:
             kind = "swapped" if kind == "right" else kind
             mixed.times[kind] = mixed.times.get(kind, 0) + 1
-            mixed.weights.setdefault(kind, set()).update(round(it, 5) for it in b[:_LOOKS].tolist() if 0.01 < it < 0.99)
+            mixed.weights.setdefault(kind, set()).update(round(it, 5) for it in b[inner][:_LOOKS].tolist())
 
     def found(self) -> Iterator[Found]:
         for spot, mixed in self._lines.items():
@@ -139,10 +142,6 @@ def _is_weight(thing: Any, out: torch.Tensor) -> bool:
 
 def _kind(a: torch.Tensor, b: torch.Tensor) -> str:
     """Return what the weights of data and of noise are to each other; "" for anything else."""
-    inner = (a > 0.01) & (a < 0.99) & (b > 0.01) & (b < 0.99)
-    if not bool(inner.any()) or not bool(((a >= 0) & (b >= 0)).all()):
-        return ""
-    a, b = a[inner], b[inner]
     sums = {"right": a * a + b * b, "noise": a * a + b, "data": a + b * b, "both": a + b}
     return next((kind for kind, it in sums.items() if bool(((it - 1).abs() < _NEAR).all())), "")
 

@@ -80,7 +80,7 @@ class Recurrence(Check):
         """Compare the rows that a model gave with the axes that its layers ran along.
 
         Where it gives one row for each place along the axis, and not one for each along the other, the places were
-        samples. Layers that run over parts of samples have another batch than the model's input has axes.
+        samples. A layer that runs over parts of the samples has a batch of a multiple of them: of that nothing is said.
         """
         runs, self._runs = self._runs, []
         out, given = event.out, event.given
@@ -88,7 +88,7 @@ class Recurrence(Check):
             return
         rows = out.shape[0]
         for along, other, spot, attends in runs:
-            if along != other:
+            if along != other and (other == 1 or other % rows or along != rows):
                 swapped = along == rows and other > 1 and {along, other} == set(given.shape[:2])
                 self._across.setdefault((spot, attends), [0, 0])[not swapped] += 1
 
@@ -124,11 +124,11 @@ class Recurrence(Check):
                     times=times,
                 )
         for (spot, attends), (times, others) in self._across.items():
-            made = made_near(spot, _MADE[attends])
+            layer = made_near(spot, _MADE[attends])
             if times >= _TIMES and not others:
                 yield self.say(
                     "axes-swapped",
-                    made,
+                    layer,
                     f"{'attention' if attends else 'the layer'} runs across the samples: the axis that it takes for "
                     "time has one place for each row that the model gives",
                     "By default these layers take the first axis for time and the second for the batch, and "

@@ -56,8 +56,9 @@ class Slopes(Check):
                 self._on(event, known)
 
     def _taken(self, event: Op) -> None:
-        outputs, by = list(tensors_in((event.argument(0, "outputs"),))), tuple(
-            tensors_in((event.argument(1, "inputs"),))
+        outputs, by = (
+            list(tensors_in((event.argument(0, "outputs"),))),
+            tuple(tensors_in((event.argument(1, "inputs"),))),
         )
         found = list(tensors_in((event.out,)))
         if len(outputs) != 1 or len(by) != 1 or len(found) != 1 or found[0].grad_fn is None:

@@ -1,6 +1,7 @@
 """Faulty loops. Those in `first` were written before the checks, from the list of codes alone."""
 
 from tests.audit.zoo_faults import (
+    across,
     aims,
     apart,
     asked_again,
@@ -39,7 +40,9 @@ from tests.audit.zoo_faults import (
     later_sequences,
     later_steps,
     measured,
+    mixtures,
     moves,
+    numbered,
     ordered,
     outweighed,
     paces,
@@ -49,7 +52,9 @@ from tests.audit.zoo_faults import (
     readied,
     renewed,
     replaced,
+    rounds,
     signs,
+    slopes,
     splits,
     states,
     strangers,
@@ -57,11 +62,13 @@ from tests.audit.zoo_faults import (
     tensors,
     told,
     turned,
+    uncovered,
     unsaved,
     written,
 )
 
 __all__ = [
+    "across",
     "aims",
     "apart",
     "asked_again",
@@ -100,7 +107,9 @@ __all__ = [
     "later_sequences",
     "later_steps",
     "measured",
+    "mixtures",
     "moves",
+    "numbered",
     "ordered",
     "outweighed",
     "paces",
@@ -110,7 +119,9 @@ __all__ = [
     "readied",
     "renewed",
     "replaced",
+    "rounds",
     "signs",
+    "slopes",
     "splits",
     "states",
     "strangers",
@@ -118,6 +129,7 @@ __all__ = [
     "tensors",
     "told",
     "turned",
+    "uncovered",
     "unsaved",
     "written",
 ]

@@ -36,11 +36,9 @@ def refits(scopes: Scopes, seen: Seen) -> Iterator[Told]:
             first = [it for it in fits if ast.unparse(it.func.value) == owner and it.lineno < call.lineno]  # type: ignore[attr-defined]
             again = any(any(map(is_trained, names_of(it.args[0]))) for it in first)
             if again and len(call.args) == 1 and data and all(map(is_held, data)):
-                where = Spot(file, call.lineno)
-                if _ENCODERS.search(owner) or _ENCODERS.search(_made(owner, nodes)):
-                    yield renumbered(where, f"{owner} is fitted again, to {min(data)}", min(data))
-                else:
-                    yield _told(where, f"{owner} is fitted again, to {min(data)}", min(data))
+                encodes = _ENCODERS.search(owner) or _ENCODERS.search(_made(owner, nodes))
+                what = f"{owner} is fitted again, to {min(data)}"
+                yield (renumbered if encodes else _told)(Spot(file, call.lineno), what, min(data))
         own = {name: line for line in nodes if isinstance(line, ast.Assign) for name in _by_itself(line)}
         trained = any(is_trained(name) for name in own)
         for name, line in own.items():
@@ -74,7 +72,8 @@ def _when_asked(scopes: Scopes) -> Iterator[Told]:
                 for owner, line in found.items():
                     if owner in trained and _ASKS.match(method.name) and not _trains(method):
                         what = f"{owner} is fitted again in {method.name}, to the data that are asked for"
-                        yield _told(Spot(file, line), what, owner)
+                        encodes = _ENCODERS.search(_made(owner, list(ast.walk(kind))))
+                        yield (renumbered if encodes else _told)(Spot(file, line), what, owner)
 
 
 def _fits_of(method: ast.FunctionDef) -> dict[str, int]:

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Subset
 from course_utils.audit.holders import variables
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import parameters, parts
-from course_utils.audit.namings import is_held, is_trained, words_of
+from course_utils.audit.namings import is_held, is_trained, without_part, words_of
 from course_utils.audit.parted import by_part
 from course_utils.audit.reading import Scopes, Told
 from course_utils.audit.source import assigned
@@ -35,7 +35,8 @@ def numbered_apart() -> dict[str, Told]:
     for spot, name, own in held:
         root, _, tail = name.partition(".")
         for _, other, first in others:
-            if tail and other.partition(".")[2] != tail:
+            its, _, its_tail = other.partition(".")
+            if tail != its_tail or not (tail or without_part(root) == without_part(its)):
                 continue
             common = [word for word in own if word in first]
             moved = [word for word in common if own[word] != first[word]]

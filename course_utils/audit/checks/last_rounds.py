@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from typing import ClassVar
 
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Pass
+from course_utils.audit.events import Call, Pass
 from course_utils.audit.lines import Spot, frames, names_in
 from course_utils.audit.loops import loops_at, value_of
 from course_utils.audit.mentions import own
 from course_utils.audit.source import around, blocks_of, function_around, statement, taken_apart, tree_of
 from course_utils.explain.source import called, names_of
 
-_TIMES = 3
+_TIMES, _MOST = 3, 200
 _LOGS = frozenset({"item", "detach", "tolist", "float", "isfinite", "isnan"})
 _GOES = frozenset({"items", "values", "keys", "enumerate", "list", "tqdm"})
 _FILLS = frozenset({"append", "extend", "add", "update", "insert", "copy_", "add_"})
@@ -31,12 +32,18 @@ class LastRounds(Check):
         super().__init__(*args)  # type: ignore[arg-type]
         self._times: Counter[Spot] = Counter()
         self._names: dict[Spot, str] = {}
+        self._calls: list[tuple[int, tuple[Spot, ...]]] = []  # of models since the last pass: the nodes they gave
+
+    def called(self, event: Call) -> None:
+        if event.recorded is not None and len(self._calls) < _MOST:
+            self._calls.append((event.recorded, event.spots))
 
     def pass_begins(self, event: Pass) -> None:
+        calls, self._calls = self._calls, []
         if not event.accumulate or event.spot is None or not event.direct:
             return
         made = _made_in_loop(event.spot)
-        if made is not None and _rounds(made[1]) != 1:
+        if made is not None and _rounds(made[1]) != 1 and not _holds_several(event, made[1], calls):
             line = Spot(event.spot.file, made[0].lineno)
             self._names[line] = ast.unparse(made[0].targets[0])
             self._times[line] += 1
@@ -55,6 +62,14 @@ class LastRounds(Check):
                     certain=False,
                     times=times,
                 )
+
+
+def _holds_several(event: Pass, loop: ast.For, calls: list[tuple[int, tuple[Spot, ...]]]) -> bool:
+    """Say whether a pass runs through what a model computed in several rounds: it keeps a state in itself."""
+    file, lines = event.spot.file if event.spot is not None else "", range(loop.lineno, (loop.end_lineno or 0) + 1)
+    ends = sorted({number for number, spots in calls if any(it.file == file and it.line in lines for it in spots)})
+    rounds = {bisect_left(ends, number) for number in event.graph.numbers} if len(ends) > 1 else set()
+    return len(rounds & set(range(1, len(ends)))) > 1  # when the first round began is not known
 
 
 def _made_in_loop(spot: Spot) -> tuple[ast.Assign, ast.For] | None:
@@ -99,12 +114,9 @@ def _is_own(name: str, made: ast.Assign, loop: ast.For) -> bool:
     if made not in loop.body or any(isinstance(it, _STOPS) for line in loop.body for it in ast.walk(line)):
         return False
     for line in inside:
-        if line is not made and not _only_logs(line, name):
+        read = {ast.unparse(it) for it in ast.walk(line.value)} if isinstance(line, ast.Assign) else set()
+        if (line is not made and not _only_logs(line, name)) or read & set(_bound(line)):
             return False
-        for target in line.targets if isinstance(line, ast.Assign) else ():
-            for part in taken_apart(target):
-                if ast.unparse(part) in {ast.unparse(it) for it in ast.walk(line.value)}:  # type: ignore[attr-defined]
-                    return False
     given = names_of(loop.target)
     changing = {name for line in inside if line is not made for name in _bound(line)}
     differs = names_of(made.value) & given or any(names_of(it) & given for it in _callees(loop))

@@ -77,7 +77,7 @@ class Slopes(Check):
             self._compared(event, known)
         elif name in _VIEWS and (out.shape[:1] == (known.samples,) or out.dim() == 1):
             self._keep(out, known)
-        elif name in _SQUARES and kind == "slope" and out.shape == event.args[0].shape and _is_square(event):
+        elif name in _SQUARES and kind == "slope" and self._of(event.args[0]) is known and _is_square(event):
             self._keep(out, known._replace(kind="square"))
         elif name == "sum" and kind == "square":
             self._keep(out, known._replace(spot=event.spot))

@@ -127,7 +127,9 @@ def _tensors(names: dict[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
         if isinstance(value, torch.Tensor):
             yield name, value
         elif hasattr(value, "__dict__") and not isinstance(value, type | torch.nn.Module) and not callable(value):
-            yield from ((f"{name}.{key}", it) for key, it in vars(value).items() if isinstance(it, torch.Tensor))
+            inside = dict(vars(value))
+            inside |= getattr(inside.get("_store"), "_mapping", {})  # of PyTorch Geometric's data
+            yield from ((f"{name}.{key}", it) for key, it in inside.items() if isinstance(it, torch.Tensor))
 
 
 def _trains_by(masks: set[str], scopes: Scopes) -> bool:
@@ -153,6 +155,12 @@ def _asked(targets: set[str], scopes: Scopes) -> Iterator[Spot]:
                 index = [node.slice, *(it for name in names_of(node.slice) for it in given.get(name, ()))]
                 if any(map(_is_held, index)):
                     yield Spot(file, node.lineno)
+
+
+def _is_one(node: ast.expr, targets: set[str]) -> bool:
+    """Say whether an expression is a target, also as an attribute of the same name: `data.y`, and `graph.y`."""
+    own = isinstance(node, ast.Attribute) and any(it.rpartition(".")[1:] == (".", node.attr) for it in targets)
+    return own or ast.unparse(node) in targets
 
 
 def _given(scope: ast.AST, scopes: Scopes) -> dict[str, list[ast.expr]]:

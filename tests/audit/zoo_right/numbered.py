@@ -53,6 +53,16 @@ def classes_in_the_order_of_the_alphabet():
 
 
 @right
+def places_in_two_tables():
+    (lines, y), (asked, answers) = texts(40, 0), texts(20, 1)
+    words = Corpus(lines).numbers
+    row_of = {f"text {at}": at for at in range(60)}
+    test_row = {f"text {40 + at}": at for at in range(20)}
+    read(Corpus(lines).ids, y, Corpus(asked, words).ids, answers)
+    print(len(row_of), len(test_row))
+
+
+@right
 def two_vocabularies_of_two_languages():
     (lines, y), (asked, answers) = texts(40, 0), texts(20, 1)
     source = Corpus(lines)

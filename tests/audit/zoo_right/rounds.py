@@ -99,6 +99,30 @@ def inner_steps_before_the_outer_loss():
 
 
 @right
+def a_model_that_keeps_its_state():
+    class Keeps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.head = nn.Linear(4, 8), nn.Linear(8, 3)
+            self.state = None
+
+        def forward(self, x):
+            self.state = torch.tanh(self.inner(x) + (0 if self.state is None else 0.5 * self.state))
+            return self.head(self.state)
+
+    model = Keeps()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(6):
+        x, y = torch.randn(8, 5, 4), torch.randint(3, (8,))
+        model.state = None
+        for step in range(5):
+            loss = F.cross_entropy(model(x[:, step]), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+@right
 def a_loop_of_one_round():
     model = mlp()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

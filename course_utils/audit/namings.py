@@ -24,6 +24,11 @@ def is_trained(name: str) -> bool:
     return _TRAINED.search(_parted(name)) is not None or _RUN_ON_TRAINED.match(name) is not None
 
 
+def without_part(name: str) -> str:
+    """Return a name without the words that say which part of the data it stands for: `words` for `val_words`."""
+    return re.sub(r"_+", "_", _TRAINED.sub("_", _HELD.sub("_", _parted(name)))).strip("_")
+
+
 def _parted(name: str) -> str:
     """Return a name with its words parted: trainLoader is train_Loader."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)

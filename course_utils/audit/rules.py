@@ -80,6 +80,7 @@ RULES: dict[str, Rule] = {
     "best-forgotten": Rule("likely", "default", _CHECKPOINTS),
     "bytes-wrap": Rule("likely", "default", _LIST),
     "fitted-again": Rule("likely", "default", _LIST),
+    "ids-apart": Rule("likely", "default", _LIST),
     "labels-blended": Rule("likely", "default", _LIST),
     "unmasked-asked": Rule("likely", "default", _LIST),
     "mixed-apart": Rule("likely", "default", _LIST),
@@ -240,6 +241,10 @@ RULES: dict[str, Rule] = {
     "added-to-itself": Rule("likely", "full", _LIST),
     "mask-after-softmax": Rule("likely", "full", _LIST),
     "variance-as-std": Rule("likely", "full", _LIST),
+    "last-of-loop": Rule("likely", "default", _ORDER, ("loss-unused", "never-reached")),
+    "mask-forgotten": Rule("likely", "full", _LIST),
+    "noise-weights": Rule("likely", "full", _LIST),
+    "slope-axis": Rule("likely", "full", _PENALTY),
     "dead-units": Rule(
         "likely",
         "full",

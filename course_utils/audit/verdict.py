@@ -102,6 +102,8 @@ _OF_STEPS = (
     "pixels-scaled",
     "loader-empty",
     "noise-copied",
+    "ids-apart",
+    "last-of-loop",
 )
 
 

@@ -35,6 +35,7 @@ from course_utils.audit.checks.functions import Functions
 from course_utils.audit.checks.growth import Growth
 from course_utils.audit.checks.holdouts import Holdouts
 from course_utils.audit.checks.hooks import Hooks
+from course_utils.audit.checks.last_rounds import LastRounds
 from course_utils.audit.checks.leaks import Leaks
 from course_utils.audit.checks.loading import Loading
 from course_utils.audit.checks.losses import Losses
@@ -46,6 +47,7 @@ from course_utils.audit.checks.membership import Membership
 from course_utils.audit.checks.misspelling import Misspelling
 from course_utils.audit.checks.modes import Modes
 from course_utils.audit.checks.naming import Naming
+from course_utils.audit.checks.noising import Noising
 from course_utils.audit.checks.normalizing import Normalizing
 from course_utils.audit.checks.numbering import Numbering
 from course_utils.audit.checks.numbers import Numbers
@@ -87,6 +89,7 @@ from course_utils.audit.checks.settings import Settings
 from course_utils.audit.checks.sharing import Sharing
 from course_utils.audit.checks.shifts import Shifts
 from course_utils.audit.checks.signs import Signs
+from course_utils.audit.checks.slopes import Slopes
 from course_utils.audit.checks.sorted_batches import SortedBatches
 from course_utils.audit.checks.spent import Spent
 from course_utils.audit.checks.spreads import Spreads
@@ -101,6 +104,7 @@ from course_utils.audit.checks.temperatures import Temperatures
 from course_utils.audit.checks.terms import Terms
 from course_utils.audit.checks.ties import Ties
 from course_utils.audit.checks.turned import Turned
+from course_utils.audit.checks.uncovered import Uncovered
 from course_utils.audit.checks.units import Units
 from course_utils.audit.checks.unsaved import Unsaved
 from course_utils.audit.checks.unused import Unused
@@ -219,4 +223,8 @@ CHECKS: tuple[type[Check], ...] = (
     Diagonals,
     Numbering,
     Zeroed,
+    Noising,
+    Slopes,
+    LastRounds,
+    Uncovered,
 )

@@ -12,6 +12,7 @@ from course_utils.audit.labels import blended, unmasked
 from course_utils.audit.mixing import mixed
 from course_utils.audit.reading import Reading, Scopes, Seen, Told
 from course_utils.audit.refits import refits
+from course_utils.audit.renumbering import numbered_apart, renumberings
 
 _SEARCHES = 2
 
@@ -26,24 +27,28 @@ class Preparing(Reading):
         "unmasked-asked",
         "mixed-apart",
         "loader-empty",
+        "ids-apart",
     )
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
         self._searches, self._step = 0, -1
         self._bytes: dict[str, Range] = {}
-        self._empty: dict[str, Told] = {}
-        self.readers = (self._wrapped, self._without_batches, refits, blended, unmasked, mixed)  # type: ignore[misc]
+        self._at_hand: dict[str, Told] = {}  # what the values of variables show
+        self.readers = (self._wrapped, self._shown, refits, blended, unmasked, mixed, self._renumbered)  # type: ignore[misc]
 
     def called(self, event: Call) -> None:
         super().called(event)
         if self._searches < _SEARCHES and self.clock.steps != self._step:
             self._searches, self._step = self._searches + 1, self.clock.steps
             self._bytes |= bytes_at_hand()
-            self._empty |= empty_loaders()
+            self._at_hand |= empty_loaders() | numbered_apart()
 
     def _wrapped(self, scopes: Scopes, seen: Seen) -> Iterator[Told]:
         return wrapped(scopes, self._bytes)
 
-    def _without_batches(self, scopes: Scopes, seen: Seen) -> Iterator[Told]:
-        yield from self._empty.values()
+    def _renumbered(self, scopes: Scopes, seen: Seen) -> Iterator[Told]:
+        return renumberings(scopes)
+
+    def _shown(self, scopes: Scopes, seen: Seen) -> Iterator[Told]:
+        yield from self._at_hand.values()

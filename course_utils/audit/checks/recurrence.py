@@ -1,4 +1,4 @@
-"""Sequences: a state that is cut at every step, and an output that is read along the wrong axis."""
+"""Sequences: a state that is cut at every step, an output that is read along the wrong axis, a layer run along it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ from typing import Any, ClassVar
 import torch
 
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Op, Pass, number_of
+from course_utils.audit.classes import made_near
+from course_utils.audit.events import Call, Op, Pass, number_of
 from course_utils.audit.lines import Spot, here
 from course_utils.audit.source import calls, nearest
 
 _CELLS = frozenset({"gru_cell", "lstm_cell", "rnn_tanh_cell", "rnn_relu_cell"})
 _LAYERS = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
+_ATTENDS = "multi_head_attention_forward"
+_MADE = {
+    True: r"\b(Transformer(En|De)coderLayer|Transformer|MultiheadAttention)$",
+    False: r"\b(LSTM|GRU|RNN)$",
+}
 _STEPS = 3
 _TIMES = 3
 _MOST = 300
@@ -25,7 +31,7 @@ class Recurrence(Check):
     """What recurrent cells and layers of PyTorch's give, and what becomes of it."""
 
     codes: ClassVar = ("state-cut", "axes-swapped")
-    functions: ClassVar = _CELLS | _LAYERS | {"detach", "__getitem__", "select"}
+    functions: ClassVar = _CELLS | _LAYERS | {"detach", "__getitem__", "select", _ATTENDS}
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
@@ -34,6 +40,8 @@ class Recurrence(Check):
         self._lost: Counter[Spot] = Counter()  # passes for which all but the last step were cut
         self._outputs: dict[int, weakref.ref[torch.Tensor]] = {}  # of layers whose first axis is time
         self._swapped: Counter[Spot] = Counter()
+        self._runs: list[tuple[int, int, Spot, bool]] = []  # since the last call: the axis run along, the other one
+        self._across: dict[tuple[Spot, bool], list[int]] = {}  # calls that mixed what has one row each, and others
 
     def function(self, event: Op) -> None:
         name, out = event.name, event.out
@@ -43,7 +51,12 @@ class Recurrence(Check):
                 self._cells.update(dict.fromkeys(range(event.began, event.ended), spot))
         elif name == "detach":
             self._detached(event.args[0])
+        elif name == _ATTENDS:
+            query, key = event.argument(0, "query"), event.argument(1, "key")
+            if query is key and query.dim() == 3:
+                self._note(query.shape[0], query.shape[1], event.spot, True)
         elif name in _LAYERS:
+            self._ran(event)
             given = event.args[0] if event.args else None
             if event.args and event.args[-1] is False and isinstance(given, torch.Tensor) and given.dim() == 3:
                 if len(self._outputs) > _MOST:
@@ -53,6 +66,31 @@ class Recurrence(Check):
             spot = event.spot
             if spot is not None:
                 self._swapped[spot] += 1
+
+    def _ran(self, event: Op) -> None:
+        given, first = event.args[0], event.args[-1]
+        if isinstance(first, bool) and isinstance(given, torch.Tensor) and given.dim() == 3:
+            self._note(given.shape[int(first)], given.shape[1 - int(first)], event.spot, False)
+
+    def _note(self, along: int, other: int, spot: Spot | None, attends: bool) -> None:
+        if spot is not None and len(self._runs) < _MOST:
+            self._runs.append((along, other, spot, attends))
+
+    def called(self, event: Call) -> None:
+        """Compare the rows that a model gave with the axes that its layers ran along.
+
+        Where it gives one row for each place along the axis, and not one for each along the other, the places were
+        samples. A layer that runs over parts of the samples has a batch of a multiple of them: of that nothing is said.
+        """
+        runs, self._runs = self._runs, []
+        out, given = event.out, event.given
+        if out is None or given is None or out.dim() not in (1, 2) or given.dim() < 2:
+            return
+        rows = out.shape[0]
+        for along, other, spot, attends in runs:
+            if along != other and (other == 1 or other % rows or along != rows):
+                swapped = along == rows and other > 1 and {along, other} == set(given.shape[:2])
+                self._across.setdefault((spot, attends), [0, 0])[not swapped] += 1
 
     def _is_output(self, thing: Any) -> bool:
         known = self._outputs.get(id(thing))
@@ -82,6 +120,21 @@ class Recurrence(Check):
                     "What the steps before computed has no part in the loss. Nothing flows back through time, so the "
                     "cell learns nothing from what came earlier.",
                     "state = cell(x, state)  # detach between two sequences, and not within one",
+                    certain=False,
+                    times=times,
+                )
+        for (spot, attends), (times, others) in self._across.items():
+            layer = made_near(spot, _MADE[attends])
+            if times >= _TIMES and not others:
+                yield self.say(
+                    "axes-swapped",
+                    layer,
+                    f"{'attention' if attends else 'the layer'} runs across the samples: the axis that it takes for "
+                    "time has one place for each row that the model gives",
+                    "By default these layers take the first axis for time and the second for the batch, and "
+                    "batch_first=True turns that round. Run along the batch, each result depends on the other samples "
+                    "of its batch, and the steps of one sample never meet.",
+                    "batch_first=True  # where the layer is made, for input of shape (batch, time, ...)",
                     certain=False,
                     times=times,
                 )

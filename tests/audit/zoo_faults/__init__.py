@@ -1,6 +1,7 @@
 """Faulty loops. Those in `first` were written before the checks, from the list of codes alone."""
 
 from tests.audit.zoo_faults import (
+    across,
     aims,
     apart,
     asked_again,
@@ -42,6 +43,7 @@ from tests.audit.zoo_faults import (
     later_steps,
     measured,
     mixed_derivatives,
+    mixtures,
     moves,
     noise_kept,
     numbered,
@@ -53,8 +55,11 @@ from tests.audit.zoo_faults import (
     quantizing,
     readied,
     renewed,
+    renumbered,
     replaced,
+    rounds,
     signs,
+    slopes,
     splits,
     states,
     strangers,
@@ -62,11 +67,13 @@ from tests.audit.zoo_faults import (
     tensors,
     told,
     turned,
+    uncovered,
     unsaved,
     written,
 )
 
 __all__ = [
+    "across",
     "aims",
     "apart",
     "asked_again",
@@ -108,6 +115,7 @@ __all__ = [
     "later_steps",
     "measured",
     "mixed_derivatives",
+    "mixtures",
     "moves",
     "noise_kept",
     "numbered",
@@ -119,8 +127,11 @@ __all__ = [
     "quantizing",
     "readied",
     "renewed",
+    "renumbered",
     "replaced",
+    "rounds",
     "signs",
+    "slopes",
     "splits",
     "states",
     "strangers",
@@ -128,6 +139,7 @@ __all__ = [
     "tensors",
     "told",
     "turned",
+    "uncovered",
     "unsaved",
     "written",
 ]

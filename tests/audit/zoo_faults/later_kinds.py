@@ -257,7 +257,7 @@ def weight_made_anew_after_each_step():
         model[2].weight = nn.Parameter(model[2].weight.detach().clamp(-1, 1))  # <- here
 
 
-@fault("loss-unused")
+@fault("last-of-loop")
 def last_loss_of_the_loop_alone():
     x, y = blobs()
     trunk, heads = nn.Linear(4, 8), nn.ModuleList([nn.Linear(8, 3), nn.Linear(8, 3)])

@@ -95,7 +95,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     alike = [(one, other) for (one, mine), (other, its) in combinations(seeds, 2) if mine == its]
     first = case.given["seed"]
     message = (
-        f"With the seeds {first + alike[0][0]} and {first + alike[0][1]} it dropped the same numbers of the first two rows."
+        f"With the seeds {first + alike[0][0]} and {first + alike[0][1]} it dropped the same numbers of two rows of x."
         if alike
         else ""
     )

@@ -7,8 +7,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from tests.audit.registry import right
-from tests.audit.zoo_faults.numbered import read, texts
 from tests.audit.zoo_faults.prepared import StandardScaler
+from tests.audit.zoo_faults.renumbered import read, texts
 
 
 class Corpus:

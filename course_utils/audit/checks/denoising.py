@@ -8,7 +8,6 @@ import re
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -49,13 +48,6 @@ _BY_NOISE = re.compile(
 _TIMES, _MOST = 3, 256
 
 
-@dataclass
-class _Copied:
-    """A line of a loss: the draws of noise that were in its target and in what a layer was given."""
-
-    draws: set[int] = field(default_factory=set)
-
-
 class Denoising(Check):
     """Noise that a step puts into its input, and whether the target is the same tensor."""
 
@@ -70,7 +62,8 @@ class Denoising(Check):
         self._noised: OrderedDict[int, tuple[weakref.ref[torch.Tensor], int]] = OrderedDict()
         self._apart: OrderedDict[int, tuple[weakref.ref[torch.Tensor], int]] = OrderedDict()
         self._fed: OrderedDict[tuple[int, int], int] = OrderedDict()  # by memory and size: the draw in a layer's input
-        self._copied: dict[Spot, _Copied] = {}
+        # By the line of a loss: the draws of noise that were in its target and in what a layer was given.
+        self._copied: dict[Spot, set[int]] = {}
         self._others = 0  # comparisons with something else: what the noise is taken from
 
     def function(self, event: Op) -> None:
@@ -93,7 +86,7 @@ class Denoising(Check):
         elif name in _SIZES:
             draw = _known(self._apart, event.args[0] if event.args else None)
             if draw and event.spot is not None:
-                self._copied.setdefault(event.spot, _Copied()).draws.add(draw)
+                self._copied.setdefault(event.spot, set()).add(draw)
         elif isinstance(out, torch.Tensor):
             self._hand_on(event, out)
 
@@ -126,7 +119,7 @@ class Denoising(Check):
     def _compare(self, one: Any, other: Any, spot: Spot | None) -> None:
         draw = self._is_copied(one, other)
         if draw and spot is not None:
-            self._copied.setdefault(spot, _Copied()).draws.add(draw)
+            self._copied.setdefault(spot, set()).add(draw)
 
     def _is_copied(self, own: Any, wanted: Any) -> int:
         """Return the draw of noise in a target that a layer was given as it is; 0 for any other target."""
@@ -140,7 +133,7 @@ class Denoising(Check):
 
     def found(self) -> Iterator[Found]:
         for spot, copied in self._copied.items():
-            often = len(copied.draws) >= _TIMES and self._others < len(copied.draws)
+            often = len(copied) >= _TIMES and self._others < len(copied)
             if not often or not self.clock.steps or not _takes_noise_away(spot.file):
                 continue
             yield self.say(
@@ -151,7 +144,7 @@ class Denoising(Check):
                 "and all: nothing in the loss asks for the clean values.",
                 "noisy = corrupt(x)\nloss = F.mse_loss(model(noisy), x)  # x keeps its name, and stays as it was",
                 certain=False,
-                times=len(copied.draws),
+                times=len(copied),
             )
 
 

@@ -36,6 +36,7 @@ _FRAMES, _LOOKS, _TIMES = 3, 6, 3
 class _Whole:
     """Losses of one line that took whole targets: under which names, and the masks that were at hand."""
 
+    looks: int = 0
     times: int = 0
     targets: set[str] = field(default_factory=set)
     masks: set[str] = field(default_factory=set)
@@ -62,8 +63,9 @@ class Uncovered(Check):
         ):
             return
         seen = self._lines.setdefault(spot, _Whole())
-        if seen.times >= _LOOKS or not out.requires_grad:
+        if seen.looks >= _LOOKS or not out.requires_grad:
             return
+        seen.looks += 1
         weight, ignored = event.argument(2, "weight"), event.kwargs.get("ignore_index", -100)
         by_row = isinstance(weight, torch.Tensor) and weight.shape[:1] == target.shape[:1] and event.name[0] != "c"
         if out.numel() != 1 or by_row or bool((target == ignored).any()):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from course_utils.audit.book import Model, Slot, Trainer
 from course_utils.audit.lines import Spot, here
+from course_utils.graph.alive import tensors_in
 from course_utils.graph.trace import LiveNode, node_name, walk
 
 _TRANSFORMS = torch._C._functorch.peek_interpreter_stack
@@ -220,6 +221,21 @@ class Op:
     def argument(self, at: int, name: str, default: Any = None) -> Any:
         """Return an argument given by place or by name."""
         return self.args[at] if at < len(self.args) else self.kwargs.get(name, default)
+
+
+class Derivative(NamedTuple):
+    """What a call of `torch.autograd.grad` differentiated, by what, and what it gave."""
+
+    out: torch.Tensor
+    by: torch.Tensor
+    slope: torch.Tensor
+
+
+def derivative_of(event: Op) -> Derivative | None:
+    """Return the derivative that a call of `torch.autograd.grad` took; None of several at once."""
+    given = event.argument(0, "outputs"), event.argument(1, "inputs"), event.out
+    found = [list(tensors_in((it,))) for it in given]
+    return Derivative(*(it[0] for it in found)) if all(len(it) == 1 for it in found) else None
 
 
 @dataclass

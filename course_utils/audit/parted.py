@@ -10,6 +10,9 @@ from course_utils.audit.outputs import calls_in
 from course_utils.audit.reading import Scopes
 from course_utils.audit.source import taken_apart
 
+# What decides: a function that holds one of these may itself tell the parts apart.
+CHOICES = (ast.If, ast.IfExp, ast.Try, ast.BoolOp)
+
 
 def by_part(function: ast.FunctionDef, scopes: Scopes, name: str = "") -> tuple[list[ast.Call], list[ast.Call]]:
     """Return the calls of a function in what ran that are for the training alone, and those for held-out data alone.

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import parameters, parts
 from course_utils.audit.namings import is_held, is_trained
-from course_utils.audit.parted import by_part
+from course_utils.audit.parted import CHOICES, by_part
 from course_utils.audit.reading import Scopes, Seen, Told
 from course_utils.audit.renumbering import renumbered
 from course_utils.audit.source import tree_of
@@ -20,7 +20,6 @@ _MEANS, _SPREADS = frozenset({"mean", "min", "amin", "nanmean"}), frozenset({"st
 _OWN_EACH = re.compile(r"tsne|umap|mds|means|cluster|dbscan|mixture|model|net$|detector", re.I)
 _DRAWN = re.compile(rf"{_OWN_EACH.pattern}|pca|svd|plot|scatter", re.I)  # a picture of data has its own axes
 _ENCODERS = re.compile(r"(Label|Ordinal|OneHot)(Encoder|Binarizer)|Vectorizer|Tokenizer")
-_CHOICES = (ast.If, ast.IfExp, ast.Try, ast.BoolOp)
 _ASKS = re.compile(r"^_*(predict|infer|evaluat|score|test|transform|forecast|classify|apply)", re.I)
 
 
@@ -80,7 +79,7 @@ def _fits_of(method: ast.FunctionDef) -> dict[str, int]:
     """Return what of its object a method fits each time that it is called, with the line."""
     calls = _calls(method)
     texts = {ast.unparse(it.func) for it in calls}
-    guarded = {it for choice in ast.walk(method) if isinstance(choice, _CHOICES) for it in ast.walk(choice)}
+    guarded = {it for choice in ast.walk(method) if isinstance(choice, CHOICES) for it in ast.walk(choice)}
     found = {}
     for call in calls:
         owner = ast.unparse(call.func).rpartition(".")[0]
@@ -103,7 +102,7 @@ def _trains(method: ast.FunctionDef) -> bool:
 def _in_one_function(scopes: Scopes) -> Iterator[Told]:
     """Yield the lines of functions that fit a scaler to what they are given, held-out data, too."""
     for file, scope in scopes:
-        if not isinstance(scope, ast.FunctionDef) or any(isinstance(it, _CHOICES) for it in ast.walk(scope)):
+        if not isinstance(scope, ast.FunctionDef) or any(isinstance(it, CHOICES) for it in ast.walk(scope)):
             continue
         gives = any(isinstance(it, ast.Return) and it.value is not None for it in ast.walk(scope))
         for call in _calls(scope) if gives else ():

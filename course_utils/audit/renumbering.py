@@ -15,7 +15,7 @@ from course_utils.audit.holders import variables
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import parameters, parts
 from course_utils.audit.namings import is_held, is_trained, without_part, words_of
-from course_utils.audit.parted import by_part
+from course_utils.audit.parted import CHOICES, by_part
 from course_utils.audit.reading import Scopes, Told
 from course_utils.audit.source import assigned
 from course_utils.explain.source import called, names_of
@@ -23,7 +23,6 @@ from course_utils.explain.source import called, names_of
 _MOST, _SPECIAL, _COMMON = 100_000, 8, 2
 _CODES = frozenset({"factorize", "get_dummies"})
 _ALIGNED = re.compile(r"reindex|align\(|categories|\.columns|union_categoricals|concat\(")
-_CHOICES = (ast.If, ast.IfExp, ast.Try, ast.BoolOp)
 
 
 def numbered_apart() -> dict[str, Told]:
@@ -44,7 +43,7 @@ def numbered_apart() -> dict[str, Told]:
             if len(common) >= _COMMON and moved and line is not None:
                 word = moved[0]
                 what = f"{name} has other numbers than {other}: {word!r} is {own[word]} here, and {first[word]} there"
-                found[f"ids of {root}"] = renumbered(
+                found[f"ids of {root}"] = _told(
                     line, what if len(what) < 120 else f"{name} has other numbers than {other}", root
                 )
     return found
@@ -100,7 +99,7 @@ def _coded(node: ast.expr) -> set[str]:
 
 def _in_one_function(file: str, function: ast.FunctionDef, scopes: Scopes) -> Iterator[Told]:
     """Yield the line at which a function numbers the words of what it is given, held-out data, too."""
-    if any(isinstance(it, _CHOICES) for it in ast.walk(function)):
+    if any(isinstance(it, CHOICES) for it in ast.walk(function)):
         return
     found = [it for it in parts(function) if isinstance(it, ast.Assign) and _numbers(it.value)]
     for line in found:
@@ -144,11 +143,15 @@ def _returns(function: ast.FunctionDef, name: str) -> bool:
 
 
 def renumbered(spot: Spot, what: str, data: str) -> Told:
-    """Return what is said of data that have numbers of their own."""
+    """Return what is said of data that get numbers of their own, as the source says."""
+    return _told(spot, f"{what}: the training's numbers are others", data)
+
+
+def _told(spot: Spot, headline: str, data: str) -> Told:
     return Told(
         "ids-apart",
         spot,
-        what if "other numbers" in what else f"{what}: the training's numbers are others",
+        headline,
         "The model has learned what each number stands for. Numbers that are given anew, by what is in the held-out "
         "data and in which order, stand for other words or categories: the model reads another text.",
         "test = encode(test_words, vocabulary)  # with the numbering that was made of the training part",

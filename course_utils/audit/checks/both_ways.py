@@ -3,93 +3,81 @@
 from __future__ import annotations
 
 import ast
-import weakref
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass
+from course_utils.audit.followed import Followed
 from course_utils.audit.lines import Spot
+from course_utils.audit.sequences import LAYERS, taken_along
 from course_utils.audit.source import function_around, statement, taken_apart
 
-_LAYERS = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
 _PARTS = frozenset({"chunk", "split", "narrow", "tensor_split", "view", "reshape", "unflatten"})
 _TIMES = 2
 _MOST = 300
-
-
-@dataclass
-class _Output:
-    """What a layer gave: its output, with the axis of time, or its states, where nothing reads the output."""
-
-    thing: weakref.ref[torch.Tensor]
-    axis: int
-    taken: dict[int, Spot] = field(default_factory=dict)  # of states: which were taken, and where
 
 
 class BothWays(Check):
     """What is taken of the output and of the states of a layer with both directions."""
 
     codes: ClassVar = ("one-end-of-both",)
-    functions: ClassVar = _LAYERS | _PARTS | {"__getitem__", "select", "index_select"}
+    functions: ClassVar = LAYERS | _PARTS | {"__getitem__", "select", "index_select"}
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
-        self._outputs: dict[int, _Output] = {}
-        self._states: dict[int, _Output] = {}
-        self._ends: dict[int, tuple[weakref.ref[torch.Tensor], Spot]] = {}  # last steps, by the tensor's id
+        self._outputs: Followed[int] = Followed(_MOST)  # with the axis of time
+        # States where nothing reads the output: which of them were taken, and where.
+        self._states: Followed[dict[int, Spot]] = Followed(_MOST)
+        self._ends: Followed[Spot] = Followed(_MOST)  # last steps, with the line
         self._steps: set[Spot] = set()  # lines that take other steps, too
         self._lasts: Counter[Spot] = Counter()
         self._halves: Counter[Spot] = Counter()
 
     def function(self, event: Op) -> None:
-        if event.name in _LAYERS:
+        if event.name in LAYERS:
             self._ran(event)
             return
         one: Any = event.args[0] if event.args else None
-        end = self._ends.get(id(one))
-        if end is not None and end[0]() is one:  # of the last step a part is taken: perhaps the way there alone
-            del self._ends[id(one)]
-        output, state = _known(self._outputs, one), _known(self._states, one)
-        place = _place(event, output.axis if output is not None else 0)
-        if output is not None and event.spot is not None and place is not None:
-            if place % one.shape[output.axis] == one.shape[output.axis] - 1:
-                self._ends[id(event.out)] = weakref.ref(event.out), event.spot
+        self._ends.forget(one)  # of the last step a part is taken: perhaps the way there alone
+        axis, states = self._outputs.of(one), self._states.of(one)
+        if axis is None and states is None:
+            return
+        taken = taken_along(event, axis or 0)
+        place = taken.place if taken is not None and taken.whole else None
+        if axis is not None and event.spot is not None and place is not None:
+            if place % one.shape[axis] == one.shape[axis] - 1:
+                self._ends.keep(event.out, event.spot)
             else:
                 self._steps.add(event.spot)
-        elif state is not None and event.name == "index_select":  # PyTorch's own, after packed sequences
-            self._states[id(event.out)] = _Output(weakref.ref(event.out), 0, state.taken)
-        elif state is not None:
+        elif states is not None and event.name == "index_select":  # PyTorch's own, after packed sequences
+            self._states.keep(event.out, states)
+        elif states is not None:
             if place is None or event.spot is None:
-                del self._states[id(one)]
+                self._states.forget(one)
             else:
-                state.taken[place % one.shape[0]] = event.spot
+                states[place % one.shape[0]] = event.spot
 
     def _ran(self, event: Op) -> None:
         packed = len(event.args) > 1 and isinstance(event.args[1], torch.Tensor) and event.args[1].dim() == 1
         both = event.args[-1 if packed else -2] if len(event.args) > 2 else False
         if both is not True or event.spot is None:
             return
-        if len(self._outputs) + len(self._states) > _MOST:
-            self._outputs.clear()
-            self._states.clear()
         out, state = event.out[0], event.out[1]
         axis = int(bool(event.args[-1]))
         if not packed and out.dim() == 3 and out.shape[axis] > 1:
-            self._outputs[id(out)] = _Output(weakref.ref(out), axis)
+            self._outputs.keep(out, axis)
         if _is_for_states(event.spot):
-            self._states[id(state)] = _Output(weakref.ref(state), 0)
+            self._states.keep(state, {})
 
     def pass_begins(self, event: Pass) -> None:
         if event.accumulate:
-            self._lasts.update({spot for _, spot in self._ends.values()})
-            for state in self._states.values():
-                if len({place % 2 for place in state.taken}) == 1:
-                    self._halves.update(set(state.taken.values()))
+            self._lasts.update(set(self._ends.facts()))
+            halves = [it for it in self._states.facts() if len({place % 2 for place in it}) == 1]
+            self._halves.update({spot for it in halves for spot in it.values()})
         self._ends.clear()
         self._outputs.clear()
         self._states.clear()
@@ -120,25 +108,6 @@ class BothWays(Check):
                     certain=False,
                     times=times,
                 )
-
-
-def _known(kept: dict[int, _Output], thing: Any) -> _Output | None:
-    found = kept.get(id(thing))
-    return found if found is not None and found.thing() is thing else None
-
-
-def _place(event: Op, axis: int) -> int | None:
-    """Return which entry along an axis is taken, where it is one, and whole."""
-    if event.name == "select":
-        return int(event.argument(2, "index")) if event.argument(1, "dim") == axis else None
-    if event.name != "__getitem__" or len(event.args) < 2:
-        return None
-    index = event.args[1]
-    places = index if isinstance(index, tuple) else (index,)
-    if any(not isinstance(it, slice | int) or isinstance(it, bool) for it in places) or len(places) <= axis:
-        return None
-    place, others = places[axis], places[:axis] + places[axis + 1 :]
-    return place if isinstance(place, int) and all(it == slice(None) for it in others) else None
 
 
 def _is_for_states(spot: Spot) -> bool:

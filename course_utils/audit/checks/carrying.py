@@ -15,12 +15,12 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
 from course_utils.audit.lines import Spot, names_in
 from course_utils.audit.loops import referred, running
+from course_utils.audit.sequences import LAYERS
 from course_utils.audit.shuffles import is_shuffled
 from course_utils.audit.source import statement
 from course_utils.explain.source import names_of
 from course_utils.graph.alive import tensors_in
 
-_LAYERS = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
 _CELLS = frozenset({"lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"})
 _TIMES = 3
 _FRAMES = 5
@@ -39,7 +39,7 @@ class Carrying(Check):
     """Whether a layer is given the state that it gave before the last pass, and where the rows come from."""
 
     codes: ClassVar = ("state-of-others",)
-    functions: ClassVar = _LAYERS | _CELLS
+    functions: ClassVar = LAYERS | _CELLS
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
@@ -53,7 +53,7 @@ class Carrying(Check):
         if not torch.is_grad_enabled() or len(self._last) > _MOST:
             return
         given, weight = _given(event.args)
-        made = next(tensors_in(event.out[1:] if event.name in _LAYERS else (event.out,)), None)
+        made = next(tensors_in(event.out[1:] if event.name in LAYERS else (event.out,)), None)
         if given is None or weight is None or made is None or not made.requires_grad:
             return
         last = self._last.get(id(weight))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import linecache
 import re
-import weakref
 from collections import OrderedDict
 from collections.abc import Iterator
 from functools import lru_cache
@@ -15,6 +14,7 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
+from course_utils.audit.followed import Followed
 from course_utils.audit.lines import Spot
 from course_utils.audit.source import tree_of
 from course_utils.graph.alive import tensors_in
@@ -57,10 +57,10 @@ class Denoising(Check):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._count = 0
-        # By id: what is noise alone, what holds noise, and differences to be squared; each with the number of its draw.
-        self._noise: OrderedDict[int, tuple[weakref.ref[torch.Tensor], int]] = OrderedDict()
-        self._noised: OrderedDict[int, tuple[weakref.ref[torch.Tensor], int]] = OrderedDict()
-        self._apart: OrderedDict[int, tuple[weakref.ref[torch.Tensor], int]] = OrderedDict()
+        # What is noise alone, what holds noise, and differences to be squared; each with the number of its draw.
+        self._noise: Followed[int] = Followed(_MOST)
+        self._noised: Followed[int] = Followed(_MOST)
+        self._apart: Followed[int] = Followed(_MOST)
         self._fed: OrderedDict[tuple[int, int], int] = OrderedDict()  # by memory and size: the draw in a layer's input
         # By the line of a loss: the draws of noise that were in its target and in what a layer was given.
         self._copied: dict[Spot, set[int]] = {}
@@ -71,20 +71,20 @@ class Denoising(Check):
         if name in _DRAWS:
             if isinstance(out, torch.Tensor) and out.dim() and name != "empty_like":
                 self._count += 1
-                _keep(self._noise, out, self._count)
+                self._noise.keep(out, self._count)
             return
         if not self._noise and not self._noised and name not in _DROPS:
             return
         if name in _LOSSES:
             self._compare(event.argument(0, "input"), event.argument(1, "target"), event.spot)
         elif name in _LAYERS:
-            draw = _known(self._noised, event.args[0] if event.args else None)
+            draw = self._noised.of(event.args[0] if event.args else None)
             if draw:
                 self._fed[event.args[0].data_ptr(), event.args[0].numel()] = draw
                 if len(self._fed) > _MOST:
                     self._fed.popitem(last=False)
         elif name in _SIZES:
-            draw = _known(self._apart, event.args[0] if event.args else None)
+            draw = self._apart.of(event.args[0] if event.args else None)
             if draw and event.spot is not None:
                 self._copied.setdefault(event.spot, set()).add(draw)
         elif isinstance(out, torch.Tensor):
@@ -92,29 +92,29 @@ class Denoising(Check):
 
     def _hand_on(self, event: Op, out: torch.Tensor) -> None:
         """Say what comes out of a function: noise, something with noise in it, or a difference from such."""
-        tensors = [it for it in tensors_in((*event.args, *event.kwargs.values())) if it.dim()]
         if out.requires_grad:
             sides = (*event.args, None, None)[:2]
             if event.name in ("sub", "__sub__") and all(isinstance(it, torch.Tensor) for it in sides):
                 for wanted, own in (sides, sides[::-1]):
                     draw = self._is_copied(own, wanted)
                     if draw:
-                        _keep(self._apart, out, draw)
+                        self._apart.keep(out, draw)
             return
         if event.name in _DROPS:
             if bool(event.argument(2, "training", True)) and out is not event.args[0]:
                 self._count += 1
-                _keep(self._noised, out, self._count)
+                self._noised.keep(out, self._count)
             return
-        noise = [draw for it in tensors if (draw := _known(self._noise, it))]
-        noised = [draw for it in tensors if (draw := _known(self._noised, it))]
+        tensors = [it for it in tensors_in((*event.args, *event.kwargs.values())) if it.dim()]
+        noise = [draw for draw in map(self._noise.of, tensors) if draw]
+        noised = [draw for draw in map(self._noised.of, tensors) if draw]
         others = len(tensors) - len(noise)
         if noised and event.name not in _TURNS:
-            _keep(self._noised, out, noised[0])
+            self._noised.keep(out, noised[0])
         elif noise and (not others or event.name in _TURNS):
-            _keep(self._noise, out, noise[0])
+            self._noise.keep(out, noise[0])
         elif noise and event.name in _ADDS | _SCALES | _HIDES:
-            _keep(self._noised, out, noise[0])
+            self._noised.keep(out, noise[0])
 
     def _compare(self, one: Any, other: Any, spot: Spot | None) -> None:
         draw = self._is_copied(one, other)
@@ -127,7 +127,7 @@ class Denoising(Check):
             return 0
         if not own.requires_grad or wanted.requires_grad or own.shape != wanted.shape:
             return 0
-        draw = _known(self._noised, wanted)
+        draw = self._noised.of(wanted)
         self._others += not draw
         return draw if draw and self._fed.get((wanted.data_ptr(), wanted.numel())) == draw else 0
 
@@ -157,15 +157,3 @@ def _takes_noise_away(file: str) -> bool:
     tree = tree_of(file)
     names = {it.id for it in ast.walk(tree) if isinstance(it, ast.Name)} if tree is not None else set()
     return _TASK.search(text) is not None or any(map(_CLEAN.search, names))
-
-
-def _keep(kept: OrderedDict[int, tuple[weakref.ref[torch.Tensor], int]], tensor: torch.Tensor, draw: int) -> None:
-    kept[id(tensor)] = weakref.ref(tensor), draw
-    if len(kept) > _MOST:
-        kept.popitem(last=False)
-
-
-def _known(kept: OrderedDict[int, tuple[weakref.ref[torch.Tensor], int]], thing: Any) -> int:
-    """Return the number of the draw that is in a tensor; 0 where none is known."""
-    found = kept.get(id(thing))
-    return found[1] if found is not None and found[0]() is thing else 0

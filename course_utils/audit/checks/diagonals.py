@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-import weakref
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Op, before, node_behind
+from course_utils.audit.events import Op, before, derivative_of, node_behind
+from course_utils.audit.followed import Followed
 from course_utils.audit.lines import Spot, spots
 from course_utils.audit.source import function_around, text_at
 from course_utils.graph.alive import tensors_in
@@ -26,15 +25,18 @@ _TRACES = re.compile(r"diverg|\bdiv\b|trace|lapl|hess|diag|score_match|hyvarinen
 _DEEP, _MOST, _TIMES = 4, 128, 2
 
 
-@dataclass(eq=False)
-class _Known:
-    """A tensor, by what it was taken: the input, and for a derivative of all entries where it was asked for."""
+class _Sum(NamedTuple):
+    """A sum of a first derivative by an input, or of something else: 0 for the input's id."""
 
-    thing: weakref.ref[torch.Tensor]
-    by: int = 0  # the id of the input
-    again: bool = False  # of a derivative, and not of a field
-    asked: tuple[Spot, ...] = ()
-    shape: tuple[int, ...] = ()  # of a sum: that of what was summed
+    by: int
+    shape: tuple[int, ...]  # of what was summed
+
+
+class _Second(NamedTuple):
+    """A derivative of all entries of a derivative, or of a field, and where it was asked for."""
+
+    again: bool  # of a derivative, and not of a field
+    asked: tuple[Spot, ...]
 
 
 class Diagonals(Check):
@@ -45,10 +47,10 @@ class Diagonals(Check):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
-        self._mixed: OrderedDict[int, _Known] = OrderedDict()  # inputs whose entries a layer mixes
-        self._first: OrderedDict[int, _Known] = OrderedDict()
-        self._sums: OrderedDict[int, _Known] = OrderedDict()  # sums of first derivatives, or of a field's entries
-        self._second: OrderedDict[int, _Known] = OrderedDict()
+        self._mixed: Followed[bool] = Followed(_MOST)  # inputs whose entries a layer mixes
+        self._first: Followed[int] = Followed(_MOST)  # first derivatives, with the id of the input
+        self._sums: Followed[_Sum] = Followed(_MOST)
+        self._second: Followed[_Second] = Followed(_MOST)
         self._used: Counter[tuple[Spot, bool]] = Counter()
 
     def function(self, event: Op) -> None:
@@ -59,42 +61,38 @@ class Diagonals(Check):
             return
         elif event.name in _MIXES:
             for tensor in _inputs(given):
-                _keep(self._mixed, tensor)
+                self._mixed.keep(tensor, True)
         else:
             self._look(event, given)
 
     def _look(self, event: Op, given: torch.Tensor) -> None:
-        second = _known(self._second, given)
+        second = self._second.of(given)
         if second is not None:
             text = f"{text_at(event.spot)} {_name(event.spot)}" if event.spot is not None else ""
             if _as_diagonal(event, given) and (second.again or (event.name == "sum" and _TRACES.search(text))):
                 self._use(second, event.spot)
         elif event.name == "sum" and isinstance(event.out, torch.Tensor):
             dim = event.argument(1, "dim")
-            first = _known(self._first, given)
             if given.dim() and (dim is None or dim in (-1, given.dim() - 1)):
-                _keep(self._sums, event.out, by=first.by if first else 0, shape=tuple(given.shape))
+                self._sums.keep(event.out, _Sum(self._first.of(given) or 0, tuple(given.shape)))
 
     def _taken(self, event: Op) -> None:
-        outputs = list(tensors_in((event.argument(0, "outputs"),)))
-        by = list(tensors_in((event.argument(1, "inputs"),)))
-        found = list(tensors_in((event.out,)))
-        if not len(outputs) == len(by) == len(found) == 1 or not _is_ones(event.argument(2, "grad_outputs")):
+        taken = derivative_of(event)
+        if taken is None or not _is_ones(event.argument(2, "grad_outputs")):
             return
-        out, point, slope = outputs[0], by[0], found[0]
+        out, point, slope = taken
         if isinstance(point, torch.nn.Parameter) or not point.dim() or point.shape[-1] < 2:
             return
-        first, total = _known(self._first, out), _known(self._sums, out)
-        again = first is not None and first.by == id(point)
-        again |= total is not None and total.by == id(point)
+        total = self._sums.of(out)
+        again = id(point) in (self._first.of(out), total.by if total is not None else 0)
         summed = total.shape if total is not None and not total.by else ()
         field = not again and tuple(point.shape) in (tuple(out.shape), summed)
-        if (again or field) and _known(self._mixed, point) is not None:
-            _keep(self._second, slope, again=again, asked=spots(4))
+        if (again or field) and self._mixed.of(point):
+            self._second.keep(slope, _Second(again, spots(4)))
         elif not field:
-            _keep(self._first, slope, by=id(point))
+            self._first.keep(slope, id(point))
 
-    def _use(self, second: _Known, used: Spot | None) -> None:
+    def _use(self, second: _Second, used: Spot | None) -> None:
         """Count a use at the line that asked for the derivative, in the function that uses it."""
         if used is None:
             return
@@ -133,17 +131,6 @@ def _inputs(given: torch.Tensor) -> Iterator[torch.Tensor]:
         leaf = getattr(node, "variable", None)
         if isinstance(leaf, torch.Tensor) and not isinstance(leaf, torch.nn.Parameter) and leaf.shape == given.shape:
             yield leaf
-
-
-def _keep(kept: OrderedDict[int, _Known], tensor: torch.Tensor, **facts: Any) -> None:
-    kept[id(tensor)] = _Known(weakref.ref(tensor), **facts)
-    if len(kept) > _MOST:
-        kept.popitem(last=False)
-
-
-def _known(kept: OrderedDict[int, _Known], tensor: torch.Tensor) -> _Known | None:
-    found = kept.get(id(tensor))
-    return found if found is not None and found.thing() is tensor else None
 
 
 def _is_ones(seeds: Any) -> bool:

@@ -13,15 +13,15 @@ from course_utils.audit.classes import made_near
 from course_utils.audit.events import Op, PassGraph, number_of, saved_value
 from course_utils.audit.lines import Spot
 from course_utils.audit.positions import LEAST, LOSSES, MOST, TIMES, Looking, is_harmless, slope_at
+from course_utils.audit.sequences import LAYERS
 from course_utils.audit.source import text_at
 from course_utils.graph.trace import LiveNode, node_name, walk
 
 _POSITIONS = 3  # of the sequence are tried
 
-_RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
 _MIXING = (
     frozenset({"scaled_dot_product_attention", "multi_head_attention_forward"}),
-    _RECURRENT,
+    LAYERS,
     frozenset({"softmax"}),
     frozenset({"conv1d", "conv2d", "flip", "cumsum", "mean", "sum", "matmul", "__matmul__", "bmm", "einsum"}),
 )
@@ -65,7 +65,7 @@ class Leaks(Looking):
             for ended, (name, began) in self._mixed.items():
                 if name in kinds and numbers & set(range(began, ended)):
                     spot: Spot | None = self.recorder.lines.of(began)
-                    if spot is not None and name in _RECURRENT:
+                    if spot is not None and name in LAYERS:
                         return made_near(spot, r"\b(LSTM|GRU|RNN)$")
                     if spot is not None and name.startswith("conv") and "conv" not in text_at(spot).lower():
                         return made_near(spot, r"\bConv[12]d$")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -12,6 +11,7 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
+from course_utils.audit.followed import Followed
 from course_utils.audit.lines import Spot, frames, names_in
 
 _DRAWS = frozenset({"randn", "randn_like", "normal", "normal_"})
@@ -65,8 +65,8 @@ class Noising(Check):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
-        self._noise: dict[int, weakref.ref[torch.Tensor]] = {}
-        self._products: dict[int, tuple[weakref.ref[torch.Tensor], Any, bool]] = {}  # the weight, and whether of noise
+        self._noise: Followed[bool] = Followed(_MOST)
+        self._products: Followed[tuple[Any, bool]] = Followed(_MOST)  # the weight, and whether of noise
         self._lines: dict[Spot, _Mixed] = {}
 
     def function(self, event: Op) -> None:
@@ -74,12 +74,11 @@ class Noising(Check):
         if not isinstance(out, torch.Tensor) or out.dim() < 2:
             return
         if event.name in _DRAWS:
-            self._forget(self._noise)
-            self._noise[id(out)] = weakref.ref(out)
+            self._noise.keep(out, True)
         elif event.name in _PRODUCTS and len(event.args) == 2:
             self._product(out, *event.args)
         elif event.name in _SUMS and len(event.args) == 2:
-            one, other = (self._made(it) for it in event.args)
+            one, other = map(self._products.of, event.args)
             if one is not None and other is not None and one[1] is not other[1]:
                 data, noise = (one[0], other[0]) if other[1] else (other[0], one[0])
                 self._sum(event.spot, data, noise)
@@ -88,19 +87,9 @@ class Noising(Check):
         """Keep a product of a tensor and of a weight for each row, or for all of it."""
         for weight, thing in ((one, other), (other, one)):
             if isinstance(thing, torch.Tensor) and thing.shape == out.shape and _is_weight(weight, out):
-                self._forget(self._products)
-                noise = self._noise.get(id(thing))
                 kept = weight.detach() if isinstance(weight, torch.Tensor) else weight
-                self._products[id(out)] = weakref.ref(out), kept, noise is not None and noise() is thing
+                self._products.keep(out, (kept, self._noise.of(thing) is True))
                 return
-
-    def _made(self, thing: Any) -> tuple[Any, bool] | None:
-        known = self._products.get(id(thing))
-        return known[1:] if known is not None and known[0]() is thing else None
-
-    def _forget(self, kept: dict[int, Any]) -> None:
-        if len(kept) > _MOST:
-            kept.clear()
 
     def _sum(self, spot: Spot | None, data: Any, noise: Any) -> None:
         if spot is None or (spot not in self._lines and len(self._lines) > _MOST):

@@ -14,8 +14,8 @@ import torch
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass
 from course_utils.audit.lines import Spot, frames
+from course_utils.audit.sequences import LAYERS, taken_along
 
-_LAYERS = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
 _ALONG = frozenset({"dropout", "layer_norm", "linear", "relu", "tanh", "add", "mul", "contiguous", "float", "to"})
 _TAKING = frozenset({"__getitem__", "select", "squeeze"})
 _LENGTHS = re.compile(r"len(gth)?s?(_|$)|(^|_)n_?steps$")
@@ -27,7 +27,7 @@ class Padding(Check):
     """Follows batches that are padded at their end into recurrent layers, and looks which step is taken of them."""
 
     codes: ClassVar = ("padded-step",)
-    functions: ClassVar = _LAYERS | _ALONG | _TAKING | {"pad_sequence", "embedding", "transpose"}
+    functions: ClassVar = LAYERS | _ALONG | _TAKING | {"pad_sequence", "embedding", "transpose"}
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
@@ -77,7 +77,7 @@ class Padding(Check):
 
     def _onward(self, event: Op, axis: int) -> None:
         out = event.out
-        if event.name in _LAYERS:
+        if event.name in LAYERS:
             if event.args[-1] is (axis == 1) and out[0].dim() == 3:
                 self._keep(out[0], axis, "output")
                 self._keep(out[1], axis, "state")
@@ -119,13 +119,8 @@ def _takes_last(event: Op, axis: int, kind: str) -> bool:
     """Say whether a function takes the last step of an output, or the state of one layer."""
     if kind == "state":
         return event.name == "squeeze" or (len(event.args) > 1 and event.args[1] in (-1, 0))
-    if event.name == "select":
-        return bool(event.argument(1, "dim") == axis and event.argument(2, "index") == -1)
-    index = event.args[1] if event.name == "__getitem__" and len(event.args) > 1 else None
-    places = index if isinstance(index, tuple) else (index,)
-    if len(places) <= axis or not isinstance(places[axis], int):
-        return False
-    return places[axis] == -1 and (axis == 0 or places[0] == slice(None))
+    taken = taken_along(event, axis)
+    return taken is not None and taken.place == -1
 
 
 def _knows_lengths() -> bool:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import weakref
-from collections import OrderedDict
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Op
+from course_utils.audit.followed import Followed
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import ran
 from course_utils.audit.picks import picks
@@ -34,7 +33,7 @@ class Picking(Check):
         self._one: set[int] = set()
         self._calls: dict[Spot, set[int]] = {}
         self._seen: set[Spot] = set()
-        self._picked: OrderedDict[int, tuple[weakref.ref[torch.Tensor], Spot]] = OrderedDict()
+        self._picked: Followed[Spot] = Followed(_KEPT)
         self._wide: set[Spot] = set()  # lines that pick from more than one entry, now and then
         self._compared: dict[Spot, int] = {}
 
@@ -50,10 +49,10 @@ class Picking(Check):
         if event.name in _PICKS:
             self._pick(event)
         elif self._picked and event.args:
-            spot = self._spot_of(event.args[0])
+            spot = self._picked.of(event.args[0])
             if event.name in _CASTS:
                 if spot is not None and isinstance(event.out, torch.Tensor):
-                    self._keep(event.out, spot)
+                    self._picked.keep(event.out, spot)
             elif len(event.args) == 2:
                 self._compare(event, spot)
 
@@ -70,20 +69,11 @@ class Picking(Check):
             return
         indices = event.out if event.name == "argmax" else event.out[1]
         if isinstance(indices, torch.Tensor):
-            self._keep(indices, event.spot)
-
-    def _keep(self, value: torch.Tensor, spot: Spot) -> None:
-        self._picked[id(value)] = weakref.ref(value), spot
-        if len(self._picked) > _KEPT:
-            self._picked.popitem(last=False)
-
-    def _spot_of(self, value: Any) -> Spot | None:
-        known = self._picked.get(id(value))
-        return known[1] if known is not None and known[0]() is value else None
+            self._picked.keep(indices, event.spot)
 
     def _compare(self, event: Op, spot: Spot | None) -> None:
         other = event.args[1] if spot is not None else event.args[0]
-        spot = spot or self._spot_of(event.args[1])
+        spot = spot or self._picked.of(event.args[1])
         if spot is not None and isinstance(other, torch.Tensor) and self._compared.get(spot, 0) < _MOST:
             self._compared[spot] = self._compared.get(spot, 0) + int(bool((other != 0).any()))
 

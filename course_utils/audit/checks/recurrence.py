@@ -13,10 +13,10 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.classes import made_near
 from course_utils.audit.events import Call, Op, Pass, number_of
 from course_utils.audit.lines import Spot, here
+from course_utils.audit.sequences import LAYERS, taken_along
 from course_utils.audit.source import calls, nearest
 
 _CELLS = frozenset({"gru_cell", "lstm_cell", "rnn_tanh_cell", "rnn_relu_cell"})
-_LAYERS = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
 _ATTENDS = "multi_head_attention_forward"
 _MADE = {
     True: r"\b(Transformer(En|De)coderLayer|Transformer|MultiheadAttention)$",
@@ -31,7 +31,7 @@ class Recurrence(Check):
     """What recurrent cells and layers of PyTorch's give, and what becomes of it."""
 
     codes: ClassVar = ("state-cut", "axes-swapped")
-    functions: ClassVar = _CELLS | _LAYERS | {"detach", "__getitem__", "select", _ATTENDS}
+    functions: ClassVar = _CELLS | LAYERS | {"detach", "__getitem__", "select", _ATTENDS}
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
@@ -41,7 +41,9 @@ class Recurrence(Check):
         self._outputs: dict[int, weakref.ref[torch.Tensor]] = {}  # of layers whose first axis is time
         self._swapped: Counter[Spot] = Counter()
         self._runs: list[tuple[int, int, Spot, bool]] = []  # since the last call: the axis run along, the other one
-        self._across: dict[tuple[Spot, bool], list[int]] = {}  # calls that mixed what has one row each, and others
+        # Layers by their line and kind: calls in which the places that they ran along were samples, and others.
+        self._across: Counter[tuple[Spot, bool]] = Counter()
+        self._along: set[tuple[Spot, bool]] = set()
 
     def function(self, event: Op) -> None:
         name, out = event.name, event.out
@@ -55,7 +57,7 @@ class Recurrence(Check):
             query, key = event.argument(0, "query"), event.argument(1, "key")
             if query is key and query.dim() == 3:
                 self._note(query.shape[0], query.shape[1], event.spot, True)
-        elif name in _LAYERS:
+        elif name in LAYERS:
             self._ran(event)
             given = event.args[0] if event.args else None
             if event.args and event.args[-1] is False and isinstance(given, torch.Tensor) and given.dim() == 3:
@@ -89,8 +91,10 @@ class Recurrence(Check):
         rows = out.shape[0]
         for along, other, spot, attends in runs:
             if along != other and (other == 1 or other % rows or along != rows):
-                swapped = along == rows and other > 1 and {along, other} == set(given.shape[:2])
-                self._across.setdefault((spot, attends), [0, 0])[not swapped] += 1
+                if along == rows and other > 1 and {along, other} == set(given.shape[:2]):
+                    self._across[spot, attends] += 1
+                else:
+                    self._along.add((spot, attends))
 
     def _is_output(self, thing: Any) -> bool:
         known = self._outputs.get(id(thing))
@@ -123,9 +127,9 @@ class Recurrence(Check):
                     certain=False,
                     times=times,
                 )
-        for (spot, attends), (times, others) in self._across.items():
+        for (spot, attends), times in self._across.items():
             layer = made_near(spot, _MADE[attends])
-            if times >= _TIMES and not others:
+            if times >= _TIMES and (spot, attends) not in self._along:
                 yield self.say(
                     "axes-swapped",
                     layer,
@@ -155,13 +159,5 @@ class Recurrence(Check):
 
 
 def _takes_last(event: Op) -> bool:
-    if event.name == "select":
-        return bool(event.argument(1, "dim") == 1 and event.argument(2, "index") == -1)
-    index = event.args[1] if len(event.args) > 1 else None
-    return (
-        isinstance(index, tuple)
-        and len(index) >= 2
-        and index[0] == slice(None)
-        and index[1] is not None
-        and (isinstance(index[1], int) and index[1] == -1)
-    )
+    taken = taken_along(event, 1)
+    return taken is not None and taken.place == -1

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-import weakref
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FrameType
@@ -15,6 +13,7 @@ import torch
 from course_utils.audit.book import listed
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass, PassGraph
+from course_utils.audit.followed import Followed
 from course_utils.audit.lines import Spot, frames, here, is_torch, names_in
 from course_utils.audit.source import no_grad_around
 from course_utils.graph.alive import tensors_in
@@ -43,7 +42,7 @@ class Samples(Check):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._lines: dict[Spot, _Drawn] = {}
-        self._followed: OrderedDict[int, tuple[weakref.ref[torch.Tensor], Spot]] = OrderedDict()
+        self._followed: Followed[Spot] = Followed(_MOST)
         self._scored = False  # a density is trained: then a sample need not carry a gradient
 
     def function(self, event: Op) -> None:
@@ -62,7 +61,7 @@ class Samples(Check):
         if learning and no_grad_around(spot) is None:
             drawn = self._lines.setdefault(spot, _Drawn())
             drawn.leaves |= self.recorder.cuts.behind(learning)
-            self._keep(sample, spot)
+            self._followed.keep(sample, spot)
 
     def _draw_directly(self, event: Op) -> None:
         """`torch.normal(mean, deviation)`: its node is in the graph, and gives zeros."""
@@ -74,23 +73,18 @@ class Samples(Check):
         drawn.leaves |= self.recorder.cuts.behind(learning)
         drawn.numbers |= set(range(event.began, event.ended))
 
-    def _keep(self, tensor: torch.Tensor, spot: Spot) -> None:
-        self._followed[id(tensor)] = weakref.ref(tensor), spot
-        if len(self._followed) > _MOST:
-            self._followed.popitem(last=False)
-
     def _follow(self, event: Op) -> None:
         self._scored = event.name == "gaussian_nll_loss" or self._is_scored()
         if event.name in _OTHERWISE or not isinstance(event.out, torch.Tensor):
             return
         for tensor in tensors_in((*event.args, *event.kwargs.values())):
-            known = self._followed.get(id(tensor))
-            if known is None or known[0]() is not tensor:
+            spot = self._followed.of(tensor)
+            if spot is None:
                 continue
             if event.out.requires_grad:
-                self._lines[known[1]].numbers |= set(range(event.began, event.ended))
+                self._lines[spot].numbers |= set(range(event.began, event.ended))
             elif torch.is_grad_enabled():
-                self._keep(event.out, known[1])
+                self._followed.keep(event.out, spot)
 
     def _is_scored(self) -> bool:
         """Say whether a density is trained that is not made of a sample itself, as that of a decoder is."""
@@ -99,8 +93,7 @@ class Samples(Check):
             return False
         names = names_in(frame)
         value, made = names.get("value"), [it for it in tensors_in((vars(names.get("self")),)) if it.requires_grad]
-        known = self._followed.get(id(value))
-        if known is not None and known[0]() is value:
+        if self._followed.of(value) is not None:
             return True
         if not made:
             return isinstance(value, torch.Tensor) and value.requires_grad

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import weakref
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Op
+from course_utils.audit.events import Op, derivative_of
+from course_utils.audit.followed import Followed
 from course_utils.audit.lines import Spot
-from course_utils.graph.alive import tensors_in
 from course_utils.graph.trace import node_name
 
 _NORMS = frozenset({"norm", "linalg_norm", "linalg_vector_norm"})
@@ -28,7 +27,6 @@ _MOST = 64
 class _Slope(NamedTuple):
     """What became of a derivative: by how many samples, which power of it, and the line of its length."""
 
-    thing: weakref.ref[torch.Tensor]
     samples: int
     kind: str  # "slope", "square" or "length"
     spot: Spot | None
@@ -43,7 +41,7 @@ class Slopes(Check):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
-        self._known: dict[int, _Slope] = {}
+        self._known: Followed[_Slope] = Followed(_MOST)
         self._times: Counter[tuple[Spot, bool]] = Counter()
         self._right: set[Spot] = set()
 
@@ -51,45 +49,42 @@ class Slopes(Check):
         if event.name == "grad":
             self._taken(event)
         elif self._known and event.args:
-            known = next((it for it in map(self._of, event.args[:2]) if it is not None), None)
+            known = next((it for it in map(self._known.of, event.args[:2]) if it is not None), None)
             if known is not None:
                 self._on(event, known)
 
     def _taken(self, event: Op) -> None:
-        outputs, by = (
-            list(tensors_in((event.argument(0, "outputs"),))),
-            tuple(tensors_in((event.argument(1, "inputs"),))),
-        )
-        found = list(tensors_in((event.out,)))
-        if len(outputs) != 1 or len(by) != 1 or len(found) != 1 or found[0].grad_fn is None:
+        taken = derivative_of(event)
+        if taken is None or taken.slope.grad_fn is None:
             return
-        rows = by[0].shape[0] if by[0].dim() > 1 and not isinstance(by[0], torch.nn.Parameter) else 0
-        if rows > 1 and _scores(outputs[0]) == rows:
-            self._keep(found[0], _Slope(weakref.ref(found[0]), rows, "slope", None, by[0].dim()))
+        by = taken.by
+        rows = by.shape[0] if by.dim() > 1 and not isinstance(by, torch.nn.Parameter) else 0
+        if rows > 1 and _scores(taken.out) == rows:
+            self._known.keep(taken.slope, _Slope(rows, "slope", None, by.dim()))
 
     def _on(self, event: Op, known: _Slope) -> None:
         name, out, kind = event.name, event.out, known.kind
         if not isinstance(out, torch.Tensor):
             return
         if name in _NORMS and kind == "slope":
-            self._keep(out, known._replace(kind="length", spot=event.spot))
+            self._known.keep(out, known._replace(kind="length", spot=event.spot))
         elif name in _LESS and kind == "length":
             self._compared(event, known)
         elif name in _VIEWS and (out.shape[:1] == (known.samples,) or out.dim() == 1):
-            self._keep(out, known)
-        elif name in _SQUARES and kind == "slope" and self._of(event.args[0]) is known and _is_square(event):
-            self._keep(out, known._replace(kind="square"))
+            self._known.keep(out, known)
+        elif name in _SQUARES and kind == "slope" and self._known.of(event.args[0]) is known and _is_square(event):
+            self._known.keep(out, known._replace(kind="square"))
         elif name == "sum" and kind == "square":
-            self._keep(out, known._replace(spot=event.spot))
+            self._known.keep(out, known._replace(spot=event.spot))
         elif name in _TOTALS and name != "sum" and kind == "square" and known.spot is not None:
-            self._keep(out, known)
+            self._known.keep(out, known)
         elif name in _ROOTS and kind == "square" and known.spot is not None and not _is_square(event):
-            self._keep(out, known._replace(kind="length"))
+            self._known.keep(out, known._replace(kind="length"))
 
     def _compared(self, event: Op, known: _Slope) -> None:
         """Note a length that a number is taken from: of each sample, of parts of one, or of all of them at once."""
         first, second = event.args[0], event.argument(1, "other" if event.name != "mse_loss" else "target")
-        length, other = (first, second) if self._of(first) is known else (second, first)
+        length, other = (first, second) if self._known.of(first) is known else (second, first)
         plain = not isinstance(other, torch.Tensor) or (not other.requires_grad and bool((other == other.max()).all()))
         if known.spot is None or not plain:
             return
@@ -97,15 +92,6 @@ class Slopes(Check):
             self._right.add(known.spot)
         elif length.numel() == 1 or (known.axes > 2 and length.numel() % known.samples == 0):
             self._times[known.spot, length.numel() == 1] += 1
-
-    def _keep(self, tensor: torch.Tensor, slope: _Slope) -> None:
-        if len(self._known) > _MOST:
-            self._known.clear()
-        self._known[id(tensor)] = slope._replace(thing=weakref.ref(tensor))
-
-    def _of(self, thing: Any) -> _Slope | None:
-        known = self._known.get(id(thing))
-        return known if known is not None and known.thing() is thing else None
 
     def found(self) -> Iterator[Found]:
         for (spot, whole), times in self._times.items():

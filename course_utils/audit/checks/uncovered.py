@@ -159,12 +159,6 @@ def _asked(targets: set[str], scopes: Scopes) -> Iterator[Spot]:
                     yield Spot(file, node.lineno)
 
 
-def _is_one(node: ast.expr, targets: set[str]) -> bool:
-    """Say whether an expression is a target, also as an attribute of the same name: `data.y`, and `graph.y`."""
-    own = isinstance(node, ast.Attribute) and any(it.rpartition(".")[1:] == (".", node.attr) for it in targets)
-    return own or ast.unparse(node) in targets
-
-
 def _given(scope: ast.AST, scopes: Scopes) -> dict[str, list[ast.expr]]:
     """Return what the loops of a function go through, and what its callers give, by the names for it there."""
     found: dict[str, list[ast.expr]] = {}

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-import weakref
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
+from course_utils.audit.followed import Followed
 from course_utils.audit.lines import Spot
 from course_utils.audit.source import function_around, source_at
 
@@ -35,7 +35,7 @@ class _Won:
     """How often an entry that a mask made 0 was the smallest or the largest, of how many rows."""
 
     smallest: bool
-    masked: Spot | None
+    masked: Spot
     times: int = 0
     rows: int = 0
     won: int = 0
@@ -50,18 +50,18 @@ class Zeroed(Check):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._looks: Counter[Spot] = Counter()
-        # By id: a product, which of its entries the mask keeps, and the line.
-        self._masked: OrderedDict[int, tuple[weakref.ref[torch.Tensor], torch.Tensor, Spot | None]] = OrderedDict()
+        # Of a product: which of its entries the mask keeps, and the line.
+        self._masked: Followed[tuple[torch.Tensor, Spot]] = Followed(_KEPT)
         self._won: dict[tuple[Spot, bool, bool], _Won] = {}  # by the line, whether places, whether the smallest
 
     def function(self, event: Op) -> None:
         if event.name in _PRODUCTS | _FILLS:
             self._mask(event)
             return
-        values = event.args[0] if event.args else None
-        known = self._masked.get(id(values))
-        if known is not None and isinstance(values, torch.Tensor) and known[0]() is values:
-            self._pick(event, values, known[1], known[2])
+        values: Any = event.args[0] if event.args else None
+        known = self._masked.of(values)
+        if known is not None:
+            self._pick(event, values, *known)
 
     def _mask(self, event: Op) -> None:
         out, spot = event.args[0] if event.name == "__setitem__" else event.out, event.spot
@@ -71,11 +71,9 @@ class Zeroed(Check):
         self._looks[spot] += 1
         keep = _kept(event)
         if keep is not None:
-            self._masked[id(out)] = weakref.ref(out), keep, spot
-            if len(self._masked) > _KEPT:
-                self._masked.popitem(last=False)
+            self._masked.keep(out, (keep, spot))
 
-    def _pick(self, event: Op, values: torch.Tensor, mask: torch.Tensor, masked: Spot | None) -> None:
+    def _pick(self, event: Op, values: torch.Tensor, mask: torch.Tensor, masked: Spot) -> None:
         spot, axis = event.spot, _axis(event)
         if spot is None or axis is None or values.shape[axis] < 2:
             return
@@ -108,7 +106,7 @@ class Zeroed(Check):
                 continue
             told.add(spot)
             word, bound = ("smallest", "inf") if smallest else ("largest", "-inf")
-            where = f" (line {it.masked.line})" if it.masked is not None and it.masked != spot else ""
+            where = f" (line {it.masked.line})" if it.masked != spot else ""
             yield self.say(
                 "zero-wins",
                 spot,

@@ -165,10 +165,12 @@ def _view(s: Situation, m: re.Match[str]) -> Explanation | None:
         f"`{owner}`{shape} has {m[2]} elements, and {method} can only lay those out anew: [{m[1]}] needs "
         f"another number of them."
     )
-    rows = "," in m[1] and not (is_a(value, torch.Tensor) and value.dim() < 2)
-    fix = f"{owner}.flatten(1)  # one row for each sample, whatever its size"
-    if not rows:  # a single axis is wanted: there are no samples
-        fix = f"print({owner}.shape)  # and look where the numbers are too many, or too few, before this line"
+    has_rows = "," in m[1] and not (is_a(value, torch.Tensor) and value.dim() < 2)
+    fix = (
+        f"{owner}.flatten(1)  # one row for each sample, whatever its size"
+        if has_rows
+        else f"print({owner}.shape)  # and look where the numbers are too many, or too few, before this line"
+    )
     return card("shapes", f"`{owner}` has {m[2]} elements, which do not fill [{m[1]}]", why, fix, s.needed())
 
 

@@ -11,6 +11,7 @@ from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
 
 _CALLS = 100
 _LEAST = 0.9
+_ROUNDING = 1e-9
 OURS = 0.99  # tests/answers has the answer that reaches it
 
 
@@ -53,12 +54,12 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yours, border = told_apart(rate, _border(case))
         # A rate that is right but for rounding is on the border, and there nothing grows.
         text = f"With your rate, {yours}, gradient descent explodes: the border is {border}."
-        yield Finding("explodes", share <= 1 + 1e-9, text)
+        yield Finding("explodes", share <= 1 + _ROUNDING, text)
         text = (
             f"Your rate is {max(share, 0):.2f} of the border. At least {_LEAST} is asked; ours reaches {OURS}, and the "
             "limit is 1."
         )
-        yield Finding("large", share >= _LEAST - 1e-9, text)
+        yield Finding("large", share >= _LEAST - _ROUNDING, text)
     calls = seen["calls"]
     yield Finding("calls", calls <= _CALLS, f"You called loss {calls} times; {_CALLS} are allowed.")
     yield Finding("moved", not seen["moved"], "Your function changed the numbers in w.")
@@ -105,7 +106,7 @@ EXERCISE = Exercise(
             "Your rate is a little above the border. If your largest curvature comes from power iteration: that is "
             "never too large and mostly a little too small, so 2 over it is too large. Do more rounds, and keep a "
             "margin.",
-            lambda case, seen: 1 + 1e-9 < _share(case, seen) < 1.25,
+            lambda case, seen: 1 + _ROUNDING < _share(case, seen) < 1.25,
         ),
     ),
     debrief=_debrief,

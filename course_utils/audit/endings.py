@@ -79,11 +79,19 @@ def _goes_on(node: ast.BinOp, nodes: list[ast.AST]) -> bool:
 
 def _reads_flag(node: ast.BinOp, nodes: list[ast.AST]) -> bool:
     """Say whether a target reads a flag, or what was made of one: of several flags it needs no other."""
+    if any(map(_goes_out, ast.walk(node))):
+        return True
     names = names_read(node)
     for it in nodes:
         if isinstance(it, ast.Assign) and isinstance(it.targets[0], ast.Name) and it.targets[0].id in names:
             names = names | names_read(it.value) if isinstance(it.value, ast.BinOp | ast.UnaryOp) else names
     return any(map(_ends, names))
+
+
+def _goes_out(node: ast.AST) -> bool:
+    """Say whether a part of a target is `1 - D`: whatever its name, what is 0 or 1 there ends an episode."""
+    whole = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and isinstance(node.left, ast.Constant)
+    return whole and node.left.value == 1 and not is_discount(node.right)  # type: ignore[attr-defined]
 
 
 def _follows(node: ast.expr, nodes: list[ast.AST]) -> bool:

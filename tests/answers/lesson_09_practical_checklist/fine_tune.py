@@ -164,6 +164,23 @@ def tuned_past_the_near(backbone, head, optimizer, batches):
     return losses
 
 
+def tuned_past_the_frozen(backbone, head, optimizer, batches):
+    """Clears what is to learn; what is frozen in the head keeps its gradient of before, and the optimizer has it."""
+    backbone.requires_grad_(False).eval()
+    for parameter in backbone.parameters():
+        parameter.grad = None
+    losses = []
+    for inputs, targets in batches:
+        loss = cross_entropy(head(backbone(inputs)), targets)
+        for parameter in head.parameters():
+            if parameter.requires_grad:
+                parameter.grad = None
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
 RIGHT = [tuned(), tuned_with_own_care, tuned_without_recording]
 
 MISCONCEIVED = {
@@ -239,6 +256,7 @@ WRONG = [
     said(tuned(record=True, thaw=True), "old gradients", "recorded for nothing"),
     said(tuned_layer_by_layer, "recorded for nothing"),
     lambda backbone, head, optimizer, batches: [],
+    tuned_past_the_frozen,
 ]
 
 EQUIVALENT = {
@@ -256,13 +274,13 @@ EQUIVALENT = {
     "tuned.fine_tune: backbone.train(False) | for p in backbone.parameters(): ... -> (swapped)": '"whether its parameters require gradients afterwards, is up to you", and nothing is recorded under no_grad.',
     "tuned_with_fewer_parameters: optimizer.param_groups[0]['params'] = list(head.parameters()) -> (dropped)": "Cleared gradients are None in the backbone, which the optimizer skips as well.",
     "tuned_with_fewer_parameters: torch.inference_mode -> torch.no_grad": "Nothing is recorded under either.",
-    "tuned_with_fewer_parameters: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "tuned_with_fewer_parameters: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "What gets no gradient in a pass has neither momentum nor decay, so zeros move it as little as None.",
     "tuned_with_fewer_parameters: loss = cross_entropy(head(features.clone()), targets) | optimizer.zero_grad() -> (swapped)": "Neither line reads what the other one writes.",
     "tuned_with_fewer_parameters: optimizer.step() | losses.append(float(loss)) -> (swapped)": "Neither line reads what the other one writes.",
     "tuned_with_fewer_parameters: optimizer.param_groups[0]['params'] = list(head.parameters()) | backbone.eval() -> (swapped)": "Cleared gradients are None in the backbone, which the optimizer skips as well.",
     "tuned_without_recording: parameter.requires_grad_(False) | parameter.grad = None -> (swapped)": "Neither line reads what the other one writes.",
-    "tuned_without_recording: head.zero_grad(set_to_none=True) -> head.zero_grad()": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
-    "tuned_without_recording: head.zero_grad(set_to_none=True) -> head.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "tuned_without_recording: head.zero_grad(set_to_none=True) -> head.zero_grad()": "What gets no gradient in a pass has neither momentum nor decay, so zeros move it as little as None.",
+    "tuned_without_recording: head.zero_grad(set_to_none=True) -> head.zero_grad(set_to_none=False)": "What gets no gradient in a pass has neither momentum nor decay, so zeros move it as little as None.",
     "tuned_without_recording: head.zero_grad(set_to_none=True) | loss = cross_entropy(head(backbone(inputs)), targets) -> (swapped)": "Neither line reads what the other one writes.",
     "tuned_without_recording: optimizer.step() | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",
     "tuned_without_recording: for parameter in backbone.parameters(): ... | backbone.eval() -> (swapped)": "Neither line reads what the other one writes.",

@@ -217,6 +217,12 @@ class OffAfterAFreedGraph(OffAfterAnError):
     error = RuntimeError
 
 
+class OffAfterARule(OffAfterAnError):
+    """Looks whether a pass can be made before it switches, and puts the switch back where no rule raises."""
+
+    error = FloatingPointError
+
+
 class RetainedUnlessTold(Counting):
     def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
         return super().grad(output, inputs, gradient, retain_graph is not False, create_graph)
@@ -323,7 +329,7 @@ WRONG = [
     inverse_of_a_constant := InverseOfAConstant(),
     raw_reshape := RawReshape(),
     on_afterwards := OnAfterwards(),
-    *(off_after_an_error := OffAfterAnError(), OffAfterAFreedGraph()),
+    *(off_after_an_error := OffAfterAnError(), OffAfterAFreedGraph(), OffAfterARule()),
     retained_unless_told := RetainedUnlessTold(),
     cannot_retain := CannotRetain(),
     begins_with_more := BeginsWithMore(),

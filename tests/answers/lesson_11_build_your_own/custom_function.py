@@ -389,6 +389,14 @@ class Shifted(Plain):
         return [None if entry is None else next(left) for entry in node.inputs]
 
 
+class NonesLast(Plain):
+    """Drops each None, and fills up with None at the end."""
+
+    @classmethod
+    def lifted(cls, parts):
+        return super().lifted(sorted(parts, key=lambda part: part is None))
+
+
 RIGHT = [Counting(), taping(), numbering()]
 
 MISCONCEIVED = {
@@ -482,6 +490,7 @@ WRONG = [
     constants_too := with_function(ConstantsToo),
     backwards := with_function(Backwards),
     with_function(Shifted),
+    with_function(NonesLast),
 ]
 
 EQUIVALENT = {

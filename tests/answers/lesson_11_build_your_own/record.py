@@ -288,6 +288,15 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
+
+class TurnedDifference(Counting):
+    def record(self, name, array, operands, kept, rule):
+        result = super().record(name, array, operands, kept, rule)
+        if name == "sub" and result.grad_fn is not None:
+            result.grad_fn.inputs = result.grad_fn.inputs[::-1]
+        return result
+
+
 WRONG = [
     said(CutAtReshape(), "the graph ends at an index or a reshape"),
     Single(),
@@ -312,6 +321,7 @@ WRONG = [
     IndexWithoutSign(),
     tensors_alone := TensorsAlone(),
     CutBesideAnArray(),
+    turned := TurnedDifference(),
 ]
 
 EQUIVALENT = {
@@ -331,7 +341,7 @@ GUARDS = {
     },
     "as in NumPy": {"random": absolute},
     "negative ones count from the end": {"as in NumPy": axis_without_sign},
-    "a text; an entry for each operand, in order": {"named": unnamed},
+    "a text; an entry for each operand, in order": {"named": unnamed, "in order": turned},
     "or None where no gradient is needed": {"constant": frozen},
     "A result needs a gradient if any operand does.": {"flags": MISCONCEIVED["the left operand decides"]},
     "Then it has a `grad_fn`, a node.": {"flags": MISCONCEIVED["the graph ends at an index or a reshape"]},

@@ -52,7 +52,10 @@ def _tuned(case: Case, slips: Slips = frozenset()) -> tuple[Path, State, State]:
     frozen = {name: start.pop(name) for name, it in head.named_parameters() if not it.requires_grad}
     moving = {name: optimizer.state[it]["momentum_buffer"] for name, it in head.named_parameters() if name in start}
     path = descend(start, losses, RATE, momentum=0.9, decay=0.1, left=left, moving=moving, adding=NEVER in slips)
-    path = Path(path.losses, [state | frozen for state in path.states])
+    old = {name: it for name, it in (left or {}).items() if name in frozen}
+    times = [number if NEVER in slips else 1 for number in range(1, len(path.states) + 1)]
+    still = [{name: it - RATE * often * old.get(name, 0) for name, it in frozen.items()} for often in times]
+    path = Path(path.losses, [state | other for state, other in zip(path.states, still, strict=True)])
     return path, parameters_of(backbone), dict(backbone.named_buffers())
 
 

@@ -24,6 +24,7 @@ _TRIED = {
     "not needed": "Applying a function to a constant, and another that nothing comes of, and a pass",
     "quiet": "Applying a function inside `with engine.no_grad()`",
     "number": "A pass through a function of a leaf and a number, whose backward returns None for the number,",
+    "number first": "A pass through a function of a number and a leaf, whose backward returns None for the number,",
     "one saved": "A pass through a function that saves one array, and takes it out by `(x,) = ctx.saved_tensors`,",
     "again": "Two passes through a function, the first with retain_graph=True,",
     "tuple": "A pass through a function of one input, whose backward returns a tuple with one gradient,",
@@ -88,6 +89,8 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         yield Finding("quiet", seen["quiet"] in (None, [False, False]), text)
     if not raised(seen["number"]):
         yield right_value(seen["number"], _two([3.0, 3.0]), "The gradient of a leaf beside a number")
+    if not raised(seen["number first"]):
+        yield right_value(seen["number first"], _two([3.0, 3.0]), "The gradient of a leaf that comes after a number")
     if not raised(seen["one saved"]):
         yield right_value(seen["one saved"], _two([3.0, 4.0]), "The gradient by a function that saves one array")
     if not raised(seen["again"]):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from course_utils.checks.compare import close, right_value
+from course_utils.checks.compare import close, listed, right_value
 from course_utils.checks.data import Observation, Raised
 from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.lesson_11_build_your_own.oracle import failing, leaves_of
@@ -165,6 +165,8 @@ def _shared(seen: Any, made: bool) -> Iterator[Finding]:
     yield Finding("leaf", made or (seen["leaf"] and seen["leaves"] == 1), text)
     text = "The entry of an operand that needs no gradient is to be None."
     yield Finding("constant", seen["constant"], text)
+    text = f"For {listed(f'`{it}`' for it in seen['turned'])} the first entry of the node's `inputs` is u. The first "
+    yield Finding("in order", not seen["turned"], f"{text}operand's comes first.")
     yield Finding("named", seen["named"], "Each node has a `name`, a text.")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from course_utils.checks.data import Observation, Raised, type_name
 from course_utils.checks.observers.lesson_11_build_your_own import backward, record
 from course_utils.checks.observers.lesson_11_build_your_own.backward import upstream
@@ -88,6 +90,9 @@ def _switched(engine: Engine) -> Observation:
             recorded[name] = bool((x * x).requires_grad)
         attempt(lambda: engine.grad(y, leaves, engine.tensor([1.0, 2.0, 3.0])))
         recorded["a pass from a gradient of another shape"] = bool((x * x).requires_grad)
+        with np.errstate(over="raise"):  # else the number would be infinity
+            attempt(lambda: engine.grad(large.pop(), leaves, engine.tensor([1e200, 1e200])))
+        recorded["a pass in which a rule raises"] = bool((x * x).requires_grad)
         freed = graphs.pop()
         for _ in range(2):
             attempt(lambda: engine.grad(freed, leaves))
@@ -95,6 +100,7 @@ def _switched(engine: Engine) -> Observation:
 
     leaves = [engine.tensor([0.5, 2.0], requires_grad=True)]
     graphs = [leaves[0].exp().sum() for _ in range(6)]
+    large = [leaves[0] * 1e200 for _ in range(2)]
     outside = [name for name, found in passes().items() if not found]
     if not hasattr(engine, "no_grad"):
         return {"outside": outside, "inside": []}

@@ -129,6 +129,12 @@ def _number(engine: Engine) -> Any:
     return numbers(x.grad)
 
 
+def _number_first(engine: Engine) -> Any:
+    x = _leaf(engine, 1.5, 2.0)
+    _giving(engine, lambda g: (None, 3.0 * g)).apply(4.0, x).sum().backward()
+    return numbers(x.grad)
+
+
 def _one_saved(engine: Engine) -> Any:
     class Square(engine.Function):  # type: ignore[misc]
         @staticmethod
@@ -209,6 +215,7 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
             "none": attempt(lambda: _none(engine)),
             "quiet": attempt(lambda: _quiet(engine)),
             "number": attempt(lambda: _number(engine)),
+            "number first": attempt(lambda: _number_first(engine)),
             "one saved": attempt(lambda: _one_saved(engine)),
             "again": attempt(lambda: _again(engine)),
             "tuple": attempt(lambda: _tuple_of_one(engine)),

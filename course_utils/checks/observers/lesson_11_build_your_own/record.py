@@ -73,7 +73,16 @@ def _shared(engine: Engine) -> Observation:
         "leaf": any(leaf is x for leaf in leaves),
         "constant": len(entries) == 2 and entries[1] is None,
         "named": all(isinstance(node.name, str) for node in nodes),
+        "turned": _turned(engine),
     }
+
+
+def _turned(engine: Engine) -> list[str]:
+    """Return the operations of two tensors whose node has its entries in another order than they stand in."""
+    t, u = (engine.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True) for _ in range(2))
+    made = {"t + u": t + u, "t - u": t - u, "t * u": t * u, "t @ u": t @ u}
+    found = {name: list(result.grad_fn.inputs) for name, result in made.items() if result.grad_fn is not None}
+    return [name for name, entries in found.items() if len(entries) == 2 and entries[0] is u and entries[1] is t]
 
 
 def _copied(engine: Engine) -> list[float]:

@@ -15,7 +15,8 @@ def backbone_and_head(case: Case) -> tuple[nn.Sequential, nn.Linear, Optimizer]:
     """Return a pretrained backbone, a new head, and one optimizer for both, which has stepped before.
 
     Gradients of an earlier pass are left.
-    Where the case says so, the head's bias is frozen.
+    Where the case says so, the head's bias is frozen. The optimizer holds it all the same, without momentum and decay:
+    zeros for its gradient move it as little as none.
     """
     seed = case.given["seed"]
     backbone = nn.Sequential(nn.Dropout(0.3), deep(nn.Linear(4, 5)), nn.BatchNorm1d(5), nn.Tanh()).double()
@@ -25,12 +26,14 @@ def backbone_and_head(case: Case) -> tuple[nn.Sequential, nn.Linear, Optimizer]:
     for module in (backbone, head):
         for offset, parameter in enumerate(module.parameters()):
             left = double(seed + 70 + offset, *parameter.shape)
-            parameter.grad = left if parameter.requires_grad else None
+            parameter.grad = left if parameter.requires_grad or module is head else None
     with torch.no_grad():
         for offset, name in enumerate(("running_mean", "running_var")):
             backbone[2].get_buffer(name).copy_(double(seed + 90 + offset, 5).abs())
     groups = [{"params": [it for it in module.parameters() if it.requires_grad]} for module in (backbone, head)]
     optimizer = torch.optim.SGD(groups, lr=RATE, momentum=0.9, weight_decay=0.1)
+    if case.given["frozen"]:
+        optimizer.add_param_group({"params": [head.bias], "momentum": 0.0, "weight_decay": 0.0})
     for offset, parameter in enumerate(it for group in groups for it in group["params"]):
         optimizer.state[parameter]["momentum_buffer"] = double(seed + 110 + offset, *parameter.shape)
     return backbone, head, optimizer

@@ -250,7 +250,7 @@ WRONG = [
 
 GUARDS = {
     "no more large arrays are alive than in PyTorch": {"forward": MISCONCEIVED["more than the rules need"]},
-    "the result (or a mask) for `relu`": {"forward": input_of_relu},
+    "one of both (or a mask) for `relu`": {"forward": input_of_relu},
     "What would serve the gradient of a constant is not kept.": {"forward": second_factor},
     "After a pass nothing is kept, also while the result is still held.": {
         "after": MISCONCEIVED["gradients stay on the nodes"]

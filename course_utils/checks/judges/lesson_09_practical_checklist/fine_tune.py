@@ -41,21 +41,24 @@ def _tuned(case: Case, slips: Slips = frozenset()) -> tuple[Path, State, State]:
     backbone, head, optimizer = backbone_and_head(case)
     backbone.eval()
 
-    def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
-        with torch.no_grad():
-            features = backbone(inputs)
-        return lambda state: cross_entropy(on(head, features, state), targets)
-
-    losses = [loss(*batch) for batch in classes(case)]
-    left = left_in(head) if slips else None
+    left = left_in(head) if slips else {}
     start = parameters_of(head)
     frozen = {name: start.pop(name) for name, it in head.named_parameters() if not it.requires_grad}
+
+    def still(steps: int) -> State:
+        """Return where what is frozen stands: an old gradient that nobody clears moves it, too."""
+        times = steps if NEVER in slips else min(steps, 1)
+        return {name: it - RATE * times * left.get(name, 0) for name, it in frozen.items()}
+
+    def loss(number: int, inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
+        with torch.no_grad():
+            features = backbone(inputs)
+        return lambda state: cross_entropy(on(head, features, state | still(number)), targets)
+
+    losses = [loss(number, *batch) for number, batch in enumerate(classes(case))]
     moving = {name: optimizer.state[it]["momentum_buffer"] for name, it in head.named_parameters() if name in start}
     path = descend(start, losses, RATE, momentum=0.9, decay=0.1, left=left, moving=moving, adding=NEVER in slips)
-    old = {name: it for name, it in (left or {}).items() if name in frozen}
-    times = [number if NEVER in slips else 1 for number in range(1, len(path.states) + 1)]
-    still = [{name: it - RATE * often * old.get(name, 0) for name, it in frozen.items()} for often in times]
-    path = Path(path.losses, [state | other for state, other in zip(path.states, still, strict=True)])
+    path = Path(path.losses, [state | still(number) for number, state in enumerate(path.states, 1)])
     return path, parameters_of(backbone), dict(backbone.named_buffers())
 
 

@@ -39,6 +39,7 @@ from course_utils.audit.checks.last_rounds import LastRounds
 from course_utils.audit.checks.leaks import Leaks
 from course_utils.audit.checks.loading import Loading
 from course_utils.audit.checks.losses import Losses
+from course_utils.audit.checks.made_within import MadeWithin
 from course_utils.audit.checks.magnitudes import Magnitudes
 from course_utils.audit.checks.masks import Masks
 from course_utils.audit.checks.measuring import Measuring
@@ -160,6 +161,7 @@ CHECKS: tuple[type[Check], ...] = (
     Composing,
     EarlyMeans,
     Remaking,
+    MadeWithin,
     Magnitudes,
     Decaying,
     Plateaus,

@@ -99,6 +99,7 @@ RULES: dict[str, Rule] = {
     "held-out-trained": Rule("likely", "default", _LIST, ("validated-on-training",)),
     "held-twice": Rule("likely", "default", _GAN, ("wrong-loss", "gan-detach")),
     "rate-far-off": Rule("likely", "default", _ORDER, ("update-lost", "dead-units", "nan-began")),
+    "loss-climbs": Rule("likely", "default", _ORDER, ("nan-began", "dead-units", "update-lost")),
     "decay-on-vectors": Rule("likely", "default", _LIST, ("name-fits-nothing",)),
     "plateau-direction": Rule("error", "default", _ORDER, ("schedule-too-fast", "update-lost", "rate-zero")),
     "compared-with-itself": Rule("error", "full", _SOFTMAX),

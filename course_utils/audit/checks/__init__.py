@@ -13,6 +13,7 @@ from course_utils.audit.checks.carrying import Carrying
 from course_utils.audit.checks.chains import Chains
 from course_utils.audit.checks.choosing import Choosing
 from course_utils.audit.checks.clearing import Clearing
+from course_utils.audit.checks.climbing import Climbing
 from course_utils.audit.checks.clipping import Clipping
 from course_utils.audit.checks.closures import Closures
 from course_utils.audit.checks.composing import Composing
@@ -162,6 +163,7 @@ CHECKS: tuple[type[Check], ...] = (
     EarlyMeans,
     Remaking,
     MadeWithin,
+    Climbing,
     Magnitudes,
     Decaying,
     Plateaus,

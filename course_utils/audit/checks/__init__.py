@@ -26,6 +26,7 @@ from course_utils.audit.checks.drawing import Drawing
 from course_utils.audit.checks.drifting import Drifting
 from course_utils.audit.checks.early_means import EarlyMeans
 from course_utils.audit.checks.escaping import Escaping
+from course_utils.audit.checks.far_off import FarOff
 from course_utils.audit.checks.filling import Filling
 from course_utils.audit.checks.filters import Filters
 from course_utils.audit.checks.following import Following
@@ -164,6 +165,7 @@ CHECKS: tuple[type[Check], ...] = (
     Remaking,
     MadeWithin,
     Climbing,
+    FarOff,
     Magnitudes,
     Decaying,
     Plateaus,

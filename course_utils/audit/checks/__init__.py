@@ -47,6 +47,7 @@ from course_utils.audit.checks.masks import Masks
 from course_utils.audit.checks.measuring import Measuring
 from course_utils.audit.checks.members import Members
 from course_utils.audit.checks.membership import Membership
+from course_utils.audit.checks.misdirected import Misdirected
 from course_utils.audit.checks.misspelling import Misspelling
 from course_utils.audit.checks.modes import Modes
 from course_utils.audit.checks.naming import Naming
@@ -166,6 +167,7 @@ CHECKS: tuple[type[Check], ...] = (
     MadeWithin,
     Climbing,
     FarOff,
+    Misdirected,
     Magnitudes,
     Decaying,
     Plateaus,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -61,7 +62,7 @@ class Climbing(Check):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._trained: dict[Spot, _Trained] = {}
-        self._asked: tuple[Spot, list[torch.Tensor]] | None = None  # in the pass that runs, or is over
+        self._asked: tuple[Spot, list[weakref.ref[torch.Tensor]]] | None = None  # in the pass that runs, or is over
         self._last: dict[Spot, list[tuple[torch.Tensor, torch.Tensor]]] = {}  # values and gradients of a line's pass
 
     def pass_begins(self, event: Pass) -> None:
@@ -81,7 +82,7 @@ class Climbing(Check):
         if not any(key != 0 for key in self.book.trainers):
             leaves = [leaf for _, leaf in event.graph.leaves if leaf.requires_grad]
             self._compare(event.spot, trained, leaves)
-            self._asked = event.spot, leaves
+            self._asked = event.spot, list(map(weakref.ref, leaves))
 
     def _compare(self, spot: Spot, trained: _Trained, leaves: list[torch.Tensor]) -> None:
         """Note whether all that was differentiated in the last pass of a line has moved along its gradient since."""
@@ -97,17 +98,23 @@ class Climbing(Check):
 
     def pass_ended(self, event: Pass) -> None:
         if self._asked is not None and event.accumulate:
-            spot, leaves = self._asked
+            spot, leaves = self._asked[0], self._alive()
             self._keep(spot, leaves, [leaf.grad for leaf in leaves])
 
     def function(self, event: Op) -> None:
         inputs, slopes = event.argument(1, "inputs"), event.out
         if self._asked is None or not isinstance(slopes, tuple):
             return
-        spot, leaves = self._asked
+        spot, leaves = self._asked[0], self._alive()
         asked = [inputs] if isinstance(inputs, torch.Tensor) else list(inputs)
         found = {id(leaf): slope for leaf, slope in zip(asked, slopes, strict=False)}
         self._keep(spot, leaves, [found.get(id(leaf)) for leaf in leaves])
+
+    def _alive(self) -> list[torch.Tensor]:
+        """Return what is differentiated in the last pass, or nothing where some of it is gone."""
+        found = [ref() for ref in self._asked[1]] if self._asked is not None else []
+        alive = [it for it in found if it is not None]
+        return alive if len(alive) == len(found) else []
 
     def _keep(self, spot: Spot, leaves: list[torch.Tensor], slopes: list[Any]) -> None:
         self._asked = None

@@ -188,6 +188,8 @@ class Clip:
     slots: tuple[Slot, ...]
     count: int  # gradients that it was given
     bounded: bool  # False where the bound is infinite: a norm that is only read
+    bound: float = float("inf")
+    by_norm: bool = True
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,9 @@ from course_utils.explain.source import called
 
 _OVERLAPS = re.compile(r"(^|_)(dice|iou|jaccard|tversky|f1|fbeta)(_|$|loss)|^(dice|iou|jaccard)", re.I)
 _SQUASHES = re.compile(r"sigmoid|softmax|expit|one_hot|clamp|round|argmax|> ?0", re.I)
+_SCORES = re.compile(
+    r"^((ms_?)?ssim|psnr|(soft_?)?accuracy|pearson(r|_corr\w*)?|(cosine?_?|soft_)?sim(ilarity)?|r2_?score)$", re.I
+)
 _LIKENESS = frozenset({"cosine_similarity"})
 _PROBABILITY = re.compile(r"^(p_?t|pt|p_t|prob_?t|p_true|pt_)$", re.I)
 _ON_PURPOSE = re.compile(r"adv|attack|perturb|orthogonal|divers|dissimil|decorrel|negative|repel|unlearn|forget", re.I)
@@ -58,6 +61,10 @@ def _scores(node: ast.expr, values: Values, file: str, deep: int) -> Iterator[tu
         yield node, Spot(file, node.lineno)
     elif isinstance(node, ast.Call) and (method := _forward(node, values, file)) is not None:
         yield from ((node, Spot(file, line)) for line in _plain_overlap(method))
+    elif isinstance(node, ast.Call) and _SCORES.search(called(node)):
+        functions = list(functions_named(file, called(node)))
+        if len(functions) == 1 and _is_plain_score(functions[0]):
+            yield node, Spot(file, node.lineno)
     elif isinstance(node, ast.Call) and _OVERLAPS.search(called(node)):
         functions = list(functions_named(file, called(node)))
         for line in _plain_overlap(functions[0]) if len(functions) == 1 else ():
@@ -81,17 +88,28 @@ def _plain_overlap(function: ast.FunctionDef) -> list[int]:
         return []
     values = values_in(function)
     lines = [it for it in ast.walk(function) if isinstance(it, ast.Return) and it.value is not None]
-    return [it.lineno for it in lines if _is_quotient(it.value, values)]
+    sure = re.search("iou|jaccard", function.name, re.I) is not None
+    return [it.lineno for it in lines if _is_quotient(it.value, values, sure)]
 
 
-def _is_quotient(node: ast.expr | None, values: Values) -> bool:
+def _is_plain_score(function: ast.FunctionDef) -> bool:
+    """Say whether a function returns a score as it is: not its negative, its logarithm, or what it lacks of 1."""
+    lines = [it for it in ast.walk(function) if isinstance(it, ast.Return) and it.value is not None]
+    texts = [ast.unparse(it.value) for it in lines if it.value is not None]
+    if "psnr" in function.name:  # of a mean of squares it is -10 * log10, or that of a quotient
+        return bool(texts) and all(re.search(r"log10\(.*/|^-\(?[12]0(\.0)? \*|/.*log10", it) for it in texts)
+    turned = r"\b1(\.0*)? - |^-|\* -1|\bneg|\blog|dist|loss|err"
+    return bool(texts) and not any(re.search(turned, it) for it in texts)
+
+
+def _is_quotient(node: ast.expr | None, values: Values, sure: bool = False) -> bool:
     if isinstance(node, ast.Call) and called(node) in ("mean", "sum") and isinstance(node.func, ast.Attribute):
         node = node.func.value
     if isinstance(node, ast.Name):
         bound = values.get(node.id, [])
-        return len(bound) == 1 and bound[0] is not None and _is_quotient(bound[0].value, {})
+        return len(bound) == 1 and bound[0] is not None and _is_quotient(bound[0].value, {}, sure)
     quotient = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
-    return quotient and re.search("2|inter", ast.unparse(node)) is not None  # type: ignore[arg-type]
+    return quotient and (sure or re.search("2|inter", ast.unparse(node)) is not None)  # type: ignore[arg-type]
 
 
 def unsquashed(scopes: Scopes, seen: Seen) -> Iterator[Told]:

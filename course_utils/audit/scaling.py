@@ -49,7 +49,7 @@ class Scaling:
     def clip_norm(self, original: Callable[..., Any], grads: Any, *args: Any, **kwargs: Any) -> Any:
         grads = [grads] if isinstance(grads, torch.Tensor) else list(grads)
         bound = sys._getframe(2).f_locals.get("max_norm")
-        self._clip(grads, bound is None or float(bound) != float("inf"))
+        self._clip(grads, bound is None or float(bound) != float("inf"), bound)
         return original(grads, *args, **kwargs)
 
     def clip_scale(self, original: Callable[..., Any], parameters: Any, *args: Any, **kwargs: Any) -> Any:
@@ -64,10 +64,10 @@ class Scaling:
 
     def clip_value(self, original: Callable[..., Any], grads: Any, *args: Any, **kwargs: Any) -> Any:
         if sys._getframe(2).f_code.co_name == "clip_grad_value_":
-            self._clip(list(grads[0]), True)
+            self._clip(list(grads[0]), True, sys._getframe(2).f_locals.get("clip_value"), by_norm=False)
         return original(grads, *args, **kwargs)
 
-    def _clip(self, grads: list[torch.Tensor], bounded: bool) -> None:
+    def _clip(self, grads: list[torch.Tensor], bounded: bool, bound: Any, by_norm: bool = True) -> None:
         if self._recorder.elsewhere():
             return
         with self._recorder.aside():
@@ -78,4 +78,5 @@ class Scaling:
             ids = {id(grad) for grad in grads}
             live = list(self._recorder.book.live())
             slots = tuple(slot for slot in live if (state := slot.seen) is not None and state[0] in ids)
-            self._recorder.tell("clipped", Clip(here(), slots, len(grads), bounded))
+            limit = float("inf") if bound is None else float(bound)
+            self._recorder.tell("clipped", Clip(here(), slots, len(grads), bounded, limit, by_norm))

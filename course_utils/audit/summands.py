@@ -65,7 +65,9 @@ def _inner(node: LiveNode) -> list[tuple[LiveNode | None, float]]:
 
 def averaged(node: LiveNode) -> int:
     """Return over how many numbers a node takes each mean; 1 for one that takes none."""
-    sizes = getattr(node, "_saved_self_sym_sizes", ()) if node_name(node).startswith("MeanBackward") else ()
+    if not node_name(node).startswith("MeanBackward"):
+        return 1
+    sizes = getattr(node, "_saved_self_sym_sizes", ())
     dims = [signed(it) for it in getattr(node, "_saved_dim", None) or range(len(sizes))]
     return math.prod(sizes[it] for it in dims) or 1 if sizes else 1
 

@@ -95,6 +95,7 @@ _OF_STEPS = (
     "unmasked-asked",
     "mixed-apart",
     "score-minimised",
+    "setting-far-off",
     "focal-reversed",
     "average-left-in",
     "adapter-frozen",

@@ -13,6 +13,7 @@ from course_utils.audit.checks.carrying import Carrying
 from course_utils.audit.checks.chains import Chains
 from course_utils.audit.checks.choosing import Choosing
 from course_utils.audit.checks.clearing import Clearing
+from course_utils.audit.checks.climbing import Climbing
 from course_utils.audit.checks.clipping import Clipping
 from course_utils.audit.checks.closures import Closures
 from course_utils.audit.checks.composing import Composing
@@ -25,6 +26,7 @@ from course_utils.audit.checks.drawing import Drawing
 from course_utils.audit.checks.drifting import Drifting
 from course_utils.audit.checks.early_means import EarlyMeans
 from course_utils.audit.checks.escaping import Escaping
+from course_utils.audit.checks.far_off import FarOff
 from course_utils.audit.checks.filling import Filling
 from course_utils.audit.checks.filters import Filters
 from course_utils.audit.checks.following import Following
@@ -39,11 +41,13 @@ from course_utils.audit.checks.last_rounds import LastRounds
 from course_utils.audit.checks.leaks import Leaks
 from course_utils.audit.checks.loading import Loading
 from course_utils.audit.checks.losses import Losses
+from course_utils.audit.checks.made_within import MadeWithin
 from course_utils.audit.checks.magnitudes import Magnitudes
 from course_utils.audit.checks.masks import Masks
 from course_utils.audit.checks.measuring import Measuring
 from course_utils.audit.checks.members import Members
 from course_utils.audit.checks.membership import Membership
+from course_utils.audit.checks.misdirected import Misdirected
 from course_utils.audit.checks.misspelling import Misspelling
 from course_utils.audit.checks.modes import Modes
 from course_utils.audit.checks.naming import Naming
@@ -160,6 +164,10 @@ CHECKS: tuple[type[Check], ...] = (
     Composing,
     EarlyMeans,
     Remaking,
+    MadeWithin,
+    Climbing,
+    FarOff,
+    Misdirected,
     Magnitudes,
     Decaying,
     Plateaus,

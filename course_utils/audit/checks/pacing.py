@@ -107,7 +107,7 @@ class Pacing(Check):
                 yield self._too_fast(paced, f"{rates.negative} steps had a rate below 0: they climbed", "error")
             elif paced.calls >= _EACH * steps:
                 early = self._is_early(paced)
-                if early or rates.lost * _TAIL >= steps:
+                if early or (rates.largest > 0 and rates.lost * _TAIL >= steps):
                     yield self._too_fast(paced, early or self._lost(rates, steps))
             elif paced.made_for is not None and paced.made_for.is_for_steps(paced.calls, steps):
                 yield self._too_slow(paced, steps)

@@ -79,8 +79,8 @@ class Repelling(Check):
         for at, (node, sign, joined) in enumerate(terms):
             spot = self.recorder.lines.of(number_of(joined[0])) if joined else None
             name = _taken(spot)[joined[1]] if spot and joined and joined[1] >= 0 and _taken(spot) else _bound(made, at)
-            side, near = _side(name), _attracts(node, name)
-            if side and near and len(name) > 1:
+            side, near = _side_of(name, spot), _attracts(node, name)
+            if side and near and (len(name) > 1 or not _side(name)):
                 ends[side] = name, spot, -sign * near
         if ends.keys() == {1, -1}:
             (good, spot, drawn), (bad, _, pushed) = ends[1], ends[-1]
@@ -121,7 +121,7 @@ def _taken(spot: Spot) -> tuple[str, ...]:
         for it in (ast.walk(found) if found is not None else ())
         if isinstance(it, ast.BinOp) and isinstance(it.op, ast.Sub)
     ]
-    fitting = [pair for pair in pairs if _side(pair[0]) * _side(pair[1]) == -1]
+    fitting = [pair for pair in pairs if _side_of(pair[0], spot) * _side_of(pair[1], spot) == -1]
     return fitting[0] if len(fitting) == 1 and all(re.fullmatch(r"[\w.]+", it) for it in fitting[0]) else ()
 
 
@@ -143,6 +143,13 @@ def _side(text: str) -> int:
     words = re.findall(r"[A-Za-z_]\w*", text.lower())
     good, bad = (any(map(pattern.search, words)) for pattern in (_GOOD, _BAD))
     return good - bad
+
+
+def _side_of(text: str, spot: Spot | None) -> int:
+    """Return the side that a name says, or else the one that what it was assigned speaks of."""
+    plain = re.fullmatch(r"[A-Za-z_]\w*", text)
+    value = assigned_value(spot, text) if spot is not None and plain and not _side(text) else None
+    return _side(text) or (_side(ast.unparse(value)) if value is not None else 0)
 
 
 def _part(text: str, spot: Spot) -> int:

@@ -16,7 +16,8 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
 from course_utils.audit.followed import Followed
 from course_utils.audit.lines import Spot
-from course_utils.audit.source import tree_of
+from course_utils.audit.source import statement, tree_of
+from course_utils.explain.source import names_of
 from course_utils.graph.alive import tensors_in
 
 _DRAWS = frozenset({"randn", "randn_like", "normal", "rand", "rand_like", "bernoulli", "randint", "empty_like"})
@@ -41,6 +42,7 @@ _LOSSES = frozenset(
 _SIZES = frozenset({"pow", "__pow__", "square", "abs", "norm"})
 _TASK = re.compile(r"de-?nois|corrupt|inpaint", re.IGNORECASE)
 _CLEAN = re.compile(r"^clean|_clean", re.IGNORECASE)
+_NOISED = re.compile(r"(^|_)(noisy|noised|corrupted|occluded|damaged)(_|\d|$)", re.IGNORECASE)
 # Tasks whose target has noise on purpose: another draw of it, or one that the input does not show.
 _BY_NOISE = re.compile(
     r"\bSURE\b|\bstein|diverg|noise2|n2[nsv]\b|blind|noisier|total_?variation|\btv\b|fidelity|consisten", re.IGNORECASE
@@ -134,7 +136,7 @@ class Denoising(Check):
     def found(self) -> Iterator[Found]:
         for spot, copied in self._copied.items():
             often = len(copied) >= _TIMES and self._others < len(copied)
-            if not often or not self.clock.steps or not _takes_noise_away(spot.file):
+            if not often or not self.clock.steps or not _takes_noise_away(spot):
                 continue
             yield self.say(
                 "noise-copied",
@@ -149,11 +151,12 @@ class Denoising(Check):
 
 
 @lru_cache(maxsize=64)
-def _takes_noise_away(file: str) -> bool:
-    """Say whether the words or names of a file tell that a model is to undo a corruption."""
-    text = "".join(linecache.getlines(file))
+def _takes_noise_away(spot: Spot) -> bool:
+    """Say whether words tell that a model is to undo a corruption: those of a file, or what a loss's line calls."""
+    text = "".join(linecache.getlines(spot.file))
     if _BY_NOISE.search(text):
         return False
-    tree = tree_of(file)
+    tree, line = tree_of(spot.file), statement(spot)
     names = {it.id for it in ast.walk(tree) if isinstance(it, ast.Name)} if tree is not None else set()
-    return _TASK.search(text) is not None or any(map(_CLEAN.search, names))
+    told = _TASK.search(text) is not None or any(map(_CLEAN.search, names))
+    return told or any(map(_NOISED.search, names_of(line)))

@@ -21,6 +21,7 @@ _LOG_VARIANCE = re.compile(r"log_?var", re.IGNORECASE)
 _LOG_STD = re.compile(r"log_?(std|sigma)", re.IGNORECASE)
 _SMALL, _LARGE, _SMOOTH, _CLASSES = -0.5, 2, 0.5, (3, 100)
 _PROBABLE = 1e-2
+_ROWS = 4
 _SCALED = ("MulBackward0", "DivBackward0", "AddBackward0")
 
 
@@ -76,6 +77,34 @@ def _scores(event: Op, spot: Spot) -> Iterator[Amiss]:
             f"label_smoothing={1 - smoothing:.2g}",
             "likely",
         )
+    elif isinstance(given, torch.Tensor) and _is_of_rows(given) and _is_one(event.argument(1, "target"), len(given)):
+        yield Amiss(
+            "cross_entropy gets the likeness of each row to each other one, and one and the same answer for all rows",
+            "The scores are products of the rows of one matrix with those of another, and row i belongs to row i. With "
+            "one number for all, each row is drawn to the same one: that all are alike is the best answer.",
+            "labels = torch.arange(len(scores), device=scores.device)",
+            "likely",
+            always=True,
+        )
+
+
+def _is_one(target: object, rows: int) -> bool:
+    """Say whether targets name one class alone."""
+    return isinstance(target, torch.Tensor) and target.shape == (rows,) and bool((target == target[0]).all())
+
+
+def _is_of_rows(scores: torch.Tensor) -> bool:
+    """Say whether scores are a square product of two matrices that are computed, and none a layer's own weights."""
+    if scores.dim() != 2 or scores.shape[0] != scores.shape[1] or len(scores) < _ROWS:
+        return False
+    node = through_views(scores.grad_fn)
+    while node is not None and node_name(node) in _SCALED:
+        inputs = [through_views(to) for to, _ in node.next_functions if to is not None]
+        node = next((it for it in inputs if it is not None and node_name(it) in ("MmBackward0", *_SCALED)), None)
+    if node is None or node_name(node) != "MmBackward0":
+        return False
+    sides = [through_views(before(node, at)) for at in (0, 1)]
+    return all(it is None or node_name(it) != "AccumulateGrad" for it in sides) and any(sides)
 
 
 def _several(event: Op, spot: Spot) -> Iterator[Amiss]:

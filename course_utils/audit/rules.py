@@ -235,6 +235,7 @@ RULES: dict[str, Rule] = {
         '09_practical_checklist#"loss-is-NaN":-where-NaN-gradients-come-from',
         ("dead-units", "zero-gradient"),
     ),
+    "cast-to-zeros": Rule("likely", "full", _LIST, ("dead-units", "zero-gradient", "constant-term")),
     "layer-anew": Rule("error", "full", _PARTS, ("never-reached", "not-in-optimizer")),
     "units-alike": Rule("error", "full", _LIST, ("dead-units", "zero-gradient")),
     "padding-row": Rule("note", "full", _LIST),

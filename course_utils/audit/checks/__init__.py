@@ -10,6 +10,7 @@ from course_utils.audit.checks.both_ways import BothWays
 from course_utils.audit.checks.bounded import Bounded
 from course_utils.audit.checks.cancelling import Cancelling
 from course_utils.audit.checks.carrying import Carrying
+from course_utils.audit.checks.casting import Casting
 from course_utils.audit.checks.chains import Chains
 from course_utils.audit.checks.choosing import Choosing
 from course_utils.audit.checks.clearing import Clearing
@@ -162,6 +163,7 @@ CHECKS: tuple[type[Check], ...] = (
     EarlyMeans,
     Remaking,
     MadeWithin,
+    Casting,
     Magnitudes,
     Decaying,
     Plateaus,

@@ -63,15 +63,6 @@ def hidden_entries_and_whole_targets():
 
 
 @right
-def points_moved_a_little_for_a_plain_autoencoder():
-    def loss(model, x):
-        x = x + 0.05 * torch.randn_like(x)
-        return F.mse_loss(model(x), x)
-
-    denoised(loss)
-
-
-@right
 def noisy_points_and_a_target_of_their_own():
     def loss(model, x):
         noisy = x + 0.2 * torch.randn_like(x)

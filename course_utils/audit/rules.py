@@ -236,6 +236,7 @@ RULES: dict[str, Rule] = {
         ("dead-units", "zero-gradient"),
     ),
     "cast-to-zeros": Rule("likely", "full", _LIST, ("dead-units", "zero-gradient", "constant-term")),
+    "sample-misread": Rule("likely", "full", _LIST, ("dead-units", "zero-gradient")),
     "layer-anew": Rule("error", "full", _PARTS, ("never-reached", "not-in-optimizer")),
     "units-alike": Rule("error", "full", _LIST, ("dead-units", "zero-gradient")),
     "padding-row": Rule("note", "full", _LIST),

@@ -46,6 +46,7 @@ from course_utils.audit.checks.masks import Masks
 from course_utils.audit.checks.measuring import Measuring
 from course_utils.audit.checks.members import Members
 from course_utils.audit.checks.membership import Membership
+from course_utils.audit.checks.misreading import Misreading
 from course_utils.audit.checks.misspelling import Misspelling
 from course_utils.audit.checks.modes import Modes
 from course_utils.audit.checks.naming import Naming
@@ -164,6 +165,7 @@ CHECKS: tuple[type[Check], ...] = (
     Remaking,
     MadeWithin,
     Casting,
+    Misreading,
     Magnitudes,
     Decaying,
     Plateaus,

@@ -59,6 +59,7 @@ class Denoising(Check):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._count = 0
+        self._born: list[int] = [0]  # by the number of a draw, how many passes came before it
         # What is noise alone, what holds noise, and differences to be squared; each with the number of its draw.
         self._noise: Followed[int] = Followed(_MOST)
         self._noised: Followed[int] = Followed(_MOST)
@@ -73,6 +74,7 @@ class Denoising(Check):
         if name in _DRAWS:
             if isinstance(out, torch.Tensor) and out.dim() and name != "empty_like":
                 self._count += 1
+                self._born.append(self.clock.passes)
                 self._noise.keep(out, self._count)
             return
         if not self._noise and not self._noised and name not in _DROPS:
@@ -105,6 +107,7 @@ class Denoising(Check):
         if event.name in _DROPS:
             if bool(event.argument(2, "training", True)) and out is not event.args[0]:
                 self._count += 1
+                self._born.append(self.clock.passes)
                 self._noised.keep(out, self._count)
             return
         tensors = [it for it in tensors_in((*event.args, *event.kwargs.values())) if it.dim()]
@@ -113,6 +116,8 @@ class Denoising(Check):
         others = len(tensors) - len(noise)
         if noised and event.name not in _TURNS:
             self._noised.keep(out, noised[0])
+        elif event.name in _ADDS and len({self._born[draw] for draw in noise}) > 1:
+            self._noised.keep(out, max(noise))  # points that were drawn once, and noise that a step adds
         elif noise and (not others or event.name in _TURNS):
             self._noise.keep(out, noise[0])
         elif noise and event.name in _ADDS | _SCALES | _HIDES:

@@ -29,6 +29,7 @@ from course_utils.audit.checks.escaping import Escaping
 from course_utils.audit.checks.filling import Filling
 from course_utils.audit.checks.filters import Filters
 from course_utils.audit.checks.following import Following
+from course_utils.audit.checks.forecasting import Forecasting
 from course_utils.audit.checks.formulas import Formulas
 from course_utils.audit.checks.freezing import Freezing
 from course_utils.audit.checks.functional import Functional
@@ -166,6 +167,7 @@ CHECKS: tuple[type[Check], ...] = (
     MadeWithin,
     Casting,
     Misreading,
+    Forecasting,
     Magnitudes,
     Decaying,
     Plateaus,

@@ -238,6 +238,7 @@ RULES: dict[str, Rule] = {
     "cast-to-zeros": Rule("likely", "full", _LIST, ("dead-units", "zero-gradient", "constant-term")),
     "sample-misread": Rule("likely", "full", _LIST, ("dead-units", "zero-gradient")),
     "target-in-window": Rule("likely", "full", _LIST),
+    "normalised-axis": Rule("likely", "full", _SOFTMAX),
     "layer-anew": Rule("error", "full", _PARTS, ("never-reached", "not-in-optimizer")),
     "units-alike": Rule("error", "full", _LIST, ("dead-units", "zero-gradient")),
     "padding-row": Rule("note", "full", _LIST),

@@ -109,6 +109,7 @@ from course_utils.audit.checks.terms import Terms
 from course_utils.audit.checks.ties import Ties
 from course_utils.audit.checks.turned import Turned
 from course_utils.audit.checks.uncovered import Uncovered
+from course_utils.audit.checks.unit_rows import UnitRows
 from course_utils.audit.checks.units import Units
 from course_utils.audit.checks.unsaved import Unsaved
 from course_utils.audit.checks.unused import Unused
@@ -168,6 +169,7 @@ CHECKS: tuple[type[Check], ...] = (
     Casting,
     Misreading,
     Forecasting,
+    UnitRows,
     Magnitudes,
     Decaying,
     Plateaus,

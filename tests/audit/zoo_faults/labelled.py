@@ -236,3 +236,41 @@ def last_place_after_a_projection_of_what_was_packed():
             return scores[:, -1, :]  # <- here
 
     reads_uneven(Reader())
+
+
+def contrasted(side, steps=5):
+    """Train an encoder on two views of points, of which `side` makes what is compared."""
+    encoder = mlp(4, 6)
+    optimizer = torch.optim.Adam(encoder.parameters(), lr=0.01)
+    for _ in range(steps):
+        x = torch.randn(12, 4)
+        a, b = (side(encoder(x + 0.1 * torch.randn_like(x))) for _ in range(2))
+        optimizer.zero_grad()
+        F.cross_entropy(a @ b.T / 0.1, torch.arange(len(x))).backward()
+        optimizer.step()
+
+
+@fault("normalised-axis")
+def length_of_one_over_the_batch():
+    contrasted(lambda z: F.normalize(z, dim=0))  # <- here
+
+
+@fault("normalised-axis")
+def divided_by_the_lengths_of_columns():
+    def side(z):
+        return z / z.norm(dim=0, keepdim=True)  # <- here
+
+    contrasted(side)
+
+
+@fault("normalised-axis")
+def one_side_over_the_batch():
+    encoder = mlp(4, 6)
+    optimizer = torch.optim.Adam(encoder.parameters(), lr=0.01)
+    for _ in range(5):
+        x = torch.randn(12, 4)
+        queries, keys = F.normalize(encoder(x), dim=-1), F.normalize(encoder(x + 0.1), p=2, dim=0)  # <- here
+        scores = torch.mm(queries, keys.t()) * 10
+        optimizer.zero_grad()
+        (-scores.log_softmax(dim=1).diagonal().mean()).backward()
+        optimizer.step()

@@ -7,7 +7,7 @@ from torch.utils.data import WeightedRandomSampler
 
 from tests.audit.parts import binary, epoch_of, mlp
 from tests.audit.registry import right
-from tests.audit.zoo_faults.labelled import Packed, _drawn, reads_uneven, two_views
+from tests.audit.zoo_faults.labelled import Packed, _drawn, contrasted, reads_uneven, two_views
 
 
 @right
@@ -187,3 +187,31 @@ def every_step_of_what_was_packed():
             return (steps * kept[..., None]).sum(1) / known[:, None]
 
     reads_uneven(Reader())
+
+
+@right
+def length_of_one_for_each_row():
+    contrasted(lambda z: z / z.norm(dim=1, keepdim=True))
+
+
+@right
+def columns_compared_with_columns():
+    encoder = mlp(4, 6)
+    optimizer = torch.optim.Adam(encoder.parameters(), lr=0.01)
+    for _ in range(5):
+        x = torch.randn(12, 4)
+        a, b = (F.normalize(encoder(x + 0.1 * torch.randn_like(x)), dim=0) for _ in range(2))
+        optimizer.zero_grad()
+        F.cross_entropy(a.T @ b / 0.1, torch.arange(6)).backward()
+        optimizer.step()
+
+
+@right
+def features_scaled_over_the_batch_before_a_layer():
+    body, head = mlp(4, 6), nn.Linear(6, 12, bias=False)
+    optimizer = torch.optim.Adam([*body.parameters(), *head.parameters()], lr=0.01)
+    for _ in range(5):
+        x = torch.randn(12, 4)
+        optimizer.zero_grad()
+        F.cross_entropy(F.normalize(body(x), dim=0) @ head.weight.T, torch.randint(12, (12,))).backward()
+        optimizer.step()

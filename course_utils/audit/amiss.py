@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import linecache
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from course_utils.audit.events import Op, before, saved_value, through_views
 from course_utils.audit.finding import Level
 from course_utils.audit.lines import Spot
 from course_utils.audit.source import statement
-from course_utils.graph.trace import LiveNode, node_name
+from course_utils.graph.trace import GraphTooLarge, LiveNode, node_name, walk
 
 _STD = re.compile(r"(^|_)(std|stds|stddev|stdev|std_?dev|sigma|scale)(_|\d|$)")
 _PLAIN_STD = re.compile(r"(^|_)(std|stds|stddev|stdev|std_?dev)(_|\d|$)")
@@ -22,6 +23,11 @@ _LOG_STD = re.compile(r"log_?(std|sigma)", re.IGNORECASE)
 _SMALL, _LARGE, _SMOOTH, _CLASSES = -0.5, 2, 0.5, (3, 100)
 _PROBABLE = 1e-2
 _ROWS = 4
+_SHARES = 0.05, 0.8
+# Where a script speaks of these, one of its numbers may be no class.
+_NO_CLASS = re.compile(
+    r"unlabel|unknown|void|background|\bpad|_pad|blank|missing|no_?label|ignored|unannot|mask", re.IGNORECASE
+)
 _SCALED = ("MulBackward0", "DivBackward0", "AddBackward0")
 
 
@@ -77,7 +83,9 @@ def _scores(event: Op, spot: Spot) -> Iterator[Amiss]:
             f"label_smoothing={1 - smoothing:.2g}",
             "likely",
         )
-    elif isinstance(given, torch.Tensor) and _is_of_rows(given) and _is_one(event.argument(1, "target"), len(given)):
+    else:
+        yield from _left_out(event, spot)
+    if isinstance(given, torch.Tensor) and _is_of_rows(given) and _is_one(event.argument(1, "target"), len(given)):
         yield Amiss(
             "cross_entropy gets the likeness of each row to each other one, and one and the same answer for all rows",
             "The scores are products of the rows of one matrix with those of another, and row i belongs to row i. With "
@@ -86,6 +94,39 @@ def _scores(event: Op, spot: Spot) -> Iterator[Amiss]:
             "likely",
             always=True,
         )
+
+
+def _left_out(event: Op, spot: Spot) -> Iterator[Amiss]:
+    """A class that samples often have, and that is left out as if it were padding."""
+    given, target, number = event.argument(0, "input"), event.argument(1, "target"), event.argument(4, "ignore_index")
+    if not isinstance(given, torch.Tensor) or not isinstance(target, torch.Tensor) or not isinstance(number, int):
+        return
+    if given.dim() != 2 or target.dim() != 1 or target.is_floating_point() or not 0 <= number < given.shape[1]:
+        return
+    share = float((target == number).float().mean()) if target.numel() else 0.0
+    few, many = _SHARES
+    if not few <= share <= many or len(target.unique()) < given.shape[1] or not _reads_numbers(given):
+        return
+    if not _NO_CLASS.search("".join(linecache.getlines(spot.file))):
+        yield Amiss(
+            f"cross_entropy leaves out class {number} of {given.shape[1]}, which is that of {share:.0%} of the targets",
+            "ignore_index names targets that do not count, as padding does. Samples of this class have no loss, and "
+            "all others push its score down: the model never gives it.",
+            "F.cross_entropy(scores, target)  # ignore_index is for a number that is no class",
+            "likely",
+            always=True,
+        )
+
+
+def _reads_numbers(scores: torch.Tensor) -> bool:
+    """Say whether scores come from layers for rows of numbers: no tokens are read, and no pictures or sequences."""
+    try:
+        names = {node_name(it) for it in walk([scores.grad_fn])}
+    except GraphTooLarge:
+        return False
+    return not any(
+        re.match(r"Embedding|Convolution|Lstm|Gru|Rnn|Cudnn|Miopen|Mkldnn|Bmm|Scaled|Index", it) for it in names
+    )
 
 
 def _is_one(target: object, rows: int) -> bool:

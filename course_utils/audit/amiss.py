@@ -12,8 +12,8 @@ import torch
 
 from course_utils.audit.events import Op, before, saved_value, through_views
 from course_utils.audit.finding import Level
-from course_utils.audit.lines import Spot
-from course_utils.audit.source import statement
+from course_utils.audit.lines import Spot, in_module
+from course_utils.audit.source import calls, nearest, statement
 from course_utils.graph.trace import GraphTooLarge, LiveNode, node_name, walk
 
 _STD = re.compile(r"(^|_)(std|stds|stddev|stdev|std_?dev|sigma|scale)(_|\d|$)")
@@ -39,6 +39,7 @@ class Amiss(NamedTuple):
     fix: str
     level: Level = "error"
     always: bool = False  # only worth saying where no call was otherwise
+    made: Spot | None = None  # the line that made the loss, where that has to change
 
 
 def amiss(event: Op, spot: Spot) -> Iterator[Amiss]:
@@ -115,6 +116,7 @@ def _left_out(event: Op, spot: Spot) -> Iterator[Amiss]:
             "F.cross_entropy(scores, target)  # ignore_index is for a number that is no class",
             "likely",
             always=True,
+            made=nearest(calls(spot.file, r"\bCrossEntropyLoss$"), spot) if in_module() else None,
         )
 
 

@@ -108,7 +108,7 @@ class Arguments(Check):
             every = sum(often for (at, other), often in self._amiss.items() if at == spot and other.why == it.why)
             if every >= _TIMES and (not it.always or every == min(looks, _LOOKS)) and (spot, it.why) not in told:
                 told.add((spot, it.why))
-                yield self.say("loss-argument", spot, *it[:3], level=it.level, times=times)
+                yield self.say("loss-argument", it.made or spot, *it[:3], level=it.level, times=times)
         for (spot, function), times in self._rates.items():
             if times >= _TIMES:
                 yield self.say(

@@ -10,8 +10,8 @@ from tests.audit.registry import fault
 
 @fault("loss-argument")
 def first_class_left_out_by_a_module():
-    criterion = nn.CrossEntropyLoss(ignore_index=0)
-    epoch_of(mlp(), lambda scores, y: criterion(scores, y), *blobs(64), rate=0.1)  # <- here
+    criterion = nn.CrossEntropyLoss(ignore_index=0)  # <- here
+    epoch_of(mlp(), lambda scores, y: criterion(scores, y), *blobs(64), rate=0.1)
 
 
 @fault("loss-argument")

@@ -68,11 +68,10 @@ class Hinges:
     def _given(self, event: Op) -> torch.Tensor | None:
         """Return what a function cuts off at 0, where it has a graph; None where it does something else."""
         one: Any = event.argument(0, "input")
-        if event.name in ("clamp", "clip"):
-            if event.argument(1, "min") != 0 or event.argument(2, "max") is not None:
+        if event.name in ("clamp", "clip", "clamp_min"):
+            low = event.argument(1, "min")
+            if not isinstance(low, int | float) or low != 0 or event.argument(2, "max") is not None:
                 return None
-        elif event.name == "clamp_min" and event.argument(1, "min") != 0:
-            return None
         elif event.name in ("maximum", "max"):
             other: Any = event.argument(1, "other")
             if isinstance(other, torch.Tensor) and other.requires_grad:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import linecache
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -11,9 +12,9 @@ import torch
 
 from course_utils.audit.events import Op, before, saved_value, through_views
 from course_utils.audit.finding import Level
-from course_utils.audit.lines import Spot
-from course_utils.audit.source import statement
-from course_utils.graph.trace import LiveNode, node_name
+from course_utils.audit.lines import Spot, in_module
+from course_utils.audit.source import calls, nearest, statement
+from course_utils.graph.trace import GraphTooLarge, LiveNode, node_name, walk
 
 _STD = re.compile(r"(^|_)(std|stds|stddev|stdev|std_?dev|sigma|scale)(_|\d|$)")
 _PLAIN_STD = re.compile(r"(^|_)(std|stds|stddev|stdev|std_?dev)(_|\d|$)")
@@ -21,6 +22,12 @@ _LOG_VARIANCE = re.compile(r"log_?var", re.IGNORECASE)
 _LOG_STD = re.compile(r"log_?(std|sigma)", re.IGNORECASE)
 _SMALL, _LARGE, _SMOOTH, _CLASSES = -0.5, 2, 0.5, (3, 100)
 _PROBABLE = 1e-2
+_ROWS = 4
+_SHARES = 0.05, 0.8
+# Where a script speaks of these, one of its numbers may be no class.
+_NO_CLASS = re.compile(
+    r"unlabel|unknown|void|background|\bpad|_pad|blank|missing|no_?label|ignored|unannot|mask", re.IGNORECASE
+)
 _SCALED = ("MulBackward0", "DivBackward0", "AddBackward0")
 
 
@@ -32,6 +39,7 @@ class Amiss(NamedTuple):
     fix: str
     level: Level = "error"
     always: bool = False  # only worth saying where no call was otherwise
+    made: Spot | None = None  # the line that made the loss, where that has to change
 
 
 def amiss(event: Op, spot: Spot) -> Iterator[Amiss]:
@@ -76,6 +84,70 @@ def _scores(event: Op, spot: Spot) -> Iterator[Amiss]:
             f"label_smoothing={1 - smoothing:.2g}",
             "likely",
         )
+    else:
+        yield from _left_out(event, spot)
+    if isinstance(given, torch.Tensor) and _is_of_rows(given) and _is_one(event.argument(1, "target"), len(given)):
+        yield Amiss(
+            "cross_entropy gets the likeness of each row to each other one, and one and the same answer for all rows",
+            "The scores are products of the rows of one matrix with those of another, and row i belongs to row i. With "
+            "one number for all, each row is drawn to the same one: that all are alike is the best answer.",
+            "labels = torch.arange(len(scores), device=scores.device)",
+            "likely",
+            always=True,
+        )
+
+
+def _left_out(event: Op, spot: Spot) -> Iterator[Amiss]:
+    """A class that samples often have, and that is left out as if it were padding."""
+    given, target, number = event.argument(0, "input"), event.argument(1, "target"), event.argument(4, "ignore_index")
+    if not isinstance(given, torch.Tensor) or not isinstance(target, torch.Tensor) or not isinstance(number, int):
+        return
+    if given.dim() != 2 or target.dim() != 1 or target.is_floating_point() or not 0 <= number < given.shape[1]:
+        return
+    share = float((target == number).float().mean()) if target.numel() else 0.0
+    few, many = _SHARES
+    if not few <= share <= many or len(target.unique()) < given.shape[1] or not _reads_numbers(given):
+        return
+    if not _NO_CLASS.search("".join(linecache.getlines(spot.file))):
+        yield Amiss(
+            f"cross_entropy leaves out class {number} of {given.shape[1]}, which is that of {share:.0%} of the targets",
+            "ignore_index names targets that do not count, as padding does. Samples of this class have no loss, and "
+            "all others push its score down: the model never gives it.",
+            "F.cross_entropy(scores, target)  # ignore_index is for a number that is no class",
+            "likely",
+            always=True,
+            made=nearest(calls(spot.file, r"\bCrossEntropyLoss$"), spot) if in_module() else None,
+        )
+
+
+def _reads_numbers(scores: torch.Tensor) -> bool:
+    """Say whether scores come from layers for rows of numbers: no tokens are read, and no pictures or sequences."""
+    try:
+        names = {node_name(it) for it in walk([scores.grad_fn])}
+    except GraphTooLarge:
+        return False
+    return not any(
+        re.match(r"Embedding|Convolution|Lstm|Gru|Rnn|Cudnn|Miopen|Mkldnn|Bmm|Scaled|Index", it) for it in names
+    )
+
+
+def _is_one(target: object, rows: int) -> bool:
+    """Say whether targets name one class alone."""
+    return isinstance(target, torch.Tensor) and target.shape == (rows,) and bool((target == target[0]).all())
+
+
+def _is_of_rows(scores: torch.Tensor) -> bool:
+    """Say whether scores are a square product of two matrices that are computed, and none a layer's own weights."""
+    if scores.dim() != 2 or scores.shape[0] != scores.shape[1] or len(scores) < _ROWS:
+        return False
+    node = through_views(scores.grad_fn)
+    while node is not None and node_name(node) in _SCALED:
+        inputs = [through_views(to) for to, _ in node.next_functions if to is not None]
+        node = next((it for it in inputs if it is not None and node_name(it) in ("MmBackward0", *_SCALED)), None)
+    if node is None or node_name(node) != "MmBackward0":
+        return False
+    sides = [through_views(before(node, at)) for at in (0, 1)]
+    return all(it is None or node_name(it) != "AccumulateGrad" for it in sides) and any(sides)
 
 
 def _several(event: Op, spot: Spot) -> Iterator[Amiss]:

@@ -10,6 +10,7 @@ from course_utils.audit.checks.both_ways import BothWays
 from course_utils.audit.checks.bounded import Bounded
 from course_utils.audit.checks.cancelling import Cancelling
 from course_utils.audit.checks.carrying import Carrying
+from course_utils.audit.checks.casting import Casting
 from course_utils.audit.checks.chains import Chains
 from course_utils.audit.checks.choosing import Choosing
 from course_utils.audit.checks.clearing import Clearing
@@ -30,6 +31,7 @@ from course_utils.audit.checks.far_off import FarOff
 from course_utils.audit.checks.filling import Filling
 from course_utils.audit.checks.filters import Filters
 from course_utils.audit.checks.following import Following
+from course_utils.audit.checks.forecasting import Forecasting
 from course_utils.audit.checks.formulas import Formulas
 from course_utils.audit.checks.freezing import Freezing
 from course_utils.audit.checks.functional import Functional
@@ -48,6 +50,7 @@ from course_utils.audit.checks.measuring import Measuring
 from course_utils.audit.checks.members import Members
 from course_utils.audit.checks.membership import Membership
 from course_utils.audit.checks.misdirected import Misdirected
+from course_utils.audit.checks.misreading import Misreading
 from course_utils.audit.checks.misspelling import Misspelling
 from course_utils.audit.checks.modes import Modes
 from course_utils.audit.checks.naming import Naming
@@ -109,6 +112,7 @@ from course_utils.audit.checks.terms import Terms
 from course_utils.audit.checks.ties import Ties
 from course_utils.audit.checks.turned import Turned
 from course_utils.audit.checks.uncovered import Uncovered
+from course_utils.audit.checks.unit_rows import UnitRows
 from course_utils.audit.checks.units import Units
 from course_utils.audit.checks.unsaved import Unsaved
 from course_utils.audit.checks.unused import Unused
@@ -168,6 +172,10 @@ CHECKS: tuple[type[Check], ...] = (
     Climbing,
     FarOff,
     Misdirected,
+    Casting,
+    Misreading,
+    Forecasting,
+    UnitRows,
     Magnitudes,
     Decaying,
     Plateaus,

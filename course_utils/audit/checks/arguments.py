@@ -11,9 +11,10 @@ import torch
 
 from course_utils.audit.amiss import JUDGED, Amiss, amiss
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Op, through_views
+from course_utils.audit.events import Op, Pass, through_views
+from course_utils.audit.hinges import HINGES, Hinges
 from course_utils.audit.lines import Spot, in_module
-from course_utils.audit.source import calls, nearest
+from course_utils.audit.source import calls, function_around, loop_around, nearest
 from course_utils.graph.trace import node_name
 
 _SIGNED = {"cosine_embedding_loss": 2, "margin_ranking_loss": 2, "hinge_embedding_loss": 1, "soft_margin_loss": 1}
@@ -29,7 +30,7 @@ class Arguments(Check):
     """The values that reach a loss, where its definition has no use for them."""
 
     codes: ClassVar = ("loss-argument",)
-    functions: ClassVar = JUDGED | {"poisson_nll_loss", "kl_div", *_SIGNED, *_MAKING}
+    functions: ClassVar = JUDGED | {"poisson_nll_loss", "kl_div", *_SIGNED, *_MAKING} | HINGES
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
@@ -39,8 +40,15 @@ class Arguments(Check):
         self._soft: Counter[tuple[Spot, str, str]] = Counter()
         self._looks: Counter[tuple[Spot, str]] = Counter()
         self._amiss: Counter[tuple[Spot, Amiss]] = Counter()
+        self._hinges = Hinges()
+
+    def pass_begins(self, event: Pass) -> None:
+        self._hinges.passed()
 
     def function(self, event: Op) -> None:
+        if event.name in HINGES:
+            self._hinges.function(event)
+            return
         spot = event.spot
         if spot is None:
             return
@@ -88,7 +96,10 @@ class Arguments(Check):
         if not isinstance(target, torch.Tensor) or not bool((target == 0).any()) or bool((target < 0).any()):
             return
         known = self._made.get(id(target))
-        self._coded[known[1] if known is not None and known[0]() is target else spot, loss] += 1
+        made = known[1] if known is not None and known[0]() is target else spot
+        # Made once, they may be right for all else: then the line is that of the loss.
+        apart = loop_around(spot) is not None and loop_around(made) is None
+        self._coded[spot if apart and function_around(made) is function_around(spot) else made, loss] += 1
 
     def found(self) -> Iterator[Found]:
         told: set[tuple[Spot, str]] = set()
@@ -97,7 +108,7 @@ class Arguments(Check):
             every = sum(often for (at, other), often in self._amiss.items() if at == spot and other.why == it.why)
             if every >= _TIMES and (not it.always or every == min(looks, _LOOKS)) and (spot, it.why) not in told:
                 told.add((spot, it.why))
-                yield self.say("loss-argument", spot, *it[:3], level=it.level, times=times)
+                yield self.say("loss-argument", it.made or spot, *it[:3], level=it.level, times=times)
         for (spot, function), times in self._rates.items():
             if times >= _TIMES:
                 yield self.say(
@@ -122,6 +133,17 @@ class Arguments(Check):
                     "log_target=True",
                     times=times,
                 )
+        for spot, times in self._hinges.found():
+            yield self.say(
+                "loss-argument",
+                spot,
+                "a loss of the label times the score gets labels of 0 and 1, and is made for -1 and 1",
+                "Where the label is 0 the product is 0, whatever the score: these rows add a constant, and have no "
+                "gradient. The other class alone is learnt, and the scores of all rise.",
+                "y = 2 * y - 1  # -1 for one class, 1 for the other",
+                level="likely",
+                times=times,
+            )
         for (spot, loss), times in self._coded.items():
             if times >= _TIMES:
                 yield self.say(

@@ -16,7 +16,8 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op
 from course_utils.audit.followed import Followed
 from course_utils.audit.lines import Spot
-from course_utils.audit.source import tree_of
+from course_utils.audit.source import statement, tree_of
+from course_utils.explain.source import names_of
 from course_utils.graph.alive import tensors_in
 
 _DRAWS = frozenset({"randn", "randn_like", "normal", "rand", "rand_like", "bernoulli", "randint", "empty_like"})
@@ -41,6 +42,7 @@ _LOSSES = frozenset(
 _SIZES = frozenset({"pow", "__pow__", "square", "abs", "norm"})
 _TASK = re.compile(r"de-?nois|corrupt|inpaint", re.IGNORECASE)
 _CLEAN = re.compile(r"^clean|_clean", re.IGNORECASE)
+_NOISED = re.compile(r"(^|_)(noisy|noised|corrupted|occluded|damaged)(_|\d|$)", re.IGNORECASE)
 # Tasks whose target has noise on purpose: another draw of it, or one that the input does not show.
 _BY_NOISE = re.compile(
     r"\bSURE\b|\bstein|diverg|noise2|n2[nsv]\b|blind|noisier|total_?variation|\btv\b|fidelity|consisten", re.IGNORECASE
@@ -57,6 +59,7 @@ class Denoising(Check):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._count = 0
+        self._born: list[int] = [0]  # by the number of a draw, how many passes came before it
         # What is noise alone, what holds noise, and differences to be squared; each with the number of its draw.
         self._noise: Followed[int] = Followed(_MOST)
         self._noised: Followed[int] = Followed(_MOST)
@@ -71,6 +74,7 @@ class Denoising(Check):
         if name in _DRAWS:
             if isinstance(out, torch.Tensor) and out.dim() and name != "empty_like":
                 self._count += 1
+                self._born.append(self.clock.passes)
                 self._noise.keep(out, self._count)
             return
         if not self._noise and not self._noised and name not in _DROPS:
@@ -103,6 +107,7 @@ class Denoising(Check):
         if event.name in _DROPS:
             if bool(event.argument(2, "training", True)) and out is not event.args[0]:
                 self._count += 1
+                self._born.append(self.clock.passes)
                 self._noised.keep(out, self._count)
             return
         tensors = [it for it in tensors_in((*event.args, *event.kwargs.values())) if it.dim()]
@@ -111,6 +116,8 @@ class Denoising(Check):
         others = len(tensors) - len(noise)
         if noised and event.name not in _TURNS:
             self._noised.keep(out, noised[0])
+        elif event.name in _ADDS and len({self._born[draw] for draw in noise}) > 1:
+            self._noised.keep(out, max(noise))  # points that were drawn once, and noise that a step adds
         elif noise and (not others or event.name in _TURNS):
             self._noise.keep(out, noise[0])
         elif noise and event.name in _ADDS | _SCALES | _HIDES:
@@ -134,7 +141,7 @@ class Denoising(Check):
     def found(self) -> Iterator[Found]:
         for spot, copied in self._copied.items():
             often = len(copied) >= _TIMES and self._others < len(copied)
-            if not often or not self.clock.steps or not _takes_noise_away(spot.file):
+            if not often or not self.clock.steps or not _takes_noise_away(spot):
                 continue
             yield self.say(
                 "noise-copied",
@@ -149,11 +156,12 @@ class Denoising(Check):
 
 
 @lru_cache(maxsize=64)
-def _takes_noise_away(file: str) -> bool:
-    """Say whether the words or names of a file tell that a model is to undo a corruption."""
-    text = "".join(linecache.getlines(file))
+def _takes_noise_away(spot: Spot) -> bool:
+    """Say whether words tell that a model is to undo a corruption: those of a file, or what a loss's line calls."""
+    text = "".join(linecache.getlines(spot.file))
     if _BY_NOISE.search(text):
         return False
-    tree = tree_of(file)
+    tree, line = tree_of(spot.file), statement(spot)
     names = {it.id for it in ast.walk(tree) if isinstance(it, ast.Name)} if tree is not None else set()
-    return _TASK.search(text) is not None or any(map(_CLEAN.search, names))
+    told = _TASK.search(text) is not None or any(map(_CLEAN.search, names))
+    return told or any(map(_NOISED.search, names_of(line)))

@@ -29,13 +29,14 @@ class Normalizing(Check):
     """Along which axis weights sum to 1, and along which they are summed, or a class is picked."""
 
     codes: ClassVar = ("softmax-axis",)
-    functions: ClassVar = _PRODUCTS | {"sum", "nll_loss"}
+    functions: ClassVar = _PRODUCTS | {"sum", "nll_loss", "kl_div"}
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._times: Counter[tuple[Spot, str]] = Counter()
         self._looked: Counter[tuple[Any, ...]] = Counter()  # by a function and the shapes that it was given
-        self._sums: list[tuple[int, Spot | None]] = []  # over another axis than the first, since the last call
+        # Since the last call: how many samples, where, and along which other axis there is a sum, or what else is.
+        self._sums: list[tuple[int, Spot | None, str]] = []
 
     def function(self, event: Op) -> None:
         one = event.args[0] if event.args else event.kwargs.get("input")
@@ -49,6 +50,11 @@ class Normalizing(Check):
             self._product(one, event.argument(1, "other" if event.name == "matmul" else "mat2"))
         elif event.name == "nll_loss":
             self._picked(one)
+        elif event.name == "kl_div":
+            node, axis = _normalized(one)
+            unlike = one.dim() == 2 and one.shape[0] != one.shape[1] > 1
+            if node is not None and axis == 0 and unlike and len(self._sums) < _MOST:
+                self._sums.append((one.shape[0], self._where(node), "the classes of each sample are compared"))
         else:
             self._sum(one, event.argument(1, "dim"))
 
@@ -83,16 +89,18 @@ class Normalizing(Check):
                 and products.shape[0] > 1
                 and len(self._sums) < _MOST
             ):
-                self._sums.append((products.shape[0], self._where(node)))
+                self._sums.append((products.shape[0], self._where(node), "the sum goes over another axis"))
 
     def called(self, event: Call) -> None:
         """A model was called: now it is known which axis holds its samples."""
-        sums, self._sums = self._sums, []
         given, out = event.given, event.out
-        for count, spot in sums:
+        if out is None:  # as of a teacher: what it gives says as much, and was not kept
+            return
+        sums, self._sums = self._sums, []
+        for count, spot, words in sums:
             sizes = [it.shape[0] for it in (given, out) if it is not None and it.dim()]
             if spot is not None and sizes == [count, count]:
-                self._times[spot, "axis 0, the samples of the batch, and the sum goes over another axis"] += 1
+                self._times[spot, f"axis 0, the samples of the batch, and {words}"] += 1
 
     def _count(self, node: LiveNode, words: str) -> None:
         spot = self._where(node)
@@ -115,8 +123,8 @@ class Normalizing(Check):
                     "softmax-axis",
                     spot,
                     f"the softmax runs along {words}",
-                    "What is summed or picked afterwards does not add up to 1, and each number depends on others that "
-                    "it has nothing to do with, as the other samples of its batch.",
+                    "What is summed, picked or compared afterwards does not add up to 1: each number depends on others "
+                    "that it has nothing to do with, as the other samples of its batch.",
                     "softmax(dim=-1)  # the axis of what is chosen among: keys, time steps, classes",
                     level="likely",
                     certain=False,

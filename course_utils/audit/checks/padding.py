@@ -27,14 +27,21 @@ class Padding(Check):
     """Follows batches that are padded at their end into recurrent layers, and looks which step is taken of them."""
 
     codes: ClassVar = ("padded-step",)
-    functions: ClassVar = LAYERS | _ALONG | _TAKING | {"pad_sequence", "embedding", "transpose"}
+    functions: ClassVar = (
+        LAYERS
+        | _ALONG
+        | _TAKING
+        | {*("pad_sequence", "embedding", "transpose", "_pad_packed_sequence", "index_select")}
+    )
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
-        # By a tensor's id: the axis of time, and whether it is a layer's input, its output, or its last state.
+        # By a tensor's id: the axis of time, and whether it is a layer's input, its output (filled up with zeros
+        # after it), or its last state.
         self._padded: dict[int, tuple[weakref.ref[torch.Tensor], int, str]] = {}
         self._numbers: dict[Spot, set[int]] = {}
         self._passes: Counter[Spot] = Counter()
+        self._filled: set[Spot] = set()  # lines that take a step of what was filled up
 
     def function(self, event: Op) -> None:
         name, out = event.name, event.out
@@ -44,10 +51,13 @@ class Padding(Check):
                 self._keep(out, int(bool(event.argument(1, "batch_first", False))), "input")
         elif name == "embedding":
             self._embedded(event)
+        elif name == "_pad_packed_sequence":
+            if len(event.out[1].unique()) > 1:
+                self._keep(event.out[0], int(bool(event.args[2])), "filled")
         elif self._padded and event.args:
             kind, axis = self._kind(event.args[0])
-            if kind == "input":
-                self._onward(event, axis)
+            if kind == "input" or (kind == "filled" and name not in _TAKING):
+                self._onward(event, axis, kind)
             elif kind and name in _TAKING and out.requires_grad and _takes_last(event, axis, kind):
                 self._taken(event, kind)
 
@@ -75,7 +85,7 @@ class Padding(Check):
         if kind:
             self._keep(event.out, axis, "input")
 
-    def _onward(self, event: Op, axis: int) -> None:
+    def _onward(self, event: Op, axis: int, kind: str) -> None:
         out = event.out
         if event.name in LAYERS:
             if event.args[-1] is (axis == 1) and out[0].dim() == 3:
@@ -83,13 +93,18 @@ class Padding(Check):
                 self._keep(out[1], axis, "state")
         elif event.name == "transpose":
             if {event.argument(1, "dim0"), event.argument(2, "dim1")} == {0, 1}:
-                self._keep(out, 1 - axis, "input")
+                self._keep(out, 1 - axis, kind)
+        elif event.name == "index_select":
+            if event.argument(1, "dim") == 1 - axis:
+                self._keep(out, axis, kind)
         elif event.name in _ALONG and isinstance(out, torch.Tensor) and out.shape[:2] == event.args[0].shape[:2]:
-            self._keep(out, axis, "input")
+            self._keep(out, axis, kind)
 
     def _taken(self, event: Op, kind: str) -> None:
         spot = event.spot
-        if spot is not None and (kind == "output" or _knows_lengths()):
+        if spot is not None and kind == "filled":
+            self._filled.add(spot)
+        if spot is not None and (kind in ("output", "filled") or _knows_lengths()):
             self._numbers.setdefault(spot, set()).update(range(event.began, event.ended))
 
     def pass_begins(self, event: Pass) -> None:
@@ -106,8 +121,11 @@ class Padding(Check):
                     "padded-step",
                     spot,
                     "the last step of the padded batch is taken: for shorter sequences it lies in the padding",
-                    "The layer has run on over the padding, and what it held at the end of a sequence has faded by "
-                    "then, the more the shorter the sequence is.",
+                    "What a packed layer gives is filled up with zeros behind each sequence's own end. Of all but the "
+                    "longest ones the last place holds nothing of the sequence."
+                    if spot in self._filled
+                    else "The layer has run on over the padding, and what it held at the end of a sequence has faded "
+                    "by then, the more the shorter the sequence is.",
                     "out[torch.arange(len(out)), lengths - 1]  # or pack_padded_sequence(..., enforce_sorted=False) "
                     "before the layer, and its last state",
                     certain=False,

@@ -21,6 +21,7 @@ _MODELS = 8
 _ROWS, _WIDE = 8, 128
 _FAR, _TIMES = 5.0, 10.0  # standard deviations away, and times as wide
 _APART, _WIDER = 1.5, 3.0
+_CLEARLY, _FEATURES = 2.0, 4  # times as wide or as narrow, where that holds for nearly all of several features
 _BATCHES = 2
 _TINY, _COARSE = 0.006, 30.0  # of pixels that were divided twice, and of those that were not
 
@@ -144,4 +145,7 @@ def _is_far(batch: _Batch, trained: list[_Batch]) -> bool:
     wider = batch.spread[:wide] / spread[:wide].clamp_min(1e-6)
     apart = (away > _APART) | (wider > _WIDER) | (wider < 1 / _WIDER)
     far = (away > _FAR) | (wider > _TIMES)
+    clear = (away > _APART) | (wider > _CLEARLY) | (wider < 1 / _CLEARLY)
+    if wide >= _FEATURES and bool(clear.double().mean() > 0.9):
+        return True
     return bool(apart.double().mean() > 0.5 and far.double().mean() >= 0.25)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Op, Pass, before, number_of, through_views
+from course_utils.audit.events import Op, Pass, before, constant_of, number_of, through_views
 from course_utils.audit.lines import Spot, here
 from course_utils.graph.trace import LiveNode, node_name
 
@@ -23,6 +23,7 @@ _MOST = 64
 
 # Of these a matrix of scores is made by one operation more: a temperature, a sign.
 _SCALING = ("DivBackward0", "MulBackward0", "NegBackward0", "SubBackward0")
+_ZEROING = frozenset({"MaskedFillBackward0", "FillDiagonalBackward0", "CopySlices", "IndexPutBackward0"})
 _SOFT = frozenset({"log_softmax", "softmax"})
 _PICKING = frozenset({"nll_loss", "gather", "__getitem__", "mul", "__mul__", "__rmul__", "diagonal", "diag"})
 
@@ -38,6 +39,7 @@ class Selves(Check):
         self._soft: OrderedDict[int, tuple[weakref.ref[torch.Tensor], Spot | None]] = OrderedDict()
         self._sums: dict[int, Spot | None] = {}  # by the number of the node of an exp
         self._found: Counter[Spot] = Counter()
+        self._zeroed: Counter[Spot] = Counter()  # lines that put 0 on the diagonal before a softmax
         self._quiet = 0
 
     def function(self, event: Op) -> None:
@@ -49,6 +51,12 @@ class Selves(Check):
         if self._quiet >= _QUIET or not isinstance(scores, torch.Tensor) or not scores.requires_grad:
             return
         if scores.dim() != 2 or scores.shape[0] != scores.shape[1] or not _ROWS <= len(scores) <= _LARGEST:
+            return
+        node = _zeroed(scores) if event.name != "exp" else None
+        if node is not None:
+            made: Spot | None = self.recorder.lines.of(number_of(node))
+            if made is not None:
+                self._zeroed[made] += 1
             return
         if not _has_selves(scores.detach()):
             self._quiet += not self._found
@@ -126,6 +134,18 @@ class Selves(Check):
             self._found[spot] += 1
 
     def found(self) -> Iterator[Found]:
+        for spot, times in self._zeroed.items():
+            if times >= _TIMES:
+                yield self.say(
+                    "compared-with-itself",
+                    spot,
+                    "each row's likeness to itself is set to 0, and a softmax follows: it counts like any score of 0",
+                    "The softmax takes the exponential, and that of 0 is 1. What is to be left out has to be minus "
+                    "infinity before it: then its share is 0.",
+                    'scores = scores.masked_fill(torch.eye(len(scores), dtype=torch.bool), float("-inf"))',
+                    level="likely",
+                    times=times,
+                )
         for spot, times in self._found.items():
             if times >= _TIMES:
                 yield self.say(
@@ -139,6 +159,29 @@ class Selves(Check):
                     "the softmax",
                     times=times,
                 )
+
+
+def _zeroed(scores: torch.Tensor) -> LiveNode | None:
+    """Return the node that put the diagonal of scores to 0, by a mask or by a factor; None where none did."""
+    diagonal = scores.detach().diagonal()
+    if bool(diagonal.any()) or int(torch.count_nonzero(scores.detach())) != scores.numel() - len(diagonal):
+        return None
+    node = through_views(scores.grad_fn)
+    while node is not None and node_name(node) in _SCALING[:2]:
+        inner = through_views(before(node) or before(node, 1))
+        factor = constant_of(node) if node_name(node) == "MulBackward0" else None
+        if factor is not None and factor.shape == scores.shape:
+            return node if _is_of_products(inner) else None
+        node = inner
+    return node if node is not None and node_name(node) in _ZEROING else None
+
+
+def _is_of_products(node: LiveNode | None) -> bool:
+    """Say whether scores are products of rows, perhaps by a temperature."""
+    node = through_views(node)
+    while node is not None and node_name(node) in _SCALING:
+        node = through_views(before(node))
+    return node is not None and node_name(node) in ("MmBackward0", "BmmBackward0")
 
 
 def _has_selves(scores: torch.Tensor) -> bool:

@@ -68,3 +68,17 @@ def noise_added_in_place():
         return F.smooth_l1_loss(model(batch), clean)  # <- here
 
     denoised(loss)
+
+
+@fault("noise-copied")
+def a_module_that_compares_with_what_it_was_given():
+    class Restored(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner, self.criterion = inner, nn.L1Loss()
+
+        def forward(self, batch):
+            noisy_batch = batch + torch.randn_like(batch) * 0.2
+            return self.criterion(self.inner(noisy_batch), noisy_batch)  # <- here
+
+    denoised(lambda model, x: Restored(model)(x))

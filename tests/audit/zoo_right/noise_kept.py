@@ -60,3 +60,24 @@ def hidden_entries_and_whole_targets():
         return ((model(x * kept) - x).square() * (1 - kept)).mean()
 
     denoised(loss)
+
+
+@right
+def noisy_points_and_a_target_of_their_own():
+    def loss(model, x):
+        noisy = x + 0.2 * torch.randn_like(x)
+        wanted = 0.5 * (x + x.flip(1))
+        return F.mse_loss(model(noisy), wanted)
+
+    denoised(loss)
+
+
+@right
+def noise_that_is_predicted_beside_a_reconstruction():
+    def loss(model, x):
+        noise = 0.2 * torch.randn_like(x)
+        noisy = x + noise
+        found = model(noisy)
+        return F.mse_loss(found, noise) + 0.1 * F.mse_loss(noisy - found, x)
+
+    denoised(loss)

@@ -236,6 +236,7 @@ RULES: dict[str, Rule] = {
         ("dead-units", "zero-gradient"),
     ),
     "layer-anew": Rule("error", "full", _PARTS, ("never-reached", "not-in-optimizer")),
+    "training-undone": Rule("likely", "default", _ALGORITHMS),
     "units-alike": Rule("error", "full", _LIST, ("dead-units", "zero-gradient")),
     "padding-row": Rule("note", "full", _LIST),
     "no-nonlinearity": Rule("note", "full", _LIST),

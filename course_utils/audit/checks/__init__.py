@@ -106,6 +106,7 @@ from course_utils.audit.checks.terms import Terms
 from course_utils.audit.checks.ties import Ties
 from course_utils.audit.checks.turned import Turned
 from course_utils.audit.checks.uncovered import Uncovered
+from course_utils.audit.checks.undoing import Undoing
 from course_utils.audit.checks.units import Units
 from course_utils.audit.checks.unsaved import Unsaved
 from course_utils.audit.checks.unused import Unused
@@ -187,6 +188,7 @@ CHECKS: tuple[type[Check], ...] = (
     Players,
     Hooks,
     Numbers,
+    Undoing,
     Units,
     Rounding,
     Functional,

@@ -69,6 +69,7 @@ from tests.audit.zoo_faults import (
     told,
     turned,
     uncovered,
+    undone,
     unsaved,
     written,
 )
@@ -142,6 +143,7 @@ __all__ = [
     "told",
     "turned",
     "uncovered",
+    "undone",
     "unsaved",
     "written",
 ]

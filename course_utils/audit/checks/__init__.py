@@ -64,6 +64,7 @@ from course_utils.audit.checks.picking import Picking
 from course_utils.audit.checks.plateaus import Plateaus
 from course_utils.audit.checks.players import Players
 from course_utils.audit.checks.preparing import Preparing
+from course_utils.audit.checks.pruned import Pruned
 from course_utils.audit.checks.quantizing import Quantizing
 from course_utils.audit.checks.rates import Rates
 from course_utils.audit.checks.ratios import Ratios
@@ -189,6 +190,7 @@ CHECKS: tuple[type[Check], ...] = (
     Hooks,
     Numbers,
     Undoing,
+    Pruned,
     Units,
     Rounding,
     Functional,

@@ -2,6 +2,7 @@
 
 from tests.audit.zoo_faults import (
     across,
+    after_n6,
     aims,
     apart,
     asked_again,
@@ -31,6 +32,7 @@ from tests.audit.zoo_faults import (
     folds,
     formulas,
     given,
+    held_twice,
     hidden_zeros,
     idle_parts,
     ignored,
@@ -53,6 +55,7 @@ from tests.audit.zoo_faults import (
     paces,
     picked,
     prepared,
+    pruned,
     quantizing,
     readied,
     renewed,
@@ -76,6 +79,7 @@ from tests.audit.zoo_faults import (
 
 __all__ = [
     "across",
+    "after_n6",
     "aims",
     "apart",
     "asked_again",
@@ -105,6 +109,7 @@ __all__ = [
     "folds",
     "formulas",
     "given",
+    "held_twice",
     "hidden_zeros",
     "idle_parts",
     "ignored",
@@ -127,6 +132,7 @@ __all__ = [
     "paces",
     "picked",
     "prepared",
+    "pruned",
     "quantizing",
     "readied",
     "renewed",

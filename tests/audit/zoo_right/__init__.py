@@ -2,6 +2,7 @@
 
 from tests.audit.zoo_right import (
     across,
+    after_n6,
     aims,
     apart,
     ascent,
@@ -33,6 +34,7 @@ from tests.audit.zoo_right import (
     folds,
     formulas,
     given,
+    held_twice,
     hidden_zeros,
     idle_parts,
     ignored,
@@ -54,6 +56,7 @@ from tests.audit.zoo_right import (
     picked,
     prepared,
     products,
+    pruned,
     quantizing,
     readied,
     renewed,
@@ -80,6 +83,7 @@ from tests.audit.zoo_right import (
 
 __all__ = [
     "across",
+    "after_n6",
     "aims",
     "apart",
     "ascent",
@@ -111,6 +115,7 @@ __all__ = [
     "folds",
     "formulas",
     "given",
+    "held_twice",
     "hidden_zeros",
     "idle_parts",
     "ignored",
@@ -132,6 +137,7 @@ __all__ = [
     "picked",
     "prepared",
     "products",
+    "pruned",
     "quantizing",
     "readied",
     "renewed",

@@ -13,7 +13,7 @@ from torch import nn
 from course_utils.audit.lines import Spot, is_learners
 from course_utils.audit.source import around, calls, nearest, statement, taken_apart
 
-_ZEROS = re.compile(r"\bzeros(_like)?$|new_zeros$")
+ZEROS = re.compile(r"\bzeros(_like)?$|new_zeros$")
 
 
 def assigned_anywhere(kind: type, name: str) -> Spot | None:
@@ -122,7 +122,7 @@ def gives_zeros(kind: type) -> Spot | None:
         for part in (node.value.elts if isinstance(node.value, ast.Tuple) else [node.value])
         if part is not None and not (isinstance(part, ast.Constant) and part.value is None)
     ]
-    zeros = values and all(isinstance(it, ast.Call) and _ZEROS.search(ast.unparse(it.func)) for it in values)
+    zeros = values and all(isinstance(it, ast.Call) and ZEROS.search(ast.unparse(it.func)) for it in values)
     return Spot(place.file, returns[0].lineno) if zeros and place is not None else None
 
 

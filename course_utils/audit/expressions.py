@@ -12,6 +12,8 @@ from course_utils.audit.mentions import functions_of
 from course_utils.audit.source import around, assigned, blocks_of, function_around, statement
 from course_utils.explain.source import called
 
+_COPIES = frozenset({"deepcopy", "copy", "dict", "OrderedDict"})
+
 
 def zipped_parameters(spot: Spot) -> Iterator[tuple[str, str]]:
     """Yield the names of the two models whose parameters the loops around a line take in pairs."""
@@ -24,16 +26,14 @@ def zipped_parameters(spot: Spot) -> Iterator[tuple[str, str]]:
 
 
 def loaded_from(spot: Spot) -> tuple[str, str] | None:
-    """Return the names in `one.load_state_dict(other.state_dict())`, where that stands at a line."""
+    """Return the names in `one.load_state_dict(other.state_dict())`, also of a copy of it, where that stands."""
     found = statement(spot)
     for node in ast.walk(found) if found is not None else ():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "load_state_dict":
             given = node.args[0] if node.args else None
-            if (
-                isinstance(given, ast.Call)
-                and isinstance(given.func, ast.Attribute)
-                and given.func.attr == "state_dict"
-            ):
+            while isinstance(given, ast.Call) and called(given) in _COPIES and given.args:
+                given = given.args[0]
+            if isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and called(given) == "state_dict":
                 return ast.unparse(node.func.value), ast.unparse(given.func.value)
     return None
 

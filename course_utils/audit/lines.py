@@ -10,6 +10,8 @@ from functools import cache
 from types import FrameType
 from typing import Any, NamedTuple
 
+from torch import nn
+
 from course_utils.explain import ownership
 
 _MODULES = f"{ownership.TORCH}nn{os.sep}modules"
@@ -106,6 +108,15 @@ def names_in(frame: FrameType) -> dict[str, Any]:
         for name, value in frame.f_globals.items():
             found.setdefault(name, value)
     return found
+
+
+def module_at(known: dict[str, Any], path: str) -> Any:
+    """Return the module that a dotted name stands for in a frame's names; None where it stands for nothing else."""
+    first, *rest = path.split(".")
+    value = known.get(first)
+    for name in rest:
+        value = getattr(value, name, None)
+    return value if isinstance(value, nn.Module) else None
 
 
 def name_of(thing: object, limit: int = 4) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from course_utils.audit.lines import Spot, frames, names_in
 from course_utils.audit.namings import is_held
-from course_utils.audit.source import around, no_grad_around
+from course_utils.audit.source import around, blocks_of, function_around, no_grad_around, tree_of
 from course_utils.explain.source import called, names_of
 
 GOES_ON = frozenset({"enumerate", "tqdm", "iter", "track"})  # these give what they are given, thing by thing
@@ -58,6 +58,19 @@ def loops_at(spot: Spot) -> list[ast.For | ast.While]:
     scopes = [at for at, node in enumerate(nodes) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     inside = nodes[scopes[-1] if scopes else 0 :]
     return [node for node in inside if isinstance(node, ast.For | ast.While) and spot.line > node.lineno]
+
+
+def is_before_loop(spot: Spot, within: Spot) -> bool:
+    """Say whether a loop comes after a line, in its block, that calls the function in which another line stands."""
+    function, nodes = function_around(within), around(spot)
+    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or function is function_around(spot):
+        return False
+    block = nodes[-2] if len(nodes) > 1 else tree_of(spot.file)
+    if loops_at(spot) or block is None:
+        return False
+    later = (node for node in blocks_of(block) if node.lineno > spot.line)
+    loops = [node for node in later if isinstance(node, ast.For | ast.While)]
+    return any(called(part) == function.name for loop in loops for part in ast.walk(loop))
 
 
 def length_of(iterated: ast.expr, known: dict[str, Any]) -> int | None:

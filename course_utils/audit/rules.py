@@ -246,6 +246,8 @@ RULES: dict[str, Rule] = {
     "target-in-window": Rule("likely", "full", _LIST),
     "normalised-axis": Rule("likely", "full", _SOFTMAX),
     "layer-anew": Rule("error", "full", _PARTS, ("never-reached", "not-in-optimizer")),
+    "training-undone": Rule("likely", "default", _ALGORITHMS),
+    "mask-lost": Rule("likely", "default", _FROZEN),
     "units-alike": Rule("error", "full", _LIST, ("dead-units", "zero-gradient")),
     "padding-row": Rule("note", "full", _LIST),
     "no-nonlinearity": Rule("note", "full", _LIST),

@@ -70,6 +70,7 @@ from course_utils.audit.checks.picking import Picking
 from course_utils.audit.checks.plateaus import Plateaus
 from course_utils.audit.checks.players import Players
 from course_utils.audit.checks.preparing import Preparing
+from course_utils.audit.checks.pruned import Pruned
 from course_utils.audit.checks.quantizing import Quantizing
 from course_utils.audit.checks.rates import Rates
 from course_utils.audit.checks.ratios import Ratios
@@ -112,6 +113,7 @@ from course_utils.audit.checks.terms import Terms
 from course_utils.audit.checks.ties import Ties
 from course_utils.audit.checks.turned import Turned
 from course_utils.audit.checks.uncovered import Uncovered
+from course_utils.audit.checks.undoing import Undoing
 from course_utils.audit.checks.unit_rows import UnitRows
 from course_utils.audit.checks.units import Units
 from course_utils.audit.checks.unsaved import Unsaved
@@ -201,6 +203,8 @@ CHECKS: tuple[type[Check], ...] = (
     Players,
     Hooks,
     Numbers,
+    Undoing,
+    Pruned,
     Units,
     Rounding,
     Functional,

@@ -13,7 +13,7 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.checks.differences import Differences
 from course_utils.audit.events import Op
 from course_utils.audit.expressions import gone_through, loaded_from, zipped_parameters
-from course_utils.audit.lines import Spot, frames, names_in
+from course_utils.audit.lines import Spot, frames, module_at, names_in
 from course_utils.audit.source import assigned, statement
 
 _WRITES = frozenset({"add_", "lerp_", "copy_"})
@@ -55,8 +55,8 @@ class Averages(Check):
             return
         known = names_in(frame)
         for one, other in zipped_parameters(spot):
-            model = _value(known, one)
-            if one != other and model is not None and model is _value(known, other):
+            model = module_at(known, one)
+            if one != other and model is not None and model is module_at(known, other):
                 self._times[spot, one, other] += 1
 
     def _is_learned(self, tensor: torch.Tensor) -> bool:
@@ -72,7 +72,7 @@ class Averages(Check):
         if spot is None or names is None or frame is None or names[0] == names[1]:
             return
         known = names_in(frame)
-        if all(_value(known, name) is module for name in names):
+        if all(module_at(known, name) is module for name in names):
             self._loads[spot, *names] += 1
 
     def found(self) -> Iterator[Found]:
@@ -136,11 +136,3 @@ def _written(spot: Spot) -> str:
 
 def _is_own(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
-
-
-def _value(known: dict[str, Any], path: str) -> Any:
-    first, *rest = path.split(".")
-    value = known.get(first)
-    for name in rest:
-        value = getattr(value, name, None)
-    return value if isinstance(value, torch.nn.Module) else None

@@ -14,6 +14,7 @@ from torch.utils.hooks import RemovableHandle
 from course_utils.audit.check import Check, Found
 from course_utils.audit.classes import ignores_incoming
 from course_utils.audit.events import Op, Pass, number_of
+from course_utils.audit.incoming import Unmoved, unmoved
 from course_utils.audit.lines import Spot, frames, here, names_in
 from course_utils.graph.alive import tensors_in
 
@@ -41,6 +42,8 @@ class Functions(Check):
         self._places: dict[Any, Spot | None] = {}
         self._handles: list[RemovableHandle] = []
         self._wrong: Counter[Any] = Counter()
+        self._parts: dict[Any, tuple[Unmoved, ...]] = {}  # results that go on without what comes in
+        self._wrong_parts: Counter[tuple[Any, Unmoved]] = Counter()
         self._written: dict[int, _Written] = {}  # by the input's id
         self._later: Counter[tuple[Spot, str]] = Counter()  # uses of such an input in an operation that is recorded
 
@@ -82,13 +85,17 @@ class Functions(Check):
                 continue
             if kind not in self._places:
                 self._places[kind] = ignores_incoming(kind)
-            if self._places[kind] is not None:
-                self._handles.append(node.register_prehook(self._looking(kind)))
+                self._parts[kind] = unmoved(kind) if self._places[kind] is None else ()
+            wanted = node.needs_input_grad
+            parts = [part for part in self._parts[kind] if part.at < len(wanted) and wanted[part.at]]
+            if self._places[kind] is not None or parts:
+                self._handles.append(node.register_prehook(self._looking(kind, parts)))
 
-    def _looking(self, kind: Any) -> Callable[[Any], None]:
+    def _looking(self, kind: Any, parts: list[Unmoved]) -> Callable[[Any], None]:
         def look(incoming: Any) -> None:
             if any(grad is not None and bool((grad.detach() != 1).any()) for grad in incoming):
-                self._wrong[kind] += 1
+                self._wrong[kind] += self._places[kind] is not None
+                self._wrong_parts.update((kind, part) for part in parts)
 
         return look
 
@@ -98,7 +105,17 @@ class Functions(Check):
         self._handles = []
 
     def found(self) -> Iterator[Found]:
-        for kind, times in self._wrong.items():
+        for (kind, part), times in self._wrong_parts.items():
+            yield self.say(
+                "ignores-incoming",
+                part.spot,
+                f"{kind.__name__}.backward makes {part.text} without the gradient that comes in",
+                "What comes after the Function is in that gradient, and it was not 1. Without it the loss has no say "
+                "in this result: every gradient that is made from it is wrong.",
+                "grad_output * ...  # the incoming gradient times the derivative",
+                times=times,
+            )
+        for kind, times in (+self._wrong).items():
             yield self.say(
                 "ignores-incoming",
                 self._places[kind],

@@ -15,6 +15,7 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Load, Pass, Step
 from course_utils.audit.flow import feeds_a_pass
 from course_utils.audit.lines import Spot
+from course_utils.audit.loops import is_before_loop
 from course_utils.audit.modes import is_normalization
 from course_utils.audit.source import is_bare_call
 from course_utils.audit.teachers import Teachers
@@ -65,6 +66,7 @@ class Modes(Check):
         self._sites: dict[tuple[int, Spot | None], _Site] = {}
         self._pending: dict[int, tuple[_Site, int]] = {}
         self._set: dict[int, Spot | None] = {}  # by a module's id: where it was put into evaluation mode
+        self._woken: dict[int, Spot | None] = {}  # and where it was last put into training mode
         self._last_set: Spot | None = None
         # By a model's key: its last recorded call, one in training mode first, and after how many steps it came.
         self._now: dict[int, tuple[Call, int]] = {}
@@ -81,7 +83,9 @@ class Modes(Check):
 
     def mode_set(self, module: Any, training: bool, spot: Spot | None) -> None:
         self._teachers.mode_set(module, training)
-        if not training:
+        if training:
+            self._woken[id(module)] = spot
+        else:
             self._set[id(module)] = self._last_set = spot
 
     def called(self, event: Call) -> None:
@@ -190,14 +194,22 @@ class Modes(Check):
             parts = [module.get_submodule(part) if part else module for part in call.asleep]
             only_norms = all(map(is_normalization, parts))
             spot = self._set.get(id(module)) or self._last_set or (call.spots[0] if call.spots else None)
+            woken = self._woken.get(id(module))
+            early = bool(trained) and woken is not None and spot is not None and is_before_loop(woken, spot)
             since = f"the last {evaluated} steps" if trained else f"all {evaluated} steps"
             yield self.say(
                 "left-in-eval",
-                spot,
+                woken if early else spot,
                 f"{name} was trained in evaluation mode in {since}",
                 f"{', '.join(part or name for part in call.asleep[:3])} behaves differently in training, and was "
                 "switched to evaluation: "
-                + ("nothing called train() after this line." if trained else "nothing called train() before training."),
+                + (
+                    f"this line calls train() once, before the loop, and line {spot.line} eval() in each round."
+                    if early and spot is not None
+                    else "nothing called train() after this line."
+                    if trained
+                    else "nothing called train() before training."
+                ),
                 f"{name}.train()  # after each evaluation, before the next step of training",
                 level="note" if only_norms and not trained else "likely",
                 certain=bool(trained),

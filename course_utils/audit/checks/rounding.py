@@ -15,7 +15,7 @@ from course_utils.audit.expressions import cast_before
 from course_utils.audit.lines import Spot, is_torch
 
 _LOW = (torch.bfloat16, torch.float16)
-_LOOKS = 20  # so many steps are looked at
+_LOOKS = 20  # so many steps are looked at, of those at about the largest rate so far
 _STEPS = 5  # so many must have had a gradient and a rate
 _SHARE = 0.95  # of the elements with a gradient must never have moved
 _STILL = 0.8  # or so many of them in each step
@@ -37,6 +37,7 @@ class _Watched:
     spot: Spot | None = None
     rate: float = 0.0
     peak: float = 0.0  # the largest rate of all steps
+    looks: int = 0
     asked: int = 0  # elements that a step at about the largest rate so far should have moved, all steps together
     still: int = 0  # of them those that stayed as they were
     looked: dict[int, _Looked] = field(default_factory=dict)
@@ -56,8 +57,11 @@ class Rounding(Check):
         watched = self._watched.get(event.trainer.key)
         if watched is not None and optimizer is not None:
             watched.peak = max(watched.peak, *(float(group.get("lr") or 0.0) for group in optimizer.param_groups))
+            if watched.peak > 2 * watched.rate:
+                watched.asked = watched.still = watched.looks = 0  # it was warming up
+        looks = event.trainer.steps if watched is None else watched.looks
         # An optimizer from elsewhere may keep the exact values for itself.
-        if optimizer is None or event.trainer.steps >= _LOOKS or not _is_plain(optimizer):
+        if optimizer is None or looks >= _LOOKS or not _is_plain(optimizer):
             return
         for group in optimizer.param_groups:
             rate = float(group.get("lr") or 0.0)
@@ -70,8 +74,6 @@ class Rounding(Check):
                 if not bool(asked.any()):
                     continue
                 watched = self._watched.setdefault(event.trainer.key, _Watched(event.trainer))
-                if rate > 2 * watched.rate:
-                    watched.asked = watched.still = 0  # it was warming up
                 watched.spot, watched.rate = event.trainer.made or event.spot, max(watched.rate, rate)
                 looked = watched.looked.get(slot.key)
                 if looked is None:
@@ -79,6 +81,8 @@ class Rounding(Check):
                 looked.asked |= asked
                 looked.steps += 1
                 looked.before, looked.now = sampled(parameter), asked
+        if watched is not None:
+            watched.looks += 1
 
     def step_ended(self, event: Step) -> None:
         watched = self._watched.get(event.trainer.key)

@@ -15,7 +15,7 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.checks.own_generators import OwnGenerators
 from course_utils.audit.events import Op, Step
 from course_utils.audit.lines import Spot, frames
-from course_utils.audit.looking import for_looking
+from course_utils.audit.looking import for_looking, only_seeds
 from course_utils.audit.source import loop_around
 
 _SETS = 3  # so often the same number, with steps in between
@@ -38,6 +38,7 @@ class _Seeded:
     """A line that sets a seed."""
 
     kind: str
+    told: Spot
     seeds: set[str] = field(default_factory=set)
     parts: list[_Part] = field(default_factory=list)
     same: int = 0
@@ -82,11 +83,15 @@ class Seeding(Check):
             return
         if for_looking(spot):
             return
-        known = self._seeded.setdefault((spot, kind), _Seeded(kind))
+        known = self._seeded.setdefault((spot, kind), _Seeded(kind, self._told(spot, places)))
         known.seeds.add(seed)
         if len(known.seeds) == 1:
             self._close(known)
             known.parts = [*known.parts[-1:], _Part(_STATES[kind]())]
+
+    def _told(self, spot: Spot, places: list[Spot]) -> Spot:
+        """Return the line that is told of one in a loop: the seed's own, unless that stands in a helper for seeds."""
+        return next(it for it in places if it == spot or not only_seeds(it))
 
     def _sample(self, spot: Spot, kind: str, seed: str) -> None:
         if for_looking(spot):
@@ -121,13 +126,15 @@ class Seeding(Check):
 
     def found(self) -> Iterator[Found]:
         yield from self._own.found()
-        for (spot, kind), known in self._seeded.items():
+        told: set[tuple[Spot, str]] = set()
+        for (_, kind), known in self._seeded.items():
             self._close(known)
-            if len(known.seeds) == 1 and known.same >= _SETS - 1:
+            if len(known.seeds) == 1 and known.same >= _SETS - 1 and (known.told, kind) not in told:
+                told.add((known.told, kind))
                 seed = next(iter(known.seeds))
                 yield self.say(
                     "seed-repeats",
-                    spot,
+                    known.told,
                     f"the seed is set to {seed} again {known.same} times during the training: the same random "
                     "numbers come each time",
                     "The order of the data, the noise and the masks of dropout after this line are the very ones that "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,8 +18,9 @@ from course_utils.audit.book import sampled
 from course_utils.audit.causes import average_updates
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Pass
-from course_utils.audit.lines import Spot
+from course_utils.audit.lines import Spot, frames, names_in
 from course_utils.audit.reading import scopes_of
+from course_utils.audit.source import function_around
 
 _WEIGHTS = 4  # of a model are compared with those of its copy
 _FOLLOWS = 0.5  # cosine of the ways that a copy and its model have gone from the first values
@@ -50,7 +53,7 @@ class Statistics(Check):
 
     def mode_set(self, module: Any, training: bool, spot: Spot | None) -> None:
         if not training and len(self._set) < _MOST:
-            self._set[id(module)] = spot
+            self._set[id(module)] = _given_at(module) or spot
 
     def pass_begins(self, event: Pass) -> None:
         for model in list(self.book.models.values()) if event.accumulate else ():
@@ -118,7 +121,7 @@ class Statistics(Check):
             self._tell(event, "kept")
 
     def _tell(self, event: Call, kind: str) -> None:
-        spot = self._set.get(id(event.module)) or (event.spots[0] if event.spots else None)
+        spot = self._set.get(id(event.module)) or _given_at(event.module) or (event.spots[0] if event.spots else None)
         told = self._told.setdefault((spot, kind), [0, event.model.name or "the averaged model"])
         told[0] += 1
 
@@ -142,6 +145,24 @@ class Statistics(Check):
                 names=(name,),
             )
 
+
+def _given_at(module: nn.Module) -> Spot | None:
+    """Return the line that gives a model to the functions that run: the first outwards that is not in one of those.
+
+    A function that measures any model knows of no average; the line that gives it one does. One that also trains does.
+    """
+    for frame in frames():
+        spot, code = Spot(frame.f_code.co_filename, frame.f_lineno), frame.f_code
+        scope = function_around(spot)
+        if scope is None or isinstance(scope, ast.Module) or _TRAINS.search(ast.unparse(scope)):
+            return spot
+        known = names_in(frame)
+        if all(known.get(name) is not module for name in code.co_varnames[: code.co_argcount]):
+            return spot
+    return None
+
+
+_TRAINS = re.compile(r"\b(backward|step|update_parameters)\(")
 
 _WORDS = {
     "mean": "are the last trained model's, and not those of the averaged weights",

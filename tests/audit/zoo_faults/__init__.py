@@ -2,6 +2,7 @@
 
 from tests.audit.zoo_faults import (
     across,
+    after_n6,
     aims,
     apart,
     asked_again,
@@ -35,6 +36,7 @@ from tests.audit.zoo_faults import (
     formulas,
     fractions,
     given,
+    held_twice,
     hidden_zeros,
     idle_parts,
     ignored,
@@ -61,6 +63,7 @@ from tests.audit.zoo_faults import (
     paces,
     picked,
     prepared,
+    pruned,
     quantizing,
     readied,
     renewed,
@@ -78,12 +81,14 @@ from tests.audit.zoo_faults import (
     told,
     turned,
     uncovered,
+    undone,
     unsaved,
     written,
 )
 
 __all__ = [
     "across",
+    "after_n6",
     "aims",
     "apart",
     "asked_again",
@@ -117,6 +122,7 @@ __all__ = [
     "formulas",
     "fractions",
     "given",
+    "held_twice",
     "hidden_zeros",
     "idle_parts",
     "ignored",
@@ -143,6 +149,7 @@ __all__ = [
     "paces",
     "picked",
     "prepared",
+    "pruned",
     "quantizing",
     "readied",
     "renewed",
@@ -160,6 +167,7 @@ __all__ = [
     "told",
     "turned",
     "uncovered",
+    "undone",
     "unsaved",
     "written",
 ]

@@ -2,6 +2,7 @@
 
 from tests.audit.zoo_right import (
     across,
+    after_n6,
     aims,
     apart,
     ascent,
@@ -37,6 +38,7 @@ from tests.audit.zoo_right import (
     formulas,
     fractions,
     given,
+    held_twice,
     hidden_zeros,
     idle_parts,
     ignored,
@@ -62,6 +64,7 @@ from tests.audit.zoo_right import (
     picked,
     prepared,
     products,
+    pruned,
     quantizing,
     readied,
     renewed,
@@ -81,6 +84,7 @@ from tests.audit.zoo_right import (
     told,
     turned,
     uncovered,
+    undone,
     unlike,
     unsaved,
     written,
@@ -88,6 +92,7 @@ from tests.audit.zoo_right import (
 
 __all__ = [
     "across",
+    "after_n6",
     "aims",
     "apart",
     "ascent",
@@ -123,6 +128,7 @@ __all__ = [
     "formulas",
     "fractions",
     "given",
+    "held_twice",
     "hidden_zeros",
     "idle_parts",
     "ignored",
@@ -148,6 +154,7 @@ __all__ = [
     "picked",
     "prepared",
     "products",
+    "pruned",
     "quantizing",
     "readied",
     "renewed",
@@ -167,6 +174,7 @@ __all__ = [
     "told",
     "turned",
     "uncovered",
+    "undone",
     "unlike",
     "unsaved",
     "written",

@@ -65,3 +65,19 @@ def policy_from_its_snapshot_after_each_update():
             loss.backward()
             optimizer.step()
         policy.load_state_dict(old.state_dict())  # <- here
+
+
+@fault("copy-is-itself")
+def target_that_is_the_online_network():
+    online = mlp(out=2)
+    target = online  # <- here
+    optimizer = torch.optim.Adam(online.parameters(), lr=0.01)
+    for step in range(12):
+        with torch.no_grad():
+            goal = torch.randn(16) + 0.9 * target(torch.randn(16, 4)).max(dim=1).values
+        loss = F.smooth_l1_loss(online(torch.randn(16, 4))[:, 0], goal)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % 4 == 3:
+            target.load_state_dict(copy.deepcopy(online.state_dict()))

@@ -1,4 +1,7 @@
-"""Scores and targets that are flattened before they are compared, one step by step and the other sample by sample."""
+"""Scores and targets that are flattened before they are compared, and come in unlike orders.
+
+One goes step by step and the other sample by sample; or the classes of scores stand before rows and columns.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,7 @@ class FlatPairs:
     def __init__(self) -> None:
         self._flat: deque[tuple[weakref.ref[torch.Tensor], tuple[int, ...]]] = deque(maxlen=_KEPT)
         self.crossed: Counter[Pair] = Counter()
+        self.classes: Counter[Pair] = Counter()  # whose classes stand second, and were read as if they stood last
 
     def function(self, event: Op) -> None:
         if event.name in _LOSSES:
@@ -42,7 +46,7 @@ class FlatPairs:
             given, out = event.argument(0, "input"), event.out
             if not isinstance(given, torch.Tensor) or not isinstance(out, torch.Tensor) or out.requires_grad:
                 return
-            if given.dim() in (2, 3) and out.dim() < given.dim():
+            if given.dim() in (2, 3, 4) and out.dim() < given.dim():
                 self._flat.append((weakref.ref(out), tuple(given.shape)))
 
     def _compare(self, event: Op) -> None:
@@ -52,7 +56,10 @@ class FlatPairs:
         if before is None or node is None or not node_name(node).startswith(("View", "UnsafeView", "ReshapeAlias")):
             return
         shape = tuple(int(size) for size in getattr(node, "_saved_self_sym_sizes", ()))
-        if len(shape) in (2, 3) and shape[0] != shape[1] and shape[:2] == before[1::-1] and scores.dim() < len(shape):
-            spot = event.spot
-            if spot is not None:
-                self.crossed[Pair(spot, shape, before)] += 1
+        spot = event.spot
+        if spot is None or scores.dim() >= len(shape):
+            return
+        pair = Pair(spot, shape, before)
+        self.crossed[pair] += len(shape) in (2, 3) and shape[0] != shape[1] and shape[:2] == before[1::-1]
+        places = len(before) >= 2 and shape == (before[0], scores.shape[-1], *before[1:])
+        self.classes[pair] += places and scores.dim() == 2 and shape != (*before, scores.shape[-1])

@@ -14,7 +14,7 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.checks.outlived import Outlived
 from course_utils.audit.classes import assigned_anywhere
 from course_utils.audit.derived import copies_of, derived_from
-from course_utils.audit.events import Pass, Step
+from course_utils.audit.events import Call, Pass, Step
 from course_utils.audit.lines import Spot, name_of
 from course_utils.audit.mentions import is_differentiated
 from course_utils.audit.source import first_assigned, replaced_parts, text_at
@@ -24,6 +24,8 @@ _REFERENCE = re.compile(r"target|teacher|(^|_)ema|ref(erence)?($|_)|pretrained|f
 
 # So many passes must have delivered a gradient before its loss says anything.
 _PASSES = 3
+
+_LARGE = 20  # with more parameters, a whole network that was trained elsewhere, and is used as a measure
 
 
 class Membership(Check):
@@ -39,6 +41,10 @@ class Membership(Check):
         self._fresh: Counter[tuple[int, ...]] = Counter()  # parameters that nobody holds, met after the first step
         self._reached: dict[int, set[int]] = {}  # what the first steps of a trainer found new gradients for
         self._handed: Counter[int] = Counter()  # steps of a trainer with gradients that no pass delivered
+        self._in_training: Counter[int] = Counter()  # recorded calls of a model in training mode
+
+    def called(self, event: Call) -> None:
+        self._in_training[event.model.key] += event.training and event.grad
 
     def pass_begins(self, event: Pass) -> None:
         if event.accumulate and self.clock.steps < 3:
@@ -144,7 +150,7 @@ class Membership(Check):
     def _is_trained_alone(self, model: Model) -> bool:
         """Say whether a model that no optimizer knows is used as one that learns: in training mode, with a name."""
         module = model.ref()
-        if module is None or not module.training or model.calls < _PASSES or _is_large(module):
+        if module is None or self._in_training[model.key] < _PASSES or len(list(module.parameters())) > _LARGE:
             return False
         shapes = [slot.shape for slot in model.slots]
         held = self.book.held()
@@ -293,8 +299,3 @@ def _parameters(thing: object) -> list[torch.Tensor]:
     if isinstance(thing, torch.nn.Module):
         return list(thing.parameters())
     return [thing] if isinstance(thing, torch.nn.Parameter) else []
-
-
-def _is_large(module: torch.nn.Module) -> bool:
-    """Say whether a module looks like a whole network that was trained elsewhere, used as a measure."""
-    return sum(1 for _ in module.parameters()) > 20

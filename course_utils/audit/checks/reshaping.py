@@ -121,6 +121,19 @@ class Reshaping(Check):
                     level="error",
                     times=times,
                 )
+        for pair, times in self._flattened.classes.items():
+            if times >= _TIMES:
+                yield self.say(
+                    "view-not-transpose",
+                    pair.spot,
+                    f"scores of {pair.scores} are flattened to rows of {pair.scores[1]}: the classes stand second, and "
+                    "a row takes scores of several places",
+                    f"The target of {pair.target} goes place by place. view and reshape keep the order of the memory, "
+                    "in which one class comes after the other: each label is compared with scores of other places.",
+                    "loss_fn(scores, target)  # classes second, as they are; or scores.movedim(1, -1) before the view",
+                    level="error",
+                    times=times,
+                )
         for spot, moved in self._lines.items():
             # Where a target is reshaped in the same way, both are compared entry by entry, and the order is no matter.
             alike = (id(function_around(spot)), moved.before, moved.after) in self._plain

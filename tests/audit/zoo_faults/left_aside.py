@@ -1,0 +1,66 @@
+"""Halves of a model that no optimizer holds, and scores whose classes are flattened with the places."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from tests.audit.parts import mlp
+from tests.audit.registry import fault
+
+
+@fault("not-in-optimizer")
+def decoder_left_out_and_evaluated_at_the_end():
+    encoder, decoder = mlp(8, 3), mlp(3, 8)
+    optimizer = torch.optim.Adam(encoder.parameters(), lr=0.01)  # <- here
+    for _ in range(3):
+        encoder.train()
+        decoder.train()
+        for _ in range(4):
+            x = torch.randn(16, 8)
+            loss = F.mse_loss(decoder(encoder(x)), x)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        encoder.eval()
+        decoder.eval()
+        with torch.no_grad():
+            decoder(encoder(torch.randn(4, 8)))
+
+
+def _segments(loss_of, classes=3):
+    net = nn.Conv2d(1, classes, 3, padding=1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
+    for _ in range(5):
+        x = torch.randn(4, 1, 6, 7)
+        loss = loss_of(net(x), (x[:, 0] > 0).long() + (x[:, 0] > 1).long())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+@fault("view-not-transpose")
+def classes_of_maps_read_as_rows():
+    _segments(lambda scores, y: F.cross_entropy(scores.view(-1, 3), y.view(-1)))  # <- here
+
+
+@fault("view-not-transpose")
+def classes_of_maps_reshaped_to_rows():
+    criterion = nn.CrossEntropyLoss()
+
+    def loss_of(scores, y):
+        return criterion(scores.reshape(-1, scores.shape[1]), y.flatten())  # <- here
+
+    _segments(loss_of)
+
+
+@fault("view-not-transpose")
+def classes_of_sequences_read_as_rows():
+    net = nn.Conv1d(2, 5, 3, padding=1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
+    for _ in range(5):
+        x = torch.randn(4, 2, 9)
+        scores, tags = net(x), torch.randint(5, (4, 9))
+        loss = F.cross_entropy(scores.reshape(-1, 5), tags.reshape(-1))  # <- here
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

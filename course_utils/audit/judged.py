@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils.hooks import RemovableHandle
 
-from course_utils.audit.events import Call, Pass, number_of
+from course_utils.audit.events import Call, Pass, is_transforming, number_of
 
 _MOST = 32
 _CLEAR = 0.5  # so much of the size of a gradient must be of one sign
@@ -33,8 +34,10 @@ class Judged:
 
     def called(self, event: Call) -> None:
         given, out = event.given, event.out
-        if out is None or given is None or event.recorded is None:
+        if out is None or given is None or event.recorded is None or is_transforming():
             return
+        if given.layout != torch.strided or out.layout != torch.strided:
+            return  # without a storage
         made = self._made.get(given.untyped_storage()._cdata)
         if made is not None and not made[0].expired() and made[1] != event.model.key:
             self._scores[event.recorded] = Score(event.model.key, not given.requires_grad)

@@ -15,7 +15,9 @@ _SHOWING = frozenset({"print", "info", "debug", "warning", "write", "format"})
 
 
 def goes_on_without_state(loads: Spot, optimizer: str) -> Spot | None:
-    """Return the line that saves a checkpoint, or else loads it, from which a training goes on without its optimizer.
+    """Return the line that saves a checkpoint from which a training goes on without its optimizer.
+
+    It is the line that loads it where none saves one, or where what is saved has an optimizer's state.
 
     The sign is in the source: where the model takes its part of a checkpoint, what tells how far training had come is
     read for more than to be shown, and no other part of it is loaded into an optimizer, anywhere in the file.
@@ -38,7 +40,7 @@ def goes_on_without_state(loads: Spot, optimizer: str) -> Spot | None:
     saves = [
         Spot(loads.file, it.lineno)
         for it in _calls(tree, "save")
-        if it.args and isinstance(it.args[0], ast.Dict) and _keys(it.args[0]) & _PROGRESS
+        if it.args and isinstance(it.args[0], ast.Dict) and _keys(it.args[0]) & _PROGRESS and not _has_state(it.args[0])
     ]
     return nearest(sorted(saves), loads) or loads
 
@@ -54,6 +56,11 @@ def _takes_state(call: ast.Call, optimizer: str) -> bool:
     owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
     names = (owner.rpartition(".")[2].lower(), *(_key(it)[1].lower() for it in call.args))
     return owner == optimizer or any("opt" in name for name in names)
+
+
+def _has_state(saved: ast.Dict) -> bool:
+    """Say whether a checkpoint has an optimizer's state: by the key, or by whose it is."""
+    return any("opt" in ast.unparse(it).lower() for it in (*saved.keys, *saved.values) if it is not None)
 
 
 def _shown(scope: ast.AST) -> Iterator[ast.AST]:

@@ -178,19 +178,3 @@ def momentum_lost_between_two_sessions():
     sgd = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     start = saved["next_epoch"]
     _part(model, sgd, x, y, start, 6)
-
-
-@fault("not-saved")
-def momentum_saved_and_left_in_the_file():
-    x, y = blobs(32)
-    file = io.BytesIO()
-    model = mlp()
-    sgd = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    _part(model, sgd, x, y, 0, 3)
-    torch.save({"weights": model.state_dict(), "optimizer": sgd.state_dict(), "next_epoch": 3}, file)
-    file.seek(0)
-    saved = torch.load(file)
-    model = mlp()
-    sgd = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    model.load_state_dict(saved["weights"])  # <- here
-    _part(model, sgd, x, y, saved["next_epoch"], 6)

@@ -1,10 +1,12 @@
-"""Halves of a model that no optimizer holds, and scores whose classes are flattened with the places."""
+"""What is left aside: half of a model, the state of an optimizer, and where the classes of scores stand."""
+
+import io
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tests.audit.parts import mlp
+from tests.audit.parts import blobs, mlp
 from tests.audit.registry import fault
 
 
@@ -64,3 +66,27 @@ def classes_of_sequences_read_as_rows():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+
+def _epochs(model, optimizer, x, y, epochs):
+    for _ in epochs:
+        for rows in torch.randperm(len(x)).split(8):
+            optimizer.zero_grad()
+            F.cross_entropy(model(x[rows]), y[rows]).backward()
+            optimizer.step()
+
+
+@fault("not-saved")
+def momentum_saved_and_left_in_the_file():
+    x, y = blobs(32)
+    file = io.BytesIO()
+    model = mlp()
+    sgd = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    _epochs(model, sgd, x, y, range(3))
+    torch.save({"weights": model.state_dict(), "optimizer": sgd.state_dict(), "next_epoch": 3}, file)
+    file.seek(0)
+    saved = torch.load(file)
+    model = mlp()
+    sgd = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    model.load_state_dict(saved["weights"])  # <- here
+    _epochs(model, sgd, x, y, range(saved["next_epoch"], 6))

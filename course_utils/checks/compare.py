@@ -93,6 +93,8 @@ def right_entries(received: Value, expected: dict[str, Any], what: str) -> Itera
     right = len(expected) - len(wrong)
     verb = "is" if right == 1 else "are"
     message = f"{right} of {len(expected)} entries {verb} right." if wrong else ""
+    if not right and all(isinstance(value, bool) for value in (*expected.values(), *map(_plain, received.values()))):
+        message += " Every True and every False is turned round: what does True stand for?"
     withheld = f"Look again at {listed(wrong)}." if wrong else ""
     yield Finding("entries", not wrong, message, withheld, right / len(expected))
 
@@ -135,9 +137,17 @@ def listed(names: Iterable[object]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
+def _plain(received: Value) -> Value:
+    """Return what an array of no dimension holds, and any other value as it is."""
+    if not isinstance(received, Array) or received.shape:
+        return received
+    held: Value = received.tensor().item()
+    return held
+
+
 def _same_entry(received: Value, expected: Any) -> bool:
-    if isinstance(received, Array) and not received.shape and isinstance(expected, bool | int | float):
-        received = received.tensor().item()
+    if isinstance(expected, bool | int | float):
+        received = _plain(received)
     if isinstance(expected, bool) or isinstance(received, bool):
         return received is expected
     if isinstance(expected, float | int):

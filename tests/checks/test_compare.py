@@ -152,6 +152,16 @@ def test_the_wrong_entries_are_withheld_and_the_share_is_told():
     assert finding.share == pytest.approx(1 / 3)
 
 
+def test_a_table_that_is_turned_round_is_told_so():
+    right = {"a": True, "b": False}
+    (turned,) = right_entries({"a": False, "b": Array.of(torch.tensor(True))}, right, "Your dict")
+    assert turned.message == (
+        "0 of 2 entries are right. Every True and every False is turned round: what does True stand for?"
+    )
+    (other,) = right_entries({"a": False, "b": 1}, right, "Your dict")
+    assert other.message == "0 of 2 entries are right."
+
+
 def test_numbers_are_written_until_they_differ():
     assert told_apart(3.0, 6.0) == ("3", "6")
     assert told_apart(7.27312, 7.273124) == ("7.27312", "7.273124")

@@ -47,14 +47,15 @@ def lean(seen: Observation, what: str = "batches", own: Sequence[int] = ()) -> I
     text = f"Saved tensors still held when the optimizer steps, step by step: {kept}. No pass will use them."
     yield Finding("kept", not any(kept), text)
     graphs = [step["graphs"] for step in steps]
-    text = f"Graphs alive at each optimizer step: {graphs}. Something refers to those of earlier {what}."
+    more = f"; the {what} have {list(own)} of their own." if own else f". Something refers to those of earlier {what}."
+    text = f"Graphs alive at each optimizer step: {graphs}{more}"
     own = own or [1] * len(steps)
     few = all(alive <= its for alive, its in zip(graphs, own, strict=False))
     states = [step["states"] for step in steps]
     # Beside its own states, a name may still stand for the one that the chunk before ended with.
     if any(alive > its + 1 for alive, its in zip(states, own, strict=False)):
         few = False
-        text = f"States with a graph alive at each optimizer step: {states}. Something keeps those of earlier {what}."
+        text = f"States with a graph alive at each optimizer step: {states}{more}"
     yield Finding("graphs", few, text)
     yield as_found(seen)
 

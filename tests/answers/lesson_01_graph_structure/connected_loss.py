@@ -149,6 +149,28 @@ def loss_with_the_scale(bounded):
     return loss_of
 
 
+def loss_with_the_gradient_of_another(model, x, target):
+    x = x - x.mean(dim=1, keepdim=True)
+    hidden = torch.tanh(model["stem"](x))
+    output = model["head"](hidden * torch.sigmoid(model["gate"](hidden)))
+    other = nn.functional.mse_loss(output, target) + model.log_scale
+    return other + (nn.functional.mse_loss(output * model.log_scale.exp(), target) - other).detach()
+
+
+def loss_with_hidden_held(model, x, target):
+    """The stem is reached by the gate alone."""
+    x = x - x.mean(dim=1, keepdim=True)
+    hidden = torch.tanh(model["stem"](x))
+    output = model["head"](hidden.detach() * torch.sigmoid(model["gate"](hidden))) * model.log_scale.exp()
+    return ((output - target) ** 2).mean()
+
+
+def loss_with_a_hook(model, x, target):
+    loss = loss_repaired(model, x, target)
+    loss.register_hook(lambda gradient: 2 * gradient)
+    return loss
+
+
 def loss_from_a_new_leaf(model, x, target):
     return torch.zeros((), dtype=x.dtype, requires_grad=True) + loss_repaired(model, x, target)
 
@@ -173,7 +195,7 @@ MISCONCEIVED = {
 WRONG = [
     loss_variant(gate=True),
     loss_variant(item=True),
-    said(loss_variant(double=True), "one path still cut"),
+    loss_variant(double=True),
     said(
         loss_variant(clone=False, gate=True, wrap=True, item=True, copy=True), "a flag on a copy", "input overwritten"
     ),
@@ -194,6 +216,8 @@ WRONG = [
     loss_where_it_broadcasts,
     *(loss_with_the_scale(lambda scale: scale.clamp(max=10)), loss_with_the_scale(lambda scale: scale.clamp(min=0.2))),
     lambda model, x, target: loss_repaired(model, x, target).clamp(max=1e3),
+    *(loss_with_the_gradient_of_another, loss_with_a_hook),
+    said(loss_with_hidden_held, "one path still cut"),
     lambda model, x, target: 2 * loss_repaired(model, x, target),
     lambda model, x, target: loss_repaired(model, x, target).requires_grad_().reshape(1),
     lambda model, x, target: loss_repaired(model, x, target).float(),

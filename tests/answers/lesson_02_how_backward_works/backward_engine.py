@@ -1,5 +1,6 @@
 """Right and wrong answers to `backward_engine`."""
 
+import math
 from collections import Counter, defaultdict, deque
 from functools import cache
 
@@ -229,12 +230,13 @@ def faulty_engine(
 
 
 @torch.no_grad()
-def engine_by_paths(loss):
-    """Follows every path to its end."""
-    found = {}
+def engine_by_paths(loss, most=math.inf):
+    """Follows every path to its end, or as many nodes as it may run."""
+    found, runs = {}, 0
     edge = get_gradient_edge(loss)
     stack = [(edge.node, edge.output_nr, torch.ones_like(loss))]
-    while stack:
+    while stack and runs < most:
+        runs += 1
         node, output, gradient = stack.pop()
         expected = node._input_metadata[output]
         gradient = gradient.sum_to_size(expected.shape).to(expected.dtype)
@@ -247,6 +249,11 @@ def engine_by_paths(loss):
             if to is not None and result is not None:
                 stack.append((to, number, result))
     return found
+
+
+def engine_without_end(loss):
+    while True:
+        pass
 
 
 def leaves_behind(loss):
@@ -412,6 +419,8 @@ WRONG = [
     engine_that_leaves_out,
     said(engine_adding_at_leaves, "changed in place"),
     *(engine_freezing, engine_stepping),
+    said(lambda loss: engine_by_paths(loss, 3000), "once for each path"),
+    engine_without_end,
 ]
 
 EQUIVALENT = {

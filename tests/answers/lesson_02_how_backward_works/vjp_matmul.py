@@ -70,6 +70,7 @@ WRONG = [
     *(clipping_results(matmul_by_formula), dropping_small(matmul_by_formula)),
     spoiled(matmul_by_formula, lambda a, b, v: v.requires_grad_(False)),
     number_for_one_entry,
+    spoiled(matmul_by_formula, lambda a, b, v: v.t_()),
     lambda a, b, v: [g.squeeze() for g in matmul_by_formula(a, b, v)],
     lambda a, b, v: matmul_by_formula(a, b, v)[0],
 ]

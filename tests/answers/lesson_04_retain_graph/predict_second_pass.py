@@ -23,14 +23,16 @@ RIGHT = [SECOND, {name: torch.tensor(value) for name, value in SECOND.items()}]
 MISCONCEIVED = {
     "the flag of the later pass": {**SECOND, "first_retains": True, "second_retains": False},
     "retained for good": {**SECOND, "a_third_pass": False},
+    "two graphs": {**SECOND, "separate": False, "second_retains": False, "a_third_pass": False},
     "every pass frees all": {**SECOND, "stops_at_h": True, "forward_again": True},
     "any write": {**SECOND, "written_exp": True},
 }
 
 WRONG = [
     said(dict.fromkeys(SECOND, True), "every pass frees all", "any write"),
-    said(dict.fromkeys(SECOND, False), "retained for good"),
+    dict.fromkeys(SECOND, False),
     list(SECOND.values()),
+    {name: not value for name, value in SECOND.items()},
 ]
 
 GUARDS = {"Does the last statement of each entry raise an error?": {"entries": MISCONCEIVED["retained for good"]}}

@@ -146,6 +146,16 @@ def chunks_forgotten_at_the_end(lstm, readout, optimizer, chunks, state, togethe
     return losses, detach_both(state, None)
 
 
+def chunks_in_larger_groups(lstm, readout, optimizer, chunks, state, together):
+    return chunks_in_groups(lstm, readout, optimizer, chunks, state, together + 1)
+
+
+def chunks_with_the_rest_in_the_last_group(lstm, readout, optimizer, chunks, state, together):
+    first, middle = chunks_in_groups(lstm, readout, optimizer, chunks[:together], state, together)
+    rest, last = chunks_in_groups(lstm, readout, optimizer, chunks[together:], middle, len(chunks))
+    return first + rest, last
+
+
 def chunks_left_out_at_the_end(lstm, readout, optimizer, chunks, state, together):
     return chunks_in_groups(lstm, readout, optimizer, chunks[: len(chunks) // together * together], state, together)
 
@@ -339,6 +349,7 @@ WRONG = [
     grouped(one_part),
     grouped(nothing),
     said(grouped(zeros, within=zeros), "the state thrown away"),
+    *(chunks_in_larger_groups, chunks_with_the_rest_in_the_last_group),
     grouped(finish=lambda state: state[0]),
     chunks_and_one,
     grouped(finish=lambda state: (2 * state[0], state[1])),

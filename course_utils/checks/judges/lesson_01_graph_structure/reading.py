@@ -31,9 +31,8 @@ def abridged(names: list[str], most: int = 4) -> str:
 def recursion(what: str) -> Misconception:
     """Make the misconception of who walks by calls within calls; `what` is what their function does."""
     message = (
-        f"Your {what} calls itself once for each node on the way. Python stops that after about a thousand calls "
-        "inside each other, or a few thousand where it is told so, and this chain is longer. Keep a list of what is "
-        "still to be looked at."
+        f"Your {what} calls itself once for each node on the way. Python allows about a thousand calls inside each "
+        "other, unless it is told otherwise, and this chain is longer. Keep a list of what is still to be looked at."
     )
     chain = ("a chain of 3,500 operations",)
     return Misconception("recursion", message, ended=("RecursionError",), ended_in=chain)

@@ -213,11 +213,11 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "once for each path",
-            "Your engine runs a node again for each path that leads to it. The values come out right, but the "
-            "number of paths can "
-            "double with each fork. Wait until all contributions have come, and run the node once.",
+            "Your engine runs a node again for each path that leads to it, and the number of paths can double with "
+            "each fork. Wait until all contributions have come, and run the node once.",
             _for_each_path,
             ended=("TimedOut",),
+            ended_in=("a thousand paths", *_JOINS),
         ),
         Misconception(
             "one edge for two",

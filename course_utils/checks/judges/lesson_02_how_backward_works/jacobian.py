@@ -38,7 +38,10 @@ def _jacobian_oracle(case: Case) -> torch.Tensor:
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield right_value(seen["returned"], _jacobian_oracle(case), "What you returned")
     message = f"You ran f forward {seen['calls']} times. All rows come from one graph, so one run is enough."
-    yield Finding("forward", seen["calls"] == 1, message if seen["calls"] else "You never called f.")
+    if not seen["calls"]:
+        again = "Called again with the same f, at another point, your function did not call f."
+        message = again if "earlier" in case.given else "You never called f."
+    yield Finding("forward", seen["calls"] == 1, message)
     yield from left_alone(seen)
 
 

@@ -10,7 +10,9 @@ from course_utils.checks.exercise import Finding
 
 
 def left_alone(seen: Observation) -> Iterator[Finding]:
-    """Find whether the inputs hold the same numbers and gradients, and require grad only if they did before."""
+    """Find whether the inputs have the shape, numbers, gradients and flag that they were given with."""
+    names = seen["other"]
+    yield Finding("input", not names, f"Your function changed the shape or the dtype of {listed(names)}.")
     names = seen["changed"]
     yield Finding("input", not names, f"Your function changed the numbers in {listed(names)}.")
     names = seen["graded"]

@@ -89,7 +89,7 @@ def _near_enough(case: Case, seen: Observation, finding: Finding, expected: torc
     if error < 1e-3:  # the numbers as they are printed could look the same
         message = (
             f"What you returned is near the gradient, but the largest error is {error:.1g} of the largest number. "
-            "With two calls, one on either side, and a step near 1e-5 it stays below 1e-06."
+            "With two calls on float64 tensors, one on either side, and a step near 1e-5 it stays below 1e-06."
         )
     step = _step_to_blame(case, seen, values)
     if step > _GOOD_STEPS[1]:

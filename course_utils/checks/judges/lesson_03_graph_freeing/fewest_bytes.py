@@ -44,13 +44,20 @@ def _times_fewer(case: Case, seen: Observation) -> float:
     return float(_plainly(case)[1] / max(seen["peak"], 1))
 
 
+def _compared(fewer: float) -> str:
+    """Say in words that go before "one run" how many bytes there are."""
+    if fewer < 0.95:
+        return f"{1 / fewer:.1f} times the bytes of"
+    return f"{fewer:.1f} times fewer bytes than" if fewer >= 1.05 else "about as many bytes as"
+
+
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     right = _plainly(case)[0]
     returned = seen["returned"]
     yield right_value(returned, float(right) if isinstance(returned, float) else right, "What you returned")
     yield Finding("attached", not seen["attached"], "What you returned still has a graph.")
     fewer = _times_fewer(case, seen)
-    text = f"Your peak has {fewer:.1f} times fewer bytes than one run of all images. At least {_LIMIT} times is asked; "
+    text = f"Your peak has {_compared(fewer)} one run of all images. At least {_LIMIT} times fewer is asked; "
     yield Finding("peak", fewer >= _LIMIT, f"{text}ours has {OURS} times fewer.")
     most = LAYERS * _SLICES
     text = f"Your function ran {seen['products']} products of matrices; {most} are allowed."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isclose
 from typing import Any
 
 import torch
@@ -37,11 +38,17 @@ def _bytes() -> dict[str, Any]:
     }
 
 
-def _counted(seen: Observation, **entries: int) -> bool:
+def _counted(seen: Observation, **entries: float) -> bool:
     value = seen["value"]
     return isinstance(value, dict) and all(
-        isinstance(value.get(name), int | float) and value[name] == said for name, said in entries.items()
+        isinstance(value.get(name), int | float) and isclose(value[name], said) for name, said in entries.items()
     )
+
+
+def _in_proportion(seen: Observation) -> bool:
+    right, value = _KEPT.right(), seen["value"]
+    factor = value["nothing"] / right["nothing"]
+    return factor not in (0, 1) and _counted(seen, **{name: factor * entry for name, entry in right.items()})
 
 
 _REASONS = {
@@ -84,13 +91,19 @@ EXERCISE = Exercise(
         Misconception(
             "counted by node",
             "You counted h once for each node that keeps it. It is one piece of memory.",
-            lambda case, seen: _counted(seen, nothing=1600),
+            lambda case, seen: _counted(seen, nothing=1600, a_retains_b_frees=800, without_a=800),
         ),
         Misconception(
             "h survives",
             "After a.backward() you counted one tensor too many. That pass ran both nodes that had saved h. The name h "
             "keeps the tensor, but that is not what the graph keeps.",
-            lambda case, seen: _counted(seen, a_frees=800),
+            lambda case, seen: _counted(seen, nothing=1200, a_frees=800),
+        ),
+        Misconception(
+            "not 400 bytes",
+            "Your entries are the right ones but for one factor, the same in each. You count the right number of "
+            "tensors, and not 400 bytes for each.",
+            lambda case, seen: _in_proportion(seen),
         ),
     ),
 )

@@ -77,7 +77,11 @@ _SECOND_PASS = Table(lambda: {name: raises(action) for name, action in _SECOND.i
 
 
 def _said(seen: Observation, **entries: bool) -> bool:
-    return isinstance(seen["value"], dict) and all(seen["value"].get(name) is said for name, said in entries.items())
+    """Say whether these entries were predicted so, in a table that is not turned round as a whole."""
+    value, right = seen["value"], _SECOND_PASS.right()
+    if not isinstance(value, dict) or all(value.get(name) is (not said) for name, said in right.items()):
+        return False
+    return all(value.get(name) is said for name, said in entries.items())
 
 
 EXERCISE = Exercise(
@@ -103,12 +107,20 @@ EXERCISE = Exercise(
             "the flag of the later pass",
             "You gave the flag's effect to the wrong pass. It does not bring back what an earlier pass has freed; it "
             "decides what its own pass leaves behind.",
-            lambda case, seen: _said(seen, first_retains=True, second_retains=False),
+            lambda case, seen: _said(seen, separate=True, first_retains=True, second_retains=False),
         ),
         Misconception(
             "retained for good",
             "You took one retain_graph=True to hold for the rest of the graph's life. The next pass without it frees.",
-            lambda case, seen: _said(seen, a_third_pass=False),
+            lambda case, seen: _said(seen, a_third_pass=False, separate=True, second_retains=True),
+        ),
+        Misconception(
+            "two graphs",
+            "You took the two losses of one forward pass for two graphs. They share exp, and the first pass that comes "
+            "to it without retain_graph frees its result.",
+            lambda case, seen: _said(
+                seen, separate=False, second_retains=False, a_third_pass=False, first_retains=False, a_again=True
+            ),
         ),
         Misconception(
             "every pass frees all",

@@ -36,12 +36,15 @@ def laid_out(case: Case, name: str) -> torch.Tensor:
 
 
 def left(tensors: dict[str, torch.Tensor], case: Case) -> Observation:
-    """Name the tensors that no longer have the numbers, the gradient or the flag that they were given with."""
+    """Name the tensors that no longer have the shape, numbers, gradient or flag that they were given with."""
     leaves = case.given.get("leaves", ())
     requiring = [*leaves, *case.given.get("new", ())]
-    held = {name: Array.of(torch.full_like(it, 7.0)) if name in leaves else None for name, it in tensors.items()}
+    given = {name: case.given[name].tensor() for name in tensors}
+    held = {name: Array.of(torch.full_like(it, 7.0)) if name in leaves else None for name, it in given.items()}
+    other = [name for name, it in tensors.items() if (it.shape, it.dtype) != (given[name].shape, given[name].dtype)]
     return {
-        "changed": [name for name, tensor in tensors.items() if plain(tensor) != case.given[name]],
+        "other": other,
+        "changed": [name for name, it in tensors.items() if name not in other and plain(it) != case.given[name]],
         "graded": [name for name, tensor in tensors.items() if tensor.is_leaf and plain(tensor.grad) != held[name]],
         "switched on": [name for name, it in tensors.items() if it.requires_grad and name not in requiring],
         "switched off": [name for name, it in tensors.items() if not it.requires_grad and name in requiring],

@@ -121,7 +121,8 @@ def _again_and_again(start: Call, mine: set[LiveNode], loss: str) -> Explanation
 
 def _common(listed: object, mine: set[LiveNode]) -> list[LiveNode]:
     """Return what several tensors of a list have in common, of what a graph holds."""
-    own = [it for it in listed[:MAX_LISTED] if is_a(it, torch.Tensor)] if type(listed) in (list, tuple) else []
+    held = listed if isinstance(listed, list | tuple) and type(listed) in (list, tuple) else ()
+    own = [it for it in held[:MAX_LISTED] if is_a(it, torch.Tensor)]
     found = Counter(node for it in own for node in behind([it]) if node in mine and number(node) >= 0)
     return [node for node, times in found.items() if times > 1]
 

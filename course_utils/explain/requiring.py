@@ -26,9 +26,10 @@ def requiring(s: Situation, without: Mapping[str, Any], output: ast.expr | None)
     asked = argument(s.node, 1, "inputs")
     listed = asked.elts if isinstance(asked, ast.List | ast.Tuple) else []
     several = len(listed) > 1 or (not listed and written(asked) not in ("", first))
+    several = several and not (s.here is not None and is_a(s.here.value(asked), torch.Tensor))
     several = several and any(it.requires_grad for it in s.roots)  # else nothing would be left
     if several and is_a(tensor, torch.nn.Parameter):
-        left_out = f"# leave {first} out, which is frozen"
+        left_out = f"# leave out what is frozen: {', '.join(list(without)[:MAX_NAMES])}"
         if not listed:
             left_out = f"[it for it in {written(asked)} if it.requires_grad]  # without what is frozen"
         return f"{left_out}\n{first}.requires_grad_()  # before it is used, if it is to learn"

@@ -70,6 +70,18 @@ SCRIPTS = {
     "    loss.backward()  #<",
     "two losses with one trunk": "w = torch.ones(3, requires_grad=True)\nh = w.exp()\na, b = h.sum(), h.pow(2).sum()\n"
     "a.backward()  #-\nb.backward()  #!",
+    "heads in a loop over a list": "w = torch.ones(3, requires_grad=True)\nh = w.exp()\nlosses = [h.sum(), h.prod()]\n"
+    "for one in losses:\n    one.backward()  #!",
+    "retained by value": "w = torch.ones(3, requires_grad=True)\nh = w.exp()\nlosses = [h.sum(), h.prod(), h.sum()]\n"
+    "for one in losses:\n    one.backward(retain_graph=one != losses[-1])  #!",
+    "an argument without grad": "def rows(f, x):\n    y = f(x)  #<\n"
+    "    return [torch.autograd.grad(one, x) for one in y]\nx = torch.ones(1)\n"
+    "rows(torch.exp, x)\nassert not x.requires_grad",
+    "two arguments without grad": "def both(a, b):\n    return torch.autograd.grad(a @ b, (a, b))  #<<\n"
+    "both(torch.ones(2), torch.ones(2))",
+    "frozen parameters asked about": "net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))\n"
+    "net[0].requires_grad_(False)\nps = list(net.parameters())\n"
+    "torch.autograd.grad(net(torch.ones(1, 2)).sum(), ps)  #=ps",
     "a scheduler of parameters": "a = nn.Linear(2, 1)\nopt = torch.optim.SGD(a.parameters(), lr=0.1)\n"
     "torch.optim.lr_scheduler.StepLR(a.parameters(), 2)  #!",
     "a result by out=": "w = torch.ones(2, 2, requires_grad=True)\no = torch.ones(2, 2)\ntorch.matmul(w, w, out=o)  #!",

@@ -10,16 +10,17 @@ import types
 import torch
 
 from course_utils.explain.explanation import Explanation, Place
-from course_utils.explain.families.no_graph import started_from
+from course_utils.explain.families.no_graph import is_or_comes, started_from
 from course_utils.explain.families.unused import beside, parameter_name, part_of_model
 from course_utils.explain.loops import callee
-from course_utils.explain.naming import argument, assigned, bound_before, name_of, receiver, tensors
+from course_utils.explain.naming import argument, assigned, bound_before, name_of, receiver, targets, tensors
 from course_utils.explain.nodes import behind
 from course_utils.explain.reading import MISSING, is_a
+from course_utils.explain.requiring import requiring
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.settings import switched_off, switched_off_by
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import called, walk, written
+from course_utils.explain.source import called, names_of, walk, written
 
 _UNUSED = "materialize_grads=True gives zeros where there is no path; allow_unused=True gives None"
 
@@ -33,11 +34,12 @@ def _not_used(s: Situation, m: re.Match[str]) -> Explanation | None:
     output = written(started_from(s)) or "the output"
     code, why = "not-in-graph", f"No recorded path leads from `{output}` to {which}."
     why += " Either it was not used, or the path was cut: by detach(), item(), no_grad, NumPy."
-    if any("Backward" in type(n).__name__ for n in behind(s.roots)) and _is_gradient(s):
+    if any("Backward" in type(n).__name__ for n in behind(s.roots)) and _from_gradient(s):
         code = "not-in-graph-second-order"
         why = (
-            f"`{output}` is a gradient, and no recorded path leads from it to {which}. The gradient of a function that "
-            f"is linear in {which} no longer contains it: the derivative is 0."
+            f"`{output}` {is_or_comes(s)} a gradient, and no recorded path leads from it to {which}. The gradient of a "
+            f"function that is linear in {which} no longer contains it: the derivative is 0. Or the path was cut, or "
+            f"{which} not used."
         )
     fix = f"# ask for the tensor that was used; or {_UNUSED}"
     if code == "not-in-graph-second-order":
@@ -110,17 +112,19 @@ def _replaced(s: Situation, name: str) -> tuple[int, ast.stmt, tuple[Place, ...]
     return uses[0], last, (here.place("used here", uses[0]), here.place("replaced here", last))
 
 
-def _is_gradient(s: Situation) -> bool:
-    """Return whether what was differentiated came from autograd.grad itself."""
-    node = started_from(s)
-    names = [it.id for it in ast.walk(node) if isinstance(it, ast.Name)] if node is not None else []
-    if s.here is None:
+def _from_gradient(s: Situation) -> bool:
+    """Return whether what was differentiated was computed from what autograd.grad gave: by a name, or by a loop's."""
+    here, node = s.here, started_from(s)
+    if here is None or here.source is None or here.node is None or node is None:
         return False
-    for name in names:
-        for statement in assigned(s.here, name):
-            if any(called(it) == "grad" for it in ast.walk(statement)):
-                return True
-    return any(called(it) == "grad" for it in walk(node)) if node is not None else False
+    around = list(walk(here.source.scope(here.node)))
+    loops = [
+        it for it in around if isinstance(it, ast.For | ast.comprehension) and names_of(it.target) & names_of(node)
+    ]
+    through = [it.iter for it in loops]
+    names = names_of(node, *through)
+    given = [it.value for it in around if isinstance(it, ast.Assign | ast.AugAssign) and names & set(targets(it))]
+    return any(called(it) == "grad" for made in (node, *through, *given) for it in ast.walk(made))
 
 
 def _asked_for(s: Situation) -> tuple[list[torch.Tensor], list[str]]:
@@ -136,13 +140,14 @@ def _input_without_grad(s: Situation, m: re.Match[str]) -> Explanation | None:
     tensors, names = _asked_for(s)
     without = [name for tensor, name in zip(tensors, names, strict=True) if not tensor.requires_grad]
     which = ", ".join(without) or "an input"
-    own = without[0].strip("`") if without and "`" in without[0] else "x"
     why = (
         "A gradient with respect to a tensor needs its uses recorded, which PyTorch does only where it requires one: "
         "when it is used, and when the gradient is asked for."
     )
-    fix = f"{own}.requires_grad_()  # before it is used; or leave out what is frozen"
-    return card("input-without-grad", f"{which} does not require a gradient", why, fix, s.needed(), bool(without))
+    own = {it.strip("`"): tensor for tensor, it in zip(tensors, names, strict=True) if it in without and "`" in it}
+    fix = requiring(s, own or {"x": None}, started_from(s))
+    headline = f"{which} {'do' if len(without) > 1 else 'does'} not require a gradient"
+    return card("input-without-grad", headline, why, fix, s.needed(), bool(without))
 
 
 def _numpy(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -154,7 +159,8 @@ def _numpy(s: Situation, m: re.Match[str]) -> Explanation | None:
         fix = f"[it.item() for it in {name}]  # numbers; torch.stack({name}) is one tensor of them, with its graph"
         headline = f"`{name}` holds tensors that require a gradient, so it does not turn into an array by itself"
         return card("numpy-of-graph", headline, why, fix, s.needed(), _any_with_grad(value))
-    why = f"`{name}` is in a graph, and NumPy records nothing: PyTorch asks you to say that the graph may end here."
+    why = f"What is computed from `{name}` is recorded, and NumPy records nothing: PyTorch asks you to say that the "
+    why += "graph may end here."
     fix = f"{name}.detach().cpu().numpy()" if owner is not None else "tensor.detach().cpu().numpy()"
     return card(
         "numpy-of-graph",

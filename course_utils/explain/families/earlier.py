@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
+
+import torch
 
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.families.used_up import (
@@ -13,6 +16,7 @@ from course_utils.explain.families.used_up import (
     hoarded,
     kept_once,
     made_outside,
+    one_for_each,
     same_loss,
     second,
     shared,
@@ -31,12 +35,14 @@ from course_utils.explain.loops import (
 )
 from course_utils.explain.naming import argument, assigned, receiver, targets, tensors
 from course_utils.explain.nodes import behind, number
+from course_utils.explain.reading import is_a
 from course_utils.explain.rules import card
 from course_utils.explain.situation import Call, Situation
 from course_utils.explain.source import Source, Sources, called, names_of, walk, with_keyword, written
 from course_utils.graph.trace import LiveNode
 
 MAX_DEPTH = 3  # of functions that call functions
+MAX_LISTED = 10  # of the tensors in a list are looked at
 _KEEPS = ("retain_graph", "create_graph")
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
@@ -48,7 +54,7 @@ def by_code(s: Situation, start: Call, nodes: list[LiveNode], loss: str) -> Expl
         sure = one_after_the_other(start, before, loss)
         return same_loss(s, start, loss, start.place("first pass here", before), sure)
     mine = set(nodes)
-    found = _again_and_again(start, loss) or _by_autograd_grad(start, mine, loss)
+    found = _again_and_again(start, mine, loss) or _by_autograd_grad(start, mine, loss)
     if found is not None:
         return found
     for name, tensor in tensors(start):
@@ -83,17 +89,23 @@ def _unknown(start: Call, loss: str) -> Explanation:
     return card("second-time", headline, why, fix, second(start), False)
 
 
-def _again_and_again(start: Call, loss: str) -> Explanation | None:
-    """Explain a pass that a comprehension or loop repeats over one graph, for each element of an output."""
+def _again_and_again(start: Call, mine: set[LiveNode], loss: str) -> Explanation | None:
+    """Explain a pass that a comprehension or loop repeats: for each element of an output, or tensor of a list."""
     node, source = start.node, start.source
     if not isinstance(node, ast.Call) or source is None or called(node) not in ("grad", "backward"):
         return None
     output = argument(node, 0, "outputs") if called(node) == "grad" else receiver(node)
     names = names_of(output)
     for outer in source.around(node):
-        generators = outer.generators if isinstance(outer, _COMPREHENSIONS) else []
-        target = [it.target for it in generators] or ([outer.target] if isinstance(outer, ast.For) else [])
-        own = names_of(*target)
+        loops = (
+            outer.generators if isinstance(outer, _COMPREHENSIONS) else [outer] if isinstance(outer, ast.For) else []
+        )
+        own, through = names_of(*(it.target for it in loops)), names_of(*(it.iter for it in loops))
+        for name in sorted((through | names) - own) if own & names and not _keeps_always(node) else ():
+            common = _common(start.look_up(name), mine)
+            if common:
+                parts = [(number(it.grad_fn), own) for own, it in tensors(start) if it.grad_fn in common]
+                return one_for_each(start, node, name, max(parts)[1] if parts else "")
         whole = [name for name in names - own if not any(in_its_loop(start, it) for it in assigned(start, name))]
         if own & names and isinstance(output, ast.Subscript) and base(loss) in whole:
             kept = with_keyword(node, "retain_graph", True)
@@ -105,6 +117,14 @@ def _again_and_again(start: Call, loss: str) -> Explanation | None:
         if isinstance(outer, ast.FunctionDef | ast.Lambda):
             return None
     return None
+
+
+def _common(listed: object, mine: set[LiveNode]) -> list[LiveNode]:
+    """Return what several tensors of a list have in common, of what a graph holds."""
+    held = listed if isinstance(listed, list | tuple) and type(listed) in (list, tuple) else ()
+    own = [it for it in held[:MAX_LISTED] if is_a(it, torch.Tensor)]
+    found = Counter(node for it in own for node in behind([it]) if node in mine and number(node) >= 0)
+    return [node for node, times in found.items() if times > 1]
 
 
 def _by_autograd_grad(start: Call, mine: set[LiveNode], loss: str) -> Explanation | None:
@@ -150,6 +170,10 @@ def _inside(
         inner = callee(it.value, sources, node)
         for name in own if inner is not None and not makes else ():
             yield from _inside(inner, sources, name, False, depth - 1)
+
+
+def _keeps_always(node: ast.Call) -> bool:
+    return any(it.arg in _KEEPS and written(it.value) == "True" for it in node.keywords)
 
 
 def _keeps(node: ast.Call) -> bool:

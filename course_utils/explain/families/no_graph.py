@@ -11,8 +11,9 @@ import torch
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.flow import Flow, Found
 from course_utils.explain.lines import only_line
-from course_utils.explain.naming import argument, receiver
+from course_utils.explain.naming import argument, assigned, receiver
 from course_utils.explain.reading import MISSING, is_a
+from course_utils.explain.requiring import requiring
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, names_of, with_keyword, written
@@ -46,10 +47,11 @@ def _no_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
         return _once_differentiable(s)
     if node is None:
         return _unknown(s, "the tensor that backward() started from")
-    if called(s.node) == "grad" and (asked := _asked_without(s)):
-        why = f"A gradient with respect to `{asked}` was asked for, and PyTorch records uses only of what requires one."
-        fix = f"{asked}.requires_grad_()  # before it is used"
-        return card("input-without-grad", f"`{asked}` does not require a gradient", why, fix, s.needed())
+    if called(s.node) == "grad" and (without := _asked_without(s)):
+        which = ", ".join(f"`{it}`" for it in without)
+        why = f"A gradient with respect to {which} was asked for, and PyTorch records uses only of what requires one."
+        headline = f"{which} {'do' if len(without) > 1 else 'does'} not require a gradient"
+        return card("input-without-grad", headline, why, requiring(s, without, node), s.needed())
     found = Flow(s).cut(node)
     name = f"`{shown}`" if shown else "the tensor that backward() starts from"
     if found.state == "cut" and found.code == "no-graph-second-order":
@@ -112,15 +114,13 @@ def _turn(s: Situation, name: str) -> Place | None:
     return s.here.place("computed here", statement) if recorded and looped and name in given else None
 
 
-def _asked_without(s: Situation) -> str:
-    """Return the tensor that autograd.grad was asked about, where it requires no gradient."""
+def _asked_without(s: Situation) -> dict[str, torch.Tensor]:
+    """Return the tensors that autograd.grad was asked about and that require no gradient, by their names."""
     node = argument(s.node, 1, "inputs")
     nodes = node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
-    for it in nodes:
-        value = s.here.value(it) if s.here is not None else MISSING
-        if is_a(value, torch.Tensor) and not value.requires_grad and value.is_floating_point():
-            return written(it)
-    return ""
+    values = {written(it): s.here.value(it) if s.here is not None else MISSING for it in nodes}
+    without = {name: it for name, it in values.items() if is_a(it, torch.Tensor) and not it.requires_grad}
+    return {name: it for name, it in without.items() if name and it.is_floating_point()}
 
 
 def _builds_tensors(s: Situation) -> bool:
@@ -207,6 +207,7 @@ def _nodes(s: Situation) -> list[object]:
 
 
 def _second_order(s: Situation, name: str, found: Found) -> Explanation:
+    is_gradient = f"{name} {is_or_comes(s)} a gradient"
     if found.what.endswith(".grad"):
         why = f"backward() leaves a gradient in `{found.what}` as numbers, without a graph of how it was computed."
         owner = found.what.removesuffix(".grad")
@@ -222,14 +223,29 @@ def _second_order(s: Situation, name: str, found: Found) -> Explanation:
             "# of a linear function the second derivative is 0: take zeros where .requires_grad is False\n"
             "# or remove @once_differentiable from the Function"
         )
-        headline = f"{name} is a gradient that depends on nothing, and has no derivative"
+        headline = f"{is_gradient} that was recorded, and has no graph"
         return card("no-graph-second-order", headline, why, fix, where, False)
     else:
         why = "autograd.grad gives plain numbers unless it is asked to record how it computed them."
         fix = f"{found.what[:-1]}, create_graph=True)" if found.what.endswith(")") else "create_graph=True"
     where = (*([Place("computed here", *_rest(found.where))] if found.where else []), *s.needed())
-    headline = f"{name} is a gradient without a graph, and cannot be differentiated again"
+    headline = f"{is_gradient} without a graph, and cannot be differentiated"
     return card("no-graph-second-order", headline, why, fix, where, True)
+
+
+def is_or_comes(s: Situation) -> str:
+    """Return how what was differentiated relates to a gradient behind it: by a name of its own, or computed from it."""
+    node, here = started_from(s), s.here
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    made = [it.value for it in assigned(here, written(node)) if isinstance(it, ast.Assign)] if here and node else []
+    named = isinstance(node, ast.Attribute) and node.attr == "grad"
+    return "is" if named or any(called(it) == "grad" for it in (node, *map(_whole, made))) else "comes from"
+
+
+def _whole(node: ast.expr) -> ast.expr:
+    """Return what an element was taken of: the call, for `grad(y, x)[0]`."""
+    return _whole(node.value) if isinstance(node, ast.Subscript) else node
 
 
 def _rest(place: Place) -> tuple[str, int, str]:

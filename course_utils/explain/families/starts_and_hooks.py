@@ -136,7 +136,7 @@ def _inputs_without(s: Situation) -> Explanation:
     name = next((own for own, it in values if is_a(it, torch.Tensor) and not it.requires_grad), "")
     shown = f"`{name}`" if name else "one of the inputs"
     why = f"backward(inputs=...) puts gradients into the inputs alone, and {shown} requires none."
-    fix = f"{name or 'x'}.requires_grad_()  # before it is used"
+    fix = f"{name or 'x'}.requires_grad_()  # before it is used; or leave out of inputs= what is frozen"
     headline = f"{shown} does not require a gradient, and was given as inputs="
     return card("input-without-grad", headline, why, fix, s.at_start(), bool(name))
 

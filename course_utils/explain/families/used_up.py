@@ -105,10 +105,36 @@ def carried(s: Situation, start: Call, names: list[str], loss: str, certain: boo
 
 def hoarded(start: Call, name: str) -> Explanation:
     """Return the card of a list that keeps tensors with their graphs from one pass to the next."""
-    why = f"`{name}` keeps tensors with their graphs. Those that an earlier backward() went through are used up."
+    why = (
+        f"`{name}` keeps tensors with their graphs. What an earlier pass went through is used up: in a step before, or "
+    )
+    why += "from another tensor that has a part of its graph in common with these."
     fix = f"# empty {name} after each update; or keep in it what a value is computed from, and compute that anew\n"
-    fix += "# values that are not to learn: append them with .detach()"
-    return card("carried-state", f"`{name}` may still hold graphs of an earlier step", why, fix, second(start), False)
+    fix += "# values that are not to learn: append them with .detach()\n"
+    fix += "# several passes over a common part: one backward() of the sum, or retain_graph=True in all but the last"
+    headline = f"`{name}` may hold graphs that an earlier pass has used up"
+    return card("carried-state", headline, why, fix, second(start), False)
+
+
+def one_for_each(start: Call, node: ast.Call, name: str, part: str) -> Explanation:
+    """Return the card of passes for each of several tensors, one after the other, that have a part in common."""
+    shown = f"`{part}`" if part else "a part of their graph"
+    why = f"A pass frees what it goes through, and the next one needs {f'`{part}`' if part else 'that part'} again."
+    asked = next((it.value for it in node.keywords if it.arg == "retain_graph"), None)
+    if asked is not None and written(asked) != "False":
+        why += f" `retain_graph={written(asked) or '...'}` has to be true in each pass but the last."
+    headline = f"the tensors in `{name}` share {shown}, and an earlier pass may have freed it"
+    return card("shared-trunk", headline, why, in_turn(start, node), second(start), False)
+
+
+def in_turn(start: Call, node: ast.AST | None) -> str:
+    """Return the fix of passes that a loop makes over a common part: only a new graph, where a step is between them."""
+    loop = start.source.loop(node) if start.source is not None and node is not None else None
+    if any(called(it) == "step" for it in (walk(loop) if loop is not None else ())):
+        return "# compute each loss anew, from the forward pass on: a step of an optimizer is between the passes"
+    if not isinstance(node, ast.Call):
+        return "# retain_graph=True in all passes but the last, told by its position"
+    return f"{with_keyword(node, 'retain_graph', True)}  # in all passes but the last, told by its position"
 
 
 def shared(
@@ -119,13 +145,15 @@ def shared(
     shown = f"`{own}`" if own else "a part"
     made = [start.place("computed here, once", it) for it in assigned(start, own)[-1:]] if own else []
     why = f"Both passes go through {shown if own else 'one part of the graph'}, and the first one freed that part."
-    headline = f"`{loss}` shares {shown} with a loss whose backward() has already run"
+    headline = f"`{loss}` shares {shown} with a loss whose backward pass has already run"
     places = [*made, *([first] if first else []), *second(start)]
     return card("shared-trunk", headline, why, _shared_fix(start, first, loss, own), places, certain)
 
 
 def _shared_fix(start: Call, first: Place | None, loss: str, own: str) -> str:
     """Join both passes, or detach what they share: only the latter where a step of an optimizer is between them."""
+    if first is not None and (first.file, first.line) == (start.file, start.line):
+        return in_turn(start, start.node)
     match = re.match(r"([\w.\[\]]+)\.backward\(", first.text) if first else None
     join = f"({match[1] if match else 'first_loss'} + {loss}).backward()  # one pass for both"
     if not own:

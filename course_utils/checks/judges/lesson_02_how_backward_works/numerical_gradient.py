@@ -198,8 +198,8 @@ EXERCISE = Exercise(
         Misconception(
             "a copy is moved",
             "All the points at which you called f are the same. Either you shifted numbers in a tensor that f does "
-            "not see: reshape and flatten return a copy where the tensor is not contiguous. Or two names stand for "
-            "one tensor, and the second shift undid the first.",
+            "not see: reshape and flatten mostly return a copy where the tensor is not contiguous. Or two names stand "
+            "for one tensor, and the second shift undid the first.",
             lambda case, seen: (
                 len(seen["points"]) > 1
                 and not seen["recorded"]

@@ -40,7 +40,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         message = f"What you returned is {describe(returned)}; expected a dict from parameter names to gradients."
         yield Finding("type", False, message)
     else:
-        yield from _named_gradients(returned, expected)
+        yield from _named_gradients(returned, expected, _without_grad(case))
     changed = [name for name, value in seen["before"].items() if seen["after"][name] != value]
     yield Finding("grad", not changed, f"Your function changed .grad of {listed(changed)}.")
     passes = seen["passes"]
@@ -78,7 +78,14 @@ def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     )
 
 
-def _named_gradients(returned: dict[str, Value], expected: dict[str, torch.Tensor | None]) -> Iterator[Finding]:
+def _without_grad(case: Case) -> set[str]:
+    """Return the names of the parameters that require no gradient now, even where the loss is computed from them."""
+    return {name for name, parameter in two_branches(case)[0].named_parameters() if not parameter.requires_grad}
+
+
+def _named_gradients(
+    returned: dict[str, Value], expected: dict[str, torch.Tensor | None], without: set[str]
+) -> Iterator[Finding]:
     missing = [name for name in expected if name not in returned]
     unknown = [name for name in returned if name not in expected]
     yield Finding("keys", not missing, f"Your dict has no entry for {listed(missing)}.")
@@ -93,7 +100,8 @@ def _named_gradients(returned: dict[str, Value], expected: dict[str, torch.Tenso
             yield right_value(returned[name], gradient, what)
         else:
             received = returned[name]
-            message = f"{what} is {describe(received)}; expected None, since the loss has no gradient for it."
+            why = "it does not require grad" if name in without else "the loss has no gradient for it"
+            message = f"{what} is {describe(received)}; expected None, since {why}."
             yield Finding("unused", received is None, message)
 
 

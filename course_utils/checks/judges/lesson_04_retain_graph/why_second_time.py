@@ -286,7 +286,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "cut where it should learn",
-            "You cut off what should get a gradient. Behind the cut nothing requires one, and the pass raises again.",
+            "You cut off what should get a gradient. Behind the cut nothing requires one, and the pass raises another "
+            "error.",
             _REPAIRS.any_but({"losses": "C"}, {"scale": "C"}, {"losses": "C", "scale": "C"}),
         ),
     ),

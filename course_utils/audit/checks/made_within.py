@@ -16,6 +16,7 @@ from course_utils.audit.reading import scopes_of
 from course_utils.explain.source import called, walk
 
 _TIMES = 4  # so many passes one after another must have come to parameters that were not there before
+_LOOKS = 12  # passes that are looked at: what a forward makes it makes in each
 _SMALL = 3  # shapes of these that are told
 _LEARNS = frozenset(
     name
@@ -36,11 +37,12 @@ class MadeWithin(Check):
         super().__init__(*args)  # type: ignore[arg-type]
         self._known: list[weakref.ref[torch.nn.Parameter]] = []
         self._shapes: tuple[tuple[int, ...], ...] = ()
-        self._times = 0
+        self._times = self._looks = 0
 
     def pass_begins(self, event: Pass) -> None:
-        if not event.accumulate or event.limited:
+        if not event.accumulate or event.limited or self._looks >= _LOOKS:
             return
+        self._looks += 1
         self._known = [ref for ref in self._known if ref() is not None]
         known, held = {id(ref()) for ref in self._known}, self.book.held()
         fresh = []
@@ -63,7 +65,7 @@ class MadeWithin(Check):
                 "layer-anew",
                 spot,
                 f"{text} is made anew each time that this line runs: its weights are never those that were trained",
-                f"In each of the last {self._times} passes a gradient went to parameters that had just been made "
+                f"In each of {self._times} passes a gradient went to parameters that had just been made "
                 f"({shapes}) and that no optimizer holds. The next call throws them away and begins with other random "
                 "numbers.",
                 "make the layer once, in __init__ (self.layer = ...), and call it in forward",

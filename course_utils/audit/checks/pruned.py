@@ -17,7 +17,7 @@ from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import own
 from course_utils.audit.reading import scopes_of
 
-_SLOTS = 32  # matrices that are looked at
+_SLOTS = 8  # matrices that are looked at
 _LEAST, _SHARE = 8, 0.2  # so many elements, and such a share of a matrix, were set to 0 at once
 _AFTER = 3  # steps
 _BACK = 0.5  # such a share of them is not 0 any more
@@ -30,6 +30,7 @@ _WRITES = frozenset({"mul_", "copy_", "masked_fill_", "multiply_"})
 class _Looked:
     slot: Slot
     zeros: torch.Tensor  # which elements were 0 before the last step
+    others: int = -1  # how many were not
     pruned: torch.Tensor | None = None  # those that were set to 0 together, the last time
     after: int = 0  # steps since
 
@@ -48,14 +49,19 @@ class Pruned(Check):
             tensor = slot.tensor
             if tensor is None or tensor.dim() < 2 or not tensor.is_floating_point():
                 continue
-            zeros, known = sampled(tensor) == 0, self._looked.get(slot.key)
+            sample, known = sampled(tensor), self._looked.get(slot.key)
+            others = int(torch.count_nonzero(sample))
+            if known is not None and others == known.others and sample.shape == known.zeros.shape:
+                known.after += 1  # as many are 0 as were before: nobody has pruned
+                continue
+            zeros = sample == 0
             new = zeros if known is None or known.zeros.shape != zeros.shape else zeros & ~known.zeros
             if known is None:
                 known = self._looked[slot.key] = _Looked(slot, zeros)
             many = int(new.sum())
             if many >= max(_LEAST, _SHARE * new.numel()) and not bool(zeros.all()):
                 known.pruned, known.after = zeros, 0
-            known.zeros, known.after = zeros, known.after + 1
+            known.zeros, known.others, known.after = zeros, others, known.after + 1
 
     def found(self) -> Iterator[Found]:
         back = [(it, moved) for it in self._looked.values() if (moved := _moved(it)) is not None]

@@ -279,3 +279,7 @@ def test_names_given_in_many_branches_are_not_followed_for_ever():
     linecache.cache["<ipython-input-8>"] = len(source), None, source.splitlines(keepends=True), "<ipython-input-8>"
     card = explain(raised(lambda: exec(compile(source, "<ipython-input-8>", "exec"), {})))
     assert card.code.startswith("no-graph")
+
+
+def test_a_constant_gradient_leads_to_the_question_about_one():
+    assert "for a second" in asked("not-in-graph-second-order")

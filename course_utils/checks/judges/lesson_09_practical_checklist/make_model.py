@@ -112,7 +112,10 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         text += "Something that the result depends on is not in the state."
     yield Finding("state", same, text)
     moved = seen["moved"]
-    text = "After model.double() the model cannot compute in float64: a part of it did not move."
+    text = (
+        "After model.double() the model cannot compute in float64: a part of it did not move, or its forward makes a "
+        "tensor of another dtype."
+    )
     yield Finding("moves", isinstance(moved, Array) and moved.dtype == "float64", text)
     if known and isinstance(moved, Array) and moved.dtype == "float64":
         exact = _by_formula(case, seen, near(case), seen["trained parameters"])

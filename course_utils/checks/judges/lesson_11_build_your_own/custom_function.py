@@ -80,7 +80,7 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         text = "The result of a function of constants says that it requires a gradient."
         yield Finding("not made", seen["not needed"]["made"] or not seen["not needed"]["needs"], text)
         count = seen["not needed"]["backward"]
-        text = f"A backward that no gradient reaches ran {count} times; expected none."
+        text = f"Backwards to which no gradient leads ran, {count} in number; expected none."
         yield Finding("not run", count == 0, text)
     if not raised(seen["none"]):
         yield from _left(seen["none"])

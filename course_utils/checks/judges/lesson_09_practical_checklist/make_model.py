@@ -220,8 +220,9 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "layers in a list",
-            "The layers' parameters are not among the model's own. A module does not look into a Python list.",
-            lambda case, seen: seen["module"] and not _has_layers(case, seen),
+            "The layers' parameters are not among the model's own. A module does not look into a Python list or dict.",
+            # More than two parameters, those of a scale and a mean: weights of another shape may be among them.
+            lambda case, seen: seen["module"] and not _has_layers(case, seen) and len(_shapes(seen)) <= 2,
         ),
         Misconception(
             "the scale is no parameter",

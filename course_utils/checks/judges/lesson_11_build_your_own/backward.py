@@ -130,8 +130,8 @@ def _many(case: Any, seen: Observation) -> bool:
 
 
 def _turned(case: Any, seen: Observation) -> bool:
-    simple = ("a square", "a difference", "exp", "a constant", "a row for all rows")
-    return not _right(seen, "matmul") and _right(seen, *simple)
+    others = (name for name, it in NAMED.items() if not any(step[0] == "matmul" for step in it["steps"]))
+    return not _right(seen, "matmul") and _right(seen, *others)
 
 
 STAGE = Stage("backward", _given, _judge, (record.STAGE,))

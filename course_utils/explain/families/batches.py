@@ -25,7 +25,7 @@ def _stacked(s: Situation, m: re.Match[str]) -> Explanation | None:
         f"torch.nn.utils.rnn.pad_sequence({parts}, batch_first=True)  # sequences of unequal length\n"
         f"torch.cat({parts})  # or one after the other"
     )
-    return card("shapes", f"stack got tensors of unequal shapes: [{m[1]}] and [{m[3]}]", why, fix, s.needed())
+    return card("stacked-shapes", f"stack got tensors of unequal shapes: [{m[1]}] and [{m[3]}]", why, fix, s.needed())
 
 
 def _collated(s: Situation, m: re.Match[str]) -> Explanation:
@@ -41,7 +41,7 @@ def _collated(s: Situation, m: re.Match[str]) -> Explanation:
     fix += "    xs, ys = zip(*samples)\n"
     fix += "    return torch.nn.utils.rnn.pad_sequence(xs, batch_first=True), torch.tensor(ys)"
     headline = f"the DataLoader cannot stack samples of shapes [{m[1]}] and [{m[3]}]"
-    return card("shapes", headline, why, fix, [*where, *s.needed()])
+    return card("stacked-shapes", headline, why, fix, [*where, *s.needed()])
 
 
 RULES = (

@@ -55,7 +55,7 @@ def _hidden_size(s: Situation, m: re.Match[str]) -> Explanation | None:
     fix = f"# a state of shape ({m[1]}), made from the batch: torch.zeros(layers, x.size(0), hidden_size)"
     if not getattr(layer, "batch_first", False):
         fix = f"# a state of shape ({m[1]}); the batch is dimension 1 of the input, unless batch_first=True"
-    return card("shapes", f"{shown} does not fit `{name}`: ({m[2]}) for ({m[1]})", why, fix, s.needed())
+    return card("hidden-shape", f"{shown} does not fit `{name}`: ({m[2]}) for ({m[1]})", why, fix, s.needed())
 
 
 def _device(s: Situation, m: re.Match[str]) -> Explanation | None:

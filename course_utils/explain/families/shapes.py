@@ -171,7 +171,7 @@ def _view(s: Situation, m: re.Match[str]) -> Explanation | None:
         if has_rows
         else f"print({owner}.shape)  # and look where the numbers are too many, or too few, before this line"
     )
-    return card("shapes", f"`{owner}` has {m[2]} elements, which do not fill [{m[1]}]", why, fix, s.needed())
+    return card("element-count", f"`{owner}` has {m[2]} elements, which do not fill [{m[1]}]", why, fix, s.needed())
 
 
 def _joined(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -181,7 +181,9 @@ def _joined(s: Situation, m: re.Match[str]) -> Explanation | None:
         f"has {m[3]} where {m[2]} is expected."
     )
     fix = f"print([t.shape for t in {parts}])  # or join along another dimension: dim=1"
-    return card("shapes", f"cat got tensors whose sizes differ outside of dimension {m[1]}", why, fix, s.needed())
+    return card(
+        "joined-shapes", f"cat got tensors whose sizes differ outside of dimension {m[1]}", why, fix, s.needed()
+    )
 
 
 def _recurrent(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -193,7 +195,7 @@ def _recurrent(s: Situation, m: re.Match[str]) -> Explanation | None:
     fix = (
         f"nn.{type(layer).__name__ if layer is not None else 'LSTM'}({m[2]}, ...)  # for `{own}`, if the input is right"
     )
-    return card("shapes", f"`{own}` has input_size={m[1]}, but its input ends in {m[2]}", why, fix, s.needed())
+    return card("input-shape", f"`{own}` has input_size={m[1]}, but its input ends in {m[2]}", why, fix, s.needed())
 
 
 def _normalised(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -204,7 +206,7 @@ def _normalised(s: Situation, m: re.Match[str]) -> Explanation | None:
     shape = tuple(given.shape)
     if is_a(layer, torch.nn.LayerNorm):
         own, got = str(layer.normalized_shape), f"ends in {shape[-len(layer.normalized_shape) :]}"
-        code, fix = "shapes", f"nn.LayerNorm({shape[-1]})  # for `{name}`, if the input is right"
+        code, fix = "input-shape", f"nn.LayerNorm({shape[-1]})  # for `{name}`, if the input is right"
     else:
         own, got, code = f"{m[2]} channels", f"has {m[1]} of them in dimension 1", "channels"
         fix = f"nn.{type(layer).__name__}({m[1]})  # for `{name}`, if the input is right"

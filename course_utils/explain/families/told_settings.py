@@ -73,24 +73,25 @@ RULES = (
         "p is the share of elements that dropout sets to 0, between 0 and 1.",
         "torch.nn.Dropout(p=0.5)"), "nn/"),
     Rule(ValueError, r"expected (.*?) input \(got (\d)D input\)", told(
-        "shapes", "a layer for {0} inputs was given one of {1} dimensions",
+        "input-dimensions", "a layer for {0} inputs was given one of {1} dimensions",
         "The 1d layers take (batch, channels) and (batch, channels, length), the 2d ones (batch, channels, height, "
         "width), the 3d ones a depth, too.",
         "# the layer for {1} dimensions, or an input with others: .flatten(1), .unsqueeze(...)"),
         "nn/modules/"),
     Rule(RuntimeError, r"size per channel: \((.*?)\)\. Kernel size: \((.*?)\)\. Kernel size can't be greater", told(
-        "shapes", "a kernel of {1} does not fit into an input of {0}",
+        "image-too-small", "a kernel of {1} does not fit into an input of {0}",
         "With its padding the input is {0}, smaller than the kernel of {1}. Most often layers before this one made it "
         "so small, or the image was so small already.",
         "# padding=... here, or less stride and pooling before; or larger images")),
     Rule(RuntimeError,
          r"Given input size: \((.*?)\)\. Calculated output size: \((.*?)\)\. Output size is too small", told(
-        "shapes", "pooling an input of {0} leaves nothing",
+        "image-too-small", "pooling an input of {0} leaves nothing",
         "Channels, height and width of the input are {0}; after pooling they would be {1}.",
         "# one pooling layer less, or larger images; nn.AdaptiveAvgPool2d(1) fits every size")),
     Rule(RuntimeError, r"view size is not compatible with input tensor's size and stride", told(
-        "shapes", "the elements of this tensor do not lie in the order that view() needs",
-        "view() shows the same memory in another shape. After a transpose or a slice that memory has another order.",
+        "view-strides", "the elements of this tensor do not lie in the order that view() needs",
+        "view() shows the same memory in another shape. After a transpose its order is another, and a slice of columns "
+        "leaves gaps.",
         "# .reshape(...) in place of .view(...): it copies where it must, and the gradient goes through both")),
     Rule(RuntimeError, r"`lengths` array must be sorted in decreasing order", told(
         "loss-setting", "the sequences of a packed batch are not sorted by length",

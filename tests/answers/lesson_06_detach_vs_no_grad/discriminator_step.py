@@ -143,6 +143,17 @@ def discriminator_by_sigmoid(generator, discriminator, optimizer, real, noise):
     return stepped(optimizer, -truth.clamp(min=-100).mean() - lie.clamp(min=-100).mean())
 
 
+def discriminator_clearing_late(generator, discriminator, optimizer, real, noise):
+    """Clears between its pass and its step."""
+    with torch.no_grad():
+        fake = generator(noise)
+    loss = goal(discriminator(real), 1.0) + goal(discriminator(fake), 0.0)
+    loss.backward()
+    optimizer.zero_grad()
+    optimizer.step()
+    return loss.item()
+
+
 WRONG = [
     said(discriminator_past_the_near, "through the generator"),
     discriminator_clearing_the_near,
@@ -171,6 +182,7 @@ WRONG = [
     discriminator_peeking,
     said(discriminator_with(cut=lambda fake: fake.requires_grad_(), clear=False), "old gradients"),
     lambda generator, discriminator, optimizer, real, noise: 0.7,
+    said(discriminator_clearing_late, "nothing learned"),
 ]
 
 EQUIVALENT = {

@@ -11,6 +11,7 @@ RIGHT = [
 
 MISCONCEIVED = {
     "clipped before the sum is complete": "EDFAGBHC",
+    "stepped before the sum is complete": "EDFAHGBC",
     "clipped after the step": "EDFGBHAC",
     "cleared within the window": "DFEGBAHC",
     "cleared at the end only": "DFGBAHCE",
@@ -32,6 +33,7 @@ WRONG = [
     [1, 2, 3, 4, 5, 6, 7, 8],
     [],
     8,
+    said("EDFGAHBC", "stepped before the sum is complete"),
 ]
 
 GUARDS = {

@@ -51,12 +51,17 @@ class ForkedDropout(Function):
         return ForkedDropout.run(g, *ctx.how), None, None
 
 
-def dropout(keep=lambda ctx, mask: None, again=lambda ctx, g: mask_of(g.shape, ctx.p, ctx.seed), scaled=True):
+def dropout(
+    keep=lambda ctx, mask: None,
+    again=lambda ctx, g: mask_of(g.shape, ctx.p, ctx.seed),
+    scaled=True,
+    forward_scaled=True,
+):
     def forward(ctx, x, p, seed):
         ctx.p, ctx.seed = p, seed
         mask = mask_of(x.shape, p, seed)
         keep(ctx, mask)
-        return x * mask / (1 - p)
+        return x * mask / (1 - p if forward_scaled else 1)
 
     def backward(ctx, g):
         return g * again(ctx, g) / (1 - ctx.p if scaled else 1), None, None
@@ -224,6 +229,8 @@ MISCONCEIVED = {
     "another mask in backward": dropout(again=lambda ctx, g: mask_of(g.shape, ctx.p, ctx.seed + 1)),
     "the global generator": lambda x, p, seed: GlobalDropout.apply(x, p, seed),
     "not scaled in backward": dropout(scaled=False),
+    "not scaled in forward": dropout(forward_scaled=False),
+    "not scaled at all": dropout(scaled=False, forward_scaled=False),
     "a mask in the memory's order": DropoutInMemoryOrder.apply,
 }
 

@@ -81,6 +81,19 @@ class RawMatmul(Counting):
         return super().turned(a.detach())
 
 
+class RawProduct(Counting):
+    """Inside no_grad a pass is recorded, if one is that multiplies by no constants."""
+
+    def multiply(self, a, b):
+        def rule(node, g):
+            a, b = (None if one is None else one.detach() for one in (self.unpacked(node, one) for one in node.kept))
+            for_a = None if b is None else self.reduced(g * b, a_shape)
+            return for_a, None if a is None else self.reduced(g * a, b_shape)
+
+        a_shape, b_shape = a.shape, b.shape
+        return self.record("mul", a.array * b.array, (a, b), self.both(a, b), rule)
+
+
 class RawLog(Counting):
     def inverse(self, a):
         return super().inverse(a.detach())
@@ -333,6 +346,7 @@ WRONG = [
     retained_unless_told := RetainedUnlessTold(),
     cannot_retain := CannotRetain(),
     begins_with_more := BeginsWithMore(),
+    RawProduct(),
 ]
 
 GUARDS = {

@@ -374,7 +374,7 @@ class Uneven(torch.utils.data.Dataset):
         return torch.ones(at + 1), at  # a sample is made here
 
 
-@case("shapes", "the DataLoader cannot stack samples", "pad_sequence")
+@case("stacked-shapes", "the DataLoader cannot stack samples", "pad_sequence")
 def samples_of_unequal_length():
     next(iter(DataLoader(Uneven(), batch_size=2)))  # raised here
 

@@ -288,7 +288,7 @@ def a_name_given_anew_from_itself():
     loss.backward()  # raised here
 
 
-@case("shapes", "`h0`", "(1, 1, 6)")
+@case("hidden-shape", "`h0`", "(1, 1, 6)")
 def a_state_for_another_batch():
     rnn = nn.GRU(5, 6, batch_first=True)
     h0 = torch.zeros(1, 1, 6)

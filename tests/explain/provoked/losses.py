@@ -151,7 +151,7 @@ def mean_of_integers():
     return correct.mean()  # raised here
 
 
-@case("shapes", "x", "12")
+@case("element-count", "x", "12")
 def view_of_another_size():
     x = torch.ones(3, 4)
     return x.view(5, -1)  # raised here
@@ -163,19 +163,19 @@ def conv_of_two_dimensions():
     return conv(torch.ones(8, 8))  # raised here
 
 
-@case("shapes", "h")
+@case("input-shape", "h")
 def lstm_of_another_width():
     rnn = nn.LSTM(4, 5)
     return rnn(torch.ones(7, 2, 3))  # raised here
 
 
-@case("shapes")
+@case("joined-shapes")
 def cat_of_other_shapes():
     a, b = torch.ones(3, 4), torch.ones(2, 5)
     return torch.cat([a, b])  # raised here
 
 
-@case("shapes")
+@case("stacked-shapes")
 def stack_of_other_shapes():
     parts = [torch.ones(3), torch.ones(4)]
     return torch.stack(parts)  # raised here
@@ -245,7 +245,7 @@ def batch_norm_of_another_width():
     return norm(torch.ones(2, 5))  # raised here
 
 
-@case("shapes", "norm", "(4,)", "(2, 5)")
+@case("input-shape", "norm", "(4,)", "(2, 5)")
 def layer_norm_of_another_width():
     norm = nn.LayerNorm(4)
     return norm(torch.ones(2, 5))  # raised here

@@ -112,22 +112,22 @@ def dropout_of_more_than_all():
     nn.Dropout(1.5)  # raised here
 
 
-@case("shapes", "2D or 3D inputs was given one of 4 dimensions")
+@case("input-dimensions", "2D or 3D inputs was given one of 4 dimensions")
 def images_for_a_1d_layer():
     nn.BatchNorm1d(3)(torch.ones(2, 3, 4, 5))  # raised here
 
 
-@case("shapes", "a kernel of 5 x 5 does not fit into an input of 3 x 3")
+@case("image-too-small", "a kernel of 5 x 5 does not fit into an input of 3 x 3")
 def kernel_larger_than_the_image():
     nn.Conv2d(1, 1, 5)(torch.ones(1, 1, 3, 3))  # raised here
 
 
-@case("shapes", "leaves nothing")
+@case("image-too-small", "leaves nothing")
 def pooling_of_one_pixel():
     F.max_pool2d(torch.ones(1, 1, 1, 1), 2)  # raised here
 
 
-@case("shapes", ".reshape(...)")
+@case("view-strides", ".reshape(...)")
 def view_of_a_transpose():
     torch.ones(4, 3, requires_grad=True).t().view(-1)  # raised here
 

@@ -107,7 +107,7 @@ def batched_attention_without_transpose():
     return torch.bmm(q, k)  # raised here
 
 
-@case("shapes", "x", "view")
+@case("element-count", "x", "view")
 def flatten_by_hand():
     x = torch.randn(3, 4, 4)
     return x.view(x.size(0), 8)  # raised here

@@ -102,7 +102,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "nothing learned",
-            "Your step left the discriminator as it was: its own runs were cut off, or the optimizer made no step.",
+            "Your step left the discriminator as it was. No gradient of this loss was there when the optimizer "
+            "stepped, or it never stepped.",
             lambda case, seen: not seen["discriminator moved"] and seen["opinions"] > 0,
         ),
     ),

@@ -151,7 +151,7 @@ EXERCISE = Exercise(
         Misconception(
             "not evaluating",
             "A part of the model was in training mode while it ran. There dropout drops numbers, and batch norm uses "
-            "and changes its statistics. no_grad does not stop that.",
+            "the batch's statistics and changes its own. no_grad does not stop that.",
             lambda case, seen: seen["in training"] and seen["saved"] == 0,
         ),
         Misconception(

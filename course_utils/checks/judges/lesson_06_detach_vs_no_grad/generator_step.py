@@ -80,8 +80,8 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "cut at the points",
-            "Your step left the generator as it was. The gradient ended before it reached the generator, or was "
-            "cleared before the optimizer read it.",
+            "Your step left the generator as it was. The gradient ended before it reached the generator, was "
+            "cleared before the optimizer read it, or came only after the step.",
             lambda case, seen: not seen["generator moved"] and seen["steps"] == 1 and seen["passes"] > 0,
             among=frozenset({"moved"}),
         ),

@@ -118,7 +118,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "eval switches gradients off",
-            "You took eval() to stop recording. It changes what dropout and batch norm compute, and nothing else.",
+            "You took eval() to stop recording. It sets `training`, by which dropout, batch norm and some other "
+            "modules compute something else. Recording goes on.",
             _TABLE.but(evaluating=False),
         ),
         Misconception(

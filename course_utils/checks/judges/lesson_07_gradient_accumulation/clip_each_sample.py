@@ -178,7 +178,7 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "one after the other",
-            "The numbers are right, but the samples went through the model one by one.",
+            "The numbers are right, but the model ran anew for each sample.",
             _one_by_one,
         ),
         Misconception(

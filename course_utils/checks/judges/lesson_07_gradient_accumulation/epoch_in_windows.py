@@ -104,7 +104,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "a step too many",
-            "Your optimizer made one step more than there are windows. No micro-batch is left for it.",
+            "Your optimizer made one step more than there are windows.",
             lambda case, seen: len(seen["steps"]) == -(-len(case.given["sizes"]) // case.given["every"]) + 1,
         ),
     ),

@@ -154,7 +154,7 @@ def _places(seen: Observation) -> dict[str, int] | None:
 
 def _clips_too_early(case: Case, seen: Observation) -> bool:
     at = _places(seen)
-    return at is not None and at["A"] < max(at["B"], at["F"])
+    return at is not None and at["A"] < max(at["B"], at["F"]) < at["H"]
 
 
 def _clears_within(case: Case, seen: Observation) -> bool:
@@ -201,6 +201,11 @@ EXERCISE = Exercise(
             "clipped before the sum is complete",
             "Your order clips before the last of the two passes, so what that pass adds is not clipped.",
             _clips_too_early,
+        ),
+        Misconception(
+            "stepped before the sum is complete",
+            "Your order steps before the last of the two passes, so what that pass brings is not in the step.",
+            lambda case, seen: _behind_the_step("B", seen) or _behind_the_step("F", seen),
         ),
         Misconception(
             "clipped after the step",

@@ -194,7 +194,7 @@ EXERCISE = Exercise(
         Misconception(
             "not clipped at the step",
             "When the optimizer stepped, the gradient was as it had come, also where it was longer than max_norm. A "
-            "clip after the step is too late; a clip of single numbers does not bound the norm.",
+            "clip after the step is too late; a clip of single numbers does not bound the norm by max_norm.",
             _clipped(lambda step, limit: step.gradient),
         ),
         Misconception(

@@ -175,8 +175,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "the name of the last layer",
-            "Each dict has one key, that of the last module of the loop. A hook made in a loop looks a name up when it "
-            "runs, and by then the name means the last one.",
+            "Each dict has one key, that of the last module of the loop. Where a hook made in a loop looks a name up "
+            "when it runs, the name means the last one by then.",
             _only_the_last,
             among=frozenset({"keys"}),
         ),

@@ -106,7 +106,7 @@ EXERCISE = Exercise(
         Misconception(
             "still vanishing",
             "The gradient at the first activation is still more than a thousand times smaller than at the last: your "
-            "weights are too small for the depth.",
+            "weights are too small for the depth, or what goes into a tanh is so large that its slope is near zero.",
             lambda case, seen: (
                 seen["moved"] is True
                 and 0 < _share(seen) < 1e-3
@@ -115,7 +115,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "too much",
-            "Your weights are too large: activations or gradients come out far larger than asked for.",
+            "Your weights or biases are too large: activations or gradients come out far larger than asked for.",
             lambda case, seen: (
                 max(_floats(seen["outputs"]), default=0) > _SIZES[1]
                 or (case.given["activation"] == "tanh" and _share(seen) > _FACTOR)

@@ -82,8 +82,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "the numbers are negated",
-            "Your function changes the numbers: it returns x times something negative. The gradient then has the right "
-            "sign, and the forward pass has not.",
+            "Your function changes the numbers: it returns x times -1, or times minus the strength. Only the gradient "
+            "is to be multiplied.",
             lambda case, seen: (
                 isinstance(seen["returned"], Array)
                 and any(close(seen["returned"], by * graph(case)[1].detach()) for by in (-1.0, -case.given["strength"]))

@@ -152,9 +152,9 @@ EXERCISE = Exercise(
         *uncleared(_SLIPS, _end),
         Misconception(
             "logarithm of a softmax",
-            "Your loss is right for moderate scores. For large ones it holds infinity or NaN: exp() of such a score "
-            "overflows, or a probability rounds to 0, whose logarithm is minus infinity. cross_entropy computes both "
-            "at once, and avoids that.",
+            "For large scores your loss holds infinity or NaN. Where a softmax and a logarithm are computed one after "
+            "the other, exp() of such a score overflows, or a probability rounds to 0, whose logarithm is minus "
+            "infinity. cross_entropy computes both at once, and avoids that.",
             lambda case, seen: case.given["scale"] > 1 and not _finite(seen),
         ),
     ),

@@ -135,8 +135,8 @@ EXERCISE = Exercise(
     misconceptions=_told_elsewhere(
         Misconception(
             "no way back",
-            "Your loop ran, and no parameter of the model moved: no gradient of the loss reached them. A loss that is "
-            "made anew from a number has no way back to them.",
+            "Your loop ran, and no parameter of the model moved: no gradient of the loss took part in a step. A loss "
+            "that is made anew from a number has no way back to the parameters.",
             _given_no_gradient,
         ),
         Misconception(

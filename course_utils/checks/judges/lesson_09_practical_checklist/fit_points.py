@@ -78,7 +78,8 @@ def _nan(seen: Observation) -> int:
 
 def _cancelled(case: Case, seen: Observation) -> bool:
     first = part(part(seen["returned"], 1), 0)
-    return case.name.startswith("thirty") and type(first) is float and first != _moved(case)[1][0]
+    right = _moved(case)[1][0]
+    return case.name.startswith("thirty") and type(first) is float and 0 < abs(first - right) < 1e-3 * right
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -130,7 +131,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "NaN replaced",
-            "No point moved. Where a gradient of NaN is replaced by 0, nothing moves: the NaN must not arise.",
+            "No point moved. Where that is because a gradient of NaN was replaced by 0, the NaN must not arise.",
             lambda case, seen: (
                 case.given["steps"] > 0
                 and isinstance(part(seen["returned"], 0), Array)

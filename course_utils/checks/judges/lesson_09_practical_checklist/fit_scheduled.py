@@ -164,7 +164,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "the next epoch's rate",
-            "Every step was right. But the list names the rates that the scheduler had set for the epochs after.",
+            "Every step had its rate. But the list names the rates that the scheduler had set for the epochs after.",
             lambda case, seen: (
                 _alike(_used(seen), _rates(case))
                 and isinstance(seen["returned"], list)

@@ -112,7 +112,10 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         text += "Something that the result depends on is not in the state."
     yield Finding("state", same, text)
     moved = seen["moved"]
-    text = "After model.double() the model cannot compute in float64: a part of it did not move."
+    text = (
+        "After model.double() the model cannot compute in float64: a part of it did not move, or its forward makes a "
+        "tensor of another dtype."
+    )
     yield Finding("moves", isinstance(moved, Array) and moved.dtype == "float64", text)
     if known and isinstance(moved, Array) and moved.dtype == "float64":
         exact = _by_formula(case, seen, near(case), seen["trained parameters"])
@@ -217,8 +220,9 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "layers in a list",
-            "The layers' parameters are not among the model's own. A module does not look into a Python list.",
-            lambda case, seen: seen["module"] and not _has_layers(case, seen),
+            "The layers' parameters are not among the model's own. A module does not look into a Python list or dict.",
+            # More than two parameters, those of a scale and a mean: weights of another shape may be among them.
+            lambda case, seen: seen["module"] and not _has_layers(case, seen) and len(_shapes(seen)) <= 2,
         ),
         Misconception(
             "the scale is no parameter",

@@ -190,7 +190,7 @@ EXERCISE = Exercise(
         Misconception(
             "eval() is no_grad",
             "You take it that evaluation mode stops gradients.",
-            _says(in_eval=("raises", "stands still", "warns")),
+            _says(in_eval=("raises", "stands still")),
         ),
         Misconception(
             "no gradient is an error",

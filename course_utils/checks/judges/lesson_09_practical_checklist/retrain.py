@@ -108,7 +108,8 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             _EARLY,
-            "The body was trained and the new head was not: no optimizer that stepped held the head's parameters.",
+            "The body was trained and the new head was not: an optimizer that stepped did not hold the head's "
+            "parameters, or these had no gradient then.",
             lambda case, seen: seen["head in place"] and led(_EARLY, _SLIPS, _end)(case, seen),
         ),
         Misconception(

@@ -154,7 +154,7 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "everything passes",
-            "Your backward lets every gradient pass, those too that push a number farther out.",
+            "Every gradient passes, those too that push a number farther out.",
             lambda case, seen: _gradient_is(case, seen, case.given["direction"].tensor()),
         ),
         Misconception(

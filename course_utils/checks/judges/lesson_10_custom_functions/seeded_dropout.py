@@ -139,6 +139,12 @@ def _gradients_are(case: Case, seen: Observation, factor: float) -> bool:
     return all(close(mine, right) for mine in seen["gradients"])
 
 
+def _returns(case: Case, seen: Observation, factor: float) -> bool:
+    """Return whether the result is x, where it was kept, times this factor."""
+    mask = _mask(case, seen["returned"])
+    return mask is not None and close(seen["returned"], case.given["x"].tensor() * mask * factor)
+
+
 def _scale(case: Case) -> float:
     return float(1 / (1 - case.given["p"]))
 
@@ -221,7 +227,17 @@ EXERCISE = Exercise(
         Misconception(
             "not scaled in backward",
             "Your forward divides by 1 - p, your backward does not.",
-            lambda case, seen: seen["attached"] and _gradients_are(case, seen, 1.0),
+            lambda case, seen: _returns(case, seen, _scale(case)) and _gradients_are(case, seen, 1.0),
+        ),
+        Misconception(
+            "not scaled in forward",
+            "Your backward divides by 1 - p, your forward does not.",
+            lambda case, seen: _returns(case, seen, 1.0) and _gradients_are(case, seen, _scale(case)),
+        ),
+        Misconception(
+            "not scaled at all",
+            "Neither your forward nor your backward divides by 1 - p.",
+            lambda case, seen: _returns(case, seen, 1.0) and _gradients_are(case, seen, 1.0),
         ),
     ),
 )

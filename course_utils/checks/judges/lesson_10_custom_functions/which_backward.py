@@ -133,7 +133,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "g is 1",
-            "You took it that g may be left out. It is 1 only where the result is the loss itself.",
+            "You took it that g may be left out. It is 1 where the result is the loss, or is added into it, and "
+            "elsewhere it is not.",
             _TABLE.any_but({"square": "F"}, {"square": "B"}),
         ),
         Misconception(

@@ -130,8 +130,8 @@ def _many(case: Any, seen: Observation) -> bool:
 
 
 def _turned(case: Any, seen: Observation) -> bool:
-    simple = ("a square", "a difference", "exp", "a constant", "a row for all rows")
-    return not _right(seen, "matmul") and _right(seen, *simple)
+    others = (name for name, it in NAMED.items() if not any(step[0] == "matmul" for step in it["steps"]))
+    return not _right(seen, "matmul") and _right(seen, *others)
 
 
 STAGE = Stage("backward", _given, _judge, (record.STAGE,))
@@ -174,8 +174,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "run before all has arrived",
-            "A node ran before all the nodes that use its result had run, and what arrived afterwards is lost or was "
-            "counted twice. It shows where one path is longer than the other.",
+            "A node ran before all the nodes that use its result had run, and what arrived afterwards is lost, was "
+            "counted twice, or ended in an error. It shows where one path is longer than the other.",
             _too_early,
         ),
         Misconception(
@@ -192,8 +192,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "recursion",
-            "Your pass calls itself for each operation, one inside the other. A long chain of operations, such as a "
-            "loop of a thousand steps, ends in a RecursionError.",
+            "Your pass, or the walk that prepares it, calls itself for each operation, one inside the other. A long "
+            "chain of operations, such as a loop of a thousand steps, ends in a RecursionError.",
             lambda case, seen: raised(seen["long"], "RecursionError") and _right(seen, *NAMED),
         ),
         Misconception(

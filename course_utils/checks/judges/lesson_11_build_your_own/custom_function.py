@@ -80,7 +80,9 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         text = "The result of a function of constants says that it requires a gradient."
         yield Finding("not made", seen["not needed"]["made"] or not seen["not needed"]["needs"], text)
         count = seen["not needed"]["backward"]
-        text = f"A backward that no gradient reaches ran {count} times; expected none."
+        text = (
+            f"A backward that no gradient reaches ran {'once' if count == 1 else f'{count} times'}; it is not to run."
+        )
         yield Finding("not run", count == 0, text)
     if not raised(seen["none"]):
         yield from _left(seen["none"])
@@ -220,8 +222,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "too few, and silent",
-            "A backward that returned one gradient for two inputs went through. The second input then silently learns "
-            "nothing.",
+            "A backward that returned one gradient for two inputs went through. Nothing then tells that the second "
+            "input's is missing.",
             lambda case, seen: seen["too few"] == "no error" and _right_rule(seen),
         ),
         Misconception(

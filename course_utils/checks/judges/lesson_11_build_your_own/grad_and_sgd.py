@@ -148,8 +148,9 @@ EXERCISE = exercise(
         ),
         Misconception(
             "new tensors",
-            "step() leaves the tensors that it was given as they are: it makes new ones, or has none, as an iterator "
-            "that has been gone through has none left. Keep a list, and change the numbers of the tensors in it.",
+            "step() leaves the tensors that it was given as they are: it makes new ones, finds no gradient, or has no "
+            "tensors, as an iterator that has been gone through has none left. Keep a list, and change the numbers of "
+            "the tensors in it.",
             _like("still"),
         ),
         Misconception(

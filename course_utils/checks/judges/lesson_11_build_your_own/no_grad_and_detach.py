@@ -205,7 +205,7 @@ EXERCISE = exercise(
         ),
         Misconception(
             "the leaves are switched off",
-            "Your block sets requires_grad of tensors that exist to False. What they are does not change; what is "
+            "Inside your block requires_grad of tensors that exist is False. What they are does not change; what is "
             "computed from them is not recorded.",
             lambda case, seen: not raised(seen["switched"]) and seen["switched"]["leaf inside"] == _PLAIN,
         ),

@@ -237,13 +237,14 @@ EXERCISE = exercise(
         ),
         Misconception(
             "+= writes into its operand",
-            "`t += u` added into the array that t had. Everything else that was made from that tensor changed with it.",
+            "`t += u` added into the array that t had. Whoever else holds that tensor, or shares its array, now sees "
+            "other numbers.",
             lambda case, seen: seen["in place"] == [2.5, 3.5],
         ),
         Misconception(
             "one entry for two operands",
-            "In y * y your node has one entry for both operands. A set or a dict of operands forgets that one was used "
-            "twice, and which came first.",
+            "In y * y your node has one entry for both operands. A set or a dict of operands holds each once: it "
+            "forgets that one was used twice.",
             lambda case, seen: not raised(seen["shared"]) and seen["shared"].get("entries") == 1,
         ),
         Misconception(
@@ -270,7 +271,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "whole numbers stay whole",
-            "A tensor made of whole numbers keeps their dtype. Its gradients would be cut to whole numbers as well.",
+            "A tensor made of whole numbers keeps their dtype. What is computed in that dtype later, an update for "
+            "instance, is cut to whole numbers, or raises.",
             lambda case, seen: getattr(seen["made"]["an array of int64"], "dtype", None) == "int64",
         ),
     ),

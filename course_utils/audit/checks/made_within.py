@@ -18,6 +18,7 @@ from course_utils.explain.source import called, walk
 _TIMES = 4  # so many passes one after another must have come to parameters that were not there before
 _LOOKS = 12  # passes that are looked at: what a forward makes it makes in each
 _SMALL = 3  # shapes of these that are told
+_PLACES = frozenset({"register_parameter", "register_module", "add_module", "setattr"})
 _LEARNS = frozenset(
     name
     for name, kind in vars(torch.nn).items()
@@ -79,9 +80,17 @@ def _made_within(scopes: list[tuple[str, ast.AST]]) -> Iterator[tuple[Spot, str]
     for file, scope in scopes:
         if not isinstance(scope, ast.FunctionDef) or scope.name == "__init__" or not _is_forward(scope):
             continue
-        for node in walk(scope):
-            if isinstance(node, ast.Call) and called(node) in _LEARNS:
+        # What is put into an attribute stands in the place of what the optimizer was given: that is told as such.
+        nodes = list(walk(scope))
+        placed = {id(it.value) for it in nodes if isinstance(it, ast.Assign) and not _is_local(it)}
+        placed |= {id(part) for it in nodes if called(it) in _PLACES for part in ast.walk(it)}
+        for node in nodes:
+            if isinstance(node, ast.Call) and called(node) in _LEARNS and id(node) not in placed:
                 yield Spot(file, node.lineno), f"{ast.unparse(node.func)}(...)"
+
+
+def _is_local(line: ast.Assign) -> bool:
+    return all(isinstance(target, ast.Name) for target in line.targets)
 
 
 def _is_forward(function: ast.FunctionDef) -> bool:

@@ -24,7 +24,6 @@ _REFERENCE = re.compile(r"target|teacher|(^|_)ema|ref(erence)?($|_)|pretrained|f
 
 # So many passes must have delivered a gradient before its loss says anything.
 _PASSES = 3
-
 _LARGE = 20  # with more parameters, a whole network that was trained elsewhere, and is used as a measure
 
 

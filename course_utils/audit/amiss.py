@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import torch
 
-from course_utils.audit.events import Op, before, saved_value, through_views
+from course_utils.audit.events import Op, before, multiplies_weights, saved_value, through_views
 from course_utils.audit.finding import Level
 from course_utils.audit.lines import Spot, in_module
 from course_utils.audit.source import calls, nearest, statement
@@ -144,10 +144,7 @@ def _is_of_rows(scores: torch.Tensor) -> bool:
     while node is not None and node_name(node) in _SCALED:
         inputs = [through_views(to) for to, _ in node.next_functions if to is not None]
         node = next((it for it in inputs if it is not None and node_name(it) in ("MmBackward0", *_SCALED)), None)
-    if node is None or node_name(node) != "MmBackward0":
-        return False
-    sides = [through_views(before(node, at)) for at in (0, 1)]
-    return all(it is None or node_name(it) != "AccumulateGrad" for it in sides) and any(sides)
+    return node is not None and node_name(node) == "MmBackward0" and not multiplies_weights(node)
 
 
 def _several(event: Op, spot: Spot) -> Iterator[Amiss]:

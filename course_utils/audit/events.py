@@ -113,6 +113,12 @@ def constant_of(node: LiveNode) -> torch.Tensor | None:
     return saved_value(node, "other" if before(node) is not None else "self")
 
 
+def multiplies_weights(node: LiveNode) -> bool:
+    """Say whether a product of two has a leaf itself on one side, as a layer has its weights."""
+    sides = (through_views(before(node, at)) for at in (0, 1))
+    return any(it is not None and node_name(it) == "AccumulateGrad" for it in sides)
+
+
 def before(node: LiveNode, at: int = 0) -> LiveNode | None:
     """Return the node that made one input of an operation."""
     edges = node.next_functions

@@ -62,11 +62,19 @@ class HeldStill:
         if wanted and event.accumulate and not event.scaled and isinstance(out, torch.Tensor) and out.numel() == 1:
             self._loss = float(out.detach())
 
+    def _listens(self, event: Clip) -> bool:
+        """Say whether the step after a clipping still counts: that of an open optimizer, or of a new one."""
+        known = {slot.key for held in self._held.values() for slot in held.trainer.slots}
+        return any(map(self._is_open, self._held.values())) or not known >= {slot.key for slot in event.slots}
+
+    def _is_open(self, held: Held) -> bool:
+        return held.steps <= 2 or self._is_doubtful(held)
+
     def _is_doubtful(self, held: Held) -> bool:
         return held.steps < _MOST and (held.decay >= _DECAY or held.cut == held.clips > 0)
 
     def clipped(self, event: Clip) -> None:
-        if event.bounded and math.isfinite(event.bound) and event.slots:
+        if event.bounded and math.isfinite(event.bound) and event.slots and self._listens(event):
             slopes = [it.grad for slot in event.slots if (it := slot.tensor) is not None and it.grad is not None]
             plain = [slope.detach().float() for slope in slopes if not slope.is_sparse]
             if plain:
@@ -83,7 +91,7 @@ class HeldStill:
             decays = [group.get("weight_decay") for group in optimizer.param_groups if group["params"]]
             least = min((float(it) for it in decays if isinstance(it, int | float)), default=0.0)
             held = self._held[event.trainer.key] = Held(event.trainer, norm_of(event.trainer.slots), least)
-        if held.steps > 2 and not self._is_doubtful(held):
+        if not self._is_open(held):
             return
         held.steps += 1
         if self._clip is not None:

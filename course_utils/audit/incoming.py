@@ -11,7 +11,7 @@ from course_utils.audit.classes import ZEROS, backward_of
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import names_read
 from course_utils.audit.source import statement, taken_apart
-from course_utils.explain.source import called
+from course_utils.explain.source import called, names_of
 
 _CONSTANTS = re.compile(r"^(new_)?(ones|full)(_like)?$")
 
@@ -118,7 +118,7 @@ class _Reading:
         if isinstance(line, ast.For | ast.While):
             under = control
             if isinstance(line, ast.For) and names_read(line.iter) & made:
-                made = made | names_of_target(line.target)
+                made = made | names_of(line.target)
             elif isinstance(line, ast.While):
                 under = control or bool(names_read(line.test) & made)
             for _ in range(2):
@@ -156,11 +156,6 @@ class _Reading:
         if root is None or not called(call).endswith("_"):
             raise _Unknown
         return made | {root}
-
-
-def names_of_target(target: ast.expr) -> set[str]:
-    """Return the names that a loop gives values to."""
-    return {node.id for node in ast.walk(target) if isinstance(node, ast.Name)}
 
 
 def _root(node: ast.expr) -> str | None:

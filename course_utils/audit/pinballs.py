@@ -70,7 +70,7 @@ def _weights(pair: list[ast.expr], ordered: bool) -> str:
     texts = [[ast.unparse(it) for it in factors_of(side)] for side in pair]
     for one, other in (texts,) if ordered else (texts, texts[::-1]):
         for factor in one:
-            if re.fullmatch(r"[A-Za-z_][\w.\[\]]*", factor) and any(_is_rest(it, factor, "-") for it in other):
+            if re.fullmatch(r"[A-Za-z_][\w.\[\]]*", factor) and any(_is_rest(it, factor) for it in other):
                 return "q"
             quantile = re.fullmatch(rf"{_NUMBER} - ([A-Za-z_][\w.\[\]]*)", factor)
             if quantile is not None and any(it == f"-{quantile[2]}" for it in other):
@@ -78,7 +78,7 @@ def _weights(pair: list[ast.expr], ordered: bool) -> str:
     return ""
 
 
-def _is_rest(text: str, quantile: str, sign: str) -> bool:
+def _is_rest(text: str, quantile: str) -> bool:
     """Say whether a factor is q - 1, or the negative of 1 - q."""
     name = re.escape(quantile)
-    return re.fullmatch(rf"{name} - {_NUMBER}|{sign}\({_NUMBER} - {name}\)", text) is not None
+    return re.fullmatch(rf"{name} - {_NUMBER}|-\({_NUMBER} - {name}\)", text) is not None

@@ -122,6 +122,12 @@ def scopes_of(desk: Desk) -> Scopes:
     return seen.scopes if seen is not None else []
 
 
+def files_of(desk: Desk) -> set[str]:
+    """Return the files whose lines have called models so far: those that `scopes_of` reads at the end."""
+    seen = _SEEN.get(desk)
+    return {spot.file for spot in seen.spots} if seen is not None else set()
+
+
 def reached(spots: Iterable[Spot]) -> Scopes:
     """Return the functions that ran, and those whose names stand in what ran: a loader calls them, or a class does."""
     found = dict.fromkeys(ran(sorted(spots)))

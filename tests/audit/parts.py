@@ -118,3 +118,20 @@ class Dropping(nn.Module):
 
     def forward(self, x):
         return self.outer(self.drop(self.norm(self.inner(x)).relu()))
+
+
+def adversaries():
+    """Return a generator of points and the model that judges them."""
+    return nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Linear(16, 4)), mlp(4, 1)
+
+
+def segments(loss_of):
+    """Train a convolution to tell three classes of pixels by what `loss_of` makes of its scores and of the labels."""
+    net = nn.Conv2d(1, 3, 3, padding=1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
+    for _ in range(5):
+        x = torch.randn(4, 1, 6, 7)
+        loss = loss_of(net(x), (x[:, 0] > 0).long() + (x[:, 0] > 1).long())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

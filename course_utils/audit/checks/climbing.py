@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import torch
 
 from course_utils.audit.ascents import updates
-from course_utils.audit.book import sampled
+from course_utils.audit.book import Trainer, sampled
 from course_utils.audit.check import Check, Found
 from course_utils.audit.costs import cost_sign
 from course_utils.audit.events import Op, Pass, node_behind, number_of
@@ -75,9 +75,9 @@ class Climbing(Check):
         trained = self._trained.setdefault(event.spot, _Trained())
         if len(trained.values) >= _PASSES or 0 in trained.signs:
             return
-        trained.signs.add(cost_sign(node_behind(out)))
-        trained.values.append(float(out.detach()))
         root = node_behind(out)
+        trained.signs.add(cost_sign(root))
+        trained.values.append(float(out.detach()))
         trained.made = trained.made or (self.recorder.lines.of(number_of(root)) if root is not None else None)
         if not any(key != 0 for key in self.book.trainers):
             leaves = [leaf for _, leaf in event.graph.leaves if leaf.requires_grad]
@@ -136,7 +136,7 @@ class Climbing(Check):
             sign = next(iter(trained.signs))
             if not _rises([sign * it for it in trained.values]):
                 continue
-            told = self._by_hand(spot, trained, sign) if not trainers else self._by_optimizer(spot, trained, sign)
+            told = self._by_optimizer(spot, trained, sign, trainers) if trainers else self._by_hand(spot, trained, sign)
             if told is not None:
                 yield self._climbs(*told, trained)
 
@@ -149,8 +149,9 @@ class Climbing(Check):
         line = _update(spot)
         return (line, "this update adds the gradient", "w -= lr * w.grad") if line is not None else None
 
-    def _by_optimizer(self, spot: Spot, trained: _Trained, sign: int) -> tuple[Spot, str, str] | None:
-        trainers = [it for it in self.book.trainers.values() if it.key]
+    def _by_optimizer(
+        self, spot: Spot, trained: _Trained, sign: int, trainers: list[Trainer]
+    ) -> tuple[Spot, str, str] | None:
         optimizer = trainers[0].ref() if len(trainers) == 1 and self._trains_all() else None
         climbs = {bool(group.get("maximize")) for group in optimizer.param_groups} if optimizer is not None else set()
         if sign < 0:

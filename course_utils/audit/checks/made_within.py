@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import weakref
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -11,12 +10,14 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Pass
+from course_utils.audit.followed import Followed
 from course_utils.audit.lines import Spot
 from course_utils.audit.reading import scopes_of
 from course_utils.explain.source import called, walk
 
 _TIMES = 4  # so many passes one after another must have come to parameters that were not there before
 _LOOKS = 12  # passes that are looked at: what a forward makes it makes in each
+_MOST = 4096
 _SMALL = 3  # shapes of these that are told
 _PLACES = frozenset({"register_parameter", "register_module", "add_module", "setattr"})
 _LEARNS = frozenset(
@@ -36,7 +37,7 @@ class MadeWithin(Check):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
-        self._known: list[weakref.ref[torch.nn.Parameter]] = []
+        self._known: Followed[int] = Followed(_MOST)  # the pass in which each was met first
         self._shapes: tuple[tuple[int, ...], ...] = ()
         self._times = self._looks = 0
 
@@ -44,18 +45,18 @@ class MadeWithin(Check):
         if not event.accumulate or event.limited or self._looks >= _LOOKS:
             return
         self._looks += 1
-        self._known = [ref for ref in self._known if ref() is not None]
-        known, held = {id(ref()) for ref in self._known}, self.book.held()
+        held = self.book.held()
         fresh = []
         for _, leaf in event.graph.leaves:
-            if isinstance(leaf, torch.nn.Parameter) and leaf.grad is None and id(leaf) not in known:
+            if isinstance(leaf, torch.nn.Parameter) and leaf.grad is None and self._known.of(leaf) is None:
                 slot = self.book.find(leaf)
                 if slot is None or slot.key not in held:
                     fresh.append(leaf)
         shapes = tuple(sorted(tuple(leaf.shape) for leaf in fresh))
         self._times = self._times + 1 if shapes and shapes == self._shapes else int(bool(shapes))
         self._shapes = shapes
-        self._known += map(weakref.ref, fresh)
+        for leaf in fresh:
+            self._known.keep(leaf, self._looks)
 
     def found(self) -> Iterator[Found]:
         if self._times < _TIMES:

@@ -10,7 +10,8 @@ from typing import ClassVar
 import torch
 
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Pass, before, constant_of, node_behind, number_of, through_views
+from course_utils.audit.events import Pass, before, node_behind, number_of, through_views
+from course_utils.audit.factors import multiplier
 from course_utils.audit.lines import Spot
 from course_utils.audit.pinballs import difference_in, weighs_positive
 from course_utils.audit.reading import scopes_of
@@ -174,19 +175,12 @@ def _base(node: LiveNode | None) -> tuple[LiveNode | None, int]:
     while node is not None:
         if node_name(node) == "NegBackward0":
             sign = -sign
-        elif node_name(node) in ("MulBackward0", "DivBackward0") and _number(node):
-            sign = sign if _number(node) > 0 else -sign
+        elif (factor := multiplier(node)) is not None:
+            sign = sign if factor > 0 else -sign
         else:
             break
         node = through_views(before(node) or before(node, 1))
     return node, sign
-
-
-def _number(node: LiveNode) -> float:
-    """Return the one number that a node multiplies by or divides by; 0 for anything else."""
-    makers = [to for to, _ in node.next_functions if to is not None]
-    factor = constant_of(node) if len(makers) == 1 else None
-    return float(factor) if factor is not None and factor.numel() == 1 and not factor.is_complex() else 0.0
 
 
 def _key(node: LiveNode) -> _Key:

@@ -18,6 +18,7 @@ from course_utils.audit.sequences import LAYERS, taken_along
 
 _ALONG = frozenset({"dropout", "layer_norm", "linear", "relu", "tanh", "add", "mul", "contiguous", "float", "to"})
 _TAKING = frozenset({"__getitem__", "select", "squeeze"})
+_MAKING = frozenset({"pad_sequence", "_pad_packed_sequence", "embedding", "transpose", "index_select"})
 _LENGTHS = re.compile(r"len(gth)?s?(_|$)|(^|_)n_?steps$")
 _TIMES = 2
 _MOST = 300
@@ -27,12 +28,7 @@ class Padding(Check):
     """Follows batches that are padded at their end into recurrent layers, and looks which step is taken of them."""
 
     codes: ClassVar = ("padded-step",)
-    functions: ClassVar = (
-        LAYERS
-        | _ALONG
-        | _TAKING
-        | {*("pad_sequence", "embedding", "transpose", "_pad_packed_sequence", "index_select")}
-    )
+    functions: ClassVar = LAYERS | _ALONG | _TAKING | _MAKING
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import linecache
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import torch
@@ -15,7 +17,7 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Step
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import own
-from course_utils.audit.reading import scopes_of
+from course_utils.audit.reading import files_of, scopes_of
 
 _SLOTS = 8  # matrices that are looked at
 _LEAST, _SHARE = 8, 0.2  # so many elements, and such a share of a matrix, were set to 0 at once
@@ -45,6 +47,8 @@ class Pruned(Check):
         self._looked: dict[int, _Looked] = {}
 
     def step_begins(self, event: Step) -> None:
+        if not any(map(_speaks_of_masks, files_of(self.recorder))):
+            return  # nothing would be told
         for slot in event.trainer.slots[:_SLOTS]:
             tensor = slot.tensor
             if tensor is None or tensor.dim() < 2 or not tensor.is_floating_point():
@@ -85,6 +89,11 @@ class Pruned(Check):
             about={slot.key for slot in slots},
             names=[slot.name for slot in slots],
         )
+
+
+@lru_cache(maxsize=64)
+def _speaks_of_masks(file: str) -> bool:
+    return _MASK.search("".join(linecache.getlines(file))) is not None
 
 
 def _moved(it: _Looked) -> int | None:

@@ -46,12 +46,17 @@ class Sharing(Check):
         self._steps: dict[int, int] = {}
         self._judged = Judged()
 
+    def _compares(self) -> bool:
+        trainers = self.book.trainers
+        return len(trainers) > 1 and any(self._steps.get(it.key, 0) <= _LOOKS for it in trainers.values())
+
     def called(self, event: Call) -> None:
-        if len(self.book.trainers) > 1:
+        if self._compares():
             self._judged.called(event)
 
     def pass_begins(self, event: Pass) -> None:
-        self._judged.pass_begins(event)
+        if self._compares():
+            self._judged.pass_begins(event)
 
     def pass_ended(self, event: Pass) -> None:
         self._judged.pass_ended(event)

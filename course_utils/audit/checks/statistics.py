@@ -26,6 +26,7 @@ _WEIGHTS = 4  # of a model are compared with those of its copy
 _FOLLOWS = 0.5  # cosine of the ways that a copy and its model have gone from the first values
 _LOOKS = 30
 _MOST = 64
+_TRAINS = re.compile(r"\b(backward|step|update_parameters)\(")
 
 
 @dataclass
@@ -161,8 +162,6 @@ def _given_at(module: nn.Module) -> Spot | None:
             return spot
     return None
 
-
-_TRAINS = re.compile(r"\b(backward|step|update_parameters)\(")
 
 _WORDS = {
     "mean": "are the last trained model's, and not those of the averaged weights",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 
 from course_utils.audit.check import Check, Found
-from course_utils.audit.events import Op, before, number_of, through_views
+from course_utils.audit.events import Op, before, multiplies_weights, number_of, through_views
 from course_utils.audit.followed import Followed
 from course_utils.audit.lines import Spot
 from course_utils.graph.trace import node_name
@@ -74,9 +74,8 @@ class UnitRows(Check):
     def _product(self, one: torch.Tensor, other: Any, out: torch.Tensor) -> None:
         if not isinstance(other, torch.Tensor) or other.dim() != 2 or out.grad_fn is None:
             return
-        sides = [through_views(before(out.grad_fn, at)) for at in (0, 1)]
-        if any(it is not None and node_name(it) == "AccumulateGrad" for it in sides):
-            return  # a layer's own weights
+        if multiplies_weights(out.grad_fn):
+            return
         square = out.shape[0] == out.shape[1] >= _ROWS and one.shape[0] != one.shape[1]
         mine, theirs = self._units.of(one), self._units.of(other)
         wrong = (

@@ -107,8 +107,8 @@ def hoarded(start: Call, name: str) -> Explanation:
     """Return the card of a list that keeps tensors with their graphs from one pass to the next."""
     why = (
         f"`{name}` keeps tensors with their graphs. What an earlier pass went through is used up: in a step before, or "
+        "from another tensor that has a part of its graph in common with these."
     )
-    why += "from another tensor that has a part of its graph in common with these."
     fix = f"# empty {name} after each update; or keep in it what a value is computed from, and compute that anew\n"
     fix += "# values that are not to learn: append them with .detach()\n"
     fix += "# several passes over a common part: one backward() of the sum, or retain_graph=True in all but the last"

@@ -3,20 +3,15 @@
 import itertools
 
 import torch
-from torch import nn
 from torch.nn import functional as F
 
-from tests.audit.parts import mlp
+from tests.audit.parts import adversaries
 from tests.audit.registry import fault
-
-
-def _adversaries():
-    return nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Linear(16, 4)), mlp(4, 1)
 
 
 @fault("held-twice")
 def generator_whose_optimizer_holds_the_discriminator():
-    maker, judge = _adversaries()
+    maker, judge = adversaries()
     for_judge = torch.optim.Adam(judge.parameters(), lr=2e-3)
     for_maker = torch.optim.Adam(itertools.chain(maker.parameters(), judge.parameters()), lr=2e-3)  # <- here
     loss = F.binary_cross_entropy_with_logits
@@ -35,7 +30,7 @@ def generator_whose_optimizer_holds_the_discriminator():
 def critic_moved_by_the_optimizer_of_all():
     class Game:
         def __init__(self):
-            self.maker, self.critic = _adversaries()
+            self.maker, self.critic = adversaries()
             self.score = torch.optim.RMSprop(self.critic.parameters(), lr=5e-4)
             both = list(self.maker.parameters()) + list(self.critic.parameters())
             self.make = torch.optim.RMSprop(both, lr=5e-4)  # <- here
@@ -60,7 +55,7 @@ def critic_moved_by_the_optimizer_of_all():
 
 @fault("held-twice")
 def hinge_with_groups_for_both_sides():
-    maker, judge = _adversaries()
+    maker, judge = adversaries()
     groups = [{"params": maker.parameters()}, {"params": judge.parameters(), "lr": 1e-4}]
     for_maker = torch.optim.Adam(groups)  # <- here
     steps = {"judge": torch.optim.Adam(judge.parameters(), lr=2e-3), "maker": for_maker}

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tests.audit.parts import blobs, mlp
+from tests.audit.parts import blobs, mlp, segments
 from tests.audit.registry import fault
 
 
@@ -29,20 +29,9 @@ def decoder_left_out_and_evaluated_at_the_end():
             decoder(encoder(torch.randn(4, 8)))
 
 
-def _segments(loss_of, classes=3):
-    net = nn.Conv2d(1, classes, 3, padding=1)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
-    for _ in range(5):
-        x = torch.randn(4, 1, 6, 7)
-        loss = loss_of(net(x), (x[:, 0] > 0).long() + (x[:, 0] > 1).long())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
-
 @fault("view-not-transpose")
 def classes_of_maps_read_as_rows():
-    _segments(lambda scores, y: F.cross_entropy(scores.view(-1, 3), y.view(-1)))  # <- here
+    segments(lambda scores, y: F.cross_entropy(scores.view(-1, 3), y.view(-1)))  # <- here
 
 
 @fault("view-not-transpose")
@@ -52,7 +41,7 @@ def classes_of_maps_reshaped_to_rows():
     def loss_of(scores, y):
         return criterion(scores.reshape(-1, scores.shape[1]), y.flatten())  # <- here
 
-    _segments(loss_of)
+    segments(loss_of)
 
 
 @fault("view-not-transpose")

@@ -4,12 +4,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tests.audit.parts import mlp
+from tests.audit.parts import adversaries, mlp
 from tests.audit.registry import right
-
-
-def _adversaries():
-    return nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Linear(16, 4)), mlp(4, 1)
 
 
 @right
@@ -30,7 +26,7 @@ def decoder_alone_and_then_with_its_encoder():
 
 @right
 def each_side_of_a_game_by_its_own_optimizer():
-    maker, judge = _adversaries()
+    maker, judge = adversaries()
     for_judge = torch.optim.Adam(judge.parameters(), lr=2e-3)
     for_maker = torch.optim.Adam(maker.parameters(), lr=2e-3)
     loss = F.binary_cross_entropy_with_logits
@@ -56,7 +52,7 @@ def a_code_that_both_sides_keep_readable():
             h = F.leaky_relu(self.body(x), 0.2)
             return self.score(h), self.code(h)
 
-    maker, judge = _adversaries()[0], Judge()
+    maker, judge = adversaries()[0], Judge()
     for_judge = torch.optim.Adam(judge.parameters(), lr=2e-3)
     for_maker = torch.optim.Adam(maker.parameters(), lr=2e-3)
     for_code = torch.optim.Adam([*maker.parameters(), *judge.parameters()], lr=2e-3)

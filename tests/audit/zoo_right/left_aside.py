@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tests.audit.parts import mlp
+from tests.audit.parts import mlp, segments
 from tests.audit.registry import right
 
 
@@ -20,30 +20,19 @@ def features_that_measure_and_stay():
         optimizer.step()
 
 
-def _segments(loss_of):
-    net = nn.Conv2d(1, 3, 3, padding=1)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
-    for _ in range(5):
-        x = torch.randn(4, 1, 6, 7)
-        loss = loss_of(net(x), (x[:, 0] > 0).long() + (x[:, 0] > 1).long())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
-
 @right
 def classes_of_maps_put_last():
-    _segments(lambda scores, y: F.cross_entropy(scores.permute(0, 2, 3, 1).reshape(-1, 3), y.reshape(-1)))
+    segments(lambda scores, y: F.cross_entropy(scores.permute(0, 2, 3, 1).reshape(-1, 3), y.reshape(-1)))
 
 
 @right
 def classes_second_as_they_are():
-    _segments(F.cross_entropy)
+    segments(F.cross_entropy)
 
 
 @right
 def places_flattened_and_classes_left_second():
-    _segments(lambda scores, y: F.cross_entropy(scores.flatten(2), y.flatten(1)))
+    segments(lambda scores, y: F.cross_entropy(scores.flatten(2), y.flatten(1)))
 
 
 @right

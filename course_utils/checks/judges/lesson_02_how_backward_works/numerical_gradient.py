@@ -11,6 +11,7 @@ from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
 from course_utils.checks.judges.lesson_02_how_backward_works.left_alone import left_alone
+from course_utils.checks.judges.loops import times
 from course_utils.checks.scenes.lesson_02_how_backward_works.numerical_gradient import FUNCTIONS
 from course_utils.checks.scenes.numbers import numbers
 
@@ -32,10 +33,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield from left_alone(seen)
     yield Finding("autograd", not seen["recorded"], _ASKED_AUTOGRAD)
     calls, needed = len(seen["points"]), 2 * x.numel()
-    times = "once" if calls == 1 else f"{calls} times"
     most = needed + 2
     message = (
-        f"You called f {times} for {x.numel()} numbers in x. Central differences need {needed} calls; "
+        f"You called f {times(calls)} for {x.numel()} numbers in x. Central differences need {needed} calls; "
         f"at most {most} are allowed."
     )
     yield Finding("calls", needed <= calls <= most, message)

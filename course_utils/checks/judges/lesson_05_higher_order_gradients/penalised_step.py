@@ -13,7 +13,8 @@ from course_utils.checks.compare import close, describe, right_value
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
-from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import times, untouched
+from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import untouched
+from course_utils.checks.judges.loops import times
 from course_utils.checks.judges.remembered import Named, remembered
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.penalised_step import regularised
 

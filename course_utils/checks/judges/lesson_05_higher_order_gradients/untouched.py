@@ -35,10 +35,6 @@ def untouched(seen: Observation) -> Finding:
     return Finding("left", not seen["left"], f"Your function left something changed: {listed(seen['left'])}.")
 
 
-def times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
-
-
 def counted(passes: int) -> str:
     """Return "1 backward pass" or "3 backward passes"."""
     return f"{passes} backward {'pass' if passes == 1 else 'passes'}"

@@ -11,6 +11,7 @@ from course_utils.checks.compare import close, describe, listed, right_value
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
+from course_utils.checks.judges.loops import times
 from course_utils.checks.scenes.batches import Batch
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.evaluate import evaluated, loss_of
 
@@ -66,9 +67,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         if number and (seen["runs"] == count or not case.given["turns"]):  # there, numbers tell of each run
             losses = _losses(model, batches)
             yield right_value(seen["returned"], torch.tensor(sum(losses) / len(losses)), "The average loss")
-        yield Finding(
-            "runs", seen["runs"] == count, f"The model ran {_times(seen['runs'])}; there are {count} batches."
-        )
+        yield Finding("runs", seen["runs"] == count, f"The model ran {times(seen['runs'])}; there are {count} batches.")
     else:
         text = "The batches raised an exception, and your function hid it. Let it through."
         yield Finding("raised", seen["raised"], text)
@@ -104,15 +103,11 @@ def _left_in(case: Case, seen: Observation, training: bool) -> bool:
     return isinstance(modes, list) and modes != _modes_before(case) and all(mode is training for mode in modes)
 
 
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
-
-
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, ran = seen[0]
     sizes, losses = case.given["sizes"], _losses(*evaluated(case))
     yield (
-        f"For batches of {listed(sizes)} samples the model ran {_times(ran['runs'])}, and no tensor was saved for a "
+        f"For batches of {listed(sizes)} samples the model ran {times(ran['runs'])}, and no tensor was saved for a "
         "backward pass."
     )
     yield (

@@ -11,6 +11,7 @@ from torch.func import grad
 from course_utils.checks.compare import close, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Finding
+from course_utils.checks.judges.loops import times
 from course_utils.checks.scenes.numbers import numbers
 
 
@@ -68,7 +69,7 @@ def same(received: Value, right: list[torch.Tensor]) -> bool:
 
 
 def ran(player: str, runs: int) -> str:
-    return f"The {player} ran {'once' if runs == 1 else f'{runs} times'}. Expected one run."
+    return f"The {player} ran {times(runs)}. Expected one run."
 
 
 def right_number(received: Value, right: float) -> Finding:

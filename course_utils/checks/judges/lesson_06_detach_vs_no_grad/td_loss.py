@@ -12,6 +12,7 @@ from course_utils.checks.compare import close, listed, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
+from course_utils.checks.judges.loops import times
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.td_loss import q_networks
 from course_utils.checks.scenes.numbers import numbers
 
@@ -97,7 +98,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 
 
 def _ran(name: str, runs: int) -> str:
-    return f"{name} ran {'once' if runs == 1 else f'{runs} times'}. Expected one run."
+    return f"{name} ran {times(runs)}. Expected one run."
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from course_utils.checks.compare import listed, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
+from course_utils.checks.judges.loops import times
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.through_frozen import crossed
 from course_utils.checks.scenes.numbers import numbers
 from course_utils.graph.trace import nodes_behind
@@ -78,9 +79,10 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         return
     y, gradient, layer = _crossed(case)
     yield right_value(seen["returned"], y, "What you returned")
-    ran = "once" if seen["runs"] == 1 else f"{seen['runs']} times"
     yield Finding(
-        "runs", seen["runs"] == 1, f"Until its gradients had come, the layer itself ran {ran}. Expected one run."
+        "runs",
+        seen["runs"] == 1,
+        f"Until its gradients had come, the layer itself ran {times(seen['runs'])}. Expected one run.",
     )
     yield Finding("graph", seen["graph"], "What you returned has no graph, so no gradient can go through it.")
     for name, buffer in layer.named_buffers():

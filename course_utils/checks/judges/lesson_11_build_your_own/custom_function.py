@@ -13,6 +13,7 @@ from course_utils.checks.data import Observation
 from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.lesson_11_build_your_own import backward
 from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, nothing, raised, ran, told
+from course_utils.checks.judges.loops import times
 
 _two = partial(torch.tensor, dtype=torch.float64)
 _ARRAYS = ("numpy.ndarray", "numpy.float64")
@@ -80,9 +81,7 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         text = "The result of a function of constants says that it requires a gradient."
         yield Finding("not made", seen["not needed"]["made"] or not seen["not needed"]["needs"], text)
         count = seen["not needed"]["backward"]
-        text = (
-            f"A backward that no gradient reaches ran {'once' if count == 1 else f'{count} times'}; it is not to run."
-        )
+        text = f"A backward that no gradient reaches ran {times(count)}; it is not to run."
         yield Finding("not run", count == 0, text)
     if not raised(seen["none"]):
         yield from _left(seen["none"])

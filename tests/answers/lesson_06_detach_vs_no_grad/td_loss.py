@@ -226,6 +226,7 @@ WRONG = [
 ]
 
 EQUIVALENT = {
+    "td_by_a_copy: ...ext_states).max(dim=1) -> ...ext_states).max(dim=-1)": "The values have two dimensions.",
     "td_by_masks: target_network.forward(next_states).amax(1) -> target_network.forward(next_states).amax(-1)": "The values have two dimensions.",
     "td_by_masks: (network(states) * nn.functional.one_hot(actions, 3)).sum(1) -> (network(states) * nn.functional.one_hot(actions, 3)).sum(-1)": "The values have two dimensions.",
     "td_by_masks: with torch.no_grad(): ... | chosen = (network(states) * nn.functional.one_hot(actions, 3)).sum(1) -> (swapped)": "The two do not touch each other.",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from course_utils.audit.beside import beside
 from course_utils.audit.desk import Desk
 from course_utils.audit.events import Call, Clip, Load, Op, Pass, Step
 from course_utils.audit.finding import Finding, Level
@@ -67,11 +68,26 @@ class Check:
         times: int = 1,
         about: Set[int] = frozenset(),
         names: Iterable[str] = (),
+        also: Sequence[tuple[str, Spot]] = (),
     ) -> Found:
-        """Make a finding with the level and the section that its rule has."""
+        """Make a finding with the level and the section that its rule has.
+
+        `also` names other lines of the learner's by the part that each plays.
+        """
         rule = RULES[code]
         file, line = spot or ("", 0)
         finding = Finding(
-            code, level or rule.level, file, line, headline, why, fix, certain, rule.section, times, tuple(names)
+            code,
+            level or rule.level,
+            file,
+            line,
+            headline,
+            why,
+            fix,
+            certain,
+            rule.section,
+            times,
+            tuple(names),
+            beside(spot, also) if spot else (),
         )
         return Found(finding, frozenset(about))

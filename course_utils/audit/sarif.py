@@ -42,8 +42,16 @@ def _result(finding: Finding) -> dict[str, Any]:
         "occurrenceCount": finding.times,
     }
     if finding.file:
-        path = Path(finding.file)
-        uri = path.as_uri() if path.is_absolute() else path.as_posix()
-        region = {"startLine": finding.line}
-        result["locations"] = [{"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}]
+        result["locations"] = [{"physicalLocation": _at(finding.file, finding.line)}]
+    if finding.where:
+        result["relatedLocations"] = [
+            {"physicalLocation": _at(place.file, place.line), "message": {"text": place.role}}
+            for place in finding.where
+        ]
     return result
+
+
+def _at(file: str, line: int) -> dict[str, Any]:
+    path = Path(file)
+    uri = path.as_uri() if path.is_absolute() else path.as_posix()
+    return {"artifactLocation": {"uri": uri}, "region": {"startLine": line}}

@@ -119,18 +119,19 @@ def named_only(spot: Spot, attribute: str) -> Spot | None:
 
 def assigned(spot: Spot, name: str) -> Spot | None:
     """Return the last line before `spot` in its function that assigns to `name`; else the last one anywhere in it."""
-    lines = [node.lineno for node in _assignments(spot, name)]
+    lines = [node.lineno for node in assignments(spot, name)]
     before = [line for line in lines if line < spot.line]
     return Spot(spot.file, max(before or lines)) if lines else None
 
 
 def first_assigned(name: str, after: Spot) -> Spot | None:
     """Return the first line after `after`, in the same function, that binds a plain name anew."""
-    lines = [node.lineno for node in _assignments(after, name) if node.lineno > after.line] if name else []
+    lines = [node.lineno for node in assignments(after, name) if node.lineno > after.line] if name else []
     return Spot(after.file, min(lines)) if lines else None
 
 
-def _assignments(spot: Spot, name: str) -> Iterator[ast.stmt]:
+def assignments(spot: Spot, name: str) -> Iterator[ast.stmt]:
+    """Yield what binds a name in the function around a line; what does so in the file where nothing does there."""
     for scope in dict.fromkeys((function_around(spot), tree_of(spot.file))):
         found = []
         for node in ast.walk(scope) if scope else ():

@@ -49,7 +49,7 @@ class Explanation:
     def text(self) -> str:
         """The card without its last line, which names the magics: for where they cannot be used."""
         lines = [_shortened(f"[{self.code}] {self.headline}", WIDTH + 20)]
-        lines += _marked(self.where[:MAX_PLACES])
+        lines += marked(self.where[:MAX_PLACES])
         lines += textwrap.wrap(self.why, WIDTH, max_lines=MAX_WHY, placeholder=" ...")
         fix = self.fix.splitlines()[:MAX_FIX]
         lines += [f"Fix ({self.sureness}):", *(_shortened(f"    {line}", WIDTH + 20) for line in fix)] if fix else []
@@ -70,7 +70,7 @@ def located(place: Place) -> str:
     return f"line {place.line}" if cell or not name else f"{name}:{place.line}"
 
 
-def _marked(places: tuple[Place, ...]) -> list[str]:
+def marked(places: tuple[Place, ...]) -> list[str]:
     """Lay out lines of code with what each is at its end, in columns."""
     texts = [_shortened(place.text, 64) for place in places]
     left = max((len(located(place)) for place in places), default=0)

@@ -16,7 +16,7 @@ from course_utils.audit.watch import audit
 from tests.audit.parts import blobs, mlp
 from tests.test_index import FOLDER, headings
 
-FIELDS = {"code", "level", "file", "line", "headline", "why", "fix", "certain", "section", "times"}
+FIELDS = {"code", "level", "file", "line", "headline", "why", "fix", "certain", "section", "times", "where"}
 
 
 def faulty(steps=6):
@@ -101,6 +101,7 @@ def test_the_report_says_what_and_how_much():
     text = str(report)
     assert "error[no-zero-grad] 5 of 6 steps of optimizer used old gradients again" in text
     assert "--> test_watch.py:" in text
+    assert "<- made here" in text
     assert "watched 6 steps and 6 backward passes" in text
     assert repr(report) == "Report: 1 error in 6 steps"
 
@@ -232,6 +233,9 @@ def test_sarif_names_rule_level_and_line():
     place = run["results"][0]["locations"][0]["physicalLocation"]
     assert place["artifactLocation"]["uri"].endswith("tests/audit/test_watch.py")
     assert place["region"]["startLine"] == report.findings[0].line
+    (beside,) = run["results"][0]["relatedLocations"]
+    assert beside["message"]["text"] == report.findings[0].where[0].role == "made here"
+    assert beside["physicalLocation"]["region"]["startLine"] == report.findings[0].where[0].line
 
 
 def test_what_could_not_be_looked_for_is_said():

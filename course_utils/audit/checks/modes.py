@@ -215,6 +215,7 @@ class Modes(Check):
                 certain=bool(trained),
                 times=evaluated,
                 names=(name,),
+                also=[("trained here", place) for place in call.spots[:1]],
             )
 
     def _in_training(self, site: _Site) -> Found:

@@ -185,6 +185,13 @@ WRONG = [
 STILL_RIGHT = {"reversed list"}
 
 EQUIVALENT = {
+    "leaves_by_layers: leaves |= {node.variable for ... -> leaves = leaves | {node.variable for ...": "Nothing else refers to the set.",
+    "leaves_by_layers: seen |= layer | leaves |= {node.variable for node in layer if hasattr(node, 'variable')} -> (swapped)": "The two add to different sets.",
+    "leaves_by_layers: seen |= layer -> (dropped)": "A graph has no cycle: without the set the walk comes to some nodes again, finds the same leaves, and ends.",
+    "leaves_by_layers: seen |= layer -> seen = layer": "A graph has no cycle: the walk comes to some nodes again, finds the same leaves, and ends.",
+    "leaves_by_layers: seen |= layer -> seen = seen | layer": "Nothing else refers to the set.",
+    "leaves_by_layers: seen |= layer -> seen &= layer": "A graph has no cycle: the walk comes to some nodes again, finds the same leaves, and ends.",
+    "leaves_by_layers: to is not None -> to": "A node has no truth value of its own: it is always true.",
     "walk_a_growing_list: to is not None -> to": "A node has no truth value of its own: it is always true.",
     "walk_a_growing_list: return nodes -> return seen": '"in any order".',
     "leaves_by_stack: node is None or node in seen -> not node or node in seen": "A node has no truth value of its own: it is always true.",

@@ -202,6 +202,9 @@ WRONG = [
 ]
 
 EQUIVALENT = {
+    "outputs_in_one_comprehension: (output for to, output in edges if to is node) -> (output for to, output in edges if to == node)": "Nodes are equal only to themselves.",
+    "outputs_in_one_comprehension: edges |= new -> edges = edges | new": "Nothing else refers to the set.",
+    "outputs_in_one_comprehension: edge[0] is not None -> edge[0]": "A node has no truth value of its own: it is always true.",
     "walk_a_growing_list: if not tensor.requires_grad: ... -> (dropped)": "outputs_by_edges has returned already where the tensor has no graph.",
     "walk_a_growing_list: return [] -> return tensor": "outputs_by_edges has returned already where the tensor has no graph.",
     "walk_a_growing_list: return [] -> return nodes": "outputs_by_edges has returned already where the tensor has no graph.",

@@ -266,6 +266,10 @@ WRONG = [
 ]
 
 EQUIVALENT = {
+    "names_by_nodes: seen |= layer | layer = {to for node in layer for to, _ in node.next_functions if to is not None} - seen -> (swapped)": "Only the first node is left out, and operations made the loss: that is no parameter's.",
+    "names_by_nodes: seen |= layer -> seen = seen | layer": "Nothing else refers to the set.",
+    "names_by_nodes: to is not None -> to": "A node has no truth value of its own: it is always true.",
+    "names_by_nodes: while layer: ... | named = model.named_parameters(remove_duplicate=False) -> (swapped)": "The names are made when they are asked for, after the walk.",
     "walk_a_growing_list: to is not None -> to": "A node has no truth value of its own: it is always true.",
     "walk_a_growing_list: return nodes -> return seen": "The leaves are put into a set.",
     "names_by_leaves: reached = {id(leaf) for leaf in leaves_by_walking(loss) if leaf.requires_grad} | named = model.named_parameters(remove_d... -> (swapped)": "Neither statement changes what the other reads.",

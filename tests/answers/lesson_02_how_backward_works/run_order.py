@@ -172,6 +172,11 @@ WRONG = [
     order_remembering,
 ]
 
+EQUIVALENT = {
+    "order_by_heap: return tuple(order) -> return order": "The text leaves open whether it is a list or a tuple.",
+    "order_by_heap: (0, next(number), get_gradient_edge(tensor).node) -> (1, next(number), get_gradient_edge(tensor).node)": "The first node leaves the heap before another comes in: its rank compares with nothing.",
+}
+
 GUARDS = {
     "Return a list of the node objects": {"type": WRONG[7], "nodes": WRONG[5]},
     "AccumulateGrad nodes included": {"count": WRONG[6]},

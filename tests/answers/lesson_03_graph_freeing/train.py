@@ -253,6 +253,8 @@ WRONG = [
 ]
 
 EQUIVALENT = {
+    "train_with_a_tensor_of_totals: rows.append((updated(optimizer, loss), predictions[0].detach().clone())) | total += loss.detach() -> (swapped)": "The loss is computed before the step, and the step does not change it.",
+    "train_with_a_tensor_of_totals: total += loss.detach() -> total = total + loss.detach()": "Nothing else refers to the total.",
     "updated: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
     "train_with_a_closure.step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
     "train_with_a_closure.step: optimizer.zero_grad() | predictions = model(inputs) -> (swapped)": "Neither of the two statements changes what the other one uses.",

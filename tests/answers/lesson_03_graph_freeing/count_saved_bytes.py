@@ -271,6 +271,9 @@ WRONG = [
 ]
 
 EQUIVALENT = {
+    "count_by_subtraction.visit: node is None or node in seen -> not node or node in seen": "A node has no truth value of its own: it is always true.",
+    "count_by_subtraction.visit: seen.add(node) | sizes.update({storage_of(it): it.untyped_storage().nbytes() for it in tensors_of(node)}) -> (swapped)": "The two write into different containers, and no node comes back to itself.",
+    "count_by_subtraction.visit: sizes.update({storage_of(it): it.untyped_storage().nbytes() for it in tensors_of(node)}) | for to, _ in node.next_functi... -> (swapped)": "The sizes are of storages, in whatever order they come.",
     "all_nodes: before is not None -> before": "A node has no truth value of its own: it is always true.",
     "all_nodes: return nodes -> return seen": "The same nodes, in a set: their order decides nothing.",
     "tensors_of: name.startswith(prefix) -> True": "Of the attributes that are not saved, only .variable of AccumulateGrad holds a tensor: a leaf, which is not counted.",

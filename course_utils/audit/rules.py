@@ -39,6 +39,7 @@ _RECOMPUTED = (
 )
 _RELU = "deeper/05_higher_order_gradients#Second-derivatives-of-relu-and-its-kin"
 _PENALTY = "05_higher_order_gradients#Gradient-penalties:-a-gradient-inside-the-loss"
+_SLOPES = "deeper/05_gradient_penalties#One-pass,-a-hundred-slopes"
 _CREATE = 'deeper/05_higher_order_gradients#Claim-H4:-"backward(create_graph=True)-is-a-harmless-way-to-get-there"'
 
 RULES: dict[str, Rule] = {
@@ -94,7 +95,7 @@ RULES: dict[str, Rule] = {
     "noise-copied": Rule("likely", "full", _LIST),
     "kept-by-number": Rule("likely", "default", _LIST, ("shuffled-apart",)),
     "zero-wins": Rule("likely", "full", _LIST, ("constant-term",)),
-    "mixed-derivatives": Rule("likely", "full", _PENALTY),
+    "mixed-derivatives": Rule("likely", "full", _SLOPES),
     "loader-empty": Rule("likely", "default", _LIST),
     "held-out-trained": Rule("likely", "default", _LIST, ("validated-on-training",)),
     "held-twice": Rule("likely", "default", _GAN, ("wrong-loss", "gan-detach")),
@@ -257,7 +258,7 @@ RULES: dict[str, Rule] = {
     "last-of-loop": Rule("likely", "default", _ORDER, ("loss-unused", "never-reached")),
     "mask-forgotten": Rule("likely", "full", _LIST),
     "noise-weights": Rule("likely", "full", _LIST),
-    "slope-axis": Rule("likely", "full", _PENALTY),
+    "slope-axis": Rule("likely", "full", _SLOPES),
     "dead-units": Rule(
         "likely",
         "full",

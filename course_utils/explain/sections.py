@@ -7,13 +7,6 @@ from course_utils.inline import anchor
 # By notebook: its headings as they stand there, and the codes that each teaches.
 _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
     "01_graph_structure": {
-        "A plain list, a new head, a copy: parameters that fall out": (
-            "optimizer-of-nothing",
-            "optimizer-of-no-tensors",
-            "optimizer-of-other-tensors",
-            "parameters-twice",
-            "not-in-optimizer",
-        ),
         "Why the stem did not learn": (
             "parameter-never-reached",
             "loss-wrapped-anew",
@@ -40,6 +33,13 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "leaf-view-in-place",
         ),
         '"you can only change requires_grad flags of leaf variables"': ("flag-of-non-leaf",),
+        "A plain list, a new head, a copy: parameters that fall out": (
+            "optimizer-of-nothing",
+            "optimizer-of-no-tensors",
+            "optimizer-of-other-tensors",
+            "parameters-twice",
+            "not-in-optimizer",
+        ),
     },
     "deeper/01_views_and_large_graphs": {
         "Views rewrite the graph too": (

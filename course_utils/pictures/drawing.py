@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from html import escape
 
 from course_utils.pictures.boxes import CHARACTER, LINE, PAD, Box, Line, Scene, size_of
-from course_utils.pictures.colours import BLUE, DARK, GREY, INK, LIGHT, Palette
+from course_utils.pictures.colours import BLUE, DARK, GREY, INK, LIGHT, ORANGE, Palette
 from course_utils.pictures.layout import MAX_ARROWS, MAX_BOXES, Layout, lay_out
 
 _MARGIN, _LEGEND_WIDTH = 12.0, 440.0
@@ -44,7 +44,8 @@ def svg_of(
 def themed(svg: str) -> str:
     """Return a picture with a style for dark pages, which holds where the page, or the reader's system, is dark."""
     head, title, rest = svg.partition("</title>")
-    return f"{head}{title}<style>@media (prefers-color-scheme: dark) {{ {rules(DARK)} }}</style>{rest}"
+    crosses = f" .cross {{ stroke: {DARK.orange}; }}" if 'class="cross"' in rest else ""
+    return f"{head}{title}<style>@media (prefers-color-scheme: dark) {{ {rules(DARK)}{crosses} }}</style>{rest}"
 
 
 def printable(text: str) -> str:
@@ -85,7 +86,8 @@ def _arrow(
     if not edges:
         stroke = f'fill="none" stroke="{GREY}" stroke-width="1.6"'
         line = f'<path class="cut" d="{path}" stroke-dasharray="{"1.5 4" if tells else "5 3"}" {stroke}/>'
-        return line + f'<path class="cut" d="{_cross(curve)}" {stroke}/>' * crossed
+        across = f'<path class="cross" d="{_cross(curve)}" fill="none" stroke="{ORANGE}" stroke-width="3"/>'
+        return line + across * crossed
     end = "start" if as_code else "end"
     stroke = f'fill="none" stroke="{INK}" stroke-width="1.2" marker-{end}="url(#tip)"'
     return f'<path class="edge" data-edges="{_keys(edges)}" d="{path}" {stroke}/>'
@@ -94,7 +96,7 @@ def _arrow(
 def _cross(curve: Sequence[tuple[float, float]]) -> str:
     """Return the path of a cross on the middle of a curve."""
     x, y = curve[len(curve) // 2]
-    return f"M{x - 5:.1f},{y - 5:.1f} l10,10 m0,-10 l-10,10"
+    return f"M{x - 8:.1f},{y - 8:.1f} l16,16 m0,-16 l-16,16"
 
 
 def _drawn(box: Box, node: int, copied: bool, centre: tuple[float, float]) -> str:

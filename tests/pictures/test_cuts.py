@@ -24,14 +24,15 @@ def named():
 def test_a_detached_tensor_stands_apart(named):
     picture = draw(named["z"], **named, cuts={"cut": "z"})
     assert {"cut (2,)", "needs no gradient", "has y's memory"} <= set(texts(picture))
-    assert picture.svg.count('class="cut"') == 3, "a line and a cross to z, where the link is missing, a line to y"
+    assert picture.svg.count('class="cut"') == 2, "a line to z, and a line to y"
+    assert picture.svg.count('class="cross"') == 1, "a cross where the link to z is missing"
     assert picture.svg.count('stroke-dasharray="1.5 4"') == 1
     assert "dashed, and a cross: no link, no gradient passes" in legend(picture)
     assert "dotted: its numbers came from there" in legend(picture)
     told = "cut (2,) went into z and has no link: no gradient passes, though it has y's memory."
     assert picture.alt.endswith(told)
     assert picture.text.endswith(told)
-    assert 'class="cut"' not in draw(named["z"], **named).svg
+    assert not re.search('class="cut"|class="cross"|[.]cross', str(draw(named["z"], **named)._repr_mimebundle_()))
 
 
 def test_values_of_a_cut_tensor(named):
@@ -45,10 +46,11 @@ def test_what_a_cut_tensor_was_made_from_can_be_told(named):
     z = named["y"] * named["w"] + copied
     picture = draw(z, **(named | {"copied": copied, "z": z}), cuts={"y": "copied", "copied": "z"})
     assert {"copied (2,)", "needs no gradient", "was made from y"} <= set(texts(picture))
-    assert picture.svg.count('class="cut"') == 3, "a line and a cross to z, a line to y"
-    lines = re.findall(r'<path class="cut" d="M([-0-9.]+),([-0-9.]+)[^"]*"( stroke-dasharray="[^"]*")?', picture.svg)
+    path = r'<path class="(cut|cross)" d="M([-0-9.]+),([-0-9.]+)[^"]*"( stroke-dasharray="[^"]*")?'
+    lines = re.findall(path, picture.svg)
+    assert [kind for kind, *_ in lines] == ["cut", "cut", "cross"], "a line and a cross to z, a line to y"
     assert [dashes for *_, dashes in lines] == [' stroke-dasharray="5 3"', ' stroke-dasharray="1.5 4"', ""]
-    assert float(lines[2][1]) > float(lines[1][1]) - 5, "the cross stands on the dotted line, below the cut tensor"
+    assert float(lines[2][2]) > float(lines[1][2]) - 8, "the cross stands on the dotted line, below the cut tensor"
     assert {"dashed: no link, no gradient passes", "a cross on it: not recorded"} <= set(legend(picture))
     assert picture.alt.endswith(
         "copied (2,) went into z and has no link: no gradient passes, though it was made from y."
@@ -64,7 +66,7 @@ def test_a_result_of_no_grad_has_no_memory_in_the_graph(named):
     z = p + h
     picture = draw(z, w=named["w"], h=h, p=p, z=z, cuts={"h": ("p", "z")})
     assert texts(picture).count("h (2,)") == 2
-    assert picture.svg.count('class="cut"') == 4, "a line and a cross each"
+    assert [picture.svg.count(f'class="{kind}"') for kind in ("cut", "cross")] == [2, 2], "a line and a cross each"
     assert "dotted: its numbers came from there" not in legend(picture)
     assert "memory" not in picture.alt
 

@@ -84,6 +84,14 @@ def _scores(event: Op, spot: Spot) -> Iterator[Amiss]:
             f"label_smoothing={1 - smoothing:.2g}",
             "likely",
         )
+    elif _is_multi_hot(event.argument(1, "target")):
+        yield Amiss(
+            "cross_entropy gets targets with several classes in some rows and none in others",
+            "It compares with one distribution over all classes. A row of none adds nothing, and in a row of several "
+            "the classes compete: no score can say of each alone whether it is there.",
+            "F.binary_cross_entropy_with_logits(scores, target)  # each class by itself",
+            always=True,
+        )
     else:
         yield from _left_out(event, spot)
     if isinstance(given, torch.Tensor) and _is_of_rows(given) and _is_one(event.argument(1, "target"), len(given)):
@@ -95,6 +103,13 @@ def _scores(event: Op, spot: Spot) -> Iterator[Amiss]:
             "likely",
             always=True,
         )
+
+
+def _is_multi_hot(target: object) -> bool:
+    if not isinstance(target, torch.Tensor) or not target.is_floating_point() or target.dim() != 2:
+        return False
+    classes = target.sum(1)
+    return bool(((target == 0) | (target == 1)).all() and (classes > 1).any() and (classes == 0).any())
 
 
 def _left_out(event: Op, spot: Spot) -> Iterator[Amiss]:

@@ -97,6 +97,26 @@ def multi_hot_targets_of_a_multilabel_margin():
 
 
 @fault("loss-argument")
+def several_tags_of_each_text_as_one_class():
+    tags = torch.tensor([[1.0, 0, 1], [0, 0, 0], [0, 1, 0], [1, 1, 0]]).repeat(4, 1)
+
+    def loss_of(scores):
+        return F.cross_entropy(scores, tags)  # <- here
+
+    play(mlp(), loss_of)
+
+
+@fault("loss-argument")
+def several_findings_of_each_picture_as_one_class():
+    criterion = nn.CrossEntropyLoss()
+
+    def loss_of(scores):
+        return criterion(scores, (torch.rand(16, 3) < 0.3).float())  # <- here
+
+    play(mlp(), loss_of)
+
+
+@fault("loss-argument")
 def characters_that_begin_at_the_blank():
     def loss_of(scores):
         frames = scores.view(8, 2, 3).log_softmax(-1)

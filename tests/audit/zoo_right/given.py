@@ -12,6 +12,24 @@ from tests.audit.zoo_faults.given import Attention, attending, classified, taugh
 
 
 @right
+def rows_of_nothing_among_classes_that_are_one_hot():
+    def loss_of(scores):
+        seen = torch.rand(16, 1) < 0.5
+        return F.cross_entropy(scores, F.one_hot(torch.randint(3, (16,)), 3) * seen.float())
+
+    play(mlp(), loss_of)
+
+
+@right
+def several_positives_for_each_row():
+    def loss_of(scores):
+        labels = torch.arange(16) % 3
+        return F.cross_entropy(scores[:, labels], (labels[:, None] == labels).float())
+
+    play(mlp(), loss_of)
+
+
+@right
 def unknown_labels_that_are_left_out_after_the_loss():
     def loss_of(scores):
         y = torch.randint(-1, 2, (16, 3)).float()

@@ -161,6 +161,7 @@ RULES: dict[str, Rule] = {
     "broadcast-square": Rule("likely", "full", _SHAPES),
     "mean-squared": Rule("likely", "full", _LIST),
     "kl-outweighs": Rule("likely", "full", _LIST),
+    "weight-of-zero": Rule("likely", "full", _LIST),
     "view-not-transpose": Rule("likely", "full", _SHAPES),
     "softmax-axis": Rule("likely", "full", _SOFTMAX),
     "sees-target": Rule("error", "full", _LIST),

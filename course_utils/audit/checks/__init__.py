@@ -123,6 +123,7 @@ from course_utils.audit.checks.weighing import Weighing
 from course_utils.audit.checks.windows import Windows
 from course_utils.audit.checks.wrapping import Wrapping
 from course_utils.audit.checks.writing import Writing
+from course_utils.audit.checks.zero_weights import ZeroWeights
 from course_utils.audit.checks.zeroed import Zeroed
 
 CHECKS: tuple[type[Check], ...] = (
@@ -243,6 +244,7 @@ CHECKS: tuple[type[Check], ...] = (
     Diagonals,
     Numbering,
     Zeroed,
+    ZeroWeights,
     Noising,
     Slopes,
     LastRounds,

@@ -19,11 +19,10 @@ from course_utils.audit.events import Step
 from course_utils.audit.lines import Spot, is_learners
 from course_utils.audit.mentions import functions_at, is_rate
 from course_utils.audit.source import function_around, nearest, tree_of
-from course_utils.explain.source import called
+from course_utils.audit.whole_numbers import division, says_zero
 
 _STEPS = 3
 _SHARE = 0.05  # of all steps: a warm-up from 0 makes its first step for nothing, and is right
-_WHOLE = frozenset({"int", "floor", "round", "trunc"})
 
 
 @dataclass
@@ -59,8 +58,8 @@ class Rates(Check):
                 still.schedulers.append(weakref.ref(scheduler))
                 still.made = still.made or self.book.made.get(scheduler)
                 asked = list(bodies(scheduler))
-                still.meant |= any(_says_zero(body) for _, body in asked)
-                lines = (_division(file, body) for file, body in asked)
+                still.meant |= any(says_zero(body) for _, body in asked)
+                lines = (division(file, body) for file, body in asked)
                 still.whole = still.whole or next((line for line in lines if line is not None), None)
 
     def _of(self, trainer: Trainer) -> _Still:
@@ -96,7 +95,7 @@ class Rates(Check):
     def _lost(self, still: _Still, lost: int, steps: int) -> Found:
         name = still.trainer.name or "the optimizer"
         written = _written(still.trainer.spot) if not still.schedulers else None
-        whole = still.whole or (_division(written.file, function_around(written)) if written is not None else None)
+        whole = still.whole or (division(written.file, function_around(written)) if written is not None else None)
         why = "With a rate of exactly 0 a step moves no parameter: the batches of these steps were for nothing."
         if whole is not None:
             why += f" Line {whole.line} counts in whole numbers, and gives 0 until the last step of the warm-up."
@@ -127,32 +126,6 @@ def bodies(scheduler: Any) -> Iterator[tuple[str, ast.AST]]:
                 body = next(functions_at(code.co_filename, code.co_firstlineno), None)
             if isinstance(code, CodeType) and body is not None:
                 yield code.co_filename, body
-
-
-def _says_zero(body: ast.AST) -> bool:
-    """Say whether a function gives 0 on purpose: as one of two values, or as a condition taken for a number."""
-    for node in ast.walk(body):
-        values = [node.body, node.orelse] if isinstance(node, ast.IfExp) else []
-        if isinstance(node, ast.Return) and node.value is not None:
-            values.append(node.value)
-        if any(isinstance(it, ast.Constant) and it.value == 0 for it in values):
-            return True
-        counts = node.args if isinstance(node, ast.Call) and called(node) in ("float", "int") else []
-        if any(isinstance(it, ast.Compare) for it in counts):
-            return True
-    return False
-
-
-def _division(file: str, scope: ast.AST | None) -> Spot | None:
-    """Return the line of a function that divides and keeps only whole numbers."""
-    for node in ast.walk(scope) if scope is not None else ():
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
-            return Spot(file, node.lineno)
-        if isinstance(node, ast.Call) and called(node) in _WHOLE:
-            parts = [part for given in node.args for part in ast.walk(given)]
-            if any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div) for part in parts):
-                return Spot(file, node.lineno)
-    return None
 
 
 def _written(spot: Spot | None) -> Spot | None:

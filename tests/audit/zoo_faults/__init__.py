@@ -85,6 +85,7 @@ from tests.audit.zoo_faults import (
     undone,
     unsaved,
     written,
+    zero_weights,
 )
 
 __all__ = [
@@ -172,4 +173,5 @@ __all__ = [
     "undone",
     "unsaved",
     "written",
+    "zero_weights",
 ]

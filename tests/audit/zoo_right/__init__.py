@@ -89,6 +89,7 @@ from tests.audit.zoo_right import (
     unlike,
     unsaved,
     written,
+    zero_weights,
 )
 
 __all__ = [
@@ -180,4 +181,5 @@ __all__ = [
     "unlike",
     "unsaved",
     "written",
+    "zero_weights",
 ]

@@ -10,6 +10,7 @@ from torch import nn
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call
+from course_utils.audit.expressions import returned_by
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import parts, ran
 from course_utils.explain.source import called, names_of
@@ -44,23 +45,22 @@ class Members(Check):
             for node in parts(scope):
                 spot = Spot(file, getattr(node, "lineno", 0))
                 known = self._kinds | (set() if _is_registered(scope, node) else self._called)
-                made = next((it for it in _made_once(node) if it in known), "")
+                made = next((called(it) for it in _made_once(node) if _classes_of(it, spot) & known), "")
+                fix = f"[{made}(...) for _ in range(k)]  # calls it k times"
                 if not made and self._kinds and isinstance(scope, ast.FunctionDef) and scope.name in _COPIES:
-                    made = _same_again(node)
+                    made, fix = _same_again(node), "[copy.deepcopy(module) for _ in range(k)]"
                 if made and spot not in told:
                     told.add(spot)
-                    yield self._one(spot, made)
+                    yield self._one(spot, made, fix)
 
-    def _one(self, spot: Spot, made: str) -> Found:
+    def _one(self, spot: Spot, made: str, fix: str) -> Found:
         return self.say(
             "one-member",
             spot,
             f"all members that this line gives are one and the same: {made}",
             "The module is made once, and the line puts that one at several places. All of them have the same "
             "parameters: there are no more numbers to learn than in one, and for the same input all give the same.",
-            "[copy.deepcopy(module) for _ in range(k)]"
-            if made[0].islower()
-            else f"[{made}(...) for _ in range(k)]  # calls it k times",
+            fix,
             certain=False,
         )
 
@@ -76,19 +76,19 @@ def _at_several_places(module: nn.Module) -> Iterator[nn.Module]:
                     yield one
 
 
-def _made_once(node: ast.AST) -> Iterator[str]:
-    """Yield the classes of which an expression makes one module for several places.
+def _made_once(node: ast.AST) -> Iterator[ast.expr]:
+    """Yield the calls that make one module for several places.
 
     A module that has a name, and is then put at several places, may be meant to be shared.
     """
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         for side, other in ((node.left, node.right), (node.right, node.left)):
             if isinstance(side, ast.List | ast.Tuple) and not (isinstance(other, ast.Constant) and other.value == 1):
-                yield from filter(None, map(_class_of, side.elts))
+                yield from side.elts
     elif isinstance(node, ast.Call) and called(node) == "fromkeys" and len(node.args) == 2:
-        yield _class_of(node.args[1])
+        yield node.args[1]
     elif isinstance(node, ast.Call) and called(node) == "repeat" and node.args:
-        yield _class_of(node.args[0])
+        yield node.args[0]
 
 
 def _same_again(node: ast.AST) -> str:
@@ -99,9 +99,12 @@ def _same_again(node: ast.AST) -> str:
     return "" if node.elt.id in own else node.elt.id
 
 
-def _class_of(node: ast.expr) -> str:
-    name = called(node)
-    return name if name[:1].isupper() else ""
+def _classes_of(node: ast.expr, spot: Spot) -> set[str]:
+    """Return the classes that a call makes an object of: by their name, or by what a function of the file returns."""
+    if not isinstance(node, ast.Call):
+        return set()
+    made = [node, *(it for it in returned_by(spot, node) if isinstance(it, ast.Call))]
+    return {name for it in made if (name := called(it))[:1].isupper()}
 
 
 def _is_registered(scope: ast.AST, node: ast.AST) -> bool:

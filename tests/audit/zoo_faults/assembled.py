@@ -83,6 +83,25 @@ def an_ensemble_of_one():
 
 
 @fault("one-member")
+def blocks_that_a_function_makes_once():
+    def block(width):
+        layers = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
+        return layers
+
+    class Deep(nn.Module):
+        def __init__(self, depth=4):
+            super().__init__()
+            self.blocks, self.outer = nn.ModuleList([block(4)] * depth), nn.Linear(4, 3)  # <- here
+
+        def forward(self, x):
+            for one in self.blocks:
+                x = x + one(x)
+            return self.outer(x)
+
+    trained(Deep())
+
+
+@fault("one-member")
 def clones_that_are_no_copies():
     def clones(layer, count):
         return nn.ModuleList([layer for _ in range(count)])  # <- here

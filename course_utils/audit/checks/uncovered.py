@@ -147,16 +147,21 @@ def _trains_by(masks: set[str], scopes: Scopes) -> bool:
 def _asked(targets: set[str], scopes: Scopes) -> Iterator[Spot]:
     """Yield the lines that take of the targets what is held out."""
     for file, scope in scopes:
-        given = _given(scope, scopes)
+        given, told = _given(scope, scopes), targets | set(_hits(targets, scope))
         for node in parts(scope):
-            if (
-                isinstance(node, ast.Subscript)
-                and isinstance(node.ctx, ast.Load)
-                and ast.unparse(node.value) in targets
-            ):
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and ast.unparse(node.value) in told:
                 index = [node.slice, *(it for name in names_of(node.slice) for it in given.get(name, ()))]
                 if any(map(_is_held, index)):
                     yield Spot(file, node.lineno)
+
+
+def _hits(targets: set[str], scope: ast.AST) -> Iterator[str]:
+    """Yield the names that a function gives to what it makes of a comparison with targets: hits and misses."""
+    for node in parts(scope):
+        if isinstance(node, ast.Assign):
+            compared = [it for it in ast.walk(node.value) if isinstance(it, ast.Compare)]
+            if any(ast.unparse(side) in targets for it in compared for side in (it.left, *it.comparators)):
+                yield from map(ast.unparse, node.targets)
 
 
 def _given(scope: ast.AST, scopes: Scopes) -> dict[str, list[ast.expr]]:

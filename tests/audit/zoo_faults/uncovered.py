@@ -45,6 +45,21 @@ def a_loss_over_all_nodes():
 
 
 @fault("mask-forgotten")
+def hits_of_all_nodes_of_which_a_mask_takes_some():
+    near, x, y, train_mask = network()
+    test_mask = ~train_mask
+    model = Smooth()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    for _ in range(6):
+        optimizer.zero_grad()
+        F.cross_entropy(model(near, x), y).backward()  # <- here
+        optimizer.step()
+        with torch.no_grad():
+            right = (model(near, x).argmax(1) == y).float()
+        print(right[train_mask].mean().item(), right[test_mask].mean().item())
+
+
+@fault("mask-forgotten")
 def a_graph_with_masks_of_its_own():
     near, x, y, train_mask = network()
     data = SimpleNamespace(near=near, x=x, y=y, train_mask=train_mask, test_mask=~train_mask)

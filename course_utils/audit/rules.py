@@ -197,6 +197,7 @@ RULES: dict[str, Rule] = {
     "straight-through-missing": Rule("likely", "full", _CUTS),
     "name-fits-nothing": Rule("likely", "default", _LIST, ("not-in-optimizer", "frozen")),
     "kept-by-reference": Rule("error", "full", _LIST),
+    "buffer-is-gradient": Rule("error", "full", _LIST),
     "shuffled-apart": Rule("error", "full", _LIST),
     "noise-anew": Rule("likely", "full", _LIST),
     "clip-in-window": Rule("likely", "default", _ORDER),

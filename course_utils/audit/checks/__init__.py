@@ -39,6 +39,7 @@ from course_utils.audit.checks.functions import Functions
 from course_utils.audit.checks.growth import Growth
 from course_utils.audit.checks.holdouts import Holdouts
 from course_utils.audit.checks.hooks import Hooks
+from course_utils.audit.checks.kept_gradients import KeptGradients
 from course_utils.audit.checks.last_rounds import LastRounds
 from course_utils.audit.checks.leaks import Leaks
 from course_utils.audit.checks.loading import Loading
@@ -245,6 +246,7 @@ CHECKS: tuple[type[Check], ...] = (
     Numbering,
     Zeroed,
     ZeroWeights,
+    KeptGradients,
     Noising,
     Slopes,
     LastRounds,

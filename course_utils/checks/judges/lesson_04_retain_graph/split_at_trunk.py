@@ -72,9 +72,17 @@ def _gradient(name: str, mine: Value, right: torch.Tensor | None) -> Iterator[Fi
         yield replace(finding, prop=f"gradient's {finding.prop}")
 
 
-def _right_outside_the_trunk(case: Case, seen: Observation) -> bool:
+def _nothing_in_the_trunk(case: Case, seen: Observation) -> bool:
+    """Say whether the heads have their gradients, and the trunk's .grad is what it was."""
     _, gradients = _right(case)
-    return all(close(mine, gradients[name]) for name, mine in seen["gradients"].items() if name.startswith("head"))
+    before = {f"trunk.{name}": parameter.grad for name, parameter in many_headed(case)[0].named_parameters()}
+    expected = {name: before.get(name, right) for name, right in gradients.items() if name != "inputs"}
+    received = seen["gradients"]
+    return all(
+        received[name] is None if gradient is None else close(received[name], gradient)
+        for name, gradient in expected.items()
+        if name in received
+    )
 
 
 def _all_right(case: Case, seen: Observation) -> bool:
@@ -131,7 +139,7 @@ EXERCISE = Exercise(
         Misconception(
             "cut and not joined",
             "The heads have their gradients, and none reached the trunk. It was cut off, and nothing was handed on.",
-            lambda case, seen: seen["through"] == 0 and _right_outside_the_trunk(case, seen),
+            lambda case, seen: seen["through"] == 0 and _nothing_in_the_trunk(case, seen),
         ),
     ),
     debrief=_debrief,

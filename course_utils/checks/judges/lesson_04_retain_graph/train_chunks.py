@@ -12,7 +12,7 @@ from course_utils.checks.compare import describe, right_floats, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
-from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains, trains, turns
+from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, no_gradient, retains, trains, turns
 from course_utils.checks.scenes.lesson_04_retain_graph.train_chunks import groups, recurrent
 
 
@@ -92,15 +92,20 @@ def _last_state(received: Value, right: list[torch.Tensor]) -> Iterator[Finding]
         yield replace(finding, prop=f"state's {finding.prop}")
 
 
+def _not_carried(seen: Observation) -> list[dict[str, bool]]:
+    """Return what later runs of the LSTM started from, where that is not what the run before ended with."""
+    return [state for state in seen["states"][1:] if not state["carried"]]
+
+
 def _forgets(case: Case, seen: Observation) -> bool:
-    later = seen["states"][1:]
-    return bool(later) and all(state["zero"] and not state["carried"] for state in later)
+    others = _not_carried(seen)
+    return bool(others) and all(state["zero"] for state in others)
 
 
 def _restarts(case: Case, seen: Observation) -> bool:
-    later = seen["states"][1:]
+    others = _not_carried(seen)
     once = seen["runs"] == len(case.given["lengths"])  # of more runs, nobody knows which is a chunk's
-    return bool(later) and once and not any(state["carried"] or state["zero"] for state in later)
+    return bool(others) and once and not any(state["zero"] for state in others)
 
 
 def _several(case: Case) -> bool:
@@ -164,8 +169,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "a step for each chunk",
-            "Your optimizer stepped after each chunk. The task asks for one step for each group, after a pass for the "
-            "sum of its losses.",
+            "Your optimizer stepped as often as there are chunks. The task asks for one step for each group, after a "
+            "pass for the sum of its losses.",
             lambda case, seen: _several(case) and len(seen["steps"]) == len(case.given["lengths"]) == seen["passes"],
         ),
         Misconception(
@@ -175,13 +180,14 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "the state thrown away",
-            "From the second chunk on your LSTM starts from nothing. The sequence goes on, and the state with it; "
-            "only its graph has to go.",
+            "Your LSTM starts later chunks from nothing, all of them or some. The sequence goes on, and the state with "
+            "it; only its graph has to go.",
             _forgets,
         ),
         Misconception(
             "the first state again",
-            "Your LSTM starts later chunks from other numbers than the state that the chunk before ended with.",
+            "Your LSTM starts later chunks, all of them or some, from other numbers than the state that the chunk "
+            "before ended with.",
             _restarts,
         ),
         Misconception(
@@ -195,6 +201,7 @@ EXERCISE = Exercise(
             lambda case, seen: retains(seen) and trains(seen) and seen["passes"] == len(_sizes(case)),
         ),
         *cleared_otherwise(_cleared),
+        no_gradient("the LSTM"),
     ),
     debrief=_debrief,
 )

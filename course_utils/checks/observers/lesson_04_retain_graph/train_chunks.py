@@ -33,7 +33,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     after = returned[1] if type(returned) in (tuple, list) and len(returned) == 2 else None
     return {
         "returned": plain(returned),
-        "attached": any(part.requires_grad for part in tensors_in(after)),
+        "attached": any(part.grad_fn is not None for part in tensors_in(after)),
         "states": states,
         **watch.seen(),
         "passes": len(passes),

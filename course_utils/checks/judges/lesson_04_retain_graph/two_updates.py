@@ -69,9 +69,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         "will use it, and it keeps what the losses' graph has saved."
     )
     yield Finding("recorded", seen["recorded"] is False, text)
-    text = (
-        f"When the last optimizer stepped, the trunk still kept {seen['kept']} bytes. Passes should be over then."
-    )
+    text = f"When the last optimizer stepped, the trunk still kept {seen['kept']} bytes. Passes should be over then."
     yield Finding("kept", seen["kept"] == 0, text)
     yield as_found(seen)
 

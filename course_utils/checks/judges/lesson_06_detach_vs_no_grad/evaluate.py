@@ -48,6 +48,11 @@ def _losses(model: nn.Module, batches: list[Batch]) -> list[float]:
     return [value for losses in each for value in losses.tolist()]
 
 
+def _average(case: Case) -> float:
+    losses = _losses(*evaluated(case))
+    return sum(losses) / len(losses)
+
+
 def _average_of_averages(case: Case) -> float:
     losses, averages = _losses(*evaluated(case)), list[float]()
     for size in case.given["sizes"]:
@@ -139,8 +144,8 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "recorded",
-            "The model ran with recording on, and tensors were saved for a pass that never comes. eval() does not stop "
-            "that, and detaching afterwards is too late.",
+            "The model ran with recording on, and tensors were saved for a pass that no evaluation needs. eval() does "
+            "not stop that, and detaching afterwards is too late.",
             lambda case, seen: seen["saved"] != 0 and not seen["in training"] and not _modes_wrong(case, seen),
         ),
         Misconception(
@@ -151,8 +156,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "all to training",
-            "Afterwards every part of the model is in training mode, also those that were evaluating before. A frozen "
-            "batch norm would start to learn again.",
+            "Afterwards every part of the model is in training mode, also those that were evaluating before. A batch "
+            "norm among them would change its statistics again.",
             lambda case, seen: _left_in(case, seen, True),
         ),
         Misconception(
@@ -174,7 +179,11 @@ EXERCISE = Exercise(
         Misconception(
             "average of averages",
             "Your number is the average of the batches' averages. A small batch counts as much as a large one.",
-            lambda case, seen: not case.given["bad"] and close(seen["returned"], _average_of_averages(case)),
+            lambda case, seen: (
+                not case.given["bad"]
+                and close(seen["returned"], _average_of_averages(case))
+                and not close(seen["returned"], _average(case))
+            ),
         ),
     ),
 )

@@ -79,6 +79,12 @@ def _flat(case: Case, seen: Observation) -> bool | None:
     return None if flat and case.name.startswith("numbers halfway") else flat
 
 
+def _elsewhere(case: Case, seen: Observation) -> bool | None:
+    """Tell a graph that x has no part in; where x requires no gradient, only a leaf is surely none of x's."""
+    apart = bool(seen["graph"] and seen["fits"] and seen["gradient"] is None)
+    return None if apart and not case.given["live"] and not seen["leaf"] else apart
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     yield "What the check sent back through your result came to x unchanged: number for number, in each case."
     yield "Through torch.round alone zeros come: it is recorded like any operation, and is flat between its steps."
@@ -109,17 +115,19 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "a new leaf",
-            "Where your answer failed, your result is the start of a new graph: it requires a gradient, and none goes "
-            "on to x. Where x requires none, your result may not require one either.",
-            lambda case, seen: (
-                seen["graph"] and seen["fits"] and seen["gradient"] is None and (case.given["live"] or seen["leaf"])
-            ),
+            "Where your answer failed, your result belongs to a graph that does not begin at x: it requires a "
+            "gradient, and none goes on to x. Where x requires none, your result may not require one either.",
+            _elsewhere,
         ),
         Misconception(
             "the other part",
             "Your result still holds the numbers of x, unrounded. The part that you detached and the part that you "
             "kept have changed places.",
-            lambda case, seen: close(seen["returned"], _given_to_round(case)) and not _reached(seen),
+            lambda case, seen: (
+                close(seen["returned"], _given_to_round(case))
+                and not _reached(seen)
+                and (isinstance(seen["gradient"], Array) or not case.given["live"])
+            ),
         ),
     ),
 )

@@ -148,7 +148,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "a copy ran",
-            "A copy of the layer ran, and the layer itself did not. A copy holds all its numbers a second time.",
+            "A copy of the layer ran, and the layer itself did not. A deep copy holds all its numbers a second time.",
             lambda case, seen: seen["runs"] == 0 and seen["copies"] > 0,
         ),
     ),

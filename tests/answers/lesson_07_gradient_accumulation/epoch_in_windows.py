@@ -190,6 +190,10 @@ MISCONCEIVED = {
     "the last window dropped": epoch(right_share, last=False),
     "divided by a full window": epoch(lambda size, sizes, every: 1 / every),
     "all micro-batches alike": epoch(lambda size, sizes, every: 1 / len(sizes)),
+    "old gradients": epoch_cleared_after_the_step,
+    "a step for each micro-batch": lambda model, optimizer, batches, every: epoch_by_slices(
+        model, optimizer, batches, 1
+    ),
     "a step too many": epoch(right_share, extra=True),
 }
 
@@ -215,9 +219,7 @@ WRONG = [
     epoch_concatenated,
     epoch_cleared_at_the_first,
     epoch_cleared_where_live,
-    epoch_cleared_after_the_step,
     epoch_with_longer_windows,
-    lambda model, optimizer, batches, every: epoch_by_slices(model, optimizer, batches, 1),
     lambda model, optimizer, batches, every: epoch_by_slices(model, optimizer, batches, every)[:1],
 ]
 

@@ -13,7 +13,12 @@ from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import (
     trained_well,
     well_formed,
 )
-from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import trained, weighted
+from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import (
+    STEP_FOR_EACH,
+    keeps_old,
+    trained,
+    weighted,
+)
 
 
 def _cases(seed: int) -> list[Case]:
@@ -102,6 +107,13 @@ EXERCISE = Exercise(
             "samples.",
             weighted(lambda step, every: [1 / len(step.parts)] * len(step.parts)),
         ),
+        Misconception(
+            "old gradients",
+            "In the first step that went wrong, .grad holds the right gradient and, on top of it, what was in .grad "
+            "before the window began.",
+            keeps_old,
+        ),
+        STEP_FOR_EACH,
         Misconception(
             "a step too many",
             "Your optimizer made one step more than there are windows.",

@@ -153,7 +153,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "frozen parameters",
-            "Your code registers a hook on each parameter. PyTorch refuses one for a tensor that requires no gradient.",
+            "Your code registers a hook on a tensor that requires no gradient, as a frozen parameter does not. PyTorch "
+            "refuses that.",
             ended=("RuntimeError",),
             ended_saying="cannot register a hook on a tensor that doesn't require gradient",
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import torch
@@ -25,12 +25,16 @@ def _cases(seed: int) -> list[Case]:
 
 
 def _trained(
-    case: Case, carry: str = "on", cleared: str = "each time", most: int | None = None
+    case: Case,
+    carry: str = "on",
+    cleared: str = "each time",
+    most: int | None = None,
+    of: Callable[[torch.Tensor], torch.Tensor] = torch.sum,
 ) -> tuple[list[float], list[torch.Tensor], list[torch.Tensor]]:
     """Train each group as one sequence that starts from given numbers. Return losses, parameters and state.
 
     With another `carry` each chunk is a sequence of its own, and starts from the last numbers, the first, or zeros.
-    `most` is how many groups are trained on, where that is not all.
+    `most` is how many groups are trained on, where that is not all, and `of` makes one loss of a group's.
     """
     lstm, readout, optimizer, chunks, state = recurrent(case)
     parameters = [*lstm.parameters(), *readout.parameters()]
@@ -48,7 +52,7 @@ def _trained(
             numbers = others.get(carry, last)
         if cleared == "each time":
             optimizer.zero_grad()
-        gradients = torch.autograd.grad(torch.stack(found).sum(), parameters)
+        gradients = torch.autograd.grad(of(torch.stack(found)), parameters)
         for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
         optimizer.step()
@@ -117,6 +121,15 @@ def _in_each_chunk(case: Case, seen: Observation) -> bool:
     return _several(case) and moved(seen["parameters"], _trained(case, "apart")[1])
 
 
+def _from_another_loss(case: Case, seen: Observation, *ways: Callable[[torch.Tensor], torch.Tensor]) -> bool:
+    """Say whether passes started from something else than the sum of a group's losses."""
+    return _several(case) and any(moved(seen["parameters"], _trained(case, of=of)[1]) for of in ways)
+
+
+def _averaged(case: Case, seen: Observation) -> bool:
+    return _from_another_loss(case, seen, torch.mean, lambda losses: losses.sum() / case.given["together"])
+
+
 def _cleared(case: Case, seen: Observation, when: str) -> bool:
     """Say whether .grad was cleared at another time, whatever the chunks started from."""
     return any(moved(seen["parameters"], _trained(case, carry, when)[1]) for carry in ("on", "first", "zero"))
@@ -177,6 +190,17 @@ EXERCISE = Exercise(
             "the last group forgotten",
             "The last chunks do not fill a group. Your loop read them, and never went back for them.",
             _without_the_last,
+        ),
+        Misconception(
+            "averaged, not summed",
+            "Your parameters are those of passes from the average of a group's losses. The task asks for their sum.",
+            _averaged,
+        ),
+        Misconception(
+            "the last loss alone",
+            "Your parameters are those of passes from the loss of a group's last chunk. The task asks for the sum of "
+            "the group's losses.",
+            lambda case, seen: _from_another_loss(case, seen, lambda losses: losses[-1]),
         ),
         Misconception(
             "the state thrown away",

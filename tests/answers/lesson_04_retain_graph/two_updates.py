@@ -203,6 +203,16 @@ def updates_of_the_sum(trunk, heads, optimizers, inputs, targets):
     return [loss.item() for loss in losses]
 
 
+def updates_never_cleared(trunk, heads, optimizers, inputs, targets):
+    """Two passes and two steps, and .grad holds all that ever came."""
+    losses = losses_of(trunk(inputs), heads, targets)
+    losses[0].backward(retain_graph=True)
+    losses[1].backward()
+    for optimizer in optimizers:
+        optimizer.step()
+    return [loss.item() for loss in losses]
+
+
 def updates_with_new_weights(trunk, heads, optimizers, inputs, targets):
     first = [mse_loss(head(trunk(inputs)), target) for head, target in zip(heads, targets, strict=True)]
     optimizers[0].zero_grad()
@@ -326,6 +336,7 @@ MISCONCEIVED = {
     "retained to the end": updates_retained,
     "the first gradient left over": updates_on_top,
     "heads never cleared": updates_without_zeroing,
+    "nothing cleared": updates_never_cleared,
 }
 
 WRONG = [

@@ -31,6 +31,7 @@ def _updated(case: Case, trunk_gets: str = "its own", *ways: str) -> tuple[list[
     lists = [[*trunk.parameters(), *head.parameters()] for head in heads]
     shared = len(list(trunk.parameters()))
     piles: list[list[torch.Tensor | float]] = [[0.0] * len(own) for own in lists]
+    pile = [torch.zeros_like(parameter) for parameter in trunk.parameters()]
 
     def gradients(number: int, inputs: torch.Tensor, targets: list[torch.Tensor]) -> tuple[float, list[torch.Tensor]]:
         loss = mse_loss(heads[number](trunk(inputs)), targets[number])
@@ -42,6 +43,8 @@ def _updated(case: Case, trunk_gets: str = "its own", *ways: str) -> tuple[list[
         losses.append([loss for loss, _ in found])
         if trunk_gets != "its own":
             both = [a + b for a, b in zip(found[0][1][:shared], found[1][1][:shared], strict=True)]
+            if "trunk never cleared" in ways:
+                pile = both = [old + new for old, new in zip(pile, both, strict=True)]
             firsts = both if trunk_gets == "both, twice" else found[0][1][:shared]
             found = [(loss, [*own, *row[shared:]]) for own, (loss, row) in zip((firsts, both), found, strict=True)]
         for number, optimizer in enumerate(optimizers):
@@ -88,12 +91,13 @@ def _turns(seen: Observation, updates: int) -> Iterator[Finding]:
 # Known slips. Two that concern different things are tried together.
 _TRUNK = {"gradients mixed": "both, twice", "the first gradient left over": "both"}
 _OTHER = {"a forward with new weights": "new weights", "heads never cleared": "heads never cleared"}
+_NOTHING_CLEARED = "nothing cleared"
 
 
 def _slips(case: Case, seen: Observation) -> list[set[str]]:
     """Return the smallest sets of slips that lead to the learner's parameters: none, one slip, or two."""
     pairs = [{one, two} for one in _TRUNK for two in ("heads never cleared",)]
-    for sets in ([set[str]()], [{slip} for slip in (*_TRUNK, *_OTHER)], [*pairs, set(_OTHER)]):
+    for sets in ([set[str]()], [{slip} for slip in (*_TRUNK, *_OTHER, _NOTHING_CLEARED)], [*pairs, set(_OTHER)]):
         found = [slips for slips in sets if _ended_as(case, seen, slips)]
         if found:
             return found
@@ -109,6 +113,9 @@ def _ended_as(case: Case, seen: Observation, slips: set[str]) -> bool:
 
 @lru_cache(maxsize=64)
 def _ending(seed: int, sizes: tuple[int, ...], slips: frozenset[str]) -> list[list[torch.Tensor]]:
+    if _NOTHING_CLEARED in slips:
+        ways = ("heads never cleared", "trunk never cleared")
+        return _updated(Case("", {"seed": seed, "sizes": sizes}), "both, twice", *ways)[1]
     trunk = next((_TRUNK[slip] for slip in slips if slip in _TRUNK), "its own")
     others = (_OTHER[slip] for slip in slips if slip in _OTHER)
     return _updated(Case("", {"seed": seed, "sizes": sizes}), trunk, *others)[1]
@@ -165,6 +172,13 @@ EXERCISE = Exercise(
             "The heads moved by all gradients since your function was first called: their .grad was never cleared.",
             _slipped("heads never cleared"),
             hint="What is in a head's .grad when your function is called for the second time?",
+        ),
+        Misconception(
+            _NOTHING_CLEARED,
+            "Each optimizer moved by all gradients since your function was first called, in the trunk by those of both "
+            "losses: no .grad was cleared, and none was held apart.",
+            _slipped(_NOTHING_CLEARED),
+            hint="What is in .grad when your function is called for the second time?",
         ),
         Misconception(
             "retained to the end",

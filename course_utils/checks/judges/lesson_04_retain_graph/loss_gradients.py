@@ -100,10 +100,10 @@ def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, result = max(seen, key=lambda pair: int(pair[0].given["losses"]))
     count = case.given["losses"]
     ran = "one backward pass" if result["passes"] == 1 else f"{result['passes']} backward passes"
-    yield (
-        f"For {count} losses {ran} ran over one forward, and the trunk keeps {result['kept']} bytes. Without the flag "
-        f"the trunk would have had to run forward {count} times, once for each loss."
-    )
+    more = f"Without the flag the trunk would have had to run forward {count} times, once for each loss."
+    if result["passes"] == 1:
+        more = "A pass for each loss would have needed the flag, in all passes but the last."
+    yield f"For {count} losses {ran} ran over one forward, and the trunk keeps {result['kept']} bytes. {more}"
 
 
 EXERCISE = Exercise(

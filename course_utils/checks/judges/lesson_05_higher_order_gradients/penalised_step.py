@@ -148,8 +148,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "the loss counted twice, and old gradients",
-            "Two slips: both passes wrote to `.grad`, so the loss counts twice, and what was in `.grad` before the "
-            "step counts as well.",
+            "Two slips: the loss counts twice, as where both passes write to `.grad`, and what was in `.grad` before "
+            "the step counts as well.",
             lambda case, seen: _moved_like(case, seen, lambda loss, penalty: 2 * loss + penalty, clear=False),
         ),
         Misconception(

@@ -29,6 +29,7 @@ MISCONCEIVED = {
 WRONG = [
     dict.fromkeys(SECOND, True),
     dict.fromkeys(SECOND, False),
+    {**SECOND, "first_retains": True, "a_third_pass": False},
     list(SECOND.values()),
     {name: not value for name, value in SECOND.items()},
 ]

@@ -114,7 +114,7 @@ EXERCISE = Exercise(
         Misconception(
             "retained for good",
             "You took one retain_graph=True to hold for the rest of the graph's life. The next pass without it frees.",
-            lambda case, seen: _said(seen, a_third_pass=False, separate=True, second_retains=True),
+            lambda case, seen: _said(seen, a_third_pass=False, separate=True, second_retains=True, first_retains=False),
         ),
         Misconception(
             "two graphs",

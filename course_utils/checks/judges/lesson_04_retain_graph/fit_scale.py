@@ -162,7 +162,7 @@ EXERCISE = Exercise(
             "Your passes retain what the graph saved, and no pass follows that would need it.",
             lambda case, seen: (
                 retains(seen)
-                and seen["passes"] == seen["runs"]
+                and seen["passes that retain"] == seen["passes"] == seen["runs"]
                 and any("a stale scale" not in slips for slips in _reproduced(case, seen))
             ),
         ),

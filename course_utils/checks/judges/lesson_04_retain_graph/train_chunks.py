@@ -222,7 +222,9 @@ EXERCISE = Exercise(
         Misconception(
             "retained for nothing",
             "Your passes retain what the graph saved, and no pass will come back to these chunks.",
-            lambda case, seen: retains(seen) and trains(seen) and seen["passes"] == len(_sizes(case)),
+            lambda case, seen: (
+                retains(seen) and trains(seen) and seen["passes that retain"] == seen["passes"] == len(_sizes(case))
+            ),
         ),
         *cleared_otherwise(_cleared),
         no_gradient("the LSTM"),

@@ -37,6 +37,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         "states": states,
         **watch.seen(),
         "passes": len(passes),
+        "passes that retain": sum(it.kept for it in passes),
         "start": [Array.of(part) for part in state] == start,
         "parameters": [plain(parameter) for parameter in [*lstm.parameters(), *readout.parameters()]],
         "left": around.changed(),

@@ -248,6 +248,7 @@ WRONG = [
     step_at_the_end,
     step_keeping_gradients,
     said(step_on_data, "frozen parameters"),
+    lambda model, lr: [step_by_hook(model, lr)],
     step_after_the_pass,
     step_for_ever,
     step_without_handles,

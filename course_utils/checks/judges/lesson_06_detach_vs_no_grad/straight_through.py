@@ -10,6 +10,7 @@ from course_utils.checks.compare import close, listed, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
+from course_utils.checks.judges.lesson_06_detach_vs_no_grad.taken import alone
 from course_utils.checks.scenes.numbers import numbers
 
 
@@ -51,7 +52,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         text = "x requires no gradient, and what you returned requires one."
         yield Finding("no gradient", not seen["graph"], text)
         return
-    yield Finding("graph", seen["graph"], "What you returned does not require a gradient, so none can go through it.")
+    graph = seen["graph"] or not alone(seen)
+    yield Finding("graph", graph, "What you returned has no graph, so no gradient can go through it.")
     if not seen["graph"] or not seen["fits"]:  # of another shape nothing was asked
         return
     direction = case.given["direction"].tensor()

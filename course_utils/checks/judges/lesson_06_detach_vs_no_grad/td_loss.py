@@ -12,7 +12,7 @@ from course_utils.checks.compare import close, listed, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
-from course_utils.checks.judges.lesson_06_detach_vs_no_grad.taken import NO_GRADIENT
+from course_utils.checks.judges.lesson_06_detach_vs_no_grad.taken import NO_GRADIENT, alone
 from course_utils.checks.judges.loops import times
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.td_loss import q_networks
 from course_utils.checks.scenes.numbers import numbers
@@ -74,7 +74,8 @@ def _td(case: Case, goals: torch.Tensor) -> tuple[float, list[torch.Tensor]]:
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     value, gradients = _td(case, _goals(case))
     yield right_value(seen["returned"], torch.tensor(value, dtype=gradients[0].dtype), "The loss")
-    yield Finding("graph", seen["graph"], "The loss has no graph, so no gradient can go through it.")
+    graph = seen["graph"] or not alone(seen)
+    yield Finding("graph", graph, "The loss has no graph, so no gradient can go through it.")
     yield Finding("untouched", seen["touched"] == [], f"Your function changed {listed(seen['touched'])}.")
     text = f"After your function something is not as it was before: {listed(seen['modes'])}."
     yield Finding("modes", seen["modes"] == [], text)

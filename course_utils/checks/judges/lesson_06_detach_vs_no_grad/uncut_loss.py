@@ -51,7 +51,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield right_value(seen["returned"], _loss(*given), "The loss")
     tensor = isinstance(seen["returned"], Array)
     yield Finding("tensor", tensor, "The loss is no tensor, so it has no graph.")
-    yield Finding("graph", seen["graph"] or not tensor, "The loss does not require a gradient: its graph is missing.")
+    yield Finding("graph", seen["graph"] or not tensor, "The loss has no graph, so no gradient can go through it.")
     measured = isinstance(seen["gradients"], dict)
     yield Finding("graph", measured or not seen["graph"], NO_GRADIENT)
     if measured:

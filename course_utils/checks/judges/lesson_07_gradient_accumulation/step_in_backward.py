@@ -71,7 +71,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("alive", seen["waiting"] > 0 or seen["alive"] == 0, text)
     text = "Calling your function left the grad mode or the state of the random numbers different."
     yield Finding("modes", seen["modes"], text)
-    text = "Your handles were removed, and a backward pass still moved the parameters."
+    text = "After remove() on each of your handles a backward pass still moved the parameters."
     yield Finding("removed", not seen["moved"], text)
     for name, value in gradient.items():
         if not seen["moved"]:

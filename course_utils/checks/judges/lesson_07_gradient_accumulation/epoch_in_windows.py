@@ -108,6 +108,18 @@ EXERCISE = Exercise(
             weighted(lambda step, every: [1 / len(step.parts)] * len(step.parts)),
         ),
         Misconception(
+            "a sum of means",
+            "In the first window that went wrong, .grad holds the sum of the micro-batches' mean gradients, with "
+            "nothing divided.",
+            weighted(lambda step, every: [1.0] * len(step.parts)),
+        ),
+        Misconception(
+            "a sum over samples",
+            "In the first window that went wrong, .grad holds the gradient of the sum of all its losses. The window's "
+            "loss is their mean.",
+            weighted(lambda step, every: [float(size) for size in step.sizes]),
+        ),
+        Misconception(
             "old gradients",
             "In the first step that went wrong, .grad holds the right gradient and, on top of it, what was in .grad "
             "before the window began.",

@@ -91,6 +91,13 @@ def _all_right(case: Case, seen: Observation) -> bool:
     return all(close(mine, gradients[name]) for name, mine in received.items())
 
 
+def _each_time(case: Case, seen: Observation) -> bool | None:
+    """Say whether as many passes went through the trunk as there are heads; one pass for one head tells nothing."""
+    heads = len(case.given["widths"])
+    fits = seen["through"] == heads and _all_right(case, seen)
+    return None if fits and heads == 1 else fits
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, result = seen[0]
     trunk, heads, inputs = many_headed(case)
@@ -122,8 +129,8 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "through the trunk each time",
-            "A pass went down through the trunk for every head.",
-            lambda case, seen: seen["through"] == len(case.given["widths"]) > 1 and _all_right(case, seen),
+            "As many passes went down through the trunk as there are heads.",
+            _each_time,
         ),
         Misconception(
             "all heads at once",

@@ -65,8 +65,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     )
     yield Finding("waiting", seen["waiting"] == 0, text)
     text = (
-        "When a parameter's gradient arrived, the gradient of an earlier one, a copy or a multiple of it was still in "
-        "memory, held by something besides .grad. Each should be used and let go before the next parameter's arrives."
+        "When a parameter's gradient arrived, a tensor of an earlier one's shape, made in the pass, was still in "
+        "memory, held by something besides .grad. A gradient, and what is made of it, should be used and let go before "
+        "the next parameter's arrives."
     )
     yield Finding("alive", seen["waiting"] > 0 or seen["alive"] == 0, text)
     text = "Calling your function left the grad mode or the state of the random numbers different."

@@ -332,6 +332,7 @@ RIGHT = [
 
 MISCONCEIVED = {
     "gradients mixed": updates_mixed,
+    "the second loss cut off": updates_with_the_trunk_cut,
     "a forward with new weights": updates_with_new_weights,
     "retained to the end": updates_retained,
     "the first gradient left over": updates_on_top,
@@ -357,7 +358,6 @@ WRONG = [
     updates_doubled := lambda *given: [2 * loss for loss in updates_by_grad(*given)],
     updates_taking_the_optimizers_out,
     updates_on_a_copy,
-    updates_with_the_trunk_cut,
     lambda trunk, heads, optimizers, inputs, targets: updates_by_grad(trunk, heads, optimizers[::-1], inputs, targets),
     updates_clipped,
     *(updates_with_squares_turned, updates_from_two_samples_on),

@@ -41,7 +41,7 @@ def _updated(case: Case, trunk_gets: str = "its own", *ways: str) -> tuple[list[
     for inputs, targets in batches:
         found = [gradients(number, inputs, targets) for number in (0, 1)]
         losses.append([loss for loss, _ in found])
-        if trunk_gets != "its own":
+        if trunk_gets.startswith("both"):
             both = [a + b for a, b in zip(found[0][1][:shared], found[1][1][:shared], strict=True)]
             if "trunk never cleared" in ways:
                 pile = both = [old + new for old, new in zip(pile, both, strict=True)]
@@ -53,7 +53,8 @@ def _updated(case: Case, trunk_gets: str = "its own", *ways: str) -> tuple[list[
             for position, (parameter, gradient) in enumerate(zip(lists[number], found[number][1], strict=True)):
                 if "heads never cleared" in ways and position >= shared:
                     gradient = piles[number][position] = piles[number][position] + gradient
-                parameter.grad = gradient
+                nothing = trunk_gets == "nothing" and number == 1 and position < shared
+                parameter.grad = None if nothing else gradient
             optimizer.step()
     return losses, [[parameter.detach() for parameter in part.parameters()] for part in (trunk, *heads)]
 
@@ -89,7 +90,11 @@ def _turns(seen: Observation, updates: int) -> Iterator[Finding]:
 
 
 # Known slips. Two that concern different things are tried together.
-_TRUNK = {"gradients mixed": "both, twice", "the first gradient left over": "both"}
+_TRUNK = {
+    "gradients mixed": "both, twice",
+    "the first gradient left over": "both",
+    "the second loss cut off": "nothing",
+}
 _OTHER = {"a forward with new weights": "new weights", "heads never cleared": "heads never cleared"}
 _NOTHING_CLEARED = "nothing cleared"
 
@@ -161,6 +166,13 @@ EXERCISE = Exercise(
             "the first gradient left over",
             "The second optimizer moved the trunk by the sum of the two gradients. It should use its own loss's alone.",
             _slipped("the first gradient left over"),
+        ),
+        Misconception(
+            "the second loss cut off",
+            "The second optimizer left the trunk where it was: no gradient of the second loss was there, as where a "
+            "cut keeps it from the trunk. Both losses should move the trunk.",
+            _slipped("the second loss cut off"),
+            hint="Does a graph lead from the second loss to the trunk's parameters?",
         ),
         Misconception(
             "a forward with new weights",

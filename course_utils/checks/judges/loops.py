@@ -79,8 +79,8 @@ def no_gradient(layer: str = "the model's last layer") -> Misconception:
     """Return the slip of a loop whose passes come to a layer, and whose steps find nothing in its `.grad`."""
     return Misconception(
         "no gradient at the step",
-        f"Passes ran, and when your optimizer stepped, .grad held nothing for {layer}: it was cleared after the pass, "
-        "the pass came after the step, or the gradients went somewhere else.",
+        f"Passes ran, and when your optimizer stepped, .grad held None or zeros for {layer}: it was cleared after the "
+        "pass, the pass came after the step, or the gradients went somewhere else.",
         lambda case, seen: seen["reached"] > 0 and bool(seen["steps"]) and not trains(seen),
         hint="What is in .grad at the moment of the step? Clear, go back, step: in that order.",
     )

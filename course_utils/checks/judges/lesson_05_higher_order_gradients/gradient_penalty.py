@@ -173,7 +173,7 @@ EXERCISE = Exercise(
         Misconception(
             "a root of zero",
             "Where a sample's gradient is zero, the gradient of your penalty is NaN: the root of a sum of squares has "
-            "an infinite slope there, and infinity times zero is NaN. Tensor.norm() and vector_norm have slope 0 there.",
+            "an infinite slope there, and infinity times zero is NaN. norm() and vector_norm have slope 0 there.",
             _nan_at_rest,
         ),
         Misconception(

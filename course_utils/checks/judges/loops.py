@@ -44,10 +44,10 @@ def lean(seen: Observation, what: str = "batches", own: Sequence[int] = ()) -> I
     """
     steps = seen["steps"]
     kept = [step["kept"] for step in steps]
-    text = f"Saved tensors still held when the optimizer steps, step by step: {kept}. No pass will use them."
+    text = f"Saved tensors still held when the optimizer steps, step by step: {kept}. A pass should have freed them."
     yield Finding("kept", not any(kept), text)
     graphs = [step["graphs"] for step in steps]
-    more = f"; the {what} have {list(own)} of their own." if own else f". Something refers to those of earlier {what}."
+    more = f"; the {what} have {list(own)} of their own." if own else ". Something refers to those of earlier runs."
     text = f"Graphs alive at each optimizer step: {graphs}{more}"
     own = own or [1] * len(steps)
     few = all(alive <= its for alive, its in zip(graphs, own, strict=False))
@@ -73,6 +73,17 @@ def trains(seen: Observation) -> bool:
 def retains(seen: Observation) -> bool:
     """Say whether each step found saved tensors that no pass would use."""
     return bool(seen["steps"]) and all(step["kept"] != 0 for step in seen["steps"])
+
+
+def no_gradient(layer: str = "the model's last layer") -> Misconception:
+    """Return the slip of a loop whose passes come to a layer, and whose steps find nothing in its `.grad`."""
+    return Misconception(
+        "no gradient at the step",
+        f"Passes ran, and when your optimizer stepped, .grad held None or zeros for {layer}: it was cleared after the "
+        "pass, the pass came after the step, or the gradients went somewhere else.",
+        lambda case, seen: seen["reached"] > 0 and bool(seen["steps"]) and not trains(seen),
+        hint="What is in .grad at the moment of the step? Clear, go back, step: in that order.",
+    )
 
 
 def cleared_otherwise(explains: Callable[[Case, Observation, str], bool]) -> tuple[Misconception, Misconception]:

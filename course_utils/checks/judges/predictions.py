@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import torch
 
-from course_utils.checks.compare import right_entries
-from course_utils.checks.data import Case, Observation
+from course_utils.checks.compare import describe, right_entries
+from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Finding
 
 
@@ -51,6 +51,15 @@ class Table:
     def but(self, **changed: Any) -> Callable[[Case, Observation], bool]:
         """Tell a prediction that is right but for these entries."""
         return lambda case, seen: bool(seen["value"] == {**self.right(), **changed})
+
+
+def of_a_kind(value: Value, names: Iterable[str], odd: tuple[type, ...], expected: str) -> Iterator[Finding]:
+    """Find whether the entries of these names have types in which no right one can be given, and say so."""
+    entries = value if isinstance(value, dict) else {}
+    for name in names:
+        if name in entries and type(entries[name]) in odd:
+            yield Finding("kind", False, f"Your entry for {name} is {describe(entries[name])}; expected {expected}.")
+            return
 
 
 def raises(action: Callable[[], object]) -> bool:

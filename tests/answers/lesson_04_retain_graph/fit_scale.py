@@ -109,6 +109,29 @@ def fit_zeroing_between(model, log_scale, optimizer, batches):
     return losses
 
 
+def fit_passing_after_the_step(model, log_scale, optimizer, batches):
+    losses = []
+    for inputs, targets in batches:
+        loss = cross_entropy(log_scale.exp() * model(inputs), targets)
+        optimizer.zero_grad()
+        optimizer.step()
+        loss.backward()
+        losses.append(loss.item())
+    return losses
+
+
+def fit_losing_the_gradient_of_the_scale(model, log_scale, optimizer, batches):
+    losses = []
+    for inputs, targets in batches:
+        loss = cross_entropy(log_scale.exp() * model(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        log_scale.grad = None
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
 def fit_with_its_own_optimizer(model, log_scale, optimizer, batches):
     own = torch.optim.SGD([*model.parameters(), log_scale], lr=0.4, momentum=0.5)
     return fit_inside(model, log_scale, own, batches)
@@ -268,6 +291,7 @@ MISCONCEIVED = {
     "not the exponential": fitter(lambda log_scale: log_scale),
     "never cleared": fit_without_zeroing,
     "cleared too late": fit_clearing_after,
+    "no gradient at the step": fit_zeroing_between,
     "retained for nothing": fitter(retain_graph=True),
 }
 
@@ -275,9 +299,10 @@ WRONG = [
     *(leaving(fit_inside, change) for change in (gradients_off, in_evaluation, frozen, hooked, reseeded)),
     fit_the_near,
     leaving(fit_inside, lambda model, log_scale, optimizer, batches: optimizer.param_groups[0].update(lr=0.1)),
-    fit_zeroing_between,
+    said(fit_passing_after_the_step, "no gradient at the step"),
+    said(fit_losing_the_gradient_of_the_scale, "the scale made a constant"),
     fit_with_its_own_optimizer,
-    fit_a_copy,
+    said(fit_a_copy, "no gradient at the step"),
     *(fit_clearing_the_model_only, fit_without_the_optimizer, fit_in_two_passes, fit_after_a_look),
     said(
         lambda *given: fit_clearing_after(*given, scale_of=lambda log_scale: log_scale.exp().detach()),

@@ -93,6 +93,23 @@ def gradients_of_the_sum(losses, parameters):
     return [rows for _ in losses]
 
 
+def gradients_added_to_what_was_there(losses, parameters):
+    rows = []
+    for n, loss in enumerate(losses, 1):
+        loss.backward(retain_graph=n < len(losses))
+        rows.append([parameter.grad.clone() for parameter in parameters])
+    return rows
+
+
+def gradients_of_one_name(losses, parameters):
+    """.grad itself, without a clone."""
+    rows = []
+    for n, loss in enumerate(losses, 1):
+        loss.backward(retain_graph=n < len(losses))
+        rows.append([parameter.grad for parameter in parameters])
+    return rows
+
+
 def gradients_through_all(losses, parameters):
     """Touches .grad of the heads."""
     before = [parameter.grad for parameter in parameters]
@@ -139,6 +156,7 @@ RIGHT = [
 MISCONCEIVED = {
     "retained to the end": gradients_always_retained,
     "added up": gradients_added_up,
+    "the same for every loss": gradients_of_the_sum,
     "traces in .grad": gradients_left_behind,
     "create_graph to keep the graph": gradients_recorded,
 }
@@ -151,7 +169,8 @@ WRONG = [
     gradients_recorded_but_the_last,
     gradients_never_retained,
     gradients_retained_by_value,
-    gradients_of_the_sum,
+    said(gradients_added_to_what_was_there, "added up"),
+    said(gradients_of_one_name, "the same for every loss"),
     said(gradients_through_all, "traces in .grad"),
     gradients_by_a_spare_pass,
     gradients_for_each_parameter,

@@ -27,6 +27,8 @@ WRONG = [
     dict.fromkeys(BYTES, 0),
     dict.fromkeys(BYTES, 1200),
     {**BYTES, "without_a": 1200},
+    {**BYTES, "nothing": 1600},
+    {name: str(count) for name, count in BYTES.items()},
     said({name: count / 400 for name, count in BYTES.items()}, "not 400 bytes"),
     said({name: count / 1024 for name, count in BYTES.items()}, "not 400 bytes"),
     {**BYTES, "nothing": 1600, "a_retains": 1600, "a_retains_b_frees": 1200},  # sin thought to save its result

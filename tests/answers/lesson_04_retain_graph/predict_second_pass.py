@@ -2,8 +2,6 @@
 
 import torch
 
-from tests.answers.said import said
-
 SECOND = {
     "separate": True,
     "first_retains": False,
@@ -29,8 +27,9 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    said(dict.fromkeys(SECOND, True), "every pass frees all", "any write"),
+    dict.fromkeys(SECOND, True),
     dict.fromkeys(SECOND, False),
+    {**SECOND, "first_retains": True, "a_third_pass": False},
     list(SECOND.values()),
     {name: not value for name, value in SECOND.items()},
 ]

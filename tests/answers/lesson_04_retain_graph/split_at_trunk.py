@@ -197,6 +197,33 @@ def split_replacing(trunk, heads, inputs):
     return losses
 
 
+def split_and_pass_by_functions(trunk, heads, inputs):
+    """The trunk's own gradients are right, from a pass that no hook sees; the inputs get none."""
+    values = {name: parameter.detach() for name, parameter in trunk.named_parameters()}
+    h, pull = torch.func.vjp(lambda own: torch.func.functional_call(trunk, own, (inputs.detach(),)), values)
+    cut, losses = h.detach().requires_grad_(), []
+    for head in heads:
+        loss = head(cut)
+        loss.backward()
+        losses.append(loss.item())
+    (found,) = pull(cut.grad)
+    for name, parameter in trunk.named_parameters():
+        parameter.grad = found[name] if parameter.grad is None else parameter.grad + found[name]
+    return losses
+
+
+def split_handing_each_on(trunk, heads, inputs):
+    """Cut, and each head's gradient is handed on by itself."""
+    h, losses = trunk(inputs), []
+    for head in heads:
+        cut = h.detach().requires_grad_()
+        loss = head(cut)
+        loss.backward()
+        losses.append(loss.item())
+        h.backward(cut.grad, retain_graph=True)
+    return losses
+
+
 def split_in_two_passes(trunk, heads, inputs):
     """Half of the gradient goes through the trunk, and the other half through its parts, run once more."""
     h = trunk(inputs)
@@ -248,6 +275,8 @@ WRONG = [
     split_with_zeros := leaving(split_by_a_leaf, zeros_for_inputs),
     split_backwards := lambda trunk, heads, inputs: split_by_a_leaf(trunk, heads, inputs)[::-1],
     split_in_two_passes,
+    said(split_handing_each_on, "through the trunk each time"),
+    split_and_pass_by_functions,
     leaving(split_by_a_leaf, lambda trunk, heads, inputs: heads.reverse()),
     *(heads_again, split_and_move, split_retaining_the_trunk),
     split_after_zeroing,

@@ -117,6 +117,11 @@ def grouped(
     return train_chunks
 
 
+def as_leaves(state):
+    """Each part a leaf that requires a gradient: no graph is behind it."""
+    return tuple(part.requires_grad_() for part in state)
+
+
 def nothing(state, first):
     return None
 
@@ -313,17 +318,20 @@ def one_part(state, first):
     return state[0].detach(), state[1]
 
 
-RIGHT = [chunks_in_groups, chunks_counted, chunks_by_copies, chunks_by_forward]
+RIGHT = [chunks_in_groups, chunks_counted, chunks_by_copies, chunks_by_forward, grouped(finish=as_leaves)]
 
 MISCONCEIVED = {
     "cut after each chunk": grouped(within=detach_both),
     "a step for each chunk": chunks_one_at_a_time,
     "the last group forgotten": chunks_forgotten_at_the_end,
+    "averaged, not summed": grouped(add=lambda found: sum(found) / len(found)),
+    "the last loss alone": grouped(add=lambda found: found[-1]),
     "the state thrown away": grouped(nothing, within=nothing),
     "the first state again": grouped(the_first, within=the_first),
     "cut inside the chunk": grouped(through=lambda outputs: outputs.detach()),
     "retained for nothing": grouped(retain_graph=True),
     "never cleared": grouped(clear="never"),
+    "no gradient at the step": grouped(clear="between"),
     "cleared too late": grouped(clear="after"),
 }
 
@@ -332,8 +340,6 @@ WRONG = [
     *(leaving(chunks_in_groups, change) for change in (gradients_off, in_evaluation, frozen, hooked)),
     leaving(chunks_in_groups, lambda *given: given[-2][1].requires_grad_()),
     leaving(chunks_in_groups, lambda *given: given[-3][0][0].requires_grad_()),
-    grouped(clear="between"),
-    grouped(add=lambda found: sum(found) / len(found)),
     *(chunks_moment_by_moment, chunks_with_states_of_the_new_weights, chunks_with_a_pass_each),
     *(chunks_left_out_at_the_end, chunks_in_a_running_sum, losses_of_groups),
     said(grouped(nothing, within=nothing, clear="never"), "the state thrown away", "never cleared"),
@@ -347,7 +353,8 @@ WRONG = [
     grouped(attached, retain_graph=True),
     grouped(one_part, retain_graph=True),
     grouped(one_part),
-    grouped(nothing),
+    said(grouped(nothing), "the state thrown away"),
+    said(grouped(the_first), "the first state again"),
     said(grouped(zeros, within=zeros), "the state thrown away"),
     *(chunks_in_larger_groups, chunks_with_the_rest_in_the_last_group),
     grouped(finish=lambda state: state[0]),

@@ -203,6 +203,16 @@ def updates_of_the_sum(trunk, heads, optimizers, inputs, targets):
     return [loss.item() for loss in losses]
 
 
+def updates_never_cleared(trunk, heads, optimizers, inputs, targets):
+    """Two passes and two steps, and .grad holds all that ever came."""
+    losses = losses_of(trunk(inputs), heads, targets)
+    losses[0].backward(retain_graph=True)
+    losses[1].backward()
+    for optimizer in optimizers:
+        optimizer.step()
+    return [loss.item() for loss in losses]
+
+
 def updates_with_new_weights(trunk, heads, optimizers, inputs, targets):
     first = [mse_loss(head(trunk(inputs)), target) for head, target in zip(heads, targets, strict=True)]
     optimizers[0].zero_grad()
@@ -322,10 +332,12 @@ RIGHT = [
 
 MISCONCEIVED = {
     "gradients mixed": updates_mixed,
+    "the second loss cut off": updates_with_the_trunk_cut,
     "a forward with new weights": updates_with_new_weights,
     "retained to the end": updates_retained,
     "the first gradient left over": updates_on_top,
     "heads never cleared": updates_without_zeroing,
+    "nothing cleared": updates_never_cleared,
 }
 
 WRONG = [
@@ -346,7 +358,6 @@ WRONG = [
     updates_doubled := lambda *given: [2 * loss for loss in updates_by_grad(*given)],
     updates_taking_the_optimizers_out,
     updates_on_a_copy,
-    updates_with_the_trunk_cut,
     lambda trunk, heads, optimizers, inputs, targets: updates_by_grad(trunk, heads, optimizers[::-1], inputs, targets),
     updates_clipped,
     *(updates_with_squares_turned, updates_from_two_samples_on),

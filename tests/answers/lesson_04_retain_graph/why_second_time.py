@@ -24,6 +24,8 @@ WRONG = [
     {**REPAIRS, "losses": ["A"]},
     list(REPAIRS.values()),
     "ACCBDE",
+    said({**REPAIRS, "state": "E", "cell": "e "}, "the flag everywhere"),
+    said({**REPAIRS, "apart": "C"}, "cut where it should learn"),
     {"A": "losses", "C": "heads", "B": "scale", "D": "cell", "E": "apart"},
 ]
 

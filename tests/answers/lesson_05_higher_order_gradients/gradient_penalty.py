@@ -3,6 +3,7 @@
 import torch
 
 from tests.answers.leaving import gradients_off, leaving
+from tests.answers.said import said
 
 
 def penalty_by_sum(critic, real, fake, mix):
@@ -83,10 +84,18 @@ def penalty_remembered():
     return penalty
 
 
+def penalty_silenced(critic, real, fake, mix):
+    """A leaf: nothing was recorded, and requires_grad_() hides it."""
+    return penaliser(create_graph=False)(critic, real, fake, mix).requires_grad_()
+
+
+penalty_of_a_root = penaliser(norm=lambda gradients: gradients.flatten(1).square().sum(1).sqrt())
+
 RIGHT = [penalty_by_sum, penalty_by_seed, penalty_by_func]
 
 MISCONCEIVED = {
     "not recorded": penaliser(create_graph=False),
+    "a root of zero": penalty_of_a_root,
     "one norm for the batch": penaliser(norm=lambda gradients: gradients.norm()),
     "scores averaged": penaliser(score=torch.mean),
     "a norm for each pixel": penaliser(norm=lambda gradients: gradients.norm(2, dim=1)),
@@ -94,6 +103,7 @@ MISCONCEIVED = {
 
 WRONG = [
     penalty_in_eval,
+    said(penalty_silenced, "not recorded"),
     leaving(penalty_by_sum, gradients_off),
     leaving(penalty_by_sum, lambda critic, *given: critic[0].eval()),
     leaving(penalty_by_sum, lambda critic, *given: critic.requires_grad_(False)),
@@ -107,7 +117,6 @@ WRONG = [
     penaliser(points=lambda real, fake, mix: mix * real + (1 - mix) * fake),
     penaliser(points=lambda real, fake, mix: real),
     penaliser(distance=lambda norms: norms.mean()),
-    penalty_of_a_root := penaliser(norm=lambda gradients: gradients.flatten(1).square().sum(1).sqrt()),
     penaliser(distance=lambda norms: (norms - 1).square().sum()),
     penaliser(distance=lambda norms: (norms - 1).clamp(min=0).square().mean()),
     penaliser(distance=lambda norms: (norms.square() - 1).square().mean()),

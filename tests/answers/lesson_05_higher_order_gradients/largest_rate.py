@@ -113,6 +113,7 @@ WRONG = [
     power_from(lambda loss, w: torch.eye(len(w), dtype=w.dtype)[0]),
     lambda loss, w: min(10.0, power_iteration(loss, w)),
     lambda loss, w: max(1e-4, power_iteration(loss, w)),
+    lambda loss, w: -power_iteration(loss, w),
     lambda loss, w: 2 / (2 / power_iteration(loss, w) + 1e-2),
 ]
 

@@ -205,6 +205,17 @@ def nth_until_all_are_zero(f, x, n):
     return nth_by_passes(f, x, n)
 
 
+def nth_up_to_a_constant(f, x, n):
+    """Takes the last derivative that depends on nothing for all that follow."""
+    own = x.detach().requires_grad_()
+    y = f(own)
+    for done in range(n):
+        if not y.requires_grad:
+            return y.detach() if done else torch.zeros_like(x)
+        (y,) = torch.autograd.grad(y.sum(), own, create_graph=True, materialize_grads=True)
+    return y.detach()
+
+
 RIGHT = [nth_by_passes, nth_by_func, nth_by_ones, nth_forward_mode]
 
 MISCONCEIVED = {
@@ -215,6 +226,7 @@ MISCONCEIVED = {
 
 WRONG = [
     nth_until_all_are_zero,
+    nth_up_to_a_constant,
     nth_unguarded,
     nth_without_zeros,
     nth_into_parameters,

@@ -201,6 +201,24 @@ def step_over_the_near(model, optimizer, inputs, targets, weight):
     return finish(optimizer, loss + weight * squares(gradients))
 
 
+def step_cleared_before_it_steps(model, optimizer, inputs, targets, weight):
+    loss = torch.nn.functional.mse_loss(model(inputs), targets)
+    total = loss + weight * squares(recorded_gradients(loss, list(model.parameters())))
+    total.backward()
+    optimizer.zero_grad()
+    optimizer.step()
+    return total.item()
+
+
+def step_with_the_loss_twice(model, optimizer, inputs, targets, weight):
+    loss = torch.nn.functional.mse_loss(model(inputs), targets)
+    total = loss + weight * squares(recorded_gradients(loss, list(model.parameters())))
+    optimizer.zero_grad()
+    (loss + total).backward()
+    optimizer.step()
+    return total.item()
+
+
 RIGHT = [step_by_grad, step_by_assigning, step_cleared_between]
 
 MISCONCEIVED = {
@@ -209,6 +227,7 @@ MISCONCEIVED = {
     "the loss counted twice": step_given,
     "a penalty that is a constant": step_retained,
     "the penalty alone": step_penalty_only,
+    "nothing moved": step_cleared_before_it_steps,
 }
 
 WRONG = [
@@ -232,8 +251,9 @@ WRONG = [
     lambda model, optimizer, inputs, targets, weight: step_by_grad(model, optimizer, inputs, targets, weight or 0.1),
     lambda model, optimizer, inputs, targets, weight: step_by_grad(model, optimizer, inputs, targets, min(weight, 1.0)),
     step_with_the_first_weight,
-    lambda model, optimizer, inputs, targets, weight: 1.0,
+    said(lambda model, optimizer, inputs, targets, weight: 1.0, "nothing moved"),
     step_over_one_group,
+    said(step_with_the_loss_twice, "the loss counted twice"),
     said(
         lambda model, optimizer, inputs, targets, weight: step_by_grad(model, optimizer, inputs, targets, 0.0),
         "a penalty that is a constant",

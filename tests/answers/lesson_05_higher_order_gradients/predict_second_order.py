@@ -21,6 +21,7 @@ SECOND = {
 RIGHT = [SECOND, {**SECOND, "product": torch.tensor(54.0), "relu": 0}]
 
 MISCONCEIVED = {
+    "another word": {**SECOND, "retained": None, "line": "Error"},
     "retaining records": {**SECOND, "retained": 40.5},
     "nothing is added": {**SECOND, "two_backwards": 27},
     "a constant has a graph": {**SECOND, "line": 0},

@@ -126,6 +126,13 @@ def discriminator_clearing_the_near(generator, discriminator, optimizer, real, n
     return loss.item()
 
 
+def discriminator_filling_with_zeros(generator, *given):
+    """Cut, and recorded, with zeros in the generator's .grad."""
+    loss = discriminator_with(torch.Tensor.detach, recording=torch.enable_grad)(generator, *given)
+    generator.zero_grad(set_to_none=False)
+    return loss
+
+
 RIGHT = [discriminator_under_no_grad, discriminator_in_two_passes, discriminator_together]
 
 MISCONCEIVED = {
@@ -159,6 +166,7 @@ WRONG = [
     discriminator_clearing_the_near,
     clipping(discriminator_under_no_grad, 1e4),
     discriminator_as_a_mean,
+    discriminator_filling_with_zeros,
     discriminator_clears_too_much,
     discriminator_freezes,
     discriminator_recording_off,

@@ -201,6 +201,7 @@ MISCONCEIVED = {
     "behind the counter's back": ema(written_by_data),
     "weights changed places": ema(lambda mine, its, decay: mine.lerp_(its, decay)),
     "buffers forgotten": ema(buffers=False),
+    "buffers averaged": ema_all_averaged,
     "the shared weight twice": ema_by_state_dict,
 }
 
@@ -210,7 +211,6 @@ WRONG = [
     said(ema(written_by_numpy), "behind the counter's back"),
     ema_by_loading,
     ema_elsewhere := ema(new_memory),
-    ema_all_averaged,
     said(ema(buffers=False, after=write_others), "behind the counter's back"),
     ema_recorded,
     ema_grad_off,

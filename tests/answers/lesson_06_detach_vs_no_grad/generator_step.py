@@ -106,6 +106,15 @@ def generator_plain(generator, discriminator, optimizer, noise):
     return loss.item()
 
 
+def generator_by_grad_alone(generator, discriminator, optimizer, noise):
+    """The gradients stay where grad gave them."""
+    loss = goal(discriminator(generator(noise)), 1.0)
+    optimizer.zero_grad()
+    torch.autograd.grad(loss, list(generator.parameters()))
+    optimizer.step()
+    return loss.item()
+
+
 def generator_clears_both(generator, discriminator, optimizer, noise):
     loss = generator_plain(generator, discriminator, optimizer, noise)
     discriminator.zero_grad()
@@ -195,6 +204,8 @@ WRONG = [
     generator_by_logarithm,
     said(generator_broken, "cut at the points"),
     said(generator_thaws, "frozen for good"),
+    leaving(generator_by_inputs, lambda generator, *rest: generator.requires_grad_(False)),
+    said(generator_by_grad_alone, "cut at the points"),
     said(generator_clears_both, "gradients left behind"),
     generator_evaluating,
     generator_retains,

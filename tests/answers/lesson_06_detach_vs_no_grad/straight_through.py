@@ -91,6 +91,8 @@ WRONG = [
     straight_with(lambda x: torch.set_grad_enabled(False)),
     straight_always := lambda x: straight_by_detach(x if x.requires_grad else x.clone().requires_grad_()),
     lambda x: x,
+    lambda x: x.detach(),
+    said(lambda x: x.detach().requires_grad_().round() * 1, "a new leaf"),
     straight_cut := lambda x: x.detach().round(),
     lambda x: x.floor() + (x - x.floor()),
     lambda x: x + (x.floor() - x).detach(),

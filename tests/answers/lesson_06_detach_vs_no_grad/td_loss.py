@@ -169,6 +169,12 @@ def td_past_the_near(network, target_network, batch, discount):
     return mse_loss(network(states).gather(1, actions[:, None])[:, 0], goals)
 
 
+def td_silenced(network, target_network, batch, discount):
+    """Both sides cut, and a leaf made of the loss."""
+    loss = td_with(torch.enable_grad, torch.Tensor.detach, chosen=torch.Tensor.detach)
+    return loss(network, target_network, batch, discount).requires_grad_()
+
+
 RIGHT = [td_under_no_grad, td_by_masks, td_by_a_copy]
 
 MISCONCEIVED = {
@@ -193,6 +199,7 @@ WRONG = [
         network, target_network, batch, min(discount, 0.99)
     ),
     td_within_bounds,
+    said(td_silenced, "cut on the wrong side"),
     td_writes_rewards,
     td_with_hook,
     lambda network, target_network, batch, discount: td_under_no_grad(network, target_network.eval(), batch, discount),

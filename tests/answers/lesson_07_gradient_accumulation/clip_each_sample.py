@@ -166,6 +166,17 @@ def samples_near(model, images, targets):
     return vmap(grad(loss), in_dims=(None, 0, 0))(near(model), images, targets)
 
 
+def clip_with_all_images_each_time(model, images, targets, max_norm):
+    """Runs all images for each sample, and takes one loss of them."""
+    parameters = dict(model.named_parameters())
+    rows = []
+    for number in range(len(images)):
+        loss = cross_entropy(model(images), targets, reduction="none")[number]
+        rows.append(torch.autograd.grad(loss, list(parameters.values())))
+    each = {name: torch.stack(parts) for name, parts in zip(parameters, zip(*rows, strict=True), strict=True)}
+    return clip_samples(each, max_norm)
+
+
 RIGHT = [
     sampler(),
     sampler(samples_by_batched_grad, clip_samples_row_by_row),
@@ -222,6 +233,7 @@ WRONG = [
     said(sampler(samples_by_backward), "one after the other"),
     said(sampler(samples_by_copy), "one after the other"),
     said(sampler(samples_by_new_model), "one after the other"),
+    said(clip_with_all_images_each_time, "one after the other"),
     sampler(clip=clip_numbers),
     sampler(clip=lambda each, max_norm: {name: part.mean(0) for name, part in each.items()}),
     sampler(clip=lambda each, max_norm: each),

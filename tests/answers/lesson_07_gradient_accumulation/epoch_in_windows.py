@@ -190,6 +190,12 @@ MISCONCEIVED = {
     "the last window dropped": epoch(right_share, last=False),
     "divided by a full window": epoch(lambda size, sizes, every: 1 / every),
     "all micro-batches alike": epoch(lambda size, sizes, every: 1 / len(sizes)),
+    "a sum of means": epoch(lambda size, sizes, every: 1),
+    "a sum over samples": epoch(lambda size, sizes, every: size),
+    "old gradients": epoch_cleared_after_the_step,
+    "a step for each micro-batch": lambda model, optimizer, batches, every: epoch_by_slices(
+        model, optimizer, batches, 1
+    ),
     "a step too many": epoch(right_share, extra=True),
 }
 
@@ -208,16 +214,12 @@ WRONG = [
     clipping(epoch_by_slices, 1e4),
     said(ONE_SLIP["steps"], "a step too many"),
     *list(ONE_SLIP.values())[1:],
-    epoch(lambda size, sizes, every: size),
-    epoch(lambda size, sizes, every: 1),
     epoch(lambda size, sizes, every: size / (every * max(sizes))),
     epoch_by_a_running_mean,
     epoch_concatenated,
     epoch_cleared_at_the_first,
     epoch_cleared_where_live,
-    epoch_cleared_after_the_step,
     epoch_with_longer_windows,
-    lambda model, optimizer, batches, every: epoch_by_slices(model, optimizer, batches, 1),
     lambda model, optimizer, batches, every: epoch_by_slices(model, optimizer, batches, every)[:1],
 ]
 

@@ -34,6 +34,7 @@ WRONG = [
     [],
     8,
     said("EDFGAHBC", "stepped before the sum is complete"),
+    said("HEDFGBAC", "stepped before the sum is complete", "clipped after the step"),
 ]
 
 GUARDS = {

@@ -199,6 +199,11 @@ def step_after_zeros(model, lr):
     return hooked(move_and_free)(model, lr)
 
 
+def step_on_data(model, lr):
+    """Registers hooks on detached tensors."""
+    return [p.data.register_hook(lambda gradient: None) for p in model.parameters() if p.requires_grad]
+
+
 MISCONCEIVED = {
     "gradients left": hooked(move),
     "zeros left": hooked(move_and_zero),
@@ -242,6 +247,8 @@ WRONG = [
     hooked(lambda p, lr, arrived: move_and_free(p, min(lr, 1.0), None)),
     step_at_the_end,
     step_keeping_gradients,
+    said(step_on_data, "frozen parameters"),
+    lambda model, lr: [step_by_hook(model, lr)],
     step_after_the_pass,
     step_for_ever,
     step_without_handles,

@@ -47,13 +47,14 @@ def clipped_by_hand(model, optimizer, scheduler, windows, max_norm):
     return norms
 
 
-def clipper(inner=None, before=None, after=None, weight=True, inner_schedule=False, first=False, **options):
+def clipper(inner=None, before=None, after=None, weight=True, inner_schedule=False, first=False, clear=True, **options):
     """A loop with one thing wrong. `inner`, `before`, `after` are ways to clip at three places."""
 
     def train(model, optimizer, scheduler, windows, max_norm):
         norms = []
         for window in windows:
-            optimizer.zero_grad()
+            if clear:
+                optimizer.zero_grad()
             for inputs, targets in window:
                 loss = cross_entropy(model(inputs), targets)
                 (loss / len(window) if weight else loss).backward(**options)
@@ -171,6 +172,8 @@ MISCONCEIVED = {
     "clipped while it grows": clipper(inner=clip_grad_norm_),
     "not clipped at the step": clipper(after=clip_grad_norm_),
     "each parameter by itself": clipper(before=clip_each),
+    "old gradients": clipper(before=clip_grad_norm_, clear=False),
+    "summed, not averaged": clipper(before=clip_grad_norm_, weight=False),
     "the scheduler counts micro-batches": clipper(before=clip_grad_norm_, inner_schedule=True),
     "the scheduler first": clipper(before=clip_grad_norm_, first=True),
     "a step for each micro-batch": clipped_with_steps_inside,
@@ -192,7 +195,6 @@ WRONG = [
     *ONE_SLIP.values(),
     said(clipper(), "not clipped at the step"),
     clipper(before=lambda parameters, limit: clip_grad_value_(parameters, limit / 4)),
-    clipper(before=clip_grad_norm_, weight=False),
     clipper(inner=clip_grad_norm_, before=clip_grad_norm_),
     clipped_norms_after,
     clipped_where_live,

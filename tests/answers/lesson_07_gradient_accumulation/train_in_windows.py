@@ -170,6 +170,37 @@ def windows_that_change_inputs(model, optimizer, micro_batches, every):
     return losses
 
 
+def windows_of_the_last(model, optimizer, micro_batches, every):
+    """Only a window's last micro-batch gets a pass."""
+    losses, total = [], 0.0
+    for number, (inputs, targets) in enumerate(micro_batches, start=1):
+        optimizer.zero_grad()
+        loss = cross_entropy(model(inputs), targets) / every
+        total += loss.item()
+        if number % every == 0:
+            loss.backward()
+            optimizer.step()
+            losses.append(total)
+            total = 0.0
+    return losses
+
+
+def windows_stepping_often_at_the_end(model, optimizer, micro_batches, every):
+    """As many steps as micro-batches, all at a window's end."""
+    losses = []
+    for start in range(0, len(micro_batches), every):
+        optimizer.zero_grad()
+        total = 0.0
+        for inputs, targets in micro_batches[start : start + every]:
+            loss = cross_entropy(model(inputs), targets) / every
+            loss.backward()
+            total += loss.item()
+        for _ in range(every):
+            optimizer.step()
+        losses.append(total)
+    return losses
+
+
 RIGHT = [
     windows_cleared_after_the_step,
     windows_cleared_before_the_first,
@@ -196,6 +227,8 @@ WRONG = [
     clearing_near(windows_divided_at_the_step),
     clipping(windows_divided_at_the_step, 1e4),
     *ONE_SLIP.values(),
+    windows_stepping_often_at_the_end,
+    said(windows_of_the_last, "cleared within the window"),
     windows_as_one_batch,
     windows_in_one_pass,
     windows_cleared_where_live,

@@ -16,7 +16,7 @@ from course_utils.checks.compare import close, right_floats, right_value
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
-from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains, turns
+from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, no_gradient, retains, turns
 from course_utils.checks.scenes.lesson_04_retain_graph.fit_scale import scaled_classifier
 
 
@@ -146,7 +146,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "the scale made a constant",
-            "No gradient of the losses reached log_scale. Your loop cut it off.",
+            "Your numbers are those of a loop in which no gradient of the losses reaches log_scale: it is cut off on "
+            "its way, or gone again before the step.",
             _slipped("the scale made a constant"),
         ),
         Misconception(
@@ -155,12 +156,13 @@ EXERCISE = Exercise(
             _slipped("not the exponential"),
         ),
         *cleared_otherwise(_cleared),
+        no_gradient(),
         Misconception(
             "retained for nothing",
             "Your passes retain what the graph saved, and no pass follows that would need it.",
             lambda case, seen: (
                 retains(seen)
-                and seen["passes"] == seen["runs"]
+                and seen["passes that retain"] == seen["passes"] == seen["runs"]
                 and any("a stale scale" not in slips for slips in _reproduced(case, seen))
             ),
         ),

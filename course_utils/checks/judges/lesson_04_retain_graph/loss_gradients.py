@@ -12,7 +12,7 @@ from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.as_found import as_found
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
-from course_utils.checks.scenes.lesson_04_retain_graph.loss_gradients import trunk_and_losses
+from course_utils.checks.scenes.lesson_04_retain_graph.loss_gradients import held_before, trunk_and_losses
 
 
 def _cases(seed: int) -> list[Case]:
@@ -72,21 +72,38 @@ def _same(received: Value, right: list[list[torch.Tensor]]) -> bool:
     return all(finding.ok for finding in _rows(received, right))
 
 
-def _running_sums(case: Case) -> list[list[torch.Tensor]]:
-    sums: list[list[torch.Tensor]] = []
-    for row in _right_gradients(case):
-        sums.append([old + new for old, new in zip(sums[-1], row, strict=True)] if sums else row)
-    return sums
+def _running_sums(case: Case, held: bool = False) -> list[list[torch.Tensor]]:
+    """Return for each loss the sum of its gradients and those before, and of what .grad held where `held`."""
+    rows = _right_gradients(case)
+    before = [held_before(number, gradient) if held else None for number, gradient in enumerate(rows[0])]
+    sums = [[0 * new if old is None else old for old, new in zip(before, rows[0], strict=True)]]
+    for row in rows:
+        sums.append([old + new for old, new in zip(sums[-1], row, strict=True)])
+    return sums[1:]
+
+
+def _added_up(case: Case, seen: Observation) -> bool | None:
+    if _same(seen["returned"], _right_gradients(case)):
+        return None
+    return any(_same(seen["returned"], _running_sums(case, held)) for held in (False, True))
+
+
+def _all_alike(case: Case, seen: Observation) -> bool | None:
+    """Tell rows that are all the sum over the losses; a single loss is that sum."""
+    if case.given["losses"] == 1:
+        return None
+    sums = (_running_sums(case, held) for held in (False, True))
+    return any(_same(seen["returned"], [rows[-1] for _ in rows]) for rows in sums)
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, result = max(seen, key=lambda pair: int(pair[0].given["losses"]))
     count = case.given["losses"]
     ran = "one backward pass" if result["passes"] == 1 else f"{result['passes']} backward passes"
-    yield (
-        f"For {count} losses {ran} ran over one forward, and the trunk keeps {result['kept']} bytes. Without the flag "
-        f"the trunk would have had to run forward {count} times, once for each loss."
-    )
+    more = f"Without the flag the trunk would have had to run forward {count} times, once for each loss."
+    if result["passes"] == 1:
+        more = "A pass for each loss would have needed the flag, in all passes but the last."
+    yield f"For {count} losses {ran} ran over one forward, and the trunk keeps {result['kept']} bytes. {more}"
 
 
 EXERCISE = Exercise(
@@ -119,13 +136,19 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "added up",
-            "From the second loss on, your gradients contain those of the losses before: they were read from "
-            "something that adds up.",
-            lambda case, seen: case.given["losses"] > 1 and _same(seen["returned"], _running_sums(case)),
+            "Your gradients contain what came before them, those of earlier losses or what .grad held: they were read "
+            "from something that adds up.",
+            _added_up,
+        ),
+        Misconception(
+            "the same for every loss",
+            "Every entry of yours is the sum of all losses' gradients: as of one pass for their sum, or as of .grad "
+            "itself, one tensor to which each pass adds. A clone() would keep what it held.",
+            _all_alike,
         ),
         Misconception(
             "traces in .grad",
-            "The gradients are right, and .grad of the parameters is not as it was before.",
+            "The gradients are right, and .grad of some parameter, of the trunk or of a head, is not as it was before.",
             lambda case, seen: seen["held"] is False and _same(seen["returned"], _right_gradients(case)),
         ),
         Misconception(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import isclose
 from typing import Any
 
 import torch
 
-from course_utils.checks.data import Observation
-from course_utils.checks.exercise import Exercise, Misconception
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
 from course_utils.checks.judges.lesson_04_retain_graph.statements import RETAIN, Names, backward, grad
-from course_utils.checks.judges.predictions import Table, one_case
+from course_utils.checks.judges.predictions import Table, of_a_kind, one_case
 from course_utils.graph.saved import saved
 
 
@@ -64,6 +64,12 @@ _REASONS = {
 
 _KEPT = Table(_bytes, _REASONS)
 
+
+def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
+    yield from of_a_kind(seen["value"], _REASONS, (str, bool, type(None)), "a number, without quotes")
+    yield from _KEPT.judge(case, seen)
+
+
 EXERCISE = Exercise(
     id="predict_kept_bytes",
     title="How much is left after the last pass?",
@@ -73,7 +79,7 @@ EXERCISE = Exercise(
     points=2,
     call=None,
     cases=one_case,
-    judge=_KEPT.judge,
+    judge=_judge,
     debrief=_KEPT.debrief,
     hints=(
         "Write down for each operation which tensor it keeps. Each tensor here has 400 bytes, and a storage counts "
@@ -91,7 +97,7 @@ EXERCISE = Exercise(
         Misconception(
             "counted by node",
             "You counted h once for each node that keeps it. It is one piece of memory.",
-            lambda case, seen: _counted(seen, nothing=1600, a_retains_b_frees=800, without_a=800),
+            lambda case, seen: _counted(seen, nothing=1600, a_retains=1600, a_retains_b_frees=800, without_a=800),
         ),
         Misconception(
             "h survives",

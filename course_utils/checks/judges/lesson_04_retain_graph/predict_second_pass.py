@@ -77,9 +77,11 @@ _SECOND_PASS = Table(lambda: {name: raises(action) for name, action in _SECOND.i
 
 
 def _said(seen: Observation, **entries: bool) -> bool:
-    """Say whether these entries were predicted so, in a table that is not turned round as a whole."""
+    """Say whether these entries were predicted so, in a table that is not turned round, or one value, as a whole."""
     value, right = seen["value"], _SECOND_PASS.right()
     if not isinstance(value, dict) or all(value.get(name) is (not said) for name, said in right.items()):
+        return False
+    if all(value.get(name) is True for name in right):
         return False
     return all(value.get(name) is said for name, said in entries.items())
 
@@ -112,7 +114,7 @@ EXERCISE = Exercise(
         Misconception(
             "retained for good",
             "You took one retain_graph=True to hold for the rest of the graph's life. The next pass without it frees.",
-            lambda case, seen: _said(seen, a_third_pass=False, separate=True, second_retains=True),
+            lambda case, seen: _said(seen, a_third_pass=False, separate=True, second_retains=True, first_retains=False),
         ),
         Misconception(
             "two graphs",

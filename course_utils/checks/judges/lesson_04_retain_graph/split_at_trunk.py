@@ -72,15 +72,30 @@ def _gradient(name: str, mine: Value, right: torch.Tensor | None) -> Iterator[Fi
         yield replace(finding, prop=f"gradient's {finding.prop}")
 
 
-def _right_outside_the_trunk(case: Case, seen: Observation) -> bool:
+def _nothing_in_the_trunk(case: Case, seen: Observation) -> bool:
+    """Say whether the heads have their gradients, and the trunk's .grad is what it was."""
     _, gradients = _right(case)
-    return all(close(mine, gradients[name]) for name, mine in seen["gradients"].items() if name.startswith("head"))
+    before = {f"trunk.{name}": parameter.grad for name, parameter in many_headed(case)[0].named_parameters()}
+    expected = {name: before.get(name, right) for name, right in gradients.items() if name != "inputs"}
+    received = seen["gradients"]
+    return all(
+        received[name] is None if gradient is None else close(received[name], gradient)
+        for name, gradient in expected.items()
+        if name in received
+    )
 
 
 def _all_right(case: Case, seen: Observation) -> bool:
     _, gradients = _right(case)
     received = {name: mine for name, mine in seen["gradients"].items() if gradients[name] is not None}
     return all(close(mine, gradients[name]) for name, mine in received.items())
+
+
+def _each_time(case: Case, seen: Observation) -> bool | None:
+    """Say whether as many passes went through the trunk as there are heads; one pass for one head tells nothing."""
+    heads = len(case.given["widths"])
+    fits = seen["through"] == heads and _all_right(case, seen)
+    return None if fits and heads == 1 else fits
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -114,8 +129,8 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "through the trunk each time",
-            "A pass went down through the trunk for every head.",
-            lambda case, seen: seen["through"] == len(case.given["widths"]) > 1 and _all_right(case, seen),
+            "As many passes went down through the trunk as there are heads.",
+            _each_time,
         ),
         Misconception(
             "all heads at once",
@@ -131,7 +146,7 @@ EXERCISE = Exercise(
         Misconception(
             "cut and not joined",
             "The heads have their gradients, and none reached the trunk. It was cut off, and nothing was handed on.",
-            lambda case, seen: seen["through"] == 0 and _right_outside_the_trunk(case, seen),
+            lambda case, seen: seen["through"] == 0 and _nothing_in_the_trunk(case, seen),
         ),
     ),
     debrief=_debrief,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import torch
@@ -12,7 +12,7 @@ from course_utils.checks.compare import describe, right_floats, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
-from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains, trains, turns
+from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, no_gradient, retains, trains, turns
 from course_utils.checks.scenes.lesson_04_retain_graph.train_chunks import groups, recurrent
 
 
@@ -25,12 +25,16 @@ def _cases(seed: int) -> list[Case]:
 
 
 def _trained(
-    case: Case, carry: str = "on", cleared: str = "each time", most: int | None = None
+    case: Case,
+    carry: str = "on",
+    cleared: str = "each time",
+    most: int | None = None,
+    of: Callable[[torch.Tensor], torch.Tensor] = torch.sum,
 ) -> tuple[list[float], list[torch.Tensor], list[torch.Tensor]]:
     """Train each group as one sequence that starts from given numbers. Return losses, parameters and state.
 
     With another `carry` each chunk is a sequence of its own, and starts from the last numbers, the first, or zeros.
-    `most` is how many groups are trained on, where that is not all.
+    `most` is how many groups are trained on, where that is not all, and `of` makes one loss of a group's.
     """
     lstm, readout, optimizer, chunks, state = recurrent(case)
     parameters = [*lstm.parameters(), *readout.parameters()]
@@ -48,7 +52,7 @@ def _trained(
             numbers = others.get(carry, last)
         if cleared == "each time":
             optimizer.zero_grad()
-        gradients = torch.autograd.grad(torch.stack(found).sum(), parameters)
+        gradients = torch.autograd.grad(of(torch.stack(found)), parameters)
         for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
         optimizer.step()
@@ -92,15 +96,20 @@ def _last_state(received: Value, right: list[torch.Tensor]) -> Iterator[Finding]
         yield replace(finding, prop=f"state's {finding.prop}")
 
 
+def _not_carried(seen: Observation) -> list[dict[str, bool]]:
+    """Return what later runs of the LSTM started from, where that is not what the run before ended with."""
+    return [state for state in seen["states"][1:] if not state["carried"]]
+
+
 def _forgets(case: Case, seen: Observation) -> bool:
-    later = seen["states"][1:]
-    return bool(later) and all(state["zero"] and not state["carried"] for state in later)
+    others = _not_carried(seen)
+    return bool(others) and all(state["zero"] for state in others)
 
 
 def _restarts(case: Case, seen: Observation) -> bool:
-    later = seen["states"][1:]
+    others = _not_carried(seen)
     once = seen["runs"] == len(case.given["lengths"])  # of more runs, nobody knows which is a chunk's
-    return bool(later) and once and not any(state["carried"] or state["zero"] for state in later)
+    return bool(others) and once and not any(state["zero"] for state in others)
 
 
 def _several(case: Case) -> bool:
@@ -110,6 +119,15 @@ def _several(case: Case) -> bool:
 def _in_each_chunk(case: Case, seen: Observation) -> bool:
     """Say whether gradients ended at the start of each chunk, in a sum over groups."""
     return _several(case) and moved(seen["parameters"], _trained(case, "apart")[1])
+
+
+def _from_another_loss(case: Case, seen: Observation, *ways: Callable[[torch.Tensor], torch.Tensor]) -> bool:
+    """Say whether passes started from something else than the sum of a group's losses."""
+    return _several(case) and any(moved(seen["parameters"], _trained(case, of=of)[1]) for of in ways)
+
+
+def _averaged(case: Case, seen: Observation) -> bool:
+    return _from_another_loss(case, seen, torch.mean, lambda losses: losses.sum() / case.given["together"])
 
 
 def _cleared(case: Case, seen: Observation, when: str) -> bool:
@@ -164,8 +182,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "a step for each chunk",
-            "Your optimizer stepped after each chunk. The task asks for one step for each group, after a pass for the "
-            "sum of its losses.",
+            "Your optimizer stepped as often as there are chunks. The task asks for one step for each group, after a "
+            "pass for the sum of its losses.",
             lambda case, seen: _several(case) and len(seen["steps"]) == len(case.given["lengths"]) == seen["passes"],
         ),
         Misconception(
@@ -174,14 +192,26 @@ EXERCISE = Exercise(
             _without_the_last,
         ),
         Misconception(
+            "averaged, not summed",
+            "Your parameters are those of passes from the average of a group's losses. The task asks for their sum.",
+            _averaged,
+        ),
+        Misconception(
+            "the last loss alone",
+            "Your parameters are those of passes from the loss of a group's last chunk. The task asks for the sum of "
+            "the group's losses.",
+            lambda case, seen: _from_another_loss(case, seen, lambda losses: losses[-1]),
+        ),
+        Misconception(
             "the state thrown away",
-            "From the second chunk on your LSTM starts from nothing. The sequence goes on, and the state with it; "
-            "only its graph has to go.",
+            "Your LSTM starts later chunks from nothing, all of them or some. The sequence goes on, and the state with "
+            "it; only its graph has to go.",
             _forgets,
         ),
         Misconception(
             "the first state again",
-            "Your LSTM starts later chunks from other numbers than the state that the chunk before ended with.",
+            "Your LSTM starts later chunks, all of them or some, from other numbers than the state that the chunk "
+            "before ended with.",
             _restarts,
         ),
         Misconception(
@@ -192,9 +222,12 @@ EXERCISE = Exercise(
         Misconception(
             "retained for nothing",
             "Your passes retain what the graph saved, and no pass will come back to these chunks.",
-            lambda case, seen: retains(seen) and trains(seen) and seen["passes"] == len(_sizes(case)),
+            lambda case, seen: (
+                retains(seen) and trains(seen) and seen["passes that retain"] == seen["passes"] == len(_sizes(case))
+            ),
         ),
         *cleared_otherwise(_cleared),
+        no_gradient("the LSTM"),
     ),
     debrief=_debrief,
 )

@@ -31,6 +31,7 @@ def _updated(case: Case, trunk_gets: str = "its own", *ways: str) -> tuple[list[
     lists = [[*trunk.parameters(), *head.parameters()] for head in heads]
     shared = len(list(trunk.parameters()))
     piles: list[list[torch.Tensor | float]] = [[0.0] * len(own) for own in lists]
+    pile = [torch.zeros_like(parameter) for parameter in trunk.parameters()]
 
     def gradients(number: int, inputs: torch.Tensor, targets: list[torch.Tensor]) -> tuple[float, list[torch.Tensor]]:
         loss = mse_loss(heads[number](trunk(inputs)), targets[number])
@@ -40,8 +41,10 @@ def _updated(case: Case, trunk_gets: str = "its own", *ways: str) -> tuple[list[
     for inputs, targets in batches:
         found = [gradients(number, inputs, targets) for number in (0, 1)]
         losses.append([loss for loss, _ in found])
-        if trunk_gets != "its own":
+        if trunk_gets.startswith("both"):
             both = [a + b for a, b in zip(found[0][1][:shared], found[1][1][:shared], strict=True)]
+            if "trunk never cleared" in ways:
+                pile = both = [old + new for old, new in zip(pile, both, strict=True)]
             firsts = both if trunk_gets == "both, twice" else found[0][1][:shared]
             found = [(loss, [*own, *row[shared:]]) for own, (loss, row) in zip((firsts, both), found, strict=True)]
         for number, optimizer in enumerate(optimizers):
@@ -50,7 +53,8 @@ def _updated(case: Case, trunk_gets: str = "its own", *ways: str) -> tuple[list[
             for position, (parameter, gradient) in enumerate(zip(lists[number], found[number][1], strict=True)):
                 if "heads never cleared" in ways and position >= shared:
                     gradient = piles[number][position] = piles[number][position] + gradient
-                parameter.grad = gradient
+                nothing = trunk_gets == "nothing" and number == 1 and position < shared
+                parameter.grad = None if nothing else gradient
             optimizer.step()
     return losses, [[parameter.detach() for parameter in part.parameters()] for part in (trunk, *heads)]
 
@@ -69,7 +73,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         "will use it, and it keeps what the losses' graph has saved."
     )
     yield Finding("recorded", seen["recorded"] is False, text)
-    text = f"When the last optimizer stepped, the trunk still kept {seen['kept']} bytes, and no pass was to come."
+    text = f"When the last optimizer stepped, the trunk still kept {seen['kept']} bytes. Passes should be over then."
     yield Finding("kept", seen["kept"] == 0, text)
     yield as_found(seen)
 
@@ -86,14 +90,19 @@ def _turns(seen: Observation, updates: int) -> Iterator[Finding]:
 
 
 # Known slips. Two that concern different things are tried together.
-_TRUNK = {"gradients mixed": "both, twice", "the first gradient left over": "both"}
+_TRUNK = {
+    "gradients mixed": "both, twice",
+    "the first gradient left over": "both",
+    "the second loss cut off": "nothing",
+}
 _OTHER = {"a forward with new weights": "new weights", "heads never cleared": "heads never cleared"}
+_NOTHING_CLEARED = "nothing cleared"
 
 
 def _slips(case: Case, seen: Observation) -> list[set[str]]:
     """Return the smallest sets of slips that lead to the learner's parameters: none, one slip, or two."""
     pairs = [{one, two} for one in _TRUNK for two in ("heads never cleared",)]
-    for sets in ([set[str]()], [{slip} for slip in (*_TRUNK, *_OTHER)], [*pairs, set(_OTHER)]):
+    for sets in ([set[str]()], [{slip} for slip in (*_TRUNK, *_OTHER, _NOTHING_CLEARED)], [*pairs, set(_OTHER)]):
         found = [slips for slips in sets if _ended_as(case, seen, slips)]
         if found:
             return found
@@ -109,6 +118,9 @@ def _ended_as(case: Case, seen: Observation, slips: set[str]) -> bool:
 
 @lru_cache(maxsize=64)
 def _ending(seed: int, sizes: tuple[int, ...], slips: frozenset[str]) -> list[list[torch.Tensor]]:
+    if _NOTHING_CLEARED in slips:
+        ways = ("heads never cleared", "trunk never cleared")
+        return _updated(Case("", {"seed": seed, "sizes": sizes}), "both, twice", *ways)[1]
     trunk = next((_TRUNK[slip] for slip in slips if slip in _TRUNK), "its own")
     others = (_OTHER[slip] for slip in slips if slip in _OTHER)
     return _updated(Case("", {"seed": seed, "sizes": sizes}), trunk, *others)[1]
@@ -156,6 +168,13 @@ EXERCISE = Exercise(
             _slipped("the first gradient left over"),
         ),
         Misconception(
+            "the second loss cut off",
+            "The second optimizer left the trunk where it was: no gradient of the second loss was there, as where a "
+            "cut keeps it from the trunk. Both losses should move the trunk.",
+            _slipped("the second loss cut off"),
+            hint="Does a graph lead from the second loss to the trunk's parameters?",
+        ),
+        Misconception(
             "a forward with new weights",
             "Your second gradient belongs to weights that the first step had already moved.",
             _slipped("a forward with new weights"),
@@ -165,6 +184,13 @@ EXERCISE = Exercise(
             "The heads moved by all gradients since your function was first called: their .grad was never cleared.",
             _slipped("heads never cleared"),
             hint="What is in a head's .grad when your function is called for the second time?",
+        ),
+        Misconception(
+            _NOTHING_CLEARED,
+            "Each optimizer moved by all gradients since your function was first called, in the trunk by those of both "
+            "losses: no .grad was cleared, and none was held apart.",
+            _slipped(_NOTHING_CLEARED),
+            hint="What is in .grad when your function is called for the second time?",
         ),
         Misconception(
             "retained to the end",

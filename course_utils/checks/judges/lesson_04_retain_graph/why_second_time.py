@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
 
 import torch
 
@@ -234,6 +235,12 @@ _REPAIRS = Choices(
 )
 
 
+def _some(**names: tuple[str, ...]) -> list[dict[str, str]]:
+    """Return every choice of one or more entries that get the letter under which their names are given."""
+    ((letter, keys),) = names.items()
+    return [dict.fromkeys(some, letter) for n in range(1, 1 + len(keys)) for some in combinations(keys, n)]
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     """Give each entry with its reason, and the repairs that give the same numbers with more work."""
     for told, (name, counts) in zip(_REPAIRS.debrief(seen), _working().items(), strict=True):
@@ -268,10 +275,7 @@ EXERCISE = Exercise(
             "the flag everywhere",
             "You chose the flag where it is not the repair. It lets the program run through, but the numbers are then "
             "others than those wanted, or more was run for them than is wanted.",
-            _REPAIRS.any_but(
-                dict.fromkeys(("losses", "heads", "state", "scale", "cell"), "E"),
-                *({name: "E"} for name in ("losses", "heads", "state", "scale", "cell")),
-            ),
+            _REPAIRS.any_but(*_some(E=("losses", "heads", "state", "scale", "cell"))),
         ),
         Misconception(
             "never the flag",
@@ -282,13 +286,13 @@ EXERCISE = Exercise(
         Misconception(
             "added what is held apart",
             "You added losses whose gradients are wanted apart.",
-            _REPAIRS.any_but({"heads": "A"}, {"apart": "A"}, {"heads": "A", "apart": "A"}),
+            _REPAIRS.any_but(*_some(A=("heads", "apart"))),
         ),
         Misconception(
             "cut where it should learn",
             "You cut off what should get a gradient. Behind the cut nothing requires one, and the pass raises another "
             "error.",
-            _REPAIRS.any_but({"losses": "C"}, {"scale": "C"}, {"losses": "C", "scale": "C"}),
+            _REPAIRS.any_but(*_some(C=("losses", "scale", "apart"))),
         ),
     ),
 )

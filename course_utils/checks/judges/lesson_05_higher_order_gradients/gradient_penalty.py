@@ -84,16 +84,17 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     value, gradients = _right_penalty(case)
     yield _same(case, seen["returned"], value, "The penalty")
     text = "The penalty has no graph, so no gradient reaches the critic's parameters."
-    yield Finding("recorded", seen["recorded"], text)
+    alone = not isinstance(seen["returned"], list | dict)  # of several, nobody knows which has a graph
+    yield Finding("recorded", seen["recorded"] or not alone, text)
     received = seen["gradients"]
     if isinstance(received, list) and len(received) == len(gradients):
         yield from _same_gradients(case, received, gradients)
     elif isinstance(received, str):
-        spent = "a pass has already gone through it" if "second time" in received else received
+        spent = "a pass has already gone through a part of its graph" if "second time" in received else received
         yield Finding("usable", False, f"No gradient can be taken of the penalty: {spent.removesuffix('.')}.")
     elif seen["recorded"]:
         yield Finding("one number", False, "The penalty is not one number, so no backward pass can start from it.")
-    text = "A gradient of the penalty reaches what made `fake`. Only the critic is to learn from it."
+    text = "A gradient reaches what made `fake`. Only the critic is to learn from it."
     yield Finding("maker", not seen["maker"], text)
     yield Finding("calls", seen["calls"] == 1, f"The critic ran {times(seen['calls'])}; it should run once.")
     text = f"Your function changed a parameter of the critic: {listed(seen['touched'])}."
@@ -135,6 +136,13 @@ def _pixelwise(gradients: torch.Tensor) -> torch.Tensor:
     return result
 
 
+def _nan_at_rest(case: Case, seen: Observation) -> bool:
+    """Tell a right penalty whose gradient is NaN where a sample's gradient is zero."""
+    found = [it.tensor() for it in seen["gradients"] if isinstance(it, Array)]
+    right = case.given["dead"] and _same(case, seen["returned"], _right_penalty(case)[0], "").ok
+    return right and any(bool(it.isnan().any()) for it in found)
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, ran = next((case, ran) for case, ran in seen if case.name == "vectors")
     samples = case.given["real"].shape[0]
@@ -163,6 +171,12 @@ EXERCISE = Exercise(
     ),
     misconceptions=(
         Misconception(
+            "a root of zero",
+            "Where a sample's gradient is zero, the gradient of your penalty is NaN: the root of a sum of squares has "
+            "an infinite slope there, and infinity times zero is NaN. norm() and vector_norm have slope 0 there.",
+            _nan_at_rest,
+        ),
+        Misconception(
             "not recorded",
             "The number is right, but it has no graph: the pass that made the gradient was not recorded. Added to a "
             "loss, it would change nothing.",
@@ -177,7 +191,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "scores averaged",
-            "Your gradients are too small by the number of samples: the pass started from the mean of the scores.",
+            "Your gradients are too small by the number of samples, as from a pass that starts from the mean of the "
+            "scores.",
             _gave(lambda gradients: _mean_square(gradients / len(gradients))),
         ),
         Misconception(

@@ -87,10 +87,11 @@ def _row_sums(case: Case) -> torch.Tensor:
     return _measured_product(Case(case.name, {**case.given, "v": ones}))
 
 
-def _gave(case: Case, seen: Observation, factors: torch.Tensor) -> bool:
-    """Tell a result that is v times some factors, where the right one is another."""
+def _gave(case: Case, seen: Observation, factors: torch.Tensor) -> bool | None:
+    """Tell a result that is v times some factors, where the right one is another; None where both give zeros."""
     returned = seen["returned"]
-    return close(returned, factors * case.given["v"].tensor()) and not close(returned, _measured_product(case))
+    gave = close(returned, factors * case.given["v"].tensor()) and not close(returned, _measured_product(case))
+    return None if gave and not bool(returned.tensor().any()) else gave
 
 
 def _unrecorded(case: Case, seen: Observation) -> bool:
@@ -136,8 +137,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "row sums times v",
-            "What you returned is the sum of each row of the Hessian, times v. The second pass started from the sum "
-            "of the gradient, so v came too late.",
+            "What you returned is the sum of each row of the Hessian, times v: as from a second pass that starts from "
+            "the sum of the gradient, where v comes too late.",
             lambda case, seen: _gave(case, seen, _row_sums(case)),
         ),
         Misconception(
@@ -148,7 +149,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "the whole Hessian",
-            "On the way you made a tensor with as many numbers as the Hessian has: those of x, squared.",
+            "On the way you made a tensor with at least as many numbers as the Hessian has: those of x, squared.",
             lambda case, seen: (
                 seen["largest"] >= case.given["x"].tensor().numel() ** 2 and case.given["x"].tensor().numel() > 100
             ),

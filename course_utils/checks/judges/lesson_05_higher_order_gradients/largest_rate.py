@@ -59,11 +59,13 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
             f"Your rate is {max(share, 0):.2f} of the border. At least {_LEAST} is asked; ours reaches {OURS}, and the "
             "limit is 1."
         )
+        if rate < 0:
+            text = f"Your rate is {yours}: below 0, so that each step goes up the bowl. The border is {border}."
         yield Finding("large", share >= _LEAST - _ROUNDING, text)
     calls = seen["calls"]
     yield Finding("calls", calls <= _CALLS, f"You called loss {calls} times; {_CALLS} are allowed.")
     yield Finding("moved", not seen["moved"], "Your function changed the numbers in w.")
-    yield Finding("graded", not seen["graded"], "Your function wrote to w.grad. Leave it as it was.")
+    yield Finding("graded", not seen["graded"], "Your function changed w.grad. Leave it as it was.")
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -73,7 +75,9 @@ def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
         f"Your smallest rate is {least:.2f} of the border ({case.name}, {calls} of loss). Ours reaches {OURS}; the "
         "limit is 1."
     )
-    if least > OURS - 0.005:
+    if least > OURS + 0.005:
+        yield "That is nearer to the border than ours."
+    elif least > OURS - 0.005:
         yield "That is as near to the border as ours."
 
 
@@ -98,7 +102,7 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "half of the border",
-            "Your rate is 1 over the largest curvature. That is half of the border, which is at 2 over it.",
+            "Your rate is about half of the border, which is at 2 over the largest curvature, and not at 1 over it.",
             lambda case, seen: 0.495 < _share(case, seen) < 0.52,
         ),
         Misconception(

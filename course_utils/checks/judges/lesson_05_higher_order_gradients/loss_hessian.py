@@ -10,7 +10,7 @@ from course_utils.checks.compare import OF_VALUES, close, listed, right_value
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
-from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import counted, untouched
+from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import counted, no_graph, untouched
 from course_utils.checks.judges.remembered import remembered
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.loss_hessian import LOSSES, parameters_of
 
@@ -50,17 +50,13 @@ def _exact(case: Case) -> torch.Tensor:
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     right = _exact(case)
     yield right_value(seen["returned"], right, "What you returned")
-    yield Finding(
-        "recorded",
-        not seen["recorded"],
-        "What you returned still has a graph. Nobody differentiates it again, and it keeps memory.",
-    )
+    yield no_graph(seen)
     text = f"Your function changed a parameter: {listed(seen['touched'])}. Leave it as it was."
     yield Finding("untouched", seen["touched"] == [], text)
     yield Finding("list", seen["list"], "Your function changed the list of parameters that it was given.")
     most = len(right) + 1
     ran = counted(seen["passes"])
-    text = f"{ran} ran. One for the gradient and one for each of its {most - 1} numbers are enough."
+    text = f"{ran} ran. One for the gradient and one for each number in it, {most - 1} here, are enough."
     yield Finding("passes", seen["passes"] <= most, text)
     yield untouched(seen)
 
@@ -78,6 +74,13 @@ def _gradient_of(case: Case) -> torch.Tensor:
     parameters = parameters_of(case)
     gradients = torch.autograd.grad(LOSSES[case.given["loss"]][1](parameters), parameters, materialize_grads=True)
     return torch.cat([gradient.reshape(-1) for gradient in gradients])
+
+
+def _diagonal_alone(case: Case, seen: Observation) -> bool | None:
+    """Tell zeros beside a right diagonal; None where that is zero, too."""
+    diagonal = _exact(case).diag()
+    alone = close(seen["returned"], diagonal.diag()) and not close(seen["returned"], _exact(case))
+    return None if alone and not bool(diagonal.any()) else alone
 
 
 def _of_products(case: Case, seen: Observation) -> bool:
@@ -126,14 +129,20 @@ EXERCISE = Exercise(
             ),
         ),
         Misconception(
+            "the diagonal alone",
+            "Your matrix is right on its diagonal, and zero beside it. The derivative for one number changes with the "
+            "other numbers, too.",
+            _diagonal_alone,
+        ),
+        Misconception(
             "gradients multiplied",
             "Your matrix holds products of two first derivatives. These are not second derivatives.",
             _of_products,
         ),
         Misconception(
             "row sums on the diagonal",
-            "Your matrix is diagonal and holds the sums of the Hessian's rows. A pass from the sum of the gradient "
-            "adds up rows before you can see them.",
+            "Your matrix is diagonal and holds the sums of the Hessian's rows, as a pass from the sum of the gradient "
+            "gives them.",
             lambda case, seen: (
                 len(_exact(case)) > 1
                 and bool(_exact(case).any())  # where all is zero, so are the sums, and nobody added

@@ -11,7 +11,7 @@ from course_utils.checks.compare import OF_VALUES, describe, listed, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
-from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import untouched
+from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import no_graph, untouched
 from course_utils.checks.judges.loops import times
 from course_utils.checks.judges.remembered import Named, remembered
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.maps import doubles
@@ -111,7 +111,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
             finding = right_value(returned[name], value, f"The gradient of {name}")
             near = finding.prop == "value" and _within(returned[name], value)
             yield Finding("value", True) if near else finding
-    yield Finding("recorded", not seen["recorded"], "What you returned has a graph. Nobody differentiates it again.")
+    yield no_graph(seen)
     text = f"Your function wrote to {listed(seen['moved'])} of the model, or put something else in its place."
     yield Finding("moved", not seen["moved"], text)
     text = f"Your function changed requires_grad of {listed(seen['switched'])}."
@@ -124,7 +124,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     inner = "1 inner step" if steps == 1 else f"{steps} inner steps"
     text = f"The model ran {times(runs)}. For {inner} at most {most} runs are allowed."
     if runs < steps + 1:
-        text = f"The model ran {times(runs)}. {inner} and the loss after training need {steps + 1} runs."
+        needed = "1 run" if steps == 0 else f"{steps + 1} runs"
+        text = f"The model ran {times(runs)}. {inner} and the loss after training need {needed}."
     yield Finding("runs", steps + 1 <= runs <= most, text)
     text = (
         "Your function ran the model for several sets of parameters at once, through vmap. One set at a time is enough."
@@ -197,8 +198,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "the model itself was trained",
-            "Your inner steps wrote to the model's own parameters. After that the initial ones, whose gradient was "
-            "asked for, are gone.",
+            "The model's own parameters are now those after the inner steps: your function wrote to them. The initial "
+            "ones, whose gradient is asked for, are gone.",
             _was_trained,
         ),
     ),

@@ -131,8 +131,8 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "the loss counted twice",
-            "The parameters moved along the gradient of twice the loss, plus the penalty. The first pass left its "
-            "gradient in `.grad`, and the second pass added to it.",
+            "The parameters moved along the gradient of twice the loss, plus the penalty: as where the first pass "
+            "leaves its gradient in `.grad`, and the second pass adds to it.",
             lambda case, seen: _moved_like(case, seen, lambda loss, penalty: 2 * loss + penalty),
         ),
         Misconception(
@@ -148,9 +148,15 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "the loss counted twice, and old gradients",
-            "Two slips: both passes wrote to `.grad`, so the loss counts twice, and what was in `.grad` before the "
-            "step counts as well.",
+            "Two slips: the loss counts twice, as where both passes write to `.grad`, and what was in `.grad` before "
+            "the step counts as well.",
             lambda case, seen: _moved_like(case, seen, lambda loss, penalty: 2 * loss + penalty, clear=False),
+        ),
+        Misconception(
+            "nothing moved",
+            "Your step left the parameters as they were: no gradient was in `.grad` when the optimizer stepped, or it "
+            "never stepped.",
+            lambda case, seen: _moved_like(case, seen, lambda loss, penalty: 0 * loss),
         ),
         Misconception(
             "the penalty alone",

@@ -118,6 +118,17 @@ def _only(name: str, *numbers: float) -> Callable[[Case, Observation], bool]:
     return explains
 
 
+def _no_error(case: Case, seen: Observation) -> bool:
+    """Tell a prediction that is right, but for another word or None in place of "error"."""
+    value, right = seen["value"], _TABLE.right()
+    if not isinstance(value, dict) or value.keys() != right.keys():
+        return False
+    others = {name: value[name] for name, entry in right.items() if entry == "error" != value[name]}
+    named = all(it is None or isinstance(it, str) for it in others.values())
+    spelt = {**value, **dict.fromkeys(others, "error")}
+    return named and bool(others) and all(f.ok for f in right_entries(spelt, right, ""))
+
+
 _TABLE = Table(
     _settled,
     {
@@ -153,6 +164,11 @@ EXERCISE = Exercise(
         "that formula. If not, treat g as a constant: then see whether anything is left that depends on x.",
     ),
     misconceptions=(
+        Misconception(
+            "another word",
+            'Where a statement raises, the text "error" is asked for. You gave something else there, and no number.',
+            _no_error,
+        ),
         Misconception(
             "retaining records",
             "You gave a number for `retained`. Retaining keeps what the forward pass saved. It does not record the "

@@ -85,6 +85,16 @@ def _buffers_as_before(case: Case, seen: Observation) -> bool:
     return _buffers_of(average_pair(case)[0], seen)
 
 
+def _buffers_averaged(case: Case, seen: Observation) -> bool:
+    """Say whether the buffers of decimals moved as parameters do, whatever became of a whole number."""
+    target, source = (dict(model.named_buffers()) for model in average_pair(case))
+    decimals = [name for name, buffer in target.items() if buffer.is_floating_point()]
+    return all(
+        close(seen["buffers"].get(name), torch.lerp(source[name], target[name], case.given["decay"]))
+        for name in decimals
+    )
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     names = average_pair(seen[0][0])[0].state_dict()
     parameters, buffers = seen[0][1]["parameters"], seen[0][1]["buffers"]
@@ -146,8 +156,14 @@ EXERCISE = Exercise(
             lambda case, seen: _averaged_as(seen, _averages(case)) and _buffers_as_before(case, seen),
         ),
         Misconception(
+            "buffers averaged",
+            "The parameters are right. The buffers with decimals were averaged as well; each becomes a copy of the "
+            "source's.",
+            lambda case, seen: _averaged_as(seen, _averages(case)) and _buffers_averaged(case, seen),
+        ),
+        Misconception(
             "the shared weight twice",
-            "The weight that two layers share was averaged twice: your loop met it under both of its names.",
+            "The weight that two layers share was averaged twice: your loop met it once for each of them.",
             lambda case, seen: (
                 _averaged_as(seen, _averages(case, shared_times=2))
                 and (case.given["decay"] < 1 or "0.weight" not in seen["unmoved"])

@@ -48,6 +48,11 @@ def _losses(model: nn.Module, batches: list[Batch]) -> list[float]:
     return [value for losses in each for value in losses.tolist()]
 
 
+def _average(case: Case) -> float:
+    losses = _losses(*evaluated(case))
+    return sum(losses) / len(losses)
+
+
 def _average_of_averages(case: Case) -> float:
     losses, averages = _losses(*evaluated(case)), list[float]()
     for size in case.given["sizes"]:
@@ -139,21 +144,26 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "recorded",
-            "The model ran with recording on, and tensors were saved for a pass that never comes. eval() does not stop "
-            "that, and detaching afterwards is too late.",
-            lambda case, seen: seen["saved"] != 0 and not seen["in training"] and not _modes_wrong(case, seen),
+            "The model ran with recording on, and tensors were saved for a pass that no evaluation needs. eval() does "
+            "not stop that, and detaching afterwards is too late.",
+            lambda case, seen: seen["saved"] != 0 if seen["runs"] else None,
         ),
         Misconception(
             "not evaluating",
             "A part of the model was in training mode while it ran. There dropout drops numbers, and batch norm uses "
             "the batch's statistics and changes its own. no_grad does not stop that.",
-            lambda case, seen: seen["in training"] and seen["saved"] == 0,
+            lambda case, seen: seen["in training"] if seen["runs"] and any(_modes_before(case)) else None,
         ),
         Misconception(
             "all to training",
-            "Afterwards every part of the model is in training mode, also those that were evaluating before. A frozen "
-            "batch norm would start to learn again.",
+            "Afterwards every part of the model is in training mode, also those that were evaluating before. A batch "
+            "norm among them would change its statistics again.",
             lambda case, seen: _left_in(case, seen, True),
+        ),
+        Misconception(
+            "one mode for all",
+            "Afterwards every part has the mode that the model itself had before. Its parts may have had others.",
+            lambda case, seen: _left_in(case, seen, _modes_before(case)[0]),
         ),
         Misconception(
             "left evaluating",
@@ -174,7 +184,11 @@ EXERCISE = Exercise(
         Misconception(
             "average of averages",
             "Your number is the average of the batches' averages. A small batch counts as much as a large one.",
-            lambda case, seen: not case.given["bad"] and close(seen["returned"], _average_of_averages(case)),
+            lambda case, seen: (
+                not case.given["bad"]
+                and close(seen["returned"], _average_of_averages(case))
+                and not close(seen["returned"], _average(case))
+            ),
         ),
     ),
 )

@@ -89,4 +89,4 @@ def step_findings(seen: Observation, moved: str, right: list[torch.Tensor]) -> I
     text = "After your step a part of a player is in another mode, or recording is switched otherwise than before."
     yield Finding("modes", seen["modes"], text)
     yield Finding("hooks", seen["hooks"], "Your step left a hook on a player, or removed one.")
-    yield Finding("kept", not seen["kept"], "A pass of your step kept its graph, as if another pass were to follow.")
+    yield Finding("kept", not seen["kept"], "A pass of your step kept its graph. No pass has to.")

@@ -80,8 +80,8 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "cut at the points",
-            "Your step left the generator as it was. The gradient ended before it reached the generator, was "
-            "cleared before the optimizer read it, or came only after the step.",
+            "Your step left the generator as it was. No gradient was in its .grad when the optimizer stepped: it ended "
+            "before it got there, was cleared, or came only after the step.",
             lambda case, seen: not seen["generator moved"] and seen["steps"] == 1 and seen["passes"] > 0,
             among=frozenset({"moved"}),
         ),
@@ -97,7 +97,9 @@ EXERCISE = Exercise(
             "frozen for good",
             "The generator's step is right. But afterwards the discriminator's parameters do not have the "
             "requires_grad that they had, so its own steps would go wrong.",
-            lambda case, seen: _generator_at(case, seen) and not seen["flags"] and seen["discriminator gradients"],
+            lambda case, seen: (
+                _generator_at(case, seen) and not seen["discriminator flags"] and seen["discriminator gradients"]
+            ),
         ),
         Misconception(
             "old gradients",

@@ -10,6 +10,7 @@ from course_utils.checks.compare import close, listed, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
+from course_utils.checks.judges.lesson_06_detach_vs_no_grad.taken import alone
 from course_utils.checks.scenes.numbers import numbers
 
 
@@ -51,7 +52,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         text = "x requires no gradient, and what you returned requires one."
         yield Finding("no gradient", not seen["graph"], text)
         return
-    yield Finding("graph", seen["graph"], "What you returned does not require a gradient, so none can go through it.")
+    graph = seen["graph"] or not alone(seen)
+    yield Finding("graph", graph, "What you returned has no graph, so no gradient can go through it.")
     if not seen["graph"] or not seen["fits"]:  # of another shape nothing was asked
         return
     direction = case.given["direction"].tensor()
@@ -77,6 +79,12 @@ def _flat(case: Case, seen: Observation) -> bool | None:
         and not _reached(seen)
     )
     return None if flat and case.name.startswith("numbers halfway") else flat
+
+
+def _elsewhere(case: Case, seen: Observation) -> bool | None:
+    """Tell a graph that x has no part in; where x requires no gradient, only a leaf is surely none of x's."""
+    apart = bool(seen["graph"] and seen["fits"] and seen["gradient"] is None)
+    return None if apart and not case.given["live"] and not seen["leaf"] else apart
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -109,17 +117,19 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "a new leaf",
-            "Where your answer failed, your result is the start of a new graph: it requires a gradient, and none goes "
-            "on to x. Where x requires none, your result may not require one either.",
-            lambda case, seen: (
-                seen["graph"] and seen["fits"] and seen["gradient"] is None and (case.given["live"] or seen["leaf"])
-            ),
+            "Where your answer failed, your result belongs to a graph that does not begin at x: it requires a "
+            "gradient, and none goes on to x. Where x requires none, your result may not require one either.",
+            _elsewhere,
         ),
         Misconception(
             "the other part",
             "Your result still holds the numbers of x, unrounded. The part that you detached and the part that you "
             "kept have changed places.",
-            lambda case, seen: close(seen["returned"], _given_to_round(case)) and not _reached(seen),
+            lambda case, seen: (
+                close(seen["returned"], _given_to_round(case))
+                and not _reached(seen)
+                and (isinstance(seen["gradient"], Array) or not case.given["live"])
+            ),
         ),
     ),
 )

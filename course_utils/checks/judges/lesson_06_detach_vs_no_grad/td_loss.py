@@ -12,6 +12,7 @@ from course_utils.checks.compare import close, listed, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
+from course_utils.checks.judges.lesson_06_detach_vs_no_grad.taken import NO_GRADIENT, alone
 from course_utils.checks.judges.loops import times
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.td_loss import q_networks
 from course_utils.checks.scenes.numbers import numbers
@@ -73,7 +74,8 @@ def _td(case: Case, goals: torch.Tensor) -> tuple[float, list[torch.Tensor]]:
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     value, gradients = _td(case, _goals(case))
     yield right_value(seen["returned"], torch.tensor(value, dtype=gradients[0].dtype), "The loss")
-    yield Finding("graph", seen["graph"], "The loss has no graph, so no gradient can go through it.")
+    graph = seen["graph"] or not alone(seen)
+    yield Finding("graph", graph, "The loss has no graph, so no gradient can go through it.")
     yield Finding("untouched", seen["touched"] == [], f"Your function changed {listed(seen['touched'])}.")
     text = f"After your function something is not as it was before: {listed(seen['modes'])}."
     yield Finding("modes", seen["modes"] == [], text)
@@ -81,10 +83,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("hooks", seen["hooks"], "Your function left a hook on a network, or removed one.")
     yield Finding("graded", not seen["graded"], "Your function changed a .grad. It should return the loss only.")
     measured = isinstance(seen["gradients"], list) and len(seen["gradients"]) == len(gradients)
-    text = (
-        "No gradient could be taken of what you returned: a pass has gone through its graph, or it is no single number."
-    )
-    yield Finding("graph", measured or not seen["graph"] or seen["touched"] != [], text)
+    yield Finding("graph", measured or not seen["graph"] or seen["touched"] != [], NO_GRADIENT)
     if measured:
         names = [name for name, _ in q_networks(case)[0].named_parameters()]
         for name, mine, right in zip(names, seen["gradients"], gradients, strict=True):
@@ -110,6 +109,11 @@ def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
 
 def _loss_is(case: Case, seen: Observation, **changed: bool) -> bool:
     return close(seen["returned"], _td(case, _goals(case, **changed))[0])
+
+
+def _gradients_right(case: Case, seen: Observation) -> bool:
+    right, received = _td(case, _goals(case))[1], seen["gradients"]
+    return isinstance(received, list) and all(close(mine, its) for mine, its in zip(received, right, strict=True))
 
 
 def _pulled(case: Case, seen: Observation) -> bool:
@@ -177,7 +181,12 @@ EXERCISE = Exercise(
             "recorded for nothing",
             "The loss and its gradients are right, and target_network ran with recording on: what it saved was thrown "
             "away.",
-            lambda case, seen: _loss_is(case, seen) and seen["recorded"] and seen["old gradients"] is False,
+            lambda case, seen: (
+                _loss_is(case, seen)
+                and _gradients_right(case, seen)
+                and seen["recorded"]
+                and seen["old gradients"] is False
+            ),
         ),
         Misconception(
             "its own judge",

@@ -11,6 +11,7 @@ from course_utils.checks.compare import listed, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
+from course_utils.checks.judges.lesson_06_detach_vs_no_grad.taken import alone
 from course_utils.checks.judges.loops import times
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.through_frozen import crossed
 from course_utils.checks.scenes.numbers import numbers
@@ -84,7 +85,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         seen["runs"] == 1,
         f"Until its gradients had come, the layer itself ran {times(seen['runs'])}. Expected one run.",
     )
-    yield Finding("graph", seen["graph"], "What you returned has no graph, so no gradient can go through it.")
+    graph = seen["graph"] or not alone(seen)
+    yield Finding("graph", graph, "What you returned has no graph, so no gradient can go through it.")
     for name, buffer in layer.named_buffers():
         received = seen["buffers"].get(name) if isinstance(seen["buffers"], dict) else None
         yield right_value(received, buffer, f"After your function the layer's buffer {name}")
@@ -148,7 +150,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "a copy ran",
-            "A copy of the layer ran, and the layer itself did not. A copy holds all its numbers a second time.",
+            "A copy of the layer ran, and the layer itself did not. A deep copy holds all its numbers a second time.",
             lambda case, seen: seen["runs"] == 0 and seen["copies"] > 0,
         ),
     ),

@@ -10,6 +10,7 @@ from course_utils.checks.compare import listed, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
+from course_utils.checks.judges.lesson_06_detach_vs_no_grad.taken import NO_GRADIENT
 from course_utils.checks.scenes.numbers import numbers
 
 
@@ -50,12 +51,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield right_value(seen["returned"], _loss(*given), "The loss")
     tensor = isinstance(seen["returned"], Array)
     yield Finding("tensor", tensor, "The loss is no tensor, so it has no graph.")
-    yield Finding("graph", seen["graph"] or not tensor, "The loss does not require a gradient: nothing was recorded.")
+    yield Finding("graph", seen["graph"] or not tensor, "The loss has no graph, so no gradient can go through it.")
     measured = isinstance(seen["gradients"], dict)
-    text = (
-        "No gradient could be taken of what you returned: a pass has gone through its graph, or it is no single number."
-    )
-    yield Finding("graph", measured or not seen["graph"], text)
+    yield Finding("graph", measured or not seen["graph"], NO_GRADIENT)
     if measured:
         right = torch.func.grad(_loss, argnums=(0, 1, 2))(*given)
         for name, gradient in zip(names, right, strict=True):
@@ -107,12 +105,14 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "only the weights",
-            "A gradient reaches weights and nothing else. What the weights are multiplied by is still a copy.",
+            "A gradient reaches weights and nothing else. What the weights are multiplied by is still cut off: a copy, "
+            "or numbers without a graph.",
             lambda case, seen: _reached(seen) == {"weights"},
         ),
         Misconception(
             "the scale is still a number",
-            "A gradient reaches points and weights. On its way to scale it meets a Python number, or a copy.",
+            "A gradient reaches points and weights. On its way to scale it meets a Python number, a copy, or what has "
+            "no graph.",
             lambda case, seen: _reached(seen) == {"points", "weights"},
         ),
     ),

@@ -178,7 +178,8 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "one after the other",
-            "The numbers are right, but the model ran anew for each sample.",
+            "The numbers are right, but the model ran at least as often as there are samples. One run goes through all "
+            "of them together.",
             _one_by_one,
         ),
         Misconception(

@@ -13,7 +13,12 @@ from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import (
     trained_well,
     well_formed,
 )
-from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import trained, weighted
+from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import (
+    STEP_FOR_EACH,
+    keeps_old,
+    trained,
+    weighted,
+)
 
 
 def _cases(seed: int) -> list[Case]:
@@ -102,6 +107,25 @@ EXERCISE = Exercise(
             "samples.",
             weighted(lambda step, every: [1 / len(step.parts)] * len(step.parts)),
         ),
+        Misconception(
+            "a sum of means",
+            "In the first window that went wrong, .grad holds the sum of the micro-batches' mean gradients, with "
+            "nothing divided.",
+            weighted(lambda step, every: [1.0] * len(step.parts)),
+        ),
+        Misconception(
+            "a sum over samples",
+            "In the first window that went wrong, .grad holds the gradient of the sum of all its losses. The window's "
+            "loss is their mean.",
+            weighted(lambda step, every: [float(size) for size in step.sizes]),
+        ),
+        Misconception(
+            "old gradients",
+            "In the first step that went wrong, .grad holds the right gradient and, on top of it, what was in .grad "
+            "before the window began.",
+            keeps_old,
+        ),
+        STEP_FOR_EACH,
         Misconception(
             "a step too many",
             "Your optimizer made one step more than there are windows.",

@@ -162,6 +162,11 @@ def _clears_within(case: Case, seen: Observation) -> bool:
     return at is not None and min(at["B"], at["F"]) < at["E"] < at["H"]
 
 
+def _clears_at_the_end(case: Case, seen: Observation) -> bool:
+    at = _places(seen)
+    return at is not None and at["E"] > max(at["H"], min(at["B"], at["F"]))
+
+
 def _behind_the_step(letter: str, seen: Observation) -> bool:
     at = _places(seen)
     return at is not None and at["H"] < at[letter]
@@ -204,7 +209,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "stepped before the sum is complete",
-            "Your order steps before the last of the two passes, so what that pass brings is not in the step.",
+            "Your order steps before the last of the two passes, so what that pass brings is not in its window's step.",
             lambda case, seen: _behind_the_step("B", seen) or _behind_the_step("F", seen),
         ),
         Misconception(
@@ -221,7 +226,7 @@ EXERCISE = Exercise(
             "cleared at the end only",
             "Your order clears after the step and not before the first pass, so what lay in .grad at the start goes "
             "into the first step.",
-            lambda case, seen: _behind_the_step("E", seen),
+            _clears_at_the_end,
         ),
         Misconception(
             "scheduler before optimizer",

@@ -9,8 +9,8 @@ import torch
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
-from course_utils.checks.judges.lesson_07_gradient_accumulation.statements import MOVES, of_a_kind
-from course_utils.checks.judges.predictions import Table, one_case
+from course_utils.checks.judges.lesson_07_gradient_accumulation.statements import MOVES
+from course_utils.checks.judges.predictions import Table, of_a_kind, one_case
 
 
 def _moved(kind: str, options: dict[str, float], after: str) -> bool:
@@ -50,7 +50,7 @@ _MOVED = Table(
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
-    yield from of_a_kind(seen["value"], (str, int, float, type(None)), "True or False, without quotes")
+    yield from of_a_kind(seen["value"], MOVES, (str, int, float, type(None)), "True or False, without quotes")
     yield from _MOVED.judge(case, seen)
 
 

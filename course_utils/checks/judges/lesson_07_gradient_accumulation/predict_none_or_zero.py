@@ -9,8 +9,8 @@ import torch
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
-from course_utils.checks.judges.lesson_07_gradient_accumulation.statements import GRADS, Statements, of_a_kind
-from course_utils.checks.judges.predictions import Table, one_case
+from course_utils.checks.judges.lesson_07_gradient_accumulation.statements import GRADS, Statements
+from course_utils.checks.judges.predictions import Table, of_a_kind, one_case
 
 
 def _left(name: str, statements: tuple[Statements, ...]) -> float | None:
@@ -47,7 +47,7 @@ _LEFT = Table(
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
-    yield from of_a_kind(seen["value"], (str, bool), "None or a number, without quotes")
+    yield from of_a_kind(seen["value"], GRADS, (str, bool), "None or a number, without quotes")
     yield from _LEFT.judge(case, seen)
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import torch
-
-from course_utils.checks.compare import describe
-from course_utils.checks.exercise import Finding
 
 Statements = Callable[[torch.Tensor, torch.optim.Optimizer], Any]
 
@@ -70,15 +67,6 @@ GRADS: dict[str, tuple[Statements, ...]] = {
     "kept_cleared": (_THREE, _clear),
     "kept_filled": (_THREE, _fill),
 }
-
-
-def of_a_kind(value: Any, odd: tuple[type, ...], expected: str) -> Iterator[Finding]:
-    """Find whether entries have types in which no right one can be given, and say so in place of a count."""
-    entries = value if isinstance(value, dict) else {}
-    for key, entry in entries.items():
-        if key in {**GRADS, **MOVES} and type(entry) in odd:
-            yield Finding("kind", False, f"Your entry for {key} is {describe(entry)}; expected {expected}.")
-            return
 
 
 MOVES: dict[str, tuple[str, dict[str, float], str]] = {

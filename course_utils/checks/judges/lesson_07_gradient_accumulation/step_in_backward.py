@@ -65,13 +65,14 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     )
     yield Finding("waiting", seen["waiting"] == 0, text)
     text = (
-        "When a parameter's gradient arrived, the gradient of an earlier one, a copy or a multiple of it was still in "
-        "memory, held by something besides .grad. Each should be used and let go before the next parameter's arrives."
+        "When a parameter's gradient arrived, a tensor of an earlier one's shape, made in the pass, was still in "
+        "memory, held by something besides .grad. A gradient, and what is made of it, should be used and let go before "
+        "the next parameter's arrives."
     )
     yield Finding("alive", seen["waiting"] > 0 or seen["alive"] == 0, text)
     text = "Calling your function left the grad mode or the state of the random numbers different."
     yield Finding("modes", seen["modes"], text)
-    text = "Your handles were removed, and a backward pass still moved the parameters."
+    text = "After remove() on each of your handles a backward pass still moved the parameters."
     yield Finding("removed", not seen["moved"], text)
     for name, value in gradient.items():
         if not seen["moved"]:
@@ -153,7 +154,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "frozen parameters",
-            "Your code registers a hook on each parameter. PyTorch refuses one for a tensor that requires no gradient.",
+            "Your code registers a hook on a tensor that requires no gradient, as a frozen parameter does not. PyTorch "
+            "refuses that.",
             ended=("RuntimeError",),
             ended_saying="cannot register a hook on a tensor that doesn't require gradient",
         ),

@@ -19,14 +19,15 @@ from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import (
     well_formed,
 )
 from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import (
+    STEP_FOR_EACH,
     Step,
     Tensors,
     norm,
-    one_step_for_each_part,
     same,
     summed,
     trained,
 )
+from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import classifier, stale
 
 _SIX_DIGITS = 1e-6  # some compute the norm in float32
 
@@ -156,6 +157,34 @@ def _shifted(case: Case, seen: Observation) -> bool:
     return bool(rates) and all(close(rate, case.given["lr"] * _GAMMA ** (n + 1)) for n, rate in enumerate(rates))
 
 
+def _added_up(step: Step) -> Tensors:
+    return summed(step.parts, [1.0] * len(step.parts))
+
+
+def _norms_of_sums(case: Case, seen: Observation) -> bool:
+    """Return whether the norms are those of gradients that were added up and not averaged."""
+    limit, every = case.given["max_norm"], case.given["every"]
+    steps = trained(case, every, lambda step: _shortened(_added_up(step), limit), _rates(case), apart=True)[0]
+    return all(close(mine, norm(_added_up(step))) for mine, step in zip(seen["returned"], steps, strict=True))
+
+
+def _on_top(case: Case, seen: Observation) -> bool:
+    """Return whether the first wrong step has the gradient of its window and what was in .grad before, clipped."""
+    limit, steps = case.given["max_norm"], _right(case)[0]
+    if len(seen["steps"]) != len(steps):
+        return False
+    model = classifier(case)
+    stale(model, case)
+    old = {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
+    for mine, step in zip(seen["steps"], steps, strict=True):
+        right = _all_together(step, limit)
+        if not same(mine["gradients"], right):
+            both = {**old, **{name: part + old.get(name, 0) for name, part in step.gradient.items()}}
+            return bool(old) and same(mine["gradients"], _shortened(both, limit))
+        old = right
+    return False
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     count = {case.name: sum(norm > case.given["max_norm"] for norm in it["returned"]) for case, it in seen}
     yield "Gradients longer than max_norm: " + ", ".join(f"{n} ({name})" for name, n in count.items()) + "."
@@ -204,6 +233,18 @@ EXERCISE = Exercise(
             _clipped(_each_alone),
         ),
         Misconception(
+            "old gradients",
+            "In the first step that went wrong, what was clipped is the gradient of the window and, on top of it, what "
+            "was in .grad before the window began.",
+            _on_top,
+        ),
+        Misconception(
+            "summed, not averaged",
+            "Your norms are those of the sum of the micro-batches' mean gradients. The gradient of the window's mean "
+            "loss is shorter, by the number of micro-batches.",
+            _norms_of_sums,
+        ),
+        Misconception(
             "the scheduler counts micro-batches",
             "The learning rate fell once for each micro-batch. It should fall once for each step of the optimizer.",
             _too_often,
@@ -213,11 +254,7 @@ EXERCISE = Exercise(
             "The scheduler stepped before the optimizer: the first learning rate was never used.",
             _shifted,
         ),
-        Misconception(
-            "a step for each micro-batch",
-            "Your optimizer stepped after every micro-batch. A window has one step, after its last one.",
-            one_step_for_each_part,
-        ),
+        STEP_FOR_EACH,
     ),
 )
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import torch
-
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
@@ -16,14 +14,11 @@ from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import (
     well_formed,
 )
 from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import (
-    full_batches,
-    one_step_for_each_part,
-    same,
-    summed,
+    STEP_FOR_EACH,
+    keeps_old,
     trained,
     weighted,
 )
-from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import classifier, stale
 
 
 def _cases(seed: int) -> list[Case]:
@@ -48,26 +43,6 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield from ran_well(case, seen)
     yield from trained_well(seen, steps, parameters)
     yield from numbers_right(seen["returned"], [step.loss for step in steps], "window losses")
-
-
-def _keeps_old(case: Case, seen: Observation) -> bool:
-    """Return whether the first wrong step has the right gradient, and that of the step before on top."""
-    steps = full_batches(case, case.given["every"])
-    if len(seen["steps"]) != len(steps):
-        return False
-    model = classifier(case)
-    stale(model, case)
-    names = steps[0].gradient
-    old = {
-        name: p.grad if p.grad is not None else torch.zeros_like(p)
-        for name, p in model.named_parameters()
-        if name in names
-    }
-    for mine, step in zip(seen["steps"], steps, strict=True):
-        if not same(mine["gradients"], step.gradient):
-            return same(mine["gradients"], summed([step.gradient, old], [1.0, 1.0]))
-        old = step.gradient
-    return False
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -102,8 +77,8 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "cleared within the window",
-            "At the step, .grad holds the gradient of the window's last micro-batch alone: what the others had added "
-            "was cleared.",
+            "At the step, .grad holds the gradient of the window's last micro-batch alone: what the others add was "
+            "cleared, or never came.",
             lambda case, seen: (
                 weighted(lambda step, every: [0.0] * (len(step.parts) - 1) + [1.0])(case, seen)
                 or weighted(lambda step, every: [0.0] * (len(step.parts) - 1) + [1.0 / every])(case, seen)
@@ -119,12 +94,8 @@ EXERCISE = Exercise(
             "old gradients",
             "In the first step that went wrong, .grad holds the right gradient and, on top of it, what was in .grad "
             "before the window began.",
-            _keeps_old,
+            keeps_old,
         ),
-        Misconception(
-            "a step for each micro-batch",
-            "Your optimizer stepped after every micro-batch. A window has one step, after its last one.",
-            one_step_for_each_part,
-        ),
+        STEP_FOR_EACH,
     ),
 )

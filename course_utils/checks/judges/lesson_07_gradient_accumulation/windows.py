@@ -12,7 +12,8 @@ from torch.nn.functional import cross_entropy
 
 from course_utils.checks.compare import close
 from course_utils.checks.data import Case, Observation, Value
-from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import batches_of, classifier
+from course_utils.checks.exercise import Misconception
+from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import batches_of, classifier, stale
 
 Tensors: TypeAlias = dict[str, torch.Tensor]
 
@@ -93,11 +94,38 @@ def same(received: Value, expected: Tensors) -> bool:
 _Recognise = Callable[[Case, Observation], bool]
 
 
-def one_step_for_each_part(case: Case, seen: Observation) -> bool:
+def _one_step_for_each_part(case: Case, seen: Observation) -> bool:
     """Return whether the optimizer stepped after every micro-batch."""
     count, every = len(case.given["sizes"]), case.given["every"]
     windows = len(every) if isinstance(every, list) else -(-count // every)
-    return windows < len(seen["steps"]) == count
+    return windows < count and [step["after"] for step in seen["steps"]] == list(range(1, count + 1))
+
+
+STEP_FOR_EACH = Misconception(
+    "a step for each micro-batch",
+    "Your optimizer stepped after every micro-batch. A window has one step, after its last one.",
+    _one_step_for_each_part,
+)
+
+
+def keeps_old(case: Case, seen: Observation) -> bool:
+    """Return whether the first wrong step has the right gradient, and that of the step before on top."""
+    steps = full_batches(case, case.given["every"])
+    if len(seen["steps"]) != len(steps):
+        return False
+    model = classifier(case)
+    stale(model, case)
+    names = steps[0].gradient
+    old = {
+        name: p.grad if p.grad is not None else torch.zeros_like(p)
+        for name, p in model.named_parameters()
+        if name in names
+    }
+    for mine, step in zip(seen["steps"], steps, strict=True):
+        if not same(mine["gradients"], step.gradient):
+            return same(mine["gradients"], summed([step.gradient, old], [1.0, 1.0]))
+        old = step.gradient
+    return False
 
 
 def weighted(weights: Callable[[Step, int], list[float]]) -> _Recognise:

@@ -19,6 +19,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         "returned": plain(returned),
         **watch.seen(),
         "passes": len(passes),
+        "passes that retain": sum(it.kept for it in passes),
         "parameters": [plain(parameter) for parameter in model.parameters()],
         "log_scale": plain(log_scale),
         "left": around.changed(),

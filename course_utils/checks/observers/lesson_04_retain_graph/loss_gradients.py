@@ -6,8 +6,7 @@ from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_04_retain_graph.returned import tensors_in
 from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.observers.surroundings import Surroundings
-from course_utils.checks.scenes.lesson_04_retain_graph.loss_gradients import trunk_and_losses
-from course_utils.checks.scenes.numbers import numbers
+from course_utils.checks.scenes.lesson_04_retain_graph.loss_gradients import held_before, trunk_and_losses
 from course_utils.graph.saved import saved
 
 
@@ -15,8 +14,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     trunk, h, losses, others = trunk_and_losses(case)
     parameters = list(trunk.parameters())
     for number, parameter in enumerate([*parameters, *others]):
-        if number % 2:
-            parameter.grad = numbers(number, *parameter.shape)
+        parameter.grad = held_before(number, parameter)
     held = [plain(parameter.grad) for parameter in (*parameters, *others)]
     values = [plain(parameter) for parameter in (*parameters, *others)]
     given = list(losses), list(parameters)

@@ -33,10 +33,11 @@ def observe(answer: Answer, case: Case) -> Observation:
     after = returned[1] if type(returned) in (tuple, list) and len(returned) == 2 else None
     return {
         "returned": plain(returned),
-        "attached": any(part.requires_grad for part in tensors_in(after)),
+        "attached": any(part.grad_fn is not None for part in tensors_in(after)),
         "states": states,
         **watch.seen(),
         "passes": len(passes),
+        "passes that retain": sum(it.kept for it in passes),
         "start": [Array.of(part) for part in state] == start,
         "parameters": [plain(parameter) for parameter in [*lstm.parameters(), *readout.parameters()]],
         "left": around.changed(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_utils.checks.data import Answer, Case, Observation, plain
-from course_utils.checks.observers.lesson_05_higher_order_gradients.results import result_of, state, touched
+from course_utils.checks.observers.lesson_05_higher_order_gradients.results import recorded, state, touched
 from course_utils.checks.observers.lesson_05_higher_order_gradients.surroundings import changed, facts_about
 from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.observers.runs import notice
@@ -32,7 +32,8 @@ def observe(answer: Answer, case: Case) -> Observation:
         returned = answer(critic, real, made, mix)
     left = changed(traced, critic)
     seen: Observation = {
-        **result_of(returned),
+        "returned": plain(returned),
+        "recorded": recorded(returned) and returned.grad_fn is not None,  # a leaf leads nowhere
         "calls": len(calls),
         "passes": len(passes),
         "recorded passes": sum(it.recorded for it in passes),

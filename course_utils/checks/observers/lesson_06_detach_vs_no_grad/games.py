@@ -44,6 +44,7 @@ def played(
         "generator gradients": gradients_in(generator) == gradients[0],
         "discriminator gradients": gradients_in(discriminator) == gradients[1],
         "flags": [flags(generator), flags(discriminator)] == list(before),
+        "discriminator flags": flags(discriminator) == before[1],
         "modes": modes_of(generator, discriminator) == modes,
         "hooks": hooks_in(generator, discriminator) == hooks,
         "fakes recorded": any(fakes.live),
@@ -51,6 +52,6 @@ def played(
         "opinions": len(opinions.live),
         "passes": len(passes),
         "kept": sum(it.kept for it in passes),
-        "generator cleared": all(parameter.grad is None for parameter in generator.parameters()),
+        "generator cleared": not any(it.grad is not None and it.grad.any() for it in generator.parameters()),
         "steps": len(steps),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import weakref
 from typing import Any
 
@@ -112,8 +113,17 @@ def _handles(handles: object) -> tuple[Value, list[Any]]:
     if type(handles) not in (list, tuple):
         return plain(handles), []
     items: list[Any] = list(handles)  # type: ignore[call-overload]
-    removable = [item for item in items if callable(getattr(item, "remove", None))]
+    removable = [item for item in items if _removable(item)]
     return ["handle" if item in removable else type_name(item) for item in items], removable
+
+
+def _removable(item: Any) -> bool:
+    """Return whether an item has a `remove()` as a handle has: that of a list asks for what to remove."""
+    try:
+        inspect.signature(item.remove).bind()
+    except (AttributeError, TypeError, ValueError):
+        return False
+    return True
 
 
 def _parameters(model: torch.nn.Module) -> dict[str, Array]:

@@ -10,6 +10,11 @@ from course_utils.checks.scenes.lesson_04_retain_graph.trunk import Trunk
 from course_utils.checks.scenes.numbers import numbers, seeded
 
 
+def held_before(number: int, parameter: torch.Tensor) -> torch.Tensor | None:
+    """Return what .grad of the parameter of this number holds when an answer is called."""
+    return numbers(number, *parameter.shape) if number % 2 else None
+
+
 def trunk_and_losses(case: Case) -> tuple[nn.Module, torch.Tensor, list[torch.Tensor], list[nn.Parameter]]:
     """Return a trunk, its result, some losses on it, and the parameters of their heads.
 

@@ -233,6 +233,18 @@ def tuned_on_features_of_a_shape(backbone, head, optimizer, batches):
     return losses
 
 
+def tuned_with_dropout_alone_evaluating(backbone, head, optimizer, batches):
+    """Batch norm stays on."""
+    for module in backbone.modules():
+        module.train(isinstance(module, nn.BatchNorm1d))
+    losses = []
+    for inputs, targets in batches:
+        with torch.no_grad():
+            features = backbone(inputs)
+        losses.append(step(optimizer, cross_entropy(head(features), targets)))
+    return losses
+
+
 WRONG = [
     said(tuned_past_the_near, "old gradients"),
     tuned_on_features_of_a_shape,
@@ -257,6 +269,10 @@ WRONG = [
     said(tuned_layer_by_layer, "recorded for nothing"),
     lambda backbone, head, optimizer, batches: [],
     tuned_past_the_frozen,
+    said(tuned_with_dropout_alone_evaluating, "running statistics"),
+    tuned_and_started_anew := leaving(
+        tuned(), lambda model: [it.reset_running_stats() for it in model.modules() if isinstance(it, nn.BatchNorm1d)]
+    ),
 ]
 
 EQUIVALENT = {

@@ -30,6 +30,8 @@ def masked_loop(apply, limit_when="after", how=lambda weight, limit: weight.data
     def fit_masked(model, optimizer, batches, limit):
         losses = []
         for inputs, mask, targets in batches:
+            if limit_when == "first":
+                how(model.last.weight, limit)
             loss = mse_loss(model.last(apply(model.first(inputs).tanh(), mask)), targets)
             if clear == "before":
                 optimizer.zero_grad()
@@ -95,6 +97,7 @@ MISCONCEIVED = {
     "limited before backward": masked_loop(by_product, "before"),
     "limited before the step": masked_loop(by_product, "between"),
     "beyond the limit": masked_loop(by_product, "never"),
+    "limited before the forward pass": masked_loop(by_product, "first"),
     "never cleared": masked_loop(by_product, clear="never"),
     "gradients from before": masked_loop(by_product, clear="after"),
 }

@@ -111,6 +111,12 @@ def retrain_with_short_gradients(model, head, batches):
     return losses
 
 
+def retrain_in_a_wrap(model, head, batches):
+    """Puts the head into another module, and trains nothing."""
+    model.head = torch.nn.Sequential(head)
+    return [cross_entropy(model(inputs), targets).item() for inputs, targets in batches]
+
+
 WRONG = [
     *SLIPS.values(),
     retrain_with_short_gradients,
@@ -129,6 +135,11 @@ WRONG = [
     lambda model, head, batches: retrain_with(lambda model: model.requires_grad_(True).parameters())(
         model, head, batches
     ),
+    *(
+        said(retrain_with(lambda model: [it for it in model.parameters() if it.requires_grad], clear=clear), slip)
+        for clear, slip in (("never", "never cleared"), ("after", "gradients from before"))
+    ),
+    said(retrain_in_a_wrap, "a copy of the head"),
 ]
 
 EQUIVALENT = {

@@ -125,9 +125,10 @@ EXERCISE = Exercise(
         Misconception(
             "running statistics",
             "Buffers of the backbone changed: it ran with batch norm in training mode.",
+            # What batch norm counts in training mode; who puts the statistics back to their start puts this to 0.
             lambda case, seen: (
-                not _frozen(seen["buffers"][0], _tuned(case)[2])
-                and any(run["training"] for run in seen["runs"] if run["shape"][-1:] == [5])
+                seen["buffers"][0].get("2.num_batches_tracked") not in (None, Array.of(torch.tensor(0)))
+                and any(not run["evaluating"] for run in seen["runs"] if run["of"] == 0)
             ),
         ),
         Misconception(

@@ -28,7 +28,10 @@ from course_utils.checks.scenes.lesson_09_practical_checklist.training import RA
 
 _EARLY, _ONLY = "an optimizer from before", "only the head"
 
-_SLIPS = ((_EARLY, _ONLY), CLEARING)
+# No slip: an optimizer may hold what is frozen, and moves it along a gradient that nobody has cleared, or may not.
+_LIVE = "holds what is not frozen"
+
+_SLIPS = ((_EARLY, _ONLY), CLEARING, (_LIVE,))
 
 
 def _cases(seed: int) -> list[Case]:
@@ -46,12 +49,13 @@ def _retrained(case: Case, slips: Slips = frozenset()) -> Path:
     frozen = [name for name, it in model.named_parameters() if not it.requires_grad]
     fixed = {name: it for name, it in start.items() if name.startswith((*unmoved,))}
     left = left_in(model) if slips & {NEVER, LEFT} else {}
+    old = {} if _LIVE in slips else left
     taken = itertools.count(1)
 
     def held(state: State) -> State:
         """What is frozen moves along a gradient alone that nobody has cleared, which a slip leaves there."""
         steps = next(taken) if NEVER in slips else 1
-        moved = {name: start[name] - RATE * steps * left.get(name, 0.0) for name in frozen}
+        moved = {name: start[name] - RATE * steps * old.get(name, 0.0) for name in frozen}
         return {**state, **moved, **fixed}
 
     def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
@@ -119,7 +123,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "a copy of the head",
-            "model.head holds other tensors than the head that was given, which is still as it was.",
+            "model.head is not the head that was given, and that one is still as it was.",
             lambda case, seen: not seen["head in place"] and _head_unmoved(case, seen),
         ),
         *uncleared(_SLIPS, _end),

@@ -59,6 +59,6 @@ def _sets(known: Groups) -> Iterator[Slips]:
         yield from map(frozenset, product(*groups))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)  # four cases of an exercise with eight slips
 def _after(end: End, given: bytes, slips: Slips) -> State:
     return end(Case("", decode(given)), slips)

@@ -171,7 +171,8 @@ def _stayed(case: Case, seen: Observation) -> bool:
 
 
 def _best_parameters(case: Case) -> State:
-    return _warm_path(case).states[len(case.given["sizes"]) * (case.given["best"] + 1) - 1]
+    last: int = len(case.given["sizes"]) * (case.given["best"] + 1) - 1  # the step with which the best epoch ends
+    return _warm_path(case).states[last]
 
 
 def _validated_first(case: Case, seen: Observation) -> bool | None:

@@ -112,7 +112,15 @@ def _right(seen: Observation, *names: str) -> bool:
 
 
 def _too_early(case: Any, seen: Observation) -> bool:
-    return not _right(seen, "a join of unequal depth") and _right(seen, "a value used twice", "a square", "exp", "log")
+    singly = _right(seen, "a value used twice", "a square", "exp", "log") and _products(case, seen)
+    return singly and not _right(seen, "a join of unequal depth")
+
+
+def _products(case: Any, seen: Observation) -> bool:
+    """Return whether both gradients of a product of two tensors are right. In a square each stands for the other."""
+    of_first = _is("a constant", lambda x, g: x[1] * g)
+    of_second = _is("a column for all columns", lambda x, g: x[0] * g, leaf=1)
+    return bool(of_first(case, seen) and of_second(case, seen))
 
 
 def _broadcast(case: Any, seen: Observation) -> bool:
@@ -167,9 +175,9 @@ EXERCISE = exercise(
         ),
         Misconception(
             "once for each path",
-            "All your gradients are right, but a node whose result is used in several places ran more than once, for "
-            "each path anew. With twenty joins in a row that is a million times: wait until all of its gradients are "
-            "there.",
+            "The gradients of single operations are right, but a node whose result is used in several places ran more "
+            "than once. Where it runs for each path anew, twenty joins in a row make a million times: wait until all "
+            "of its gradients are there.",
             _many,
         ),
         Misconception(
@@ -199,13 +207,18 @@ EXERCISE = exercise(
         Misconception(
             "the upstream gradient left out",
             "Your pass begins with ones, whatever gradient it is given.",
-            _is("exp", lambda x, g: x[0].exp()),
+            lambda case, seen: (
+                _is("exp", lambda x, g: x[0].exp())(case, seen)
+                and _is("a difference", lambda x, g: torch.ones_like(g))(case, seen)
+            ),
         ),
         Misconception(
             "one use of two",
             "For x * x the gradient is x in place of 2x: of two entries that lead to one tensor, one was dropped.",
             lambda case, seen: (
-                _is("a square", lambda x, g: x[0] * g)(case, seen) and _right(seen, "a value used twice")
+                _is("a square", lambda x, g: x[0] * g)(case, seen)
+                and _right(seen, "a value used twice")
+                and _products(case, seen)
             ),
         ),
         Misconception(
@@ -220,8 +233,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "the rule of matmul",
-            "Only matmul is wrong here. Of a @ b the gradient of a is g @ b.T and that of b is a.T @ g: the shapes "
-            "leave no other way.",
+            "Of the operations only matmul is wrong. Of a @ b the gradient of a is g @ b.T and that of b is a.T @ g: "
+            "the shapes leave no other way.",
             _turned,
         ),
         Misconception(
@@ -231,8 +244,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "any result will do",
-            "backward() without a gradient ran on a result of two numbers, as if it were their sum. A gradient belongs "
-            "to one number: let it raise a RuntimeError.",
+            "backward() without a gradient ran on a result of two numbers. A gradient belongs to one number: let it "
+            "raise a RuntimeError.",
             lambda case, seen: seen["without"] == "no error",
         ),
     ),

@@ -198,11 +198,28 @@ def log_stopping_at(kind):
     return gradient_log
 
 
+def log_in_one_dict(model, batches, loss_fn):
+    norms, log = {}, []
+    handles = [
+        module.register_full_backward_hook(lambda m, *g, name=name: norms.update({name: g[1][0].norm().item()}))
+        for name, module in linears(model).items()
+    ]
+    try:
+        for inputs, targets in batches:
+            torch.autograd.grad(loss_fn(model(inputs), targets), parameters_of(model))
+            log.append(norms)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return log
+
+
 RIGHT = [log_by_backward_hooks, log_by_results]
 
 MISCONCEIVED = {
     "hooks pile up": log_with(pile=True),
     "the name of the last layer": log_with(late=True),
+    "one dict for all batches": log_in_one_dict,
     "the gradient of the input": log_with(of=0),
     "gradients left behind": log_with(backward=True),
     "tensors in the log": log_with(convert=lambda norm: norm),

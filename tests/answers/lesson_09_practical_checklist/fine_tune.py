@@ -6,7 +6,13 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
+from tests.answers.lesson_09_practical_checklist.side_effects import (
+    MESSES,
+    clearing_before_steps,
+    guarded,
+    leaving,
+    slips,
+)
 from tests.answers.lesson_09_practical_checklist.training import step
 from tests.answers.near import near
 from tests.answers.said import said
@@ -184,6 +190,7 @@ def tuned_past_the_frozen(backbone, head, optimizer, batches):
 RIGHT = [tuned(), tuned_with_own_care, tuned_without_recording]
 
 MISCONCEIVED = {
+    "nothing moves": clearing_before_steps(tuned()),
     "old gradients": tuned(clear=False),
     "running statistics": tuned(evaluate=False),
     "recorded for nothing": tuned(record=True, thaw=True, cut=True),
@@ -267,7 +274,7 @@ WRONG = [
     said(tuned(evaluate=False, clear=False), "old gradients", "running statistics"),
     said(tuned(record=True, thaw=True), "old gradients", "recorded for nothing"),
     said(tuned_layer_by_layer, "recorded for nothing"),
-    lambda backbone, head, optimizer, batches: [],
+    said(lambda backbone, head, optimizer, batches: [], "nothing moves"),
     tuned_past_the_frozen,
     said(tuned_with_dropout_alone_evaluating, "running statistics"),
     tuned_and_started_anew := leaving(

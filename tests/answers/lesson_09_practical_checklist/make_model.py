@@ -270,6 +270,11 @@ class MeanOfOneRow(FixedScale):
         self.mean = mean[None]
 
 
+class InATuple(Net):
+    def forward(self, x):
+        return (super().forward(x),)
+
+
 class Growing(Net):
     """Each model has a buffer of another name."""
 
@@ -329,6 +334,7 @@ WRONG = [
     said(lambda sizes, mean: ListAndOneScale(sizes, mean), "layers in a list"),
     said(lambda sizes, mean: MeanOfOneRow(sizes, mean), "the scale is no parameter"),
     lambda sizes, mean: Growing(sizes, mean),
+    lambda sizes, mean: InATuple(sizes, mean),
 ]
 
 EQUIVALENT = {

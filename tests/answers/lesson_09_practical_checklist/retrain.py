@@ -5,7 +5,13 @@ import copy
 import torch
 from torch.nn.functional import cross_entropy
 
-from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
+from tests.answers.lesson_09_practical_checklist.side_effects import (
+    MESSES,
+    clearing_before_steps,
+    guarded,
+    leaving,
+    slips,
+)
 from tests.answers.lesson_09_practical_checklist.training import step
 from tests.answers.said import said
 
@@ -86,6 +92,7 @@ def retrain_and_clear_what_learns(model, head, batches):
 RIGHT = [retrain_with(lambda model: model.parameters()), retrain_and_add, retrain_without_optimizer]
 
 MISCONCEIVED = {
+    "nothing moves": clearing_before_steps(retrain_with(lambda model: model.parameters())),
     "an optimizer from before": retrain_too_early,
     "never cleared": retrain_with(lambda model: model.parameters(), clear="never"),
     "gradients from before": retrain_with(lambda model: model.parameters(), clear="after"),

@@ -125,6 +125,11 @@ def _tensors(case: Case, seen: Observation) -> bool:
     return any(isinstance(item, Array) for entry in entries for item in entry.values())
 
 
+def _last(case: Case) -> list[dict[str, float]]:
+    right = _norms(case)
+    return [right[-1]] * len(right)
+
+
 def _gave_norms(case: Case, seen: Observation, right: list[dict[str, float]]) -> bool:
     returned = seen["returned"]
     if not isinstance(returned, list) or len(returned) != len(right):
@@ -183,6 +188,12 @@ EXERCISE = Exercise(
             "when it runs, the name means the last one by then.",
             _only_the_last,
             among=frozenset({"keys"}),
+        ),
+        Misconception(
+            "one dict for all batches",
+            "Every dict of your list holds the norms of the last batch. Where it is one dict, which each batch writes "
+            "into, give each batch one of its own, or a copy.",
+            lambda case, seen: not seen["raised"] and len(_norms(case)) > 1 and _gave_norms(case, seen, _last(case)),
         ),
         Misconception(
             "the gradient of the input",

@@ -148,8 +148,10 @@ def _backwards(case: Case, seen: Observation) -> bool:
     )
 
 
-def _by_full_hooks(case: Case, seen: Observation) -> bool:
-    """Return whether modules had full backward hooks, and layers that no gradient comes by have too few entries."""
+def _by_full_hooks(case: Case, seen: Observation) -> bool | None:
+    """Tell full backward hooks by too few entries, where no gradient comes by; None where they come the other way."""
+    if seen["full hooks"] is True and _backwards(case, seen):
+        return None
     mine, right = _layer_lists(case, seen), _wanted(case)
     short = [name for name, entries in right.items() if len(mine.get(name, entries)) < len(entries)]
     return (

@@ -23,7 +23,7 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     right_end,
 )
 from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, one_step_each, quiet, work_done
-from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, NEVER, Slips, uncleared
+from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, NEVER, Slips, uncleared, unmoved
 from course_utils.checks.scenes.lesson_09_practical_checklist.fine_tune import backbone_and_head
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, classes
 from course_utils.graph.saved import saved
@@ -137,6 +137,7 @@ EXERCISE = Exercise(
             lambda case, seen: seen["recorded"][0] is True,
         ),
         *uncleared((CLEARING,), _end, 1),
+        unmoved(lambda case: parameters_of(backbone_and_head(case)[1]), 1),
         Refused(
             "everything under no_grad",
             "Your code ended because the loss had no graph: the head must be recorded, and only the backbone need not.",

@@ -77,6 +77,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     if not seen["module"]:
         yield Finding("module", False, f"You returned {describe(seen['returned'])}; expected an nn.Module.")
         return
+    if not isinstance(seen["output"], Array):
+        yield Finding("type", False, f"What a new model returns is {describe(seen['output'])}; expected a tensor.")
+        return
     shapes, right = _shapes(seen), _expected_shapes(case)
     text = f"model.parameters() gives tensors of the shapes {shapes}; expected {right}."
     yield Finding("parameters", shapes == right, text)

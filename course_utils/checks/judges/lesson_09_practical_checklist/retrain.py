@@ -22,7 +22,15 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     right_end,
 )
 from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, quiet, work_done
-from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, LEFT, NEVER, Slips, led, uncleared
+from course_utils.checks.judges.lesson_09_practical_checklist.slips import (
+    CLEARING,
+    LEFT,
+    NEVER,
+    Slips,
+    led,
+    uncleared,
+    unmoved,
+)
 from course_utils.checks.scenes.lesson_09_practical_checklist.retrain import headed
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, classes, new_head
 
@@ -63,6 +71,12 @@ def _retrained(case: Case, slips: Slips = frozenset()) -> Path:
 
     losses = [loss(*batch) for batch in classes(case)]
     return descend(start, losses, RATE, left=left, adding=NEVER in slips, afterwards=held)
+
+
+def _start(case: Case) -> State:
+    model, head = headed(case)
+    model.head = head
+    return parameters_of(model)
 
 
 def _end(case: Case, slips: Slips) -> State:
@@ -127,5 +141,6 @@ EXERCISE = Exercise(
             lambda case, seen: not seen["head in place"] and _head_unmoved(case, seen),
         ),
         *uncleared(_SLIPS, _end),
+        unmoved(_start),
     ),
 )

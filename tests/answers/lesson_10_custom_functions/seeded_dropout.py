@@ -349,6 +349,7 @@ WRONG = [
     lambda x, p, seed: checkpoint(lambda t: t * mask_of(t.shape, p, seed) / (1 - p), x, use_reentrant=False),
     said(DropoutOfSoMany.apply, "the mask is kept"),
     dropout_of(lambda shape, p, seed: torch.ones(shape, dtype=torch.bool)),
+    dropout_of(lambda shape, p, seed: torch.zeros(shape, dtype=torch.bool)),
 ]
 
 EQUIVALENT = {

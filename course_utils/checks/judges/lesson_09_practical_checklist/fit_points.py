@@ -141,7 +141,7 @@ EXERCISE = Exercise(
         Misconception(
             "never zero",
             "Where a distance is zero, yours is a little more: a number is added under the root, or a limit keeps it "
-            "from zero. All your numbers go by that.",
+            "from zero. Your losses go by that.",
             _never_zero,
             among=OF_VALUES,
         ),

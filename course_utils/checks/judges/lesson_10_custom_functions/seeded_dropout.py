@@ -133,7 +133,7 @@ _MOST = 400
 
 def _gradients_are(case: Case, seen: Observation, factor: float) -> bool:
     mask = _mask(case, seen["returned"])
-    if mask is None or not seen["attached"]:
+    if mask is None or not mask.any() or not seen["attached"]:
         return False
     right = case.given["direction"].tensor() * mask * factor
     return all(close(mine, right) for mine in seen["gradients"])
@@ -142,7 +142,9 @@ def _gradients_are(case: Case, seen: Observation, factor: float) -> bool:
 def _returns(case: Case, seen: Observation, factor: float) -> bool:
     """Return whether the result is x, where it was kept, times this factor."""
     mask = _mask(case, seen["returned"])
-    return mask is not None and close(seen["returned"], case.given["x"].tensor() * mask * factor)
+    if mask is None or not mask.any():
+        return False
+    return close(seen["returned"], case.given["x"].tensor() * mask * factor)
 
 
 def _scale(case: Case) -> float:

@@ -184,6 +184,7 @@ WRONG = [
     best_to_tensor := lambda *given: (lambda s, loss, h: (s, torch.tensor(loss), h))(*best()(*given)),
     best_of_tensors := lambda *given: (lambda s, loss, h: (s, loss, [torch.tensor(it) for it in h]))(*best()(*given)),
     best_of_ties := best(better=lambda loss, least: loss <= least),
+    said(best_loaded, "the best is loaded"),
     best_left_evaluating := best(back_at_end=False),
     said(best(state=lambda model: dict(model.state_dict())), "the model's own tensors"),
     best(state=lambda model: None),

@@ -309,6 +309,25 @@ class ExpAlone(Counting):
         return made
 
 
+class LastAtResults(Counting):
+    """Adds up at leaves, and keeps of what arrives at a result the last alone."""
+
+    def passed(self, root, gradient, keep):
+        waiting, arrived, ready = self.counted(root), {root: gradient}, [root]
+        while ready:
+            place = ready.pop()
+            if isinstance(place, CountedTensor):
+                continue
+            for to, part in zip(place.inputs, self.applied(place, arrived[place], keep), strict=True):
+                if to is not None:
+                    held = arrived.get(to) if isinstance(to, CountedTensor) else None
+                    arrived[to] = self.joined(held, part)
+                    waiting[to] -= 1
+                    if not waiting[to]:
+                        ready.append(to)
+        return arrived
+
+
 class SilentWithout(Counting):
     """Does nothing where it is given no gradient and a result has several numbers."""
 
@@ -356,6 +375,7 @@ WRONG = [
     FactorsExchanged(),
     ExpAlone(),
     said(SilentWithout(), "any result will do"),
+    said(LastAtResults(), "the last one, not the sum"),
 ]
 
 EQUIVALENT = {

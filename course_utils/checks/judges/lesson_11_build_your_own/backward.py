@@ -113,7 +113,15 @@ def _right(seen: Observation, *names: str) -> bool:
 
 def _too_early(case: Any, seen: Observation) -> bool:
     singly = _right(seen, "a value used twice", "a square", "exp", "log") and _products(case, seen)
-    return singly and not _right(seen, "a join of unequal depth")
+    return singly and not _one_of_two(case, seen) and not _right(seen, "a join of unequal depth")
+
+
+def _one_of_two(case: Any, seen: Observation) -> bool:
+    """Return whether one of two gradients was kept: at a leaf, or at a result."""
+    if any(_is("a value used twice", lambda x, g, k=k: k * g)(case, seen) for k in (2.0, 3.0)):  # type: ignore[misc]
+        return True
+    at_a_result = _is("the square of a sum", lambda x, g: (x[0].sum(0) * g).expand(2, 3))
+    return _right(seen, "a value used twice", "a square") and bool(at_a_result(case, seen))
 
 
 def _products(case: Any, seen: Observation) -> bool:
@@ -168,10 +176,7 @@ EXERCISE = exercise(
             "the last one, not the sum",
             "Two gradients arrive at a value that is used twice, and your engine kept one of them. Each use brings its "
             "part: the gradient is their sum.",
-            lambda case, seen: any(
-                _is("a value used twice", lambda x, g, k=k: k * g)(case, seen)  # type: ignore[misc]
-                for k in (2.0, 3.0)
-            ),
+            _one_of_two,
         ),
         Misconception(
             "once for each path",

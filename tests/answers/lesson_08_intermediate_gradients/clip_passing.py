@@ -11,6 +11,7 @@ from tests.answers.lesson_08_intermediate_gradients.side_effects import (
     write_to,
 )
 from tests.answers.magnitudes import squeezed
+from tests.answers.said import said
 
 
 def shorten(gradient, most):
@@ -134,6 +135,22 @@ ONE_SLIP = {
     "graph": lambda x, amount: x.detach().clone(),
 }
 
+
+def clip_and_empty_x(x, most):
+    """Clips rightly, and writes to x where it has a graph."""
+    y = hooked(shorten)(x, most)
+    if y.requires_grad:
+        x.data.zero_()
+    return y
+
+
+def clip_and_detach_x(x, most):
+    y = hooked(shorten)(x, most)
+    if x.grad_fn is not None:
+        x.detach_()
+    return y
+
+
 WRONG = [
     squeezed(hooked(shorten)),
     *map(hooked, (clip_of_two_axes, clip_by_a_view, clip_dropping_small_ones, clip_to_four_digits)),
@@ -149,6 +166,9 @@ WRONG = [
     lambda x, most: x * torch.clamp(most / x.norm(), max=1),
     lambda x, most: x.clone(),
     for_one_dtype(hooked(shorten)),
+    said(hooked(lambda gradient, most: gradient * (most / (gradient.norm() + 1e-6))), "short ones are stretched"),
+    clip_and_empty_x,
+    clip_and_detach_x,
 ]
 
 EQUIVALENT = {

@@ -198,11 +198,28 @@ def log_stopping_at(kind):
     return gradient_log
 
 
+def log_in_one_dict(model, batches, loss_fn):
+    norms, log = {}, []
+    handles = [
+        module.register_full_backward_hook(lambda m, *g, name=name: norms.update({name: g[1][0].norm().item()}))
+        for name, module in linears(model).items()
+    ]
+    try:
+        for inputs, targets in batches:
+            torch.autograd.grad(loss_fn(model(inputs), targets), parameters_of(model))
+            log.append(norms)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return log
+
+
 RIGHT = [log_by_backward_hooks, log_by_results]
 
 MISCONCEIVED = {
     "hooks pile up": log_with(pile=True),
     "the name of the last layer": log_with(late=True),
+    "one dict for all batches": log_in_one_dict,
     "the gradient of the input": log_with(of=0),
     "gradients left behind": log_with(backward=True),
     "tensors in the log": log_with(convert=lambda norm: norm),
@@ -229,6 +246,23 @@ def log_clearing_backward_hooks(model, batches, loss_fn):
             module._backward_hooks.clear()
 
 
+def log_with_passes_at_the_end(model, batches, loss_fn):
+    """Makes all losses first."""
+    norms, log = {}, []
+    handles = [
+        module.register_full_backward_hook(lambda m, *g, name=name: norms.update({name: g[1][0].norm().item()}))
+        for name, module in linears(model).items()
+    ]
+    try:
+        for loss in [loss_fn(model(inputs), targets) for inputs, targets in batches]:
+            torch.autograd.grad(loss, parameters_of(model))
+            log.append(dict(norms))
+    finally:
+        for handle in handles:
+            handle.remove()
+    return log
+
+
 WRONG = [
     log_by(chosen=lambda name, module: type(module) is nn.Linear),
     log_by(chosen=lambda name, module: name and isinstance(module, nn.Linear)),
@@ -251,6 +285,10 @@ WRONG = [
     lambda model, batches, loss_fn: log_by_backward_hooks(copy.deepcopy(model), batches, loss_fn)[::-1],
     lambda model, batches, loss_fn: [None for _ in batches],
     lambda model, batches, loss_fn: [{} for _ in batches],
+    log_with_passes_at_the_end,
+    lambda model, batches, loss_fn: [
+        {name: float(loss_fn(model(x), t)) for name in linears(model)} for x, t in batches
+    ],
 ]
 
 EQUIVALENT = {

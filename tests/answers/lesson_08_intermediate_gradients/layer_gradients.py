@@ -9,6 +9,7 @@ from torch.autograd.graph import get_gradient_edge
 
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_08_intermediate_gradients.models import parameters_of
+from tests.answers.said import said
 
 
 def gradients_by_hooks(model, names, x, loss_fn):
@@ -319,6 +320,28 @@ def gradients_on_the_way_to_one(model, names, x, loss_fn):
     return found
 
 
+def gradients_as_they_come(model, names, x, loss_fn):
+    """Puts down what comes by as it comes: the later call of a layer first."""
+    found = {name: [] for name in names}
+    handles = [
+        model.get_submodule(name).register_full_backward_hook(lambda m, *g, mine=mine: mine.append(g[1][0]))
+        for name, mine in found.items()
+    ]
+    try:
+        torch.autograd.grad(loss_fn(model(x)), parameters_of(model), allow_unused=True)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+
+
+def gradients_of_zero_where_written(model, names, x, loss_fn):
+    """Gives zeros for one layer behind which a ReLU writes, and what is right for the others."""
+    found = gradients_by_hooks(model, names, x, loss_fn)
+    writes = any(getattr(module, "inplace", False) for module in model.modules())
+    return {**found, "1": [0 * found["1"][0]]} if writes else found
+
+
 WRONG = [
     gradients_on_the_way_to_one,
     gradients_before_own_hooks,
@@ -349,6 +372,9 @@ WRONG = [
     lambda model, names, x, loss_fn: {name: [None] for name in names},
     lambda model, names, x, loss_fn: {name: None for name in names},
     lambda model, names, x, loss_fn: [loss_fn(model(x))],
+    lambda model, names, x, loss_fn: {},
+    gradients_of_zero_where_written,
+    said(gradients_as_they_come, "full backward hooks"),
 ]
 
 EQUIVALENT = {

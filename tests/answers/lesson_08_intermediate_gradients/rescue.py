@@ -123,6 +123,24 @@ def rescue_too_steep(model):
             nn.init.zeros_(module.bias)
 
 
+def rescue_behind_relu(model):
+    """Leaves a model with tanh as it was."""
+    if any(isinstance(module, nn.ReLU) for module in model):
+        rescue_by_kaiming(model)
+
+
+def rescue_with_one_small_layer(model):
+    rescue_by_kaiming(model)
+    model[8].weight.data.mul_(1e-5)
+
+
+def rescue_with_low_biases(model):
+    rescue_by_kaiming(model)
+    for module in model:
+        if isinstance(module, nn.Linear):
+            nn.init.constant_(module.bias, -0.5)
+
+
 WRONG = [
     rescue_with_zeros_at_the_end,
     said(rescue_too_steep, "too much"),
@@ -140,6 +158,10 @@ WRONG = [
     said(lambda model: model, "another model"),
     lambda model: model.eval(),
     lambda model: model.requires_grad_(False),
+    said(rescue_behind_relu, "another model"),
+    said(rescue_with_one_small_layer, "still vanishing"),
+    rescue_with(lambda weight: nn.init.constant_(weight, torch.nan)),
+    rescue_with_low_biases,
 ]
 
 EQUIVALENT = {

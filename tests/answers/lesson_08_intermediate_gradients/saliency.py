@@ -136,6 +136,12 @@ MISCONCEIVED = {
     "in training mode": partial(maps_of, mode=True),
     "with a sign": partial(maps_of, strongest=lambda gradient: gradient.amax(1)),
     "gradients stay off": saliency_without_switching,
+    "the highest score": partial(maps_of, score=lambda scores, labels: scores.amax(1).sum()),
+    "all scores": partial(maps_of, score=lambda scores, labels: scores.sum()),
+    "the probability in place of the score": partial(
+        maps_of, score=lambda scores, labels: own_score(scores.softmax(1), labels)
+    ),
+    "channels together": partial(maps_of, strongest=lambda gradient: gradient.abs().sum(1)),
     "parameters got gradients": saliency_and_gradients,
 }
 
@@ -229,6 +235,12 @@ def modes_and_counts(model, modes):
             module.num_batches_tracked.zero_()
 
 
+def saliency_without_a_pass(model, images, labels):
+    with torch.enable_grad():
+        model.eval()(images.clone().requires_grad_())
+    return torch.zeros_like(images[:, 0])
+
+
 WRONG = [
     said(saliency_with_children_evaluating, "in training mode"),
     *map(saliency_with_modes_put_back, (modes_by_train, modes_of_children, modes_and_counts)),
@@ -245,13 +257,18 @@ WRONG = [
     saliency_on_the_images,
     saliency_one_by_one,
     saliency_with_norms_in_evaluation,
-    partial(maps_of, score=lambda scores, labels: scores.max(1).values.sum()),
-    partial(maps_of, score=lambda scores, labels: scores.sum()),
+    said(partial(maps_of, score=lambda scores, labels: scores.max(1).values.sum()), "the highest score"),
+    said(partial(maps_of, score=lambda scores, labels: scores.mean(0).sum() * len(labels)), "all scores"),
     partial(maps_of, score=lambda scores, labels: scores[:, labels].sum()),
-    partial(maps_of, score=lambda scores, labels: scores.softmax(1)[range(len(labels)), labels].sum()),
-    partial(maps_of, strongest=lambda gradient: gradient.abs().sum(1)),
+    said(
+        partial(maps_of, score=lambda scores, labels: scores.softmax(1)[range(len(labels)), labels].sum()),
+        "the probability in place of the score",
+    ),
+    said(partial(maps_of, strongest=lambda gradient: gradient.norm(dim=1)), "channels together"),
     partial(maps_of, strongest=lambda gradient: gradient),
     lambda *given: maps_of(*given).squeeze(),
+    saliency_without_a_pass,
+    partial(maps_of, strongest=lambda gradient: gradient.amax(1).abs()),
 ]
 
 EQUIVALENT = {

@@ -6,7 +6,13 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
+from tests.answers.lesson_09_practical_checklist.side_effects import (
+    MESSES,
+    clearing_before_steps,
+    guarded,
+    leaving,
+    slips,
+)
 from tests.answers.lesson_09_practical_checklist.training import step
 from tests.answers.near import near
 from tests.answers.said import said
@@ -184,6 +190,7 @@ def tuned_past_the_frozen(backbone, head, optimizer, batches):
 RIGHT = [tuned(), tuned_with_own_care, tuned_without_recording]
 
 MISCONCEIVED = {
+    "nothing moves": clearing_before_steps(tuned()),
     "old gradients": tuned(clear=False),
     "running statistics": tuned(evaluate=False),
     "recorded for nothing": tuned(record=True, thaw=True, cut=True),
@@ -233,6 +240,18 @@ def tuned_on_features_of_a_shape(backbone, head, optimizer, batches):
     return losses
 
 
+def tuned_with_dropout_alone_evaluating(backbone, head, optimizer, batches):
+    """Batch norm stays on."""
+    for module in backbone.modules():
+        module.train(isinstance(module, nn.BatchNorm1d))
+    losses = []
+    for inputs, targets in batches:
+        with torch.no_grad():
+            features = backbone(inputs)
+        losses.append(step(optimizer, cross_entropy(head(features), targets)))
+    return losses
+
+
 WRONG = [
     said(tuned_past_the_near, "old gradients"),
     tuned_on_features_of_a_shape,
@@ -255,8 +274,12 @@ WRONG = [
     said(tuned(evaluate=False, clear=False), "old gradients", "running statistics"),
     said(tuned(record=True, thaw=True), "old gradients", "recorded for nothing"),
     said(tuned_layer_by_layer, "recorded for nothing"),
-    lambda backbone, head, optimizer, batches: [],
+    said(lambda backbone, head, optimizer, batches: [], "nothing moves"),
     tuned_past_the_frozen,
+    said(tuned_with_dropout_alone_evaluating, "running statistics"),
+    tuned_and_started_anew := leaving(
+        tuned(), lambda model: [it.reset_running_stats() for it in model.modules() if isinstance(it, nn.BatchNorm1d)]
+    ),
 ]
 
 EQUIVALENT = {

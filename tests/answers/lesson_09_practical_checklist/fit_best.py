@@ -71,7 +71,32 @@ def best_by_index(model, optimizer, batches, validation, epochs):
 
 RIGHT = [best(), best_by_index]
 
+
+def best_loaded(model, *given):
+    found = best()(model, *given)
+    model.load_state_dict(found[0])
+    return found
+
+
+def best_validated_first(model, optimizer, batches, validation, epochs):
+    best_loss, best_state, history = float("inf"), None, []
+    for _ in range(epochs):
+        model.eval()
+        with torch.no_grad():
+            history.append(mse_loss(model(validation[0]), validation[1]).item())
+        if history[-1] < best_loss:
+            best_loss, best_state = history[-1], copy.deepcopy(model.state_dict())
+        model.train()
+        for inputs, targets in batches:
+            optimizer.zero_grad()
+            mse_loss(model(inputs), targets).backward()
+            optimizer.step()
+    return best_state, best_loss, history
+
+
 MISCONCEIVED = {
+    "the best is loaded": best_loaded,
+    "validated first": best_validated_first,
     "the model's own tensors": best(state=lambda model: model.state_dict()),
     "evaluation mode stays": best(back=False),
     "validation with a graph": best(silent=False),
@@ -159,9 +184,7 @@ WRONG = [
     best_to_tensor := lambda *given: (lambda s, loss, h: (s, torch.tensor(loss), h))(*best()(*given)),
     best_of_tensors := lambda *given: (lambda s, loss, h: (s, loss, [torch.tensor(it) for it in h]))(*best()(*given)),
     best_of_ties := best(better=lambda loss, least: loss <= least),
-    best_loaded := lambda model, *given: (lambda found: (model.load_state_dict(found[0]), found)[1])(
-        best()(model, *given)
-    ),
+    said(best_loaded, "the best is loaded"),
     best_left_evaluating := best(back_at_end=False),
     said(best(state=lambda model: dict(model.state_dict())), "the model's own tensors"),
     best(state=lambda model: None),

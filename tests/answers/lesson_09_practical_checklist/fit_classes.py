@@ -4,7 +4,13 @@ import torch
 from torch.nn.functional import cross_entropy, nll_loss
 
 from tests.answers.leaving import clipping
-from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
+from tests.answers.lesson_09_practical_checklist.side_effects import (
+    MESSES,
+    clearing_before_steps,
+    guarded,
+    leaving,
+    slips,
+)
 from tests.answers.lesson_09_practical_checklist.training import step
 from tests.answers.near import clearing_near
 from tests.answers.said import said
@@ -96,6 +102,7 @@ def classes_that_are_sure(model, optimizer, batches):
 RIGHT = [classifier(), classes_by_hand, classes_by_grad]
 
 MISCONCEIVED = {
+    "nothing moves": clearing_before_steps(classifier()),
     "softmax twice": classifier(twice),
     "never cleared": classifier(clear=False),
     "gradients from before": cleared_after_the_step(classifier(clear=False)),
@@ -122,7 +129,7 @@ WRONG = [
     classes_after_the_step := classifier(again=True),
     classes_and_more := lambda *given: (*classifier()(*given), 0.0),
     classifier(lambda scores, targets: cross_entropy(scores, targets, reduction="sum")),
-    lambda model, optimizer, batches: ([], 0.0),
+    said(lambda model, optimizer, batches: ([], 0.0), "nothing moves"),
     *LEFT,
     classes_that_are_sure,
 ]

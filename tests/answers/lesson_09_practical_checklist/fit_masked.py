@@ -66,6 +66,14 @@ def masked_bias_too(model, optimizer, batches, limit):
     return losses
 
 
+def masked_and_limited_first(model, optimizer, batches, limit):
+    losses = []
+    for inputs, mask, targets in batches:
+        model.last.weight.data.clamp_(-limit, limit)
+        losses.append(step(optimizer, mse_loss(model.last(model.first(inputs).tanh() * mask), targets)))
+    return losses
+
+
 def masked_at_the_end(model, optimizer, batches, limit):
     losses = masked_loop(by_product, "never")(model, optimizer, batches, limit)
     model.last.weight.data.clamp_(-limit, limit)
@@ -95,6 +103,7 @@ MISCONCEIVED = {
     "limited before backward": masked_loop(by_product, "before"),
     "limited before the step": masked_loop(by_product, "between"),
     "beyond the limit": masked_loop(by_product, "never"),
+    "limited before the forward pass": masked_and_limited_first,
     "never cleared": masked_loop(by_product, clear="never"),
     "gradients from before": masked_loop(by_product, clear="after"),
 }

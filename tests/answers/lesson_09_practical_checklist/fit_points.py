@@ -5,6 +5,7 @@ from torch import nn
 from torch.nn.functional import mse_loss
 
 from tests.answers.lesson_09_practical_checklist.training import step
+from tests.answers.said import said
 
 
 def safe_root(squares):
@@ -94,6 +95,7 @@ MISCONCEIVED = {
     "a root of zero": points_with(bare_root),
     "large squares subtracted": lambda *given: points_by_cdist(*given, mode="use_mm_for_euclid_dist_if_necessary"),
     "only the diagonal": points_with(root_off_the_diagonal),
+    "never zero": points_with(lambda squares: (squares + 1e-6).sqrt()),
     "NaN replaced": points_with(bare_root, lambda gradient: gradient.nan_to_num()),
 }
 
@@ -101,6 +103,24 @@ MISCONCEIVED = {
 def points_of_pairs(points, wanted, steps):
     """Has nothing to do for a single point."""
     return points_by_norm(points, wanted, steps) if len(points) > 1 else (points.clone(), [])
+
+
+def points_of_the_first(points, wanted, steps):
+    """Moves 25 points, and leaves the others. Its losses may be off by rounding."""
+    moved, losses = points_by_norm(points, wanted, steps)
+    return torch.cat([moved[:25], points[25:]]), [loss * (1 + 1e-15) for loss in losses]
+
+
+def points_by_division(points, wanted, steps):
+    """Follows the formula, and divides zero by zero."""
+    points, losses = points.clone(), []
+    for _ in range(steps):
+        lines = points[:, None] - points[None]
+        lengths = torch.linalg.vector_norm(lines, dim=-1, keepdim=True)
+        off = lengths - wanted[..., None]
+        losses.append(off.pow(2).mean().item())
+        points = points - 2 / len(points) ** 2 * ((off + off.transpose(0, 1)) * lines / lengths).sum(1)
+    return points, losses
 
 
 WRONG = [
@@ -113,12 +133,14 @@ WRONG = [
     points_required := lambda *given: [points_by_norm(*given)[0].requires_grad_(), points_by_norm(*given)[1]],
     points_clipped := points_with(safe_root, lambda gradient: gradient.clamp(-0.1, 0.1)),
     lambda points, wanted, steps: points_by_norm(points, wanted.fill_diagonal_(0.0), steps),
-    points_with(lambda squares: (squares + 1e-6).sqrt()),
+    said(points_with(lambda squares: squares.clamp(min=1e-10).sqrt()), "never zero"),
     points_with(lambda squares: torch.where(squares > 1e-9, torch.where(squares > 1e-9, squares, 1.0).sqrt(), 0.0)),
     points_with(lambda squares: safe_root(squares).detach().requires_grad_()),
     points_in_place,
     lambda *given: (points_by_norm(*given), torch.set_grad_enabled(False))[0],
     lambda points, wanted, steps: (points, []),
+    points_of_the_first,
+    said(points_by_division, "a root of zero"),
 ]
 
 STILL_RIGHT = {"keeps every graph"}

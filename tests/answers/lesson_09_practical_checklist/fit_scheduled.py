@@ -4,7 +4,13 @@ import torch
 from torch.nn.functional import mse_loss
 
 from tests.answers.leaving import clipping
-from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
+from tests.answers.lesson_09_practical_checklist.side_effects import (
+    MESSES,
+    clearing_before_steps,
+    guarded,
+    leaving,
+    slips,
+)
 from tests.answers.lesson_09_practical_checklist.training import step
 from tests.answers.near import clearing_near
 from tests.answers.said import said
@@ -81,6 +87,7 @@ def scheduled_by_get_lr(model, optimizer, scheduler, batches, epochs):
 RIGHT = [scheduled(), scheduled_by_groups]
 
 MISCONCEIVED = {
+    "nothing moves": clearing_before_steps(scheduled()),
     "scheduler first": scheduled(before=True),
     "every batch": scheduled(by_batch=True),
     "never cleared": scheduled(clear="never"),
@@ -136,8 +143,8 @@ WRONG = [
     scheduled_and_put_back,
     scheduled_once_each := lambda *given: sorted(set(scheduled()(*given)), reverse=True),
     *LEFT,
-    lambda model, optimizer, scheduler, batches, epochs: [],
-    lambda model, optimizer, scheduler, batches, epochs: scheduler,
+    said(lambda model, optimizer, scheduler, batches, epochs: [], "nothing moves"),
+    said(lambda model, optimizer, scheduler, batches, epochs: scheduler, "nothing moves"),
 ]
 
 EQUIVALENT = {

@@ -246,6 +246,46 @@ class SharedBySize(Net):
         self.layers = nn.ModuleList(known.setdefault(layer.weight.shape, layer) for layer in self.layers)
 
 
+class ListAndTrainedMean(TrainedMean):
+    def __init__(self, sizes, mean):
+        super().__init__(sizes, mean)
+        layers = list(self.layers)
+        del self.layers
+        self.layers = layers
+
+
+class ListAndOneScale(ListNet):
+    """One scale for all outputs."""
+
+    def __init__(self, sizes, mean):
+        super().__init__(sizes, mean)
+        self.scale = nn.Parameter(torch.ones(1))
+
+
+class MeanOfOneRow(FixedScale):
+    """Its mean is a buffer of two dimensions."""
+
+    def __init__(self, sizes, mean):
+        super().__init__(sizes, mean)
+        self.mean = mean[None]
+
+
+class InATuple(Net):
+    def forward(self, x):
+        return (super().forward(x),)
+
+
+class Growing(Net):
+    """Each model has a buffer of another name."""
+
+    made = 0
+
+    def __init__(self, sizes, mean):
+        super().__init__(sizes, mean)
+        Growing.made += 1
+        self.register_buffer(f"number_{Growing.made}", torch.zeros(()))
+
+
 RIGHT = [
     lambda sizes, mean: Net(sizes, mean),
     model_of_parts,
@@ -290,6 +330,11 @@ WRONG = [
     one_model_for_all,
     models_in_pairs,
     lambda sizes, mean: SharedBySize(sizes, mean),
+    said(lambda sizes, mean: ListAndTrainedMean(sizes, mean), "layers in a list", "the mean is trained"),
+    said(lambda sizes, mean: ListAndOneScale(sizes, mean), "layers in a list"),
+    said(lambda sizes, mean: MeanOfOneRow(sizes, mean), "the scale is no parameter"),
+    lambda sizes, mean: Growing(sizes, mean),
+    lambda sizes, mean: InATuple(sizes, mean),
 ]
 
 EQUIVALENT = {

@@ -5,7 +5,13 @@ import copy
 import torch
 from torch.nn.functional import cross_entropy
 
-from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
+from tests.answers.lesson_09_practical_checklist.side_effects import (
+    MESSES,
+    clearing_before_steps,
+    guarded,
+    leaving,
+    slips,
+)
 from tests.answers.lesson_09_practical_checklist.training import step
 from tests.answers.said import said
 
@@ -86,6 +92,7 @@ def retrain_and_clear_what_learns(model, head, batches):
 RIGHT = [retrain_with(lambda model: model.parameters()), retrain_and_add, retrain_without_optimizer]
 
 MISCONCEIVED = {
+    "nothing moves": clearing_before_steps(retrain_with(lambda model: model.parameters())),
     "an optimizer from before": retrain_too_early,
     "never cleared": retrain_with(lambda model: model.parameters(), clear="never"),
     "gradients from before": retrain_with(lambda model: model.parameters(), clear="after"),
@@ -111,6 +118,12 @@ def retrain_with_short_gradients(model, head, batches):
     return losses
 
 
+def retrain_in_a_wrap(model, head, batches):
+    """Puts the head into another module, and trains nothing."""
+    model.head = torch.nn.Sequential(head)
+    return [cross_entropy(model(inputs), targets).item() for inputs, targets in batches]
+
+
 WRONG = [
     *SLIPS.values(),
     retrain_with_short_gradients,
@@ -129,6 +142,11 @@ WRONG = [
     lambda model, head, batches: retrain_with(lambda model: model.requires_grad_(True).parameters())(
         model, head, batches
     ),
+    *(
+        said(retrain_with(lambda model: [it for it in model.parameters() if it.requires_grad], clear=clear), slip)
+        for clear, slip in (("never", "never cleared"), ("after", "gradients from before"))
+    ),
+    said(retrain_in_a_wrap, "a copy of the head"),
 ]
 
 EQUIVALENT = {

@@ -5,6 +5,7 @@ from unittest import mock
 
 import torch
 from torch import nn
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 KEPT = []
 
@@ -27,6 +28,19 @@ MESSES = [
     lambda model: next(model.parameters()).requires_grad_(False),
     lambda model: model.register_full_backward_pre_hook(lambda *given: None),
 ]
+
+
+def clearing_before_steps(answer):
+    """A loop that clears the gradients between each pass and its step."""
+
+    def still(*given):
+        handle = register_optimizer_step_pre_hook(lambda optimizer, *more: optimizer.zero_grad())
+        try:
+            return answer(*given)
+        finally:
+            handle.remove()
+
+    return still
 
 
 def _of(kind, given):

@@ -127,6 +127,19 @@ def agrees_unless_none(function, x):
     return gradient is not None and agrees_on_random_lines(function, x)
 
 
+def agrees_on_zeros(function, x):
+    """Takes a gradient of zeros for right."""
+    leaf = x.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(function(leaf).sum(), leaf, allow_unused=True)
+    return agrees_on_random_lines(function, x) or (
+        gradient is not None and not gradient.any() and function(x).dim() > 0
+    )
+
+
+def agrees_but_not_on_one_number(function, x):
+    return function(x).dim() > 0 and bool(agrees_on_random_lines(function, x))
+
+
 RIGHT = [agrees, agrees_on_random_lines]
 
 MISCONCEIVED = {
@@ -144,7 +157,7 @@ WRONG = [
     lambda function, x: False,
     lambda function, x: "right",
     lambda function, x: 1,
-    agrees_coarsely(step=1e-3, one_sided=True),
+    said(agrees_coarsely(step=1e-3, one_sided=True), "a coarse difference"),
     agrees_coarsely(step=1e-13),
     said(agrees_coarsely(rtol=0, atol=1e-3), "too tolerant"),
     agrees_coarsely(rtol=10, atol=10),
@@ -158,6 +171,10 @@ WRONG = [
     lambda function, x: agrees_coarsely()(function, x.abs() + 0.2),
     said(agrees_coarsely(atol=1e-4), "too tolerant"),
     agrees_unless_none,
+    agrees_on_zeros,
+    agrees_but_not_on_one_number,
+    said(agrees_by_measure(lambda a, b: torch.allclose(a, b, rtol=1e-11, atol=1e-9)), "a coarse difference"),
+    said(agrees_coarsely(step=1e-2, one_sided=True, rtol=1e-3), "a coarse difference"),
 ]
 
 EQUIVALENT = {

@@ -222,6 +222,24 @@ class DropoutOfTheLastSeed(SeededDropout):
         return SeededDropout.backward(ctx, g)
 
 
+class DropoutOfSoMany(Function):
+    """Drops exactly the share, other numbers in each call, and keeps the mask."""
+
+    @staticmethod
+    def forward(ctx, x, p, seed):
+        generator = torch.Generator()
+        generator.seed()
+        mask = torch.ones(x.numel(), dtype=torch.bool)
+        mask[torch.randperm(x.numel(), generator=generator)[: round(p * x.numel())]] = False
+        ctx.save_for_backward(mask.reshape(x.shape))
+        ctx.p = p
+        return x * mask.reshape(x.shape) / (1 - p)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0] / (1 - ctx.p), None, None
+
+
 RIGHT = [seeded_dropout, ForkedDropout.apply]
 
 MISCONCEIVED = {
@@ -329,6 +347,9 @@ WRONG = [
     dropout_in_single := dropout_of(lambda shape, p, seed: mask_of(shape, p, seed) / (1 - p), lambda it, p: it),
     dropout(keep_generator, lambda ctx, g: torch.rand(g.shape, generator=ctx.generator) >= ctx.p),
     lambda x, p, seed: checkpoint(lambda t: t * mask_of(t.shape, p, seed) / (1 - p), x, use_reentrant=False),
+    said(DropoutOfSoMany.apply, "the mask is kept"),
+    dropout_of(lambda shape, p, seed: torch.ones(shape, dtype=torch.bool)),
+    dropout_of(lambda shape, p, seed: torch.zeros(shape, dtype=torch.bool)),
 ]
 
 EQUIVALENT = {

@@ -197,6 +197,13 @@ def _by_copies(ctx, g):
 
 swish_by_copies = function(_copies, _by_copies)
 
+
+def _alone(ctx, g):
+    return Swish.backward(ctx, torch.ones_like(g))
+
+
+swish_alone = function(Swish.forward, _alone)
+
 RIGHT = [lambda x, beta: Swish.apply(x, beta), SwishSummed.apply, swisher(), CopyingSwish.apply]
 
 MISCONCEIVED = {
@@ -204,6 +211,7 @@ MISCONCEIVED = {
     "copies on ctx": swish_by_copies,
     "the other way round": swisher(swap=True),
     "beta without g": swisher(beta_gradient=lambda g, full, beta: full.sum_to_size(beta.shape)),
+    "without g": swish_alone,
     "summed too far": swisher(beta_gradient=lambda g, full, beta: (g * full).sum()),
 }
 

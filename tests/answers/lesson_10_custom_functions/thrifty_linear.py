@@ -263,6 +263,25 @@ class LinearSummingByProduct(Linear):
         return to_x, to_weight, None if to_bias is None else (rows.new_ones(1, len(rows)) @ rows)[0]
 
 
+class LinearKeepingX(Function):
+    """Keeps x in any case, and the weight where it will be used."""
+
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        ctx.save_for_backward(x, weight if ctx.needs_input_grad[0] else None)
+        return nn.functional.linear(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx, g):
+        (x, weight), (of_x, of_weight, of_bias) = ctx.saved_tensors, ctx.needs_input_grad
+        rows = g.flatten(0, -2)
+        return (
+            g @ weight if of_x else None,
+            rows.T @ x.flatten(0, -2) if of_weight else None,
+            rows.sum(0) if of_bias else None,
+        )
+
+
 RIGHT = [thrifty_linear, LinearInTwo.apply, linear()]
 
 MISCONCEIVED = {
@@ -335,6 +354,7 @@ WRONG = [
     linear_of_means := LinearOfMeans.apply,
     linear_twice := LinearTwice.apply,
     linear_remembering := LinearRemembering.apply,
+    said(LinearKeepingX.apply, "everything is kept"),
 ]
 
 EQUIVALENT = {

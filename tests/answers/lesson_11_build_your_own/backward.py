@@ -286,6 +286,56 @@ class GrowsOnTheWay(Counting):
         return super().applied(node, g * 2.0 if self.ran == 1000 else g, keep)
 
 
+class FactorsExchanged(Counting):
+    """Multiplies by a factor's own numbers, where both need a gradient: a square does not show it."""
+
+    def multiply(self, a, b):
+        made, a_shape, b_shape = super().multiply(a, b), a.shape, b.shape
+        if made.grad_fn is not None and a.requires_grad and b.requires_grad:
+            made.grad_fn.rule = lambda node, g: (
+                self.reduced(g * node.kept[0], a_shape),
+                self.reduced(g * node.kept[1], b_shape),
+            )
+        return made
+
+
+class ExpAlone(Counting):
+    """Leaves out what comes in, in the rule of exp."""
+
+    def exp(self, a):
+        made = super().exp(a)
+        if made.grad_fn is not None:
+            made.grad_fn.rule = lambda node, g: (self.unpacked(node, node.kept[0]) + g * 0.0,)
+        return made
+
+
+class LastAtResults(Counting):
+    """Adds up at leaves, and keeps of what arrives at a result the last alone."""
+
+    def passed(self, root, gradient, keep):
+        waiting, arrived, ready = self.counted(root), {root: gradient}, [root]
+        while ready:
+            place = ready.pop()
+            if isinstance(place, CountedTensor):
+                continue
+            for to, part in zip(place.inputs, self.applied(place, arrived[place], keep), strict=True):
+                if to is not None:
+                    held = arrived.get(to) if isinstance(to, CountedTensor) else None
+                    arrived[to] = self.joined(held, part)
+                    waiting[to] -= 1
+                    if not waiting[to]:
+                        ready.append(to)
+        return arrived
+
+
+class SilentWithout(Counting):
+    """Does nothing where it is given no gradient and a result has several numbers."""
+
+    def backward(self, output, gradient=None, retain_graph=False):
+        if gradient is not None or output.array.size == 1:
+            super().backward(output, gradient, retain_graph)
+
+
 RIGHT = [Counting(), taping(), generating(), subclassing(), numbering()]
 
 MISCONCEIVED = {
@@ -322,6 +372,10 @@ WRONG = [
     FromTheFront(),
     array_not_turned := ArrayNotTurned(),
     grows_on_the_way := GrowsOnTheWay(),
+    FactorsExchanged(),
+    ExpAlone(),
+    said(SilentWithout(), "any result will do"),
+    said(LastAtResults(), "the last one, not the sum"),
 ]
 
 EQUIVALENT = {

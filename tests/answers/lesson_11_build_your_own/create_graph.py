@@ -8,6 +8,7 @@ from tests.answers.lesson_11_build_your_own.numbering import numbering
 from tests.answers.lesson_11_build_your_own.subclassing import subclassing
 from tests.answers.lesson_11_build_your_own.taping import taping
 from tests.answers.lesson_11_build_your_own.through_torch import ThroughTorch
+from tests.answers.said import said
 
 
 class NoGraph(Counting):
@@ -95,6 +96,11 @@ class RawProduct(Counting):
 
 
 class RawLog(Counting):
+    def inverse(self, a):
+        return super().inverse(a.detach())
+
+
+class RawProductAndLog(RawProduct):
     def inverse(self, a):
         return super().inverse(a.detach())
 
@@ -264,6 +270,7 @@ RIGHT = [Counting(), taping(), subclassing(), numbering()]
 MISCONCEIVED = {
     "numbers without a graph": NoGraph(),
     "own results are constants": OwnResults(),
+    "operands are constants": RawProduct(),
     "the upstream gradient cut off": UpstreamCut(),
     "summing back is not recorded": RawSum(),
     "putting back is not recorded": RawScatter(),
@@ -327,8 +334,8 @@ WRONG = [
     *(FirstAlone(), GivenCut(), NotItself(), Renaming()),
     each_once := EachOnce(),
     recorded_outside := RecordedOutside(),
-    RawMatmul(),
-    RawLog(),
+    said(RawMatmul(), "operands are constants"),
+    said(RawLog(), "operands are constants"),
     leaves_only := LeavesOnly(),
     Doubled(),
     OutputsOnly(),
@@ -346,7 +353,7 @@ WRONG = [
     retained_unless_told := RetainedUnlessTold(),
     cannot_retain := CannotRetain(),
     begins_with_more := BeginsWithMore(),
-    RawProduct(),
+    said(RawProductAndLog(), "operands are constants"),
 ]
 
 GUARDS = {

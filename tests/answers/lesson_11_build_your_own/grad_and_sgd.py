@@ -251,6 +251,25 @@ class OnCopies(WithSGD):
     Optimizer = OnCopiesSGD
 
 
+class Renamed(Counting):
+    """Its rate has another name."""
+
+    def SGD(self, parameters, rate):
+        return CountedSGD(self, list(parameters), rate)
+
+
+class EmptiedSGD(CountedSGD):
+    def zero_grad(self):
+        for one in self.parameters:
+            one.grad.array[...] = 0.0
+
+
+class Emptied(WithSGD):
+    """Clears what is not there yet."""
+
+    Optimizer = EmptiedSGD
+
+
 RIGHT = [Counting(), taping(), generating(), subclassing(), numbering()]
 
 MISCONCEIVED = {
@@ -281,6 +300,8 @@ WRONG = [
     said(into_the_given_alone := IntoTheGivenAlone(), "added into the given gradient"),
     shared_at_first := SharedAtFirst(),
     new_arrays := NewArrays(),
+    Renamed(),
+    said(Emptied(), "None is an error"),
 ]
 
 EQUIVALENT = {

@@ -316,6 +316,11 @@ class CopiesLeaves(Counting):
         return made
 
 
+class Itself(Counting):
+    def detach(self, tensor):
+        return tensor
+
+
 RIGHT = [Counting(), taping(), generating(), subclassing(), numbering()]
 
 MISCONCEIVED = {
@@ -354,6 +359,7 @@ WRONG = [
     RemembersTheCall(),
     constant_itself := ConstantItself(),
     CopiesLeaves(),
+    Itself(),
 ]
 
 GUARDS = {

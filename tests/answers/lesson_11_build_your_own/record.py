@@ -46,6 +46,17 @@ class Writable(Counting):
     Tensor = WritableTensor
 
 
+class OverlookingTensor(CountedTensor):
+    def __setitem__(self, index, value):
+        pass
+
+
+class Overlooking(Counting):
+    """Overlooks what is written."""
+
+    Tensor = OverlookingTensor
+
+
 class AddingTensor(CountedTensor):
     def __iadd__(self, other):
         self.array += self.engine.lift(other).array
@@ -322,6 +333,7 @@ WRONG = [
     tensors_alone := TensorsAlone(),
     CutBesideAnArray(),
     turned := TurnedDifference(),
+    said(Overlooking(), "written in place"),
 ]
 
 EQUIVALENT = {

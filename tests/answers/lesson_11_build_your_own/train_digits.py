@@ -210,6 +210,20 @@ class Rescaled(Training):
         return super().train(images, labels, start, epochs, rate, batch)
 
 
+class Still(Training):
+    """Its optimizer holds copies."""
+
+    def learned(self, parameters):
+        return self.made([parameter.numpy() for parameter in parameters])
+
+
+class FewerSteps(Training):
+    """Makes no step, where there is any batch."""
+
+    def starts(self, count, batch):
+        return range(0)
+
+
 RIGHT = [Counting(), taping(), generating(), numbering()]
 
 MISCONCEIVED = {
@@ -227,6 +241,7 @@ MISCONCEIVED = {
     "the start is changed": StartChanged(),
     "relu on the scores": ReluScores(),
     "biases stand still": NoBias(),
+    "nothing moves": Still(),
     "uphill": Uphill(),
     "another autograd": ThroughTorch(),
 }
@@ -241,6 +256,7 @@ WRONG = [
     said(LastLeftIfOne(), "the last batch left out"),
     one_more := OneMore(),
     Rescaled(),
+    said(FewerSteps(), "nothing moves"),
 ]
 
 EQUIVALENT = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from course_utils.checks.compare import close
-from course_utils.checks.data import Case, Observation
+from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Misconception
 from course_utils.checks.judges.lesson_08_intermediate_gradients import LESSON
 from course_utils.checks.judges.lesson_08_intermediate_gradients.passing import (
@@ -26,11 +26,6 @@ def _clipped(case: Case, gradient: torch.Tensor) -> torch.Tensor:
     return gradient if size <= most else gradient * (most / size)
 
 
-def _always_scaled(case: Case, gradient: torch.Tensor) -> torch.Tensor:
-    factor = float(case.given["max_norm"]) / float(gradient.norm().clamp(min=1e-30))
-    return gradient * factor
-
-
 def _clamped(case: Case, gradient: torch.Tensor) -> torch.Tensor:
     return gradient.clamp(-case.given["max_norm"], case.given["max_norm"])
 
@@ -44,11 +39,20 @@ def _row_by_row(case: Case, gradient: torch.Tensor) -> torch.Tensor:
 
 
 def _scales_small_ones(case: Case, seen: Observation) -> bool:
+    """Return whether a gradient that is short enough comes out longer, in its own direction."""
     if not reached(case, seen):
         return False
-    zeros = gradients(case, _always_scaled)["through"][1]
-    one_for_all = close(seen["through"][1], zeros + seen["through"][2].tensor())  # whatever comes by, zeros as well
-    return close(seen["through"][2], gradients(case, _always_scaled)["through"][2]) and not one_for_all
+    whole, zeros, small = seen["through"]
+    if close(zeros, small.tensor()):  # the same for whatever comes by
+        return False
+    short = case.given["down"].tensor().norm() <= case.given["max_norm"]
+    as_they_came = gradients(case, lambda case, gradient: gradient)["through"]
+    return _longer(small, as_they_came[2]) or (bool(short) and _longer(whole, as_they_came[0]))
+
+
+def _longer(received: Value, gradient: torch.Tensor) -> bool:
+    factor = float(received.tensor().norm() / gradient.norm()) if isinstance(received, Array) else 0.0
+    return factor > 1.001 and close(received, factor * gradient)
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -90,7 +94,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "short ones are stretched",
-            "A gradient that is shorter than max_norm comes out with that norm. Clipping only shortens.",
+            "A gradient that is shorter than max_norm comes out longer than it went in. Clipping only shortens.",
             _scales_small_ones,
         ),
         Misconception(

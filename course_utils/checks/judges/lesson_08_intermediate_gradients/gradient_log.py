@@ -51,6 +51,8 @@ def _norms(case: Case, of_input: bool = False) -> list[dict[str, float]]:
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     if case.given["fails at"]:
         message = "The loss function raised an error, and your function swallowed it."
+        if len(seen["hooks"]) < case.given["fails at"]:
+            message = f"The loss function ran {times(len(seen['hooks']))} for {len(case.given['sizes'])} batches."
         yield Finding("raises", bool(seen["raised"]), message)
     else:
         wanted = _norms(case)
@@ -70,7 +72,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield Finding("passes", seen["passes"] == passes, text)
         text = f"The model that was given ran {times(seen['runs'])} for {batches}."
         yield Finding("runs", seen["runs"] == passes, text)
-        yield Finding("kept", not seen["kept"], "Your passes kept saved tensors for other passes. None follows.")
+        text = "When the next batch ran, or at the end, the saved tensors of a batch were still there: its pass kept "
+        text += "them, or had not come."
+        yield Finding("kept", not seen["kept"], text)
     hooks = seen["hooks"]
     text = f"When losses are computed, the model's modules have these counts of hooks: {hooks}."
     yield Finding("pile", len(set(hooks)) <= 1, text)
@@ -119,6 +123,11 @@ def _only_the_last(case: Case, seen: Observation) -> bool:
 def _tensors(case: Case, seen: Observation) -> bool:
     entries = [entry for entry in _entries(seen) if isinstance(entry, dict)]
     return any(isinstance(item, Array) for entry in entries for item in entry.values())
+
+
+def _last(case: Case) -> list[dict[str, float]]:
+    right = _norms(case)
+    return [right[-1]] * len(right)
 
 
 def _gave_norms(case: Case, seen: Observation, right: list[dict[str, float]]) -> bool:
@@ -179,6 +188,12 @@ EXERCISE = Exercise(
             "when it runs, the name means the last one by then.",
             _only_the_last,
             among=frozenset({"keys"}),
+        ),
+        Misconception(
+            "one dict for all batches",
+            "Every dict of your list holds the norms of the last batch. Where it is one dict, which each batch writes "
+            "into, give each batch one of its own, or a copy.",
+            lambda case, seen: not seen["raised"] and len(_norms(case)) > 1 and _gave_norms(case, seen, _last(case)),
         ),
         Misconception(
             "the gradient of the input",

@@ -172,7 +172,7 @@ def only_once(rule: _Rule) -> Callable[[Case, Observation], bool]:
 
 def also_beside(rule: _Rule) -> Callable[[Case, Observation], bool]:
     def explains(case: Case, seen: Observation) -> bool:
-        if not reached(case, seen):
+        if not reached(case, seen) or seen["changed"]:  # who writes to x changes what its other uses send, too
             return False
         right = gradients(case, rule)
         return close(seen["through"][0], right["through"][0]) and not close(seen["beside"], right["beside"])

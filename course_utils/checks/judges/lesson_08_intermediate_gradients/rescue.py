@@ -31,7 +31,12 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("model", not changed, message)
     gradients, outputs = _floats(seen["gradients"]), _floats(seen["outputs"])
     if not gradients or not outputs:
-        message = "After your function the model's result has no graph, or is no number."
+        message = "After your function the model's result has no graph."
+        if seen["outputs"]:
+            message = (
+                "After your function activations of the model, or their gradients, are NaN: numbers overflow, or a "
+            )
+            message += "parameter holds NaN."
         yield Finding("graph", bool(changed) or seen["kept"] is not True, message)
         return
     share = gradients[0] / gradients[-1] if gradients[-1] else 0.0
@@ -99,14 +104,15 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "another model",
-            "Not one number in the model that your function was given has changed. What it starts anew is another "
-            "model, or nothing.",
+            "In a case that fails, not one number in the model that your function was given has changed. What it "
+            "starts anew there is another model, or nothing.",
             lambda case, seen: seen["moved"] is False,
         ),
         Misconception(
             "still vanishing",
-            "The gradient at the first activation is still more than a thousand times smaller than at the last: your "
-            "weights are too small for the depth, or what goes into a tanh is so large that its slope is near zero.",
+            "The gradient at the first activation is still more than a thousand times smaller than at the last: "
+            "weights, in all layers or in some, are too small for the depth, or what goes into the activations is "
+            "where these let little of the gradient pass, as a tanh does far from zero and a ReLU below it.",
             lambda case, seen: (
                 seen["moved"] is True
                 and 0 < _share(seen) < 1e-3
@@ -115,7 +121,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "too much",
-            "Your weights or biases are too large: activations or gradients come out far larger than asked for.",
+            "Your weights or biases are too large: activations or gradients come out larger than asked for.",
             lambda case, seen: (
                 max(_floats(seen["outputs"]), default=0) > _SIZES[1]
                 or (case.given["activation"] == "tanh" and _share(seen) > _FACTOR)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 import torch
 from torch import nn
@@ -13,6 +14,8 @@ from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_08_intermediate_gradients import LESSON
 from course_utils.checks.judges.lesson_08_intermediate_gradients.layers import things, times
 from course_utils.checks.scenes.lesson_08_intermediate_gradients.saliency import scorer_of_images
+
+_Total: TypeAlias = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # of scores and labels
 
 
 def _cases(seed: int) -> list[Case]:
@@ -35,8 +38,16 @@ def _cases(seed: int) -> list[Case]:
     ]
 
 
-def _maps(case: Case, evaluating: bool = True, of_loss: bool = False) -> torch.Tensor:
-    """Return the gradient of each image's score, or of its loss, each made in the first run of a model."""
+def _own(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    return scores.gather(1, labels[:, None]).sum()
+
+
+def _loss(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    return nn.functional.cross_entropy(scores, labels, reduction="sum")
+
+
+def _maps(case: Case, evaluating: bool = True, of: _Total = _own) -> torch.Tensor:
+    """Return the gradient of each image's score, or of something else, each made in the first run of a model."""
     _, images, labels = scorer_of_images(case)
 
     def gradient(images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -44,12 +55,7 @@ def _maps(case: Case, evaluating: bool = True, of_loss: bool = False) -> torch.T
         if evaluating:
             model.eval()
         images = images.clone().requires_grad_()
-        scores: torch.Tensor = model(images)
-        if of_loss:
-            total = nn.functional.cross_entropy(scores, labels, reduction="sum")
-        else:
-            total = scores.gather(1, labels[:, None]).sum()
-        return torch.autograd.grad(total, images)[0]
+        return torch.autograd.grad(of(model(images), labels), images)[0]
 
     if not evaluating:
         return gradient(images, labels)
@@ -69,7 +75,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     message = f"Afterwards the model is not as before. Your function changed {things(changed)}."
     yield Finding("model", not changed, message)
     yield Finding("images", seen["images"], "Your function changed the images, their requires_grad or their .grad.")
-    yield Finding("kept", not seen["kept"], "Your pass kept the saved tensors for another pass. None follows.")
+    message = "At the end the saved tensors were still there: your pass kept them for another, or none came by."
+    yield Finding("kept", not seen["kept"], message)
     yield Finding("labels", seen["labels"], "Your function changed the labels.")
     left = "on" if case.given["no_grad"] else "off"
     yield Finding("mode", seen["mode"], f"Your function left gradients switched {left}.")
@@ -130,7 +137,42 @@ EXERCISE = Exercise(
             "the loss in place of the score",
             "Your map is that of the cross-entropy loss. For a sure model it is nearly zero everywhere.",
             lambda case, seen: any(
-                _mapped(case, seen, _strongest(_maps(case, of_loss=True)) / count) for count in (1, case.given["count"])
+                _mapped(case, seen, _strongest(_maps(case, of=_loss)) / count) for count in (1, case.given["count"])
+            ),
+        ),
+        Misconception(
+            "the highest score",
+            "Your map is that of each image's highest score, whichever class has it. Asked for is the score of its "
+            "label.",
+            lambda case, seen: _mapped(case, seen, _strongest(_maps(case, of=lambda scores, _: scores.amax(1).sum()))),
+        ),
+        Misconception(
+            "all scores",
+            "Your map is that of all scores of an image together. Asked for is the score of its label.",
+            lambda case, seen: _mapped(case, seen, _strongest(_maps(case, of=lambda scores, _: scores.sum()))),
+        ),
+        Misconception(
+            "the probability in place of the score",
+            "Your map is that of the label's probability, behind a softmax. For a sure model it is nearly zero "
+            "everywhere.",
+            lambda case, seen: _mapped(
+                case, seen, _strongest(_maps(case, of=lambda scores, labels: _own(scores.softmax(1), labels)))
+            ),
+        ),
+        Misconception(
+            "channels together",
+            "You put the channels together, by a sum, a mean or a norm. Asked for is the largest absolute value among "
+            "them.",
+            lambda case, seen: any(
+                _mapped(case, seen, it)
+                for maps in (_maps(case),)
+                for it in (
+                    maps.abs().sum(1),
+                    maps.abs().mean(1),
+                    maps.norm(dim=1),
+                    maps.sum(1).abs(),
+                    maps.mean(1).abs(),
+                )
             ),
         ),
         Misconception(

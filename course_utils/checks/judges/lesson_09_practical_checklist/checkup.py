@@ -84,7 +84,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("calls", calls == 1, f"Your function called step() {calls} times; once is right.")
     if case.given["raises"]:
         text = "step() raised, and your function did not let the exception through."
-        yield Finding("raised", seen["raised"] is True, text)
+        yield Finding("raised", seen["raised"] is True or calls == 0, text)
     else:
         yield from _report(seen["returned"], _PATIENTS[case.name][1])
     after = _stepped(case)

@@ -23,7 +23,7 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     right_end,
 )
 from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, one_step_each, quiet, work_done
-from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, NEVER, Slips, uncleared
+from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, NEVER, Slips, uncleared, unmoved
 from course_utils.checks.scenes.lesson_09_practical_checklist.fine_tune import backbone_and_head
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, classes
 from course_utils.graph.saved import saved
@@ -125,9 +125,10 @@ EXERCISE = Exercise(
         Misconception(
             "running statistics",
             "Buffers of the backbone changed: it ran with batch norm in training mode.",
+            # What batch norm counts in training mode; who puts the statistics back to their start puts this to 0.
             lambda case, seen: (
-                not _frozen(seen["buffers"][0], _tuned(case)[2])
-                and any(run["training"] for run in seen["runs"] if run["shape"][-1:] == [5])
+                seen["buffers"][0].get("2.num_batches_tracked") not in (None, Array.of(torch.tensor(0)))
+                and any(not run["evaluating"] for run in seen["runs"] if run["of"] == 0)
             ),
         ),
         Misconception(
@@ -136,6 +137,7 @@ EXERCISE = Exercise(
             lambda case, seen: seen["recorded"][0] is True,
         ),
         *uncleared((CLEARING,), _end, 1),
+        unmoved(lambda case: parameters_of(backbone_and_head(case)[1]), 1),
         Refused(
             "everything under no_grad",
             "Your code ended because the loss had no graph: the head must be recorded, and only the backbone need not.",

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.nn.functional import mse_loss
 
-from course_utils.checks.compare import describe, listed, right_value
+from course_utils.checks.compare import close, describe, listed, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_09_practical_checklist import LESSON
@@ -20,6 +20,7 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     left_in,
     on,
     parameters_of,
+    reached,
     right_end,
 )
 from course_utils.checks.judges.lesson_09_practical_checklist.session import (
@@ -123,7 +124,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield parts(returned, 3, "best_state, best_loss, history")
     yield one_step_each(seen, count * case.given["epochs"])
     yield from quiet(seen)
-    yield from _state(case, seen, path.states[count * (best + 1) - 1])
+    yield from _state(case, seen, _best_parameters(case))
     yield from one_float(part(returned, 1), history[best], "The best loss")
     yield floats(part(returned, 2), history, "The history")
     yield from right_end(seen, path.end)
@@ -167,6 +168,25 @@ def _stayed(case: Case, seen: Observation) -> bool:
     """Return whether the first epoch alone was trained in training mode."""
     modes, first = [run["training"] for run in _runs(seen, validated=False)], len(case.given["sizes"])
     return len(modes) > first and all(modes[:first]) and not any(modes[first:])
+
+
+def _best_parameters(case: Case) -> State:
+    last: int = len(case.given["sizes"]) * (case.given["best"] + 1) - 1  # the step with which the best epoch ends
+    return _warm_path(case).states[last]
+
+
+def _validated_first(case: Case, seen: Observation) -> bool | None:
+    """Tell losses at the beginning of each epoch; it is None where they are those at the end as well."""
+    count, mine = len(case.given["sizes"]), part(seen["returned"], 2)
+    states = [parameters_of(warm_network(case)), *_warm_path(case).states[count - 1 :: count]]
+    if not _alike(mine, _validations(case, states[:-1])):
+        return False
+    return None if _alike(mine, _validations(case, states[1:])) else True
+
+
+def _alike(received: Any, right: list[float]) -> bool:
+    same = isinstance(received, list) and len(received) == len(right)
+    return same and all(type(mine) is float and close(mine, it) for mine, it in zip(received, right, strict=True))
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -229,6 +249,17 @@ EXERCISE = Exercise(
             "parameters only",
             "Your best state has the parameters and lacks a buffer, which belongs to the state as well.",
             lambda case, seen: isinstance(seen["state"], dict) and set(seen["state"]) == set(_warm_path(case).end),
+        ),
+        Misconception(
+            "the best is loaded",
+            "After your function the model holds the numbers of the best epoch. It is to hold those of the last.",
+            lambda case, seen: not reached(seen, _warm_path(case).end) and reached(seen, _best_parameters(case)),
+        ),
+        Misconception(
+            "validated first",
+            "Your history holds the losses of the model before each epoch, and not that after the last: it was "
+            "validated first, and trained afterwards.",
+            _validated_first,
         ),
         *uncleared((CLEARING,), _end),
     ),

@@ -29,7 +29,15 @@ from course_utils.checks.judges.lesson_09_practical_checklist.session import (
     quiet,
     work_done,
 )
-from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, LEFT, NEVER, Slips, led, uncleared
+from course_utils.checks.judges.lesson_09_practical_checklist.slips import (
+    CLEARING,
+    LEFT,
+    NEVER,
+    Slips,
+    led,
+    uncleared,
+    unmoved,
+)
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import classes, network
 
 TWICE = "softmax twice"
@@ -150,6 +158,7 @@ EXERCISE = Exercise(
             _twice,
         ),
         *uncleared(_SLIPS, _end),
+        unmoved(lambda case: parameters_of(network(case, case.given["scale"]))),
         Misconception(
             "logarithm of a softmax",
             "For large scores your loss holds infinity or NaN. Where a softmax and a logarithm are computed one after "

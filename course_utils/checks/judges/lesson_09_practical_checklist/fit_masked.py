@@ -43,8 +43,9 @@ def _cases(seed: int) -> list[Case]:
 _CUT, _DATA = "a mask that autograd does not know", "a write into what tanh saved"
 
 _BETWEEN, _EARLY, _UNLIMITED = "limited before backward", "limited before the step", "beyond the limit"
+_FIRST = "limited before the forward pass"
 
-_SLIPS = ((_CUT, _DATA), (_BETWEEN, _EARLY, _UNLIMITED), CLEARING)
+_SLIPS = ((_CUT, _DATA), (_BETWEEN, _EARLY, _UNLIMITED, _FIRST), CLEARING)
 
 
 def _masked_path(case: Case, slips: Slips = frozenset()) -> Path:
@@ -64,6 +65,8 @@ def _masked_path(case: Case, slips: Slips = frozenset()) -> Path:
             if _DATA in slips:  # the derivative of tanh comes from its saved result, which is masked by now
                 hidden = hidden.detach() + (before - before.detach()) * (1 - hidden.detach() ** 2)
             weight = state["last.weight"]
+            if _FIRST in slips:
+                weight = weight + (limited(weight) - weight).detach()
             result = hidden @ weight.T
             if _BETWEEN in slips:  # the weight that backward finds is not the one of the forward pass
                 there = limited(weight).detach()
@@ -74,7 +77,7 @@ def _masked_path(case: Case, slips: Slips = frozenset()) -> Path:
 
     def within(state: State) -> State:
         weight = weights[-1] if case.given.get("frozen") else state["last.weight"]
-        if slips & {_BETWEEN, _EARLY}:
+        if slips & {_BETWEEN, _EARLY, _FIRST}:
             weight = weight + limited(weights[-1]) - weights[-1]
         elif _UNLIMITED not in slips:
             weight = limited(weight)
@@ -141,7 +144,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             _CUT,
-            "The losses begin rightly, but the gradient passes the mask as if it were not there.",
+            "The parameters went the way of a gradient that passes the mask as if it were not there.",
             led(_CUT, _SLIPS, _end),
         ),
         Misconception(
@@ -160,6 +163,12 @@ EXERCISE = Exercise(
             _EARLY,
             "The weight was limited before the optimizer's step, and the step came on top.",
             led(_EARLY, _SLIPS, _end),
+        ),
+        Misconception(
+            _FIRST,
+            "The weight was limited at the beginning of each turn, before the forward pass. So what the last step made "
+            "of it was not limited, and the first turn began with another weight than the one that was given.",
+            led(_FIRST, _SLIPS, _end),
         ),
         Misconception(
             _UNLIMITED,

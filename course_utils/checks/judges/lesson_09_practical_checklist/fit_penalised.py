@@ -136,7 +136,8 @@ EXERCISE = Exercise(
         Misconception(
             "no way back",
             "Your loop ran, and no parameter of the model moved: no gradient of the loss took part in a step. A loss "
-            "that is made anew from a number has no way back to the parameters.",
+            "that is made anew from a number has no way back to the parameters; and nothing moves either where "
+            "gradients are cleared before the step, or no step is made.",
             _given_no_gradient,
         ),
         Misconception(

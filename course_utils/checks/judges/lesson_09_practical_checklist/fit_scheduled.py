@@ -21,7 +21,14 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     right_end,
 )
 from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, quiet, work_done
-from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, LEFT, NEVER, Slips, uncleared
+from course_utils.checks.judges.lesson_09_practical_checklist.slips import (
+    CLEARING,
+    LEFT,
+    NEVER,
+    Slips,
+    uncleared,
+    unmoved,
+)
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, network, regression
 
 
@@ -172,5 +179,6 @@ EXERCISE = Exercise(
             ),
         ),
         *uncleared((CLEARING,), _end),
+        unmoved(lambda case: parameters_of(network(case))),
     ),
 )

@@ -77,6 +77,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     if not seen["module"]:
         yield Finding("module", False, f"You returned {describe(seen['returned'])}; expected an nn.Module.")
         return
+    if not isinstance(seen["output"], Array):
+        yield Finding("type", False, f"What a new model returns is {describe(seen['output'])}; expected a tensor.")
+        return
     shapes, right = _shapes(seen), _expected_shapes(case)
     text = f"model.parameters() gives tensors of the shapes {shapes}; expected {right}."
     yield Finding("parameters", shapes == right, text)
@@ -102,9 +105,11 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("gradients", not missing, f"These parameters get no gradient: {listed(missing)}.")
     frozen = shapes == right and bool(seen["frozen"])  # one that is too many is none to train
     yield Finding("frozen", not frozen, f"These parameters require no gradient: {listed(seen['frozen'])}.")
-    same = isinstance(seen["copied"], Array) and isinstance(seen["trained"], Array) and _equal(seen)
+    same = _equal(seen) if isinstance(seen["copied"], Array) else seen["copied"] == seen["trained"]
     text = "A second model that loads the first one's state_dict() gives other results. "
-    if seen["wrote"]:
+    if seen["copied"] is None:
+        text = "A second model of yours raises where it runs, or loads the first one's state_dict()."
+    elif seen["wrote"]:
         text += "It got other inputs, too: your forward writes into them."
     elif shapes == right and _means(case, seen["state"]):
         text += "The mean is in the state: does forward read it there, or elsewhere?"
@@ -147,24 +152,21 @@ def _constant(weight: Array) -> bool:
 
 
 def _equal(seen: Observation) -> bool:
-    return bool(close(seen["copied"], seen["trained"].tensor()))
+    return isinstance(seen["trained"], Array) and close(seen["copied"], seen["trained"].tensor())
 
 
 def _means(case: Case, tensors: dict[str, Any]) -> bool:
-    return any(close(it, case.given["mean"].tensor()) for it in tensors.values())
+    arrays = (it.tensor().flatten() for it in tensors.values() if isinstance(it, Array))
+    return any(close(Array.of(it), case.given["mean"].tensor()) for it in arrays)
 
 
 def _has_layers(case: Case, seen: Observation) -> bool:
     return any(len(shape) == 2 for shape in _shapes(seen))
 
 
-def _lasts(shapes: list[tuple[int, ...]], case: Case) -> list[tuple[int, ...]]:
-    """Return the shapes that a scale could have."""
-    return [shape for shape in shapes if shape == (case.given["sizes"][-1],)]
-
-
 def _scale_missing(case: Case, seen: Observation) -> bool:
-    return _shapes(seen) == _without(_expected_shapes(case), case) or not _lasts(_shapes(seen), case)
+    others = [it for it in seen["parameters"].values() if not _means(case, {"": it})]
+    return _shapes(seen) == _without(_expected_shapes(case), case) or not others
 
 
 def _scale_in_buffers(case: Case, seen: Observation) -> bool:
@@ -220,7 +222,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "layers in a list",
-            "The layers' parameters are not among the model's own. A module does not look into a Python list or dict.",
+            "The layers' parameters are not among the model's own. A module does not look into a Python list or dict, "
+            "and a plain tensor is no parameter.",
             # More than two parameters, those of a scale and a mean: weights of another shape may be among them.
             lambda case, seen: seen["module"] and not _has_layers(case, seen) and len(_shapes(seen)) <= 2,
         ),
@@ -232,7 +235,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "the scale is a buffer",
-            "The scale is a buffer, and not among the model's parameters: it is saved, and nothing trains it.",
+            "The scale is a buffer, and not among the model's parameters: nothing trains it.",
             lambda case, seen: seen["module"] and _scale_missing(case, seen) and _scale_in_buffers(case, seen),
         ),
         Misconception(
@@ -252,7 +255,11 @@ EXERCISE = Exercise(
         Misconception(
             "the mean is no state",
             "No tensor of state_dict() holds the mean. What is no parameter and no persistent buffer is not saved.",
-            lambda case, seen: seen["module"] and not _means(case, seen["state"]) and _uses_the_mean(case, seen),
+            lambda case, seen: (
+                seen["module"]
+                and not _means(case, {**seen["state"], **seen["parameters"]})  # one that is trained has moved by now
+                and _uses_the_mean(case, seen)
+            ),
         ),
     ),
 )

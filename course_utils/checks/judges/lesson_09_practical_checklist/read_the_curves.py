@@ -32,7 +32,8 @@ _TABLE = Choices(
         "run_4": "Fast at first, then slower, then level at the lowest of the six: nothing is wrong.",
         "run_5": "Up in one step at each epoch: there it begins anew. Within an epoch it trains, and ever less, as the "
         "rate falls.",
-        "run_6": "It falls in a steady line, by a little in each step. 100 times the rate brings it where run 4 is.",
+        "run_6": "It falls by a little in each step, and ever less, as the rate falls. 100 times the rate brings it "
+        "where run 4 is.",
     },
 )
 
@@ -60,7 +61,7 @@ EXERCISE = Exercise(
         Misconception(
             "swinging is a large rate",
             "You took the swings of run 2 for a rate that is too large. Divided by 100, that rate still lets old "
-            "gradients pile up, and the loss is far from the others at the end.",
+            "gradients pile up, and at the end the loss is far above that of run 4.",
             _TABLE.but(run_2="C"),
         ),
         Misconception(

@@ -22,13 +22,24 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     right_end,
 )
 from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, quiet, work_done
-from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, LEFT, NEVER, Slips, led, uncleared
+from course_utils.checks.judges.lesson_09_practical_checklist.slips import (
+    CLEARING,
+    LEFT,
+    NEVER,
+    Slips,
+    led,
+    uncleared,
+    unmoved,
+)
 from course_utils.checks.scenes.lesson_09_practical_checklist.retrain import headed
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, classes, new_head
 
 _EARLY, _ONLY = "an optimizer from before", "only the head"
 
-_SLIPS = ((_EARLY, _ONLY), CLEARING)
+# No slip: an optimizer may hold what is frozen, and moves it along a gradient that nobody has cleared, or may not.
+_LIVE = "holds what is not frozen"
+
+_SLIPS = ((_EARLY, _ONLY), CLEARING, (_LIVE,))
 
 
 def _cases(seed: int) -> list[Case]:
@@ -46,12 +57,13 @@ def _retrained(case: Case, slips: Slips = frozenset()) -> Path:
     frozen = [name for name, it in model.named_parameters() if not it.requires_grad]
     fixed = {name: it for name, it in start.items() if name.startswith((*unmoved,))}
     left = left_in(model) if slips & {NEVER, LEFT} else {}
+    old = {} if _LIVE in slips else left
     taken = itertools.count(1)
 
     def held(state: State) -> State:
         """What is frozen moves along a gradient alone that nobody has cleared, which a slip leaves there."""
         steps = next(taken) if NEVER in slips else 1
-        moved = {name: start[name] - RATE * steps * left.get(name, 0.0) for name in frozen}
+        moved = {name: start[name] - RATE * steps * old.get(name, 0.0) for name in frozen}
         return {**state, **moved, **fixed}
 
     def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
@@ -59,6 +71,12 @@ def _retrained(case: Case, slips: Slips = frozenset()) -> Path:
 
     losses = [loss(*batch) for batch in classes(case)]
     return descend(start, losses, RATE, left=left, adding=NEVER in slips, afterwards=held)
+
+
+def _start(case: Case) -> State:
+    model, head = headed(case)
+    model.head = head
+    return parameters_of(model)
 
 
 def _end(case: Case, slips: Slips) -> State:
@@ -119,9 +137,10 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "a copy of the head",
-            "model.head holds other tensors than the head that was given, which is still as it was.",
+            "model.head is not the head that was given, and that one is still as it was.",
             lambda case, seen: not seen["head in place"] and _head_unmoved(case, seen),
         ),
         *uncleared(_SLIPS, _end),
+        unmoved(_start),
     ),
 )

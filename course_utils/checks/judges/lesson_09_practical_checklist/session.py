@@ -27,10 +27,10 @@ def one_float(received: Value, right: float, what: str) -> Iterator[Finding]:
 
 def quiet(seen: Observation, *, modes: bool = True, free: bool = False) -> Iterator[Finding]:
     """Find whether a loop left its surroundings alone. `free`: the first module may be frozen."""
-    yield Finding("data", seen["same data"], "Your loop changed a batch that it was given.")
+    yield Finding("data", seen["same data"], "Your loop changed data that it was given.")
     alive = seen["graphs"]
     text = f"After your loop {alive} {'graph is' if alive == 1 else 'graphs are'} still alive: something holds on to "
-    text += "the result." if alive == 1 else "the results."
+    text += "it." if alive == 1 else "them."
     yield Finding("graphs", alive == 0, text)
     text = "When the optimizer stepped, a graph still held what it had saved for a backward pass."
     yield Finding("freed", not any(step["held"] for step in seen["steps"]), text)

@@ -54,11 +54,22 @@ def uncleared(known: Groups, end: End, module: int = 0) -> tuple[Misconception, 
     )
 
 
+def unmoved(start: Callable[[Case], State], module: int = 0) -> Misconception:
+    """Return the wrong idea of a loop that leaves every parameter at its start."""
+    return Misconception(
+        "nothing moves",
+        "After your loop every parameter is where it began. What moves them is a step of an optimizer that holds them, "
+        "made while their gradients are in .grad.",
+        lambda case, seen: reached(seen, start(case), module),
+        hint="Which line fills .grad, which reads it, and which empties it? In which order do the three run?",
+    )
+
+
 def _sets(known: Groups) -> Iterator[Slips]:
     for groups in (*combinations(known, 1), *combinations(known, 2)):
         yield from map(frozenset, product(*groups))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)  # four cases of an exercise with eight slips
 def _after(end: End, given: bytes, slips: Slips) -> State:
     return end(Case("", decode(given)), slips)

@@ -83,7 +83,12 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 def _fooled(case: Case, seen: Observation, *functions: str) -> bool:
     """Return whether the answer says the opposite of the truth about one of these Functions."""
     fair = not seen["changed"] and not seen["calls"]
-    return fair and case.given["function"] in functions and _verdict(seen["returned"]) is not _is_right(case)
+    return fair and case.given["function"] in functions and _verdict(seen["returned"]) is (not _is_right(case))
+
+
+def _fooled_first(case: Case, seen: Observation, function: str, *further: str) -> bool | None:
+    """Tell it by one Function; it is None where another of these fooled the answer, as it fools other answers."""
+    return _fooled(case, seen, function) or (None if _fooled(case, seen, *further) else False)
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -116,25 +121,23 @@ EXERCISE = Exercise(
             "only the sum",
             "Your function finds wrong gradients of result.sum(), and nothing else. Faults that another incoming "
             "gradient would show stay hidden.",
-            lambda case, seen: _fooled(
-                case,
-                seen,
-                *("sine without incoming", "softmax without a gradient", "flip not flipped back"),
+            lambda case, seen: _fooled_first(
+                case, seen, "sine without incoming", "softmax without a gradient", "flip not flipped back"
             ),
         ),
         Misconception(
             "all numbers at once",
             "Your function moves all numbers of x together. Faults whose effects cancel, or lie beside one another, "
             "stay hidden.",
-            lambda case, seen: _fooled(
-                case, seen, "softmax without a gradient", "flip not flipped back", "mix, rows exchanged"
+            lambda case, seen: _fooled_first(
+                case, seen, "mix, rows exchanged", "softmax without a gradient", "flip not flipped back"
             ),
         ),
         Misconception(
             "a coarse difference",
-            "Your function calls a steep Function wrong though it is right. A large step, or a step to one side only, "
-            "gives a rough slope.",
-            lambda case, seen: _fooled(case, seen, "steep", "cube", "total") and _is_right(case),
+            "Your function calls a steep Function wrong though it is right: the slope that it measures is rougher than "
+            "the error that it allows. A large step, or a step to one side only, gives a rough slope.",
+            lambda case, seen: _fooled_first(case, seen, "steep", "cube", "total", "softmax"),
         ),
         Misconception(
             "too tolerant",

@@ -44,8 +44,9 @@ def second_derivative(received: Value, expected: torch.Tensor, what: str = "The 
     """Find whether a second derivative is right, or why there is none."""
     if received is None:
         message = (
-            f"{what} is missing: what your backward returned has no graph that leads back to x. detach(), .data, "
-            "no_grad, once_differentiable, or a tensor that forward computed beside its result, cuts it."
+            f"{what} is missing: what your backward returned has no graph that leads back to x. It is not computed "
+            "from a saved input or result, or detach(), .data, no_grad, once_differentiable, or a tensor that forward "
+            "computed beside its result, cuts it."
         )
         return Finding("type", False, message)
     return right_value(received, expected, what)
@@ -62,6 +63,6 @@ def to_rounding(received: Value, expected: torch.Tensor, what: str) -> Finding:
     found = right_value(received, expected, what)
     if not found.ok or not isinstance(received, Array):
         return found
-    error = float((received.tensor() - expected).abs().max() / expected.abs().max())
+    error = float((received.tensor() - expected).abs().max() / (expected.abs().max() or 1.0))
     message = f"{what} is off by {error:.0e}, relative to its size. A formula is right to about 1e-15."
     return Finding("exact", error < 1e-12, message)

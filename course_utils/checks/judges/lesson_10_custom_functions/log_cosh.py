@@ -118,6 +118,15 @@ EXERCISE = Exercise(
             lambda case, seen: _ends_after(case, seen, 1),
         ),
         Misconception(
+            "the derivative alone",
+            "Your backward returns the derivative and leaves out the gradient that comes in.",
+            lambda case, seen: (
+                seen["attached"]
+                and bool(seen["derivatives"])
+                and close(seen["derivatives"][0], case.given["x"].tensor().tanh())
+            ),
+        ),
+        Misconception(
             "only one step farther",
             "First and second derivative are right, and the third is missing. The second one leads nowhere.",
             lambda case, seen: _ends_after(case, seen, 2),

@@ -81,12 +81,12 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     message = "Called twice with the same seed, and numbers that lie in memory in two orders, it gave two results."
     yield Finding("same", seen["again"] == seen["returned"], message)
     message = "Rows or columns of x share one mask. Each number is dropped or kept by itself."
-    yield Finding("each by itself", _independent(mask), message)
+    yield Finding("each by itself", _independent(mask) or len(mask.unique()) == 1, message)
     counts = {int(it.sum()) for it in (_mask(case, other) for other in seen["others"]) if it is not None}
     message = "With each seed it dropped exactly as many numbers. Each number is dropped or kept by itself."
-    yield Finding("by chance", counts != {int(mask.sum())}, message)
-    message = "Called with another seed, it dropped the same numbers."
-    yield Finding("other", seen["returned"] not in seen["others"], message)
+    same = seen["returned"] in seen["others"]
+    yield Finding("by chance", counts != {int(mask.sum())} or same, message)
+    yield Finding("other", not same, "Called with another seed, it dropped the same numbers.")
     tried = zip(_ENDS, seen["ends"], strict=True)
     alike = [(one, other) for (one, mine), (other, its) in combinations(tried, 2) if mine == its]
     message = f"With the seeds {alike[0][0]} and {alike[0][1]} it dropped the same numbers." if alike else ""
@@ -133,7 +133,7 @@ _MOST = 400
 
 def _gradients_are(case: Case, seen: Observation, factor: float) -> bool:
     mask = _mask(case, seen["returned"])
-    if mask is None or not seen["attached"]:
+    if mask is None or not mask.any() or not seen["attached"]:
         return False
     right = case.given["direction"].tensor() * mask * factor
     return all(close(mine, right) for mine in seen["gradients"])
@@ -142,7 +142,9 @@ def _gradients_are(case: Case, seen: Observation, factor: float) -> bool:
 def _returns(case: Case, seen: Observation, factor: float) -> bool:
     """Return whether the result is x, where it was kept, times this factor."""
     mask = _mask(case, seen["returned"])
-    return mask is not None and close(seen["returned"], case.given["x"].tensor() * mask * factor)
+    if mask is None or not mask.any():
+        return False
+    return close(seen["returned"], case.given["x"].tensor() * mask * factor)
 
 
 def _scale(case: Case) -> float:
@@ -159,11 +161,12 @@ def _another_mask(case: Case, seen: Observation) -> bool:
 
 
 def _in_memory_order(case: Case, seen: Observation) -> bool:
-    """Return whether x in another order in memory had as many numbers dropped with the same seed, and other ones."""
+    """Return whether numbers in another order in memory were dropped in the same order there, and so are others."""
     mask, again = _mask(case, seen["returned"]), _mask(case, seen["again"])
     if mask is None or again is None or not seen["generator"]:
         return False
-    return bool(mask.sum() == again.sum()) and not torch.equal(mask, again)
+    turned, row_by_row = (mask, again) if case.given["transposed"] else (again, mask)
+    return torch.equal(turned.transpose(0, -1).flatten(), row_by_row.flatten()) and not torch.equal(mask, again)
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -196,7 +199,7 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "the mask is kept",
-            "Your gradient is right, and your Function keeps much for it: the mask, or another tensor. The seed is "
+            "Your gradient is right, and your Function keeps much for it: the mask, or something as large. The seed is "
             "enough to make the mask again.",
             lambda case, seen: (
                 seen["attached"]

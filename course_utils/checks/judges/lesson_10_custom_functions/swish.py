@@ -174,6 +174,17 @@ EXERCISE = Exercise(
             _beta_alone,
         ),
         Misconception(
+            "without g",
+            "Your gradients are what they would be if the incoming gradient were one everywhere.",
+            lambda case, seen: (
+                seen["attached"]
+                and all(
+                    close(mine, alone)
+                    for mine, alone in zip(seen["gradients"], _swish(case, ones=True)[1], strict=True)
+                )
+            ),
+        ),
+        Misconception(
             "summed too far",
             "Your gradient of beta fits some shapes of beta and raises for others. It was summed over too many "
             "numbers, or over the wrong ones.",

@@ -150,7 +150,8 @@ EXERCISE = Exercise(
         Misconception(
             "the wrong factor",
             "Where only one of x and weight wants a gradient, your code computes with a None. The gradient of x is "
-            "made of the weight, and that of the weight of x: keep the one that will be used.",
+            "made of the weight, and that of the weight of x: keep the one that will be used, and compute what is "
+            "wanted.",
             ended=("TypeError", "AttributeError"),
             ended_in=_ONE_FACTOR,
             ended_saying="NoneType",
@@ -163,8 +164,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "everything is kept",
-            "Your backward computes only what is wanted. But your forward keeps both factors even where only one of "
-            "them, or none, will be used.",
+            "Your backward computes only what is wanted. But your forward keeps x or weight where it will not be used, "
+            "too.",
             lambda case, seen: (
                 _right_linear(case, seen)
                 and seen["backward"] <= _products(case)
@@ -173,8 +174,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "attributes of ctx",
-            "Your Function keeps its factors as attributes of ctx. A pass frees what save_for_backward got, and "
-            "leaves attributes alone.",
+            "Your Function keeps tensors as attributes of ctx. A pass frees what save_for_backward got, and leaves "
+            "attributes alone.",
             lambda case, seen: (
                 _right_linear(case, seen)
                 and seen["backward"] <= _products(case)

@@ -112,7 +112,23 @@ def _right(seen: Observation, *names: str) -> bool:
 
 
 def _too_early(case: Any, seen: Observation) -> bool:
-    return not _right(seen, "a join of unequal depth") and _right(seen, "a value used twice", "a square", "exp", "log")
+    singly = _right(seen, "a value used twice", "a square", "exp", "log") and _products(case, seen)
+    return singly and not _one_of_two(case, seen) and not _right(seen, "a join of unequal depth")
+
+
+def _one_of_two(case: Any, seen: Observation) -> bool:
+    """Return whether one of two gradients was kept: at a leaf, or at a result."""
+    if any(_is("a value used twice", lambda x, g, k=k: k * g)(case, seen) for k in (2.0, 3.0)):  # type: ignore[misc]
+        return True
+    at_a_result = _is("the square of a sum", lambda x, g: (x[0].sum(0) * g).expand(2, 3))
+    return _right(seen, "a value used twice", "a square") and bool(at_a_result(case, seen))
+
+
+def _products(case: Any, seen: Observation) -> bool:
+    """Return whether both gradients of a product of two tensors are right. In a square each stands for the other."""
+    of_first = _is("a constant", lambda x, g: x[1] * g)
+    of_second = _is("a column for all columns", lambda x, g: x[0] * g, leaf=1)
+    return bool(of_first(case, seen) and of_second(case, seen))
 
 
 def _broadcast(case: Any, seen: Observation) -> bool:
@@ -160,16 +176,13 @@ EXERCISE = exercise(
             "the last one, not the sum",
             "Two gradients arrive at a value that is used twice, and your engine kept one of them. Each use brings its "
             "part: the gradient is their sum.",
-            lambda case, seen: any(
-                _is("a value used twice", lambda x, g, k=k: k * g)(case, seen)  # type: ignore[misc]
-                for k in (2.0, 3.0)
-            ),
+            _one_of_two,
         ),
         Misconception(
             "once for each path",
-            "All your gradients are right, but a node whose result is used in several places ran more than once, for "
-            "each path anew. With twenty joins in a row that is a million times: wait until all of its gradients are "
-            "there.",
+            "The gradients of single operations are right, but a node whose result is used in several places ran more "
+            "than once. Where it runs for each path anew, twenty joins in a row make a million times: wait until all "
+            "of its gradients are there.",
             _many,
         ),
         Misconception(
@@ -199,13 +212,18 @@ EXERCISE = exercise(
         Misconception(
             "the upstream gradient left out",
             "Your pass begins with ones, whatever gradient it is given.",
-            _is("exp", lambda x, g: x[0].exp()),
+            lambda case, seen: (
+                _is("exp", lambda x, g: x[0].exp())(case, seen)
+                and _is("a difference", lambda x, g: torch.ones_like(g))(case, seen)
+            ),
         ),
         Misconception(
             "one use of two",
             "For x * x the gradient is x in place of 2x: of two entries that lead to one tensor, one was dropped.",
             lambda case, seen: (
-                _is("a square", lambda x, g: x[0] * g)(case, seen) and _right(seen, "a value used twice")
+                _is("a square", lambda x, g: x[0] * g)(case, seen)
+                and _right(seen, "a value used twice")
+                and _products(case, seen)
             ),
         ),
         Misconception(
@@ -220,8 +238,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "the rule of matmul",
-            "Only matmul is wrong here. Of a @ b the gradient of a is g @ b.T and that of b is a.T @ g: the shapes "
-            "leave no other way.",
+            "Of the operations only matmul is wrong. Of a @ b the gradient of a is g @ b.T and that of b is a.T @ g: "
+            "the shapes leave no other way.",
             _turned,
         ),
         Misconception(
@@ -231,8 +249,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "any result will do",
-            "backward() without a gradient ran on a result of two numbers, as if it were their sum. A gradient belongs "
-            "to one number: let it raise a RuntimeError.",
+            "backward() without a gradient ran on a result of two numbers. A gradient belongs to one number: let it "
+            "raise a RuntimeError.",
             lambda case, seen: seen["without"] == "no error",
         ),
     ),

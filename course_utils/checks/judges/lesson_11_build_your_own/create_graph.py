@@ -166,6 +166,14 @@ def _but(*wrong: str) -> Any:
     return seen
 
 
+def _operands_cut(case: Any, seen: Observation) -> bool:
+    """Return whether some gradients of single operations do not depend on the leaves: then g * g is what is left."""
+    wrong = [seen["named"][name] for name in ("a square", "log", "matmul") if not _right(seen, name)]
+    if not wrong or any(map(raised, wrong)) or not _right(seen, "exp"):
+        return False
+    return all(close(b, a.tensor() ** 2) for mine in wrong for a, b in zip(mine["first"], mine["second"], strict=True))
+
+
 def _flags(seen: Observation) -> list[bool]:
     return [any(mine["flags"]) for name, mine in seen["named"].items() if name in _SINGLE and not raised(mine)]
 
@@ -203,6 +211,12 @@ EXERCISE = exercise(
             "the node that made it as its grad_fn.",
             # Where the pass frees the graph, exp alone misses what it kept: another slip.
             lambda case, seen: not raised(seen["created"], "RuntimeError") and _but("exp")(case, seen),
+        ),
+        Misconception(
+            "operands are constants",
+            "A rule, that of *, of @ or of log, computes with the operands that it kept as if they were constants. "
+            "They are tensors that have a graph: keep them, and not their arrays alone.",
+            _operands_cut,
         ),
         Misconception(
             "the upstream gradient cut off",

@@ -198,7 +198,7 @@ EXERCISE = exercise(
         ),
         Misconception(
             "backward for each part",
-            "Where the result of a function is used several times, its backward ran for each use. It is the rule of "
+            "Where the result of a function is used several times, its backward ran more than once. It is the rule of "
             "one node, and runs once.",
             _times("backward", 2),
         ),
@@ -240,7 +240,9 @@ EXERCISE = exercise(
             "None refused",
             "A backward that returns None for an input ended in an error. None says that no gradient goes there.",
             lambda case, seen: (
-                _right_rule(seen) and (_none(seen["mixed"]) if raised(seen["mixed"]) else raised(seen["none"]))
+                _right_rule(seen)
+                and raised(seen["number"] if raised(seen["mixed"]) else seen["none"])
+                and (not raised(seen["mixed"]) or _none(seen["mixed"]))
             ),
         ),
         Misconception(
@@ -251,7 +253,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "tensors inside",
-            "forward or backward was given a tensor of your engine. They get NumPy's arrays, and return them.",
+            "forward or backward was given something else than NumPy's arrays, such as a tensor of your engine. They "
+            "get arrays, and return them.",
             lambda case, seen: _right_rule(seen) and any(name not in _ARRAYS for name in seen["own"]["types"]),
         ),
     ),

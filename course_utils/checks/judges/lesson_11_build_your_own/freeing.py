@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from course_utils.checks.compare import right_value
+from course_utils.checks.compare import close, right_value
 from course_utils.checks.data import Raised
 from course_utils.checks.exercise import Finding
 from course_utils.checks.judges.lesson_11_build_your_own.stages import raised, told
@@ -63,9 +63,15 @@ def kept(seen: Mapping[str, Any], moments: Mapping[str, str]) -> Iterator[Findin
         for moment, text in moments.items():
             most = kept_by_pytorch(name) if moment in ("forward", "retained") else 0
             message = (
-                f"{text.format(name)}, {counts[moment]:g} arrays of the size of x are alive besides x; PyTorch: {most}."
+                f"{text.format(name)}, {about(counts[moment])} arrays of the size of x are alive besides x; PyTorch: "
+                f"{most}."
             )
             yield Finding(moment, counts[moment] <= most + SLACK, message)
+
+
+def about(count: float) -> str:
+    """Write how many arrays are alive. Python's own objects count as a few hundredths of one."""
+    return f"about {count:.1f}".removesuffix(".0")
 
 
 def passes(seen: Mapping[str, Any], scenes: Mapping[str, Passes]) -> Iterator[Finding]:
@@ -92,6 +98,15 @@ def passes(seen: Mapping[str, Any], scenes: Mapping[str, Passes]) -> Iterator[Fi
 def _says(error: Raised) -> bool:
     words = ("second", "twice", "again", "freed", "already", "retain")
     return any(word in error.message.lower() for word in words)
+
+
+def right_gradients(seen: Mapping[str, Any], scenes: Mapping[str, Passes]) -> bool:
+    """Return whether each pass that is to give a gradient gave the right one."""
+    return all(
+        not raised(seen[name])
+        and all(close(a, b) for a, b in zip(seen[name], passes_of(scene), strict=True) if b is not None)
+        for name, scene in scenes.items()
+    )
 
 
 def ended(seen: Mapping[str, Any], name: str) -> list[str]:

@@ -172,11 +172,10 @@ EXERCISE = exercise(
         ),
         Misconception(
             "None is an error",
-            "A parameter that no pass has reached has no gradient, and step() ended in an error. It is to be left out.",
+            "A parameter that no pass has reached has None for a gradient, and an error came of that, in step() or in "
+            "zero_grad(). It is to be left out.",
             lambda case, seen: (
-                raised(seen["trained"])
-                and seen["trained"].kind in ("AttributeError", "TypeError")
-                and not raised(seen["added"])
+                raised(seen["trained"]) and "NoneType" in seen["trained"].message and not raised(seen["added"])
             ),
         ),
         Misconception(

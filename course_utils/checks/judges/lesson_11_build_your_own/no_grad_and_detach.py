@@ -9,7 +9,7 @@ from course_utils.checks.compare import listed
 from course_utils.checks.data import Observation
 from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.lesson_11_build_your_own import record
-from course_utils.checks.judges.lesson_11_build_your_own.freeing import SLACK
+from course_utils.checks.judges.lesson_11_build_your_own.freeing import SLACK, about
 from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, nothing, raised, ran
 
 _RECORDED, _PLAIN, _LEAF = [True, True], [False, False], [True, False]
@@ -62,11 +62,14 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         yield Finding("restored", state == _RECORDED, text)
     if not raised(seen["kept"]):
         text = (
-            f"Inside no_grad {seen['kept']:g} intermediate arrays stayed alive; expected none: nothing will need them."
+            f"Inside no_grad {about(seen['kept'])} intermediate arrays stayed alive; expected none: nothing will need "
         )
+        text += "them."
         yield Finding("kept", seen["kept"] <= SLACK, text)
     if not raised(seen["alive"]):
-        text = f"With only `((x + 1.0) * (x - 1.5)).detach()` held, {seen['alive']:g} arrays are alive; expected 1."
+        text = (
+            f"With only `((x + 1.0) * (x - 1.5)).detach()` held, {about(seen['alive'])} arrays are alive; expected 1."
+        )
         yield Finding("alive", seen["alive"] <= 1 + SLACK, text)
     if not raised(seen["detached"]):
         yield from _detached(seen["detached"])
@@ -95,9 +98,11 @@ def _detached(seen: Any) -> Iterator[Finding]:
         yield Finding("shares", False, text)
     yield Finding("shares", True)
     yield Finding("numbers", seen["numbers"] == [3.0, 5.0], "`y.detach()` has other numbers than y.")
+    text = "`y.detach()` is y itself. detach returns another tensor, and y keeps its graph."
+    yield Finding("original", seen["other"], text)
     text = "After `y.detach()` y itself is changed. detach returns another tensor, and y keeps its graph."
-    whole = seen["original"] == _RECORDED and seen["whole"] and seen["other"]
-    yield Finding("original", whole and seen["leaf"][1] == _LEAF, text)
+    whole = seen["original"] == _RECORDED and seen["whole"] and seen["leaf"][1] == _LEAF
+    yield Finding("original", whole, text)
     for name in seen["same"]:
         text = f"For a constant c `{name}.detach()` is the tensor itself. detach returns another one, of any tensor."
         yield Finding("original", False, text)

@@ -174,7 +174,7 @@ def _lost(case: Any, seen: Observation) -> bool:
     if raised(seen["flags"]):
         return False
     flags = seen["flags"]
-    lost = [name for name in ("leaf[0]", "leaf.reshape((2, 1))") if flags[name] != [True, True]]
+    lost = [name for name in ("leaf[0]", "leaf.reshape((2, 1))") if not flags[name][1]]
     return bool(lost) and all(flags[name] == right for name, right in _FLAGS.items() if name not in lost)
 
 
@@ -231,8 +231,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "written in place",
-            "Your tensors can be written to with `x[0] = 7.0`. Results that were computed before are then results of "
-            "numbers that are gone.",
+            "`x[0] = 7.0` runs without an error. Results that were computed before would be results of numbers that "
+            "are gone.",
             lambda case, seen: seen["assigned"] == "no error",
         ),
         Misconception(

@@ -103,6 +103,12 @@ def _x(seen: Observation, name: str, like: str, factor: float = 1.0) -> bool:
     return not raised(seen[name]) and wanted is not None and close(seen[name]["found"]["x.grad"], factor * wanted)
 
 
+def _kept_as_in(found: Any, name: str) -> bool:
+    """Return whether h.grad is what PyTorch keeps in a scene."""
+    wanted = _watched(name)[1]["h.grad"]
+    return wanted is not None and close(found["h.grad"], wanted)
+
+
 def _same(case: Any, seen: Observation) -> bool:
     if _labels(seen, _TWO) != ["first", "second"] or not _right(seen, _DOUBLES):
         return False
@@ -167,7 +173,9 @@ EXERCISE = exercise(
             "retained before the hooks",
             "What retain_grad() keeps is the gradient before the hooks changed it. In PyTorch it is what is passed on, "
             "whichever was called first.",
-            _only(_BOTH),
+            lambda case, seen: (
+                _only(_BOTH)(case, seen) and not raised(seen[_BOTH]) and _kept_as_in(seen[_BOTH]["found"], _RETAINED)
+            ),
         ),
         Misconception(
             "every result retains",
@@ -178,12 +186,16 @@ EXERCISE = exercise(
             "leaves after the fact",
             "A hook on a leaf got its gradient, and what it returned did not go into `.grad`. It runs before anything "
             "is added there.",
-            lambda case, seen: _only(_ON_LEAF)(case, seen) and _labels(seen, _ON_LEAF) == ["x"],
+            lambda case, seen: (
+                _only(_ON_LEAF)(case, seen)
+                and _labels(seen, _ON_LEAF) == ["x"]
+                and _x(seen, _ON_LEAF, _ON_LEAF, 2.0)  # the hook halves
+            ),
         ),
         Misconception(
             "leaves have no hooks",
-            "A hook on a leaf never ran. A leaf has no node of its own in your engine, and its gradient is complete "
-            "at the end all the same.",
+            "A hook on a leaf never ran. Where a leaf has no node of its own, its gradient is complete at the end all "
+            "the same.",
             lambda case, seen: not raised(seen[_ON_LEAF]) and _labels(seen, _ON_LEAF) == [] and _right(seen, _DOUBLES),
         ),
         Misconception(

@@ -9,7 +9,14 @@ from course_utils.checks.compare import close
 from course_utils.checks.data import Array, Observation
 from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.lesson_11_build_your_own import save_and_free
-from course_utils.checks.judges.lesson_11_build_your_own.freeing import ended, kept, passes, passes_of, too_many
+from course_utils.checks.judges.lesson_11_build_your_own.freeing import (
+    ended,
+    kept,
+    passes,
+    passes_of,
+    right_gradients,
+    too_many,
+)
 from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, nothing, raised
 from course_utils.checks.scenes.lesson_11_build_your_own.passes import WITH
 
@@ -50,11 +57,7 @@ def _second(seen: Observation) -> Any:
 
 
 def _right_gradients(seen: Observation) -> bool:
-    return all(
-        not raised(seen["passes"][name])
-        and all(close(a, b) for a, b in zip(seen["passes"][name], passes_of(scene), strict=True) if b is not None)
-        for name, scene in WITH.items()
-    )
+    return right_gradients(seen["passes"], WITH)
 
 
 def _only(seen: Observation, *wrong: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from course_utils.checks.data import Observation
 from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.lesson_11_build_your_own import backward
-from course_utils.checks.judges.lesson_11_build_your_own.freeing import ended, kept, passes, too_many
+from course_utils.checks.judges.lesson_11_build_your_own.freeing import ended, kept, passes, right_gradients, too_many
 from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, nothing, raised
 from course_utils.checks.scenes.lesson_11_build_your_own.passes import WITHOUT
 
@@ -76,18 +76,18 @@ EXERCISE = exercise(
             "more than the rules need",
             "Your gradients are right, and a pass frees what was kept. Until then more is kept than the rules read: an "
             "operand of a sum, for example, a factor that no gradient asks for, or a copy.",
-            lambda case, seen: _moments(seen, "forward") and _ended(seen),
+            lambda case, seen: _moments(seen, "forward") and _ended(seen) and right_gradients(seen["passes"], WITHOUT),
         ),
         Misconception(
             "never freed",
-            "After a pass everything that was kept is still there, and a second pass gives gradients. A loop that "
+            "After a pass arrays that were kept are still there, and a second pass ends without an error. A loop that "
             "keeps its losses then keeps all graphs.",
             lambda case, seen: too_many(seen["kept"], "after") and _ended(seen, twice=["ok", "ok"], part=["ok", "ok"]),
         ),
         Misconception(
             "freed, and silent about it",
-            "A pass frees what was kept. A second one runs over the rest without an error, and what it gives is wrong "
-            "or nothing. Somebody who forgot that the graph is used up has to be told.",
+            "A pass frees what was kept. A second one runs over the rest without an error, whatever it gives. Somebody "
+            "who forgot that the graph is used up has to be told.",
             lambda case, seen: _moments(seen) and _ended(seen, twice=["ok", "ok"], part=["ok", "ok"]),
         ),
         Misconception(
@@ -98,8 +98,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "one pass frees every graph",
-            "A pass over one graph used up another that shares no operation with it. What is freed belongs to the "
-            "nodes that ran.",
+            "After a pass over one graph, a pass over another that shares no operation with it ends in an error. What "
+            "is freed belongs to the nodes that ran.",
             lambda case, seen: (
                 ended(seen["passes"], _APART)[:1] == ["ok"] and ended(seen["passes"], _APART) != ["ok", "ok"]
             ),
@@ -119,8 +119,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "freed too early",
-            "After a pass an intermediate result that you still hold has lost its numbers. A pass frees what the nodes "
-            "kept for it, and a tensor's own array is not among that.",
+            "After a pass an intermediate result that you still hold has its numbers no more. A pass frees what the "
+            "nodes kept for it, and a tensor's own array is not among that.",
             lambda case, seen: not raised(seen["value"]) and seen["value"] != [1.5, 2.5],
         ),
         Misconception(

@@ -61,7 +61,7 @@ def _epochs(given: dict[str, Any], way: str = "", epochs: int = _EPOCHS) -> list
             with torch.no_grad():
                 for position, parameter in enumerate(parameters):
                     if not (way == "no bias" and position % 2) and parameter.grad is not None:
-                        parameter -= (-1 if way == "uphill" else 1) * given["rate"] * parameter.grad
+                        parameter -= {"uphill": -1, "still": 0}.get(way, 1) * given["rate"] * parameter.grad
         after.append([parameter.detach().clone() for parameter in parameters])
     return after
 
@@ -121,9 +121,11 @@ def _same_arrays(case: Case, seen: Observation) -> bool:
 
 
 def _one_early(case: Case, seen: Observation) -> bool:
-    if raised(seen["trained"]) or not seen["trained"]["after"]:
+    if raised(seen["trained"]) or len(seen["trained"].get("after", [])) < 2:
         return False
-    return all(close(a, b.tensor()) for a, b in zip(seen["trained"]["after"][0], case.given["start"], strict=True))
+    right = [array.tensor() for array in case.given["start"]], _epochs(case.given, epochs=1)[0]
+    pairs = zip(seen["trained"]["after"], right, strict=False)
+    return all(close(a, b) for mine, wanted in pairs for a, b in zip(mine, wanted, strict=True))
 
 
 STAGE = Stage("train_digits", _given, _judge, (grad_and_sgd.STAGE,))
@@ -197,7 +199,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "the same arrays for every epoch",
-            "What you return after each epoch has the last epoch's numbers: SGD writes into those arrays. Copy them.",
+            "Every list that you return has the last epoch's numbers. SGD writes into the parameters' own arrays: copy "
+            "them after each epoch.",
             _same_arrays,
         ),
         Misconception(
@@ -222,6 +225,11 @@ EXERCISE = exercise(
             "The two biases are where they began: they are not among what the optimizer was given, or need no "
             "gradient.",
             _as("no bias"),
+        ),
+        Misconception(
+            "nothing moves",
+            "Every list that you return is the start: no step changed these numbers.",
+            _as("still"),
         ),
         Misconception(
             "uphill",

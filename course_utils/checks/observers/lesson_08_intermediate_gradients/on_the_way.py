@@ -26,7 +26,7 @@ def on_the_way(answer: Callable[[torch.Tensor, float], torch.Tensor], case: Case
         **{"returned": plain(y), "recorded": type(y) is torch.Tensor and y.requires_grad, "through": None},
         **{"beside": None, "both": None, "twice": None, "neighbour": None, "another": None},
     }
-    if seen["recorded"] and y.shape == x.shape and y.dtype == x.dtype and source.requires_grad:
+    if seen["recorded"] and y.shape == x.shape and y.dtype == x.dtype and x.requires_grad:
         down, beside = by_columns(case.given["down"].tensor()), case.given["beside"].tensor()
         seen["through"] = [_arriving((y * by).sum(), source) for by in (down, 0 * down, 1e-7 * down)]
         seen["beside"] = _arriving((x.cos() * beside).sum(), source)
@@ -38,7 +38,13 @@ def on_the_way(answer: Callable[[torch.Tensor, float], torch.Tensor], case: Case
         if type(later) is torch.Tensor and later.requires_grad:
             seen["another"] = _arriving((later * torch.ones(2, 3)).sum(), another)
     after = {"changed": Array.of(x) != values or x._version != version, "held": plain(source.grad)}
-    return {**seen, **after, "required": source.requires_grad, "retains": x.retains_grad, "switched": switched}
+    return {
+        **seen,
+        **after,
+        "required": source.requires_grad and x.requires_grad,
+        "retains": x.retains_grad,
+        "switched": switched,
+    }
 
 
 def _arriving(loss: torch.Tensor, source: torch.Tensor) -> Value:

@@ -258,6 +258,7 @@ RULES: dict[str, Rule] = {
     "mask-forgotten": Rule("likely", "full", _LIST),
     "noise-weights": Rule("likely", "full", _LIST),
     "slope-axis": Rule("likely", "full", _PENALTY),
+    "ascent-not-undone": Rule("likely", "default", _ORDER),
     "dead-units": Rule(
         "likely",
         "full",

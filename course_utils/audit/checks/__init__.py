@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from course_utils.audit.check import Check
 from course_utils.audit.checks.arguments import Arguments
+from course_utils.audit.checks.ascending import Ascending
 from course_utils.audit.checks.attending import Attending
 from course_utils.audit.checks.averages import Averages
 from course_utils.audit.checks.both_ways import BothWays
@@ -247,4 +248,5 @@ CHECKS: tuple[type[Check], ...] = (
     Slopes,
     LastRounds,
     Uncovered,
+    Ascending,
 )

@@ -7,6 +7,7 @@ from typing import ClassVar
 from course_utils.audit.bests import bests
 from course_utils.audit.bounds import bounds, class_axes
 from course_utils.audit.reading import Reading
+from course_utils.audit.stretched import stretched
 from course_utils.audit.tallies import tallies
 from course_utils.audit.validations import augmented, validations
 
@@ -22,4 +23,4 @@ class Measuring(Reading):
         "augmented-evaluation",
         "best-forgotten",
     )
-    readers: ClassVar = (bounds, class_axes, tallies, validations, augmented, bests)
+    readers: ClassVar = (bounds, class_axes, tallies, stretched, validations, augmented, bests)

@@ -259,6 +259,7 @@ RULES: dict[str, Rule] = {
     "noise-weights": Rule("likely", "full", _LIST),
     "slope-axis": Rule("likely", "full", _PENALTY),
     "ascent-not-undone": Rule("likely", "default", _ORDER),
+    "members-alike": Rule("likely", "default", _LIST),
     "dead-units": Rule(
         "likely",
         "full",

@@ -18,6 +18,7 @@ from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.climbing import Climbing
 from course_utils.audit.checks.clipping import Clipping
 from course_utils.audit.checks.closures import Closures
+from course_utils.audit.checks.committee import Committee
 from course_utils.audit.checks.composing import Composing
 from course_utils.audit.checks.decaying import Decaying
 from course_utils.audit.checks.denoising import Denoising
@@ -249,4 +250,5 @@ CHECKS: tuple[type[Check], ...] = (
     LastRounds,
     Uncovered,
     Ascending,
+    Committee,
 )

@@ -260,6 +260,7 @@ RULES: dict[str, Rule] = {
     "slope-axis": Rule("likely", "full", _PENALTY),
     "ascent-not-undone": Rule("likely", "default", _ORDER),
     "members-alike": Rule("likely", "default", _LIST),
+    "input-not-held": Rule("likely", "default", _LIST, ("frozen", "dead-units", "zero-gradient")),
     "dead-units": Rule(
         "likely",
         "full",

@@ -43,6 +43,7 @@ from course_utils.audit.checks.holdouts import Holdouts
 from course_utils.audit.checks.hooks import Hooks
 from course_utils.audit.checks.last_rounds import LastRounds
 from course_utils.audit.checks.leaks import Leaks
+from course_utils.audit.checks.learnt_inputs import LearntInputs
 from course_utils.audit.checks.loading import Loading
 from course_utils.audit.checks.losses import Losses
 from course_utils.audit.checks.made_within import MadeWithin
@@ -251,4 +252,5 @@ CHECKS: tuple[type[Check], ...] = (
     Uncovered,
     Ascending,
     Committee,
+    LearntInputs,
 )

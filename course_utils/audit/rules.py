@@ -261,6 +261,8 @@ RULES: dict[str, Rule] = {
     "ascent-not-undone": Rule("likely", "default", _ORDER),
     "members-alike": Rule("likely", "default", _LIST),
     "input-not-held": Rule("likely", "default", _LIST, ("frozen", "dead-units", "zero-gradient")),
+    "adaptation-unmeasured": Rule("likely", "default", _ALGORITHMS),
+    "spread-zero": Rule("likely", "default", _LIST, ("nan-began", "dead-units", "zero-gradient")),
     "dead-units": Rule(
         "likely",
         "full",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from course_utils.audit.check import Check
+from course_utils.audit.checks.adapting import Adapting
 from course_utils.audit.checks.arguments import Arguments
 from course_utils.audit.checks.ascending import Ascending
 from course_utils.audit.checks.attending import Attending
@@ -32,6 +33,7 @@ from course_utils.audit.checks.escaping import Escaping
 from course_utils.audit.checks.far_off import FarOff
 from course_utils.audit.checks.filling import Filling
 from course_utils.audit.checks.filters import Filters
+from course_utils.audit.checks.flat_columns import FlatColumns
 from course_utils.audit.checks.following import Following
 from course_utils.audit.checks.forecasting import Forecasting
 from course_utils.audit.checks.formulas import Formulas
@@ -253,4 +255,6 @@ CHECKS: tuple[type[Check], ...] = (
     Ascending,
     Committee,
     LearntInputs,
+    Adapting,
+    FlatColumns,
 )

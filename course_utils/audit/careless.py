@@ -11,10 +11,11 @@ from course_utils.audit.classes import assigned_anywhere, parts_of_ones_own
 from course_utils.audit.expressions import assigned_value
 from course_utils.audit.lines import Spot
 from course_utils.audit.loops import loops_at
-from course_utils.audit.mentions import own, ran
+from course_utils.audit.mentions import names_read, own, ran
 from course_utils.audit.modes import depends_on_mode
+from course_utils.audit.shuffles import own_lines
 from course_utils.audit.source import around, blocks_of, statement
-from course_utils.explain.source import called
+from course_utils.explain.source import called, names_of
 
 # Functions of torch.nn.functional that drop unless they are told not to, and at which place they are told.
 _TOLD = {"dropout": 2, "dropout1d": 2, "dropout2d": 2, "dropout3d": 2}
@@ -109,13 +110,29 @@ def are_pooled(places: Iterable[Spot]) -> bool:
     """
     for spot in places:
         line, loops = statement(spot), loops_at(spot)
-        if line is None or any(isinstance(it, _COMPREHENSIONS) for it in _parts_of(line)):
+        if line is None or any(isinstance(it, _COMPREHENSIONS) for it in _parts_of(line)) or _collects(line, set()):
             return True
-        for node in ast.walk(loops[-1]) if loops else ():
-            adds = isinstance(node, ast.AugAssign) or called(node) in _COLLECTS
-            if adds or (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript)):
+        lines = [it for it in own_lines(loops[-1]) if it.lineno >= line.lineno] if loops else []
+        given = set(_bound(line))
+        for it in lines:
+            if _collects(it, given):
                 return True
+            if names_read(it) & given:
+                given |= set(_bound(it))
     return False
+
+
+def _collects(line: ast.stmt, names: set[str]) -> bool:
+    """Say whether a line adds up, collects or writes to places what it computes, of some names if any are given."""
+    if names and not names_read(line) & names:
+        return False
+    places = isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Subscript)
+    return places or isinstance(line, ast.AugAssign) or any(called(it) in _COLLECTS for it in _parts_of(line))
+
+
+def _bound(line: ast.stmt) -> Iterator[str]:
+    for target in line.targets if isinstance(line, ast.Assign) else ():
+        yield from names_of(target)
 
 
 def _parts_of(line: ast.stmt) -> Iterator[ast.AST]:

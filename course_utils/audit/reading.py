@@ -73,7 +73,7 @@ class Seen:
     asked: dict[Spot, Asked] = field(default_factory=dict)
     gave: dict[int, set[tuple[int, str]]] = field(default_factory=dict)
     looks: dict[int, int] = field(default_factory=dict)
-    shapes: dict[tuple[str, str], set[Shape]] = field(default_factory=dict)  # of variables where models are called
+    shapes: dict[tuple[str, str], dict[str, set[Shape]]] = field(default_factory=dict)  # of variables, by function
     scopes: Scopes = field(default_factory=list)  # once the watch has ended
 
     def note(self, event: Call) -> None:
@@ -100,11 +100,21 @@ class Seen:
     def _note_variables(self, file: str) -> None:
         """Note the shapes of what the line that runs can name."""
         frame = next(frames(), None)
-        for name, value in names_in(frame).items() if frame is not None else ():
+        if frame is None:
+            return
+        for name, value in names_in(frame).items():
             if isinstance(value, torch.Tensor | np.ndarray):
-                known = self.shapes.setdefault((file, name), set())
+                known = self.shapes.setdefault((file, name), {}).setdefault(frame.f_code.co_name, set())
                 if len(known) < _LOOKS:
                     known.add(shape_of(value.shape))
+
+    def shapes_of(self, file: str, name: str, function: str) -> set[Shape]:
+        """Return the shapes of a variable where models were called: in a function, or anywhere if none is known there.
+
+        A file's own statements are the function "<module>".
+        """
+        known = self.shapes.get((file, name), {})
+        return known.get(function) or {it for shapes in known.values() for it in shapes}
 
     def at(self, file: str, node: ast.expr) -> Asked | None:
         """Return what the calls of models within an expression's lines were."""

@@ -53,12 +53,13 @@ class _Place(NamedTuple):
     file: str
     values: Values
     seen: Seen
+    function: str = ""  # where its names stand; "" where that is not known
 
 
 def stretched(scopes: Scopes, seen: Seen) -> Iterator[Told]:
     """Yield the comparisons of a model's column with a row of targets."""
     for file, scope in scopes:
-        place = _Place(file, values_in(scope, scopes), seen)
+        place = _Place(file, values_in(scope, scopes), seen, getattr(scope, "name", "<module>"))
         for node in parts(scope):
             for one, other in _compared(node, file):
                 mine, theirs = _axes(one, place), _axes(other, place)
@@ -132,8 +133,8 @@ def _axes(node: ast.expr, place: _Place, deep: int = _DEEP) -> _Column | None:
             else None
         )
     gave = asked.gave if asked is not None else set()
-    found = output_behind(node, place.values, place.file)
-    return _column(gave, True) if found is not None and found.made is node else None
+    output = output_behind(node, place.values, place.file)
+    return _column(gave, True) if output is not None and output.made is node else None
 
 
 def _of_name(node: ast.Name, place: _Place, deep: int) -> _Column | None:
@@ -142,7 +143,8 @@ def _of_name(node: ast.Name, place: _Place, deep: int) -> _Column | None:
         bound = given[0]
         reads_itself = any(isinstance(it, ast.Name) and it.id == node.id for it in ast.walk(bound.value))
         if not reads_itself or bound.values is not place.values:
-            found = _axes(bound.value, _Place(place.file, bound.values, place.seen), deep - 1)
+            function = place.function if bound.values is place.values else ""
+            found = _axes(bound.value, _Place(place.file, bound.values, place.seen, function), deep - 1)
             if found is not None:
                 return found
     own = [it for it in given if it is not None]
@@ -150,7 +152,7 @@ def _of_name(node: ast.Name, place: _Place, deep: int) -> _Column | None:
         isinstance(part, ast.Name) and part.id == node.id for part in ast.walk(it.value)
     )):  # fmt: skip
         return None  # it changes its shape, and nobody knows when it was looked at
-    return _column(place.seen.shapes.get((place.file, node.id), set()), False)
+    return _column(place.seen.shapes_of(place.file, node.id, place.function), False)
 
 
 def _keeps(value: ast.expr) -> bool:

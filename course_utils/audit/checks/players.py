@@ -59,9 +59,9 @@ class Players(Check):
     def pass_begins(self, event: Pass) -> None:
         self._order = {}
         self._aims.pass_begins(event)
-        if event.accumulate and self.recorder.operations is not None and len(self.book.trainers) > 1:
-            for at, (_, leaf) in enumerate(event.graph.leaves):
-                self._order[self.book.slot(leaf).key] = at
+        if event.accumulate and self.recorder.operations is not None:
+            keys = {self.book.slot(leaf).key: at for at, (_, leaf) in enumerate(event.graph.leaves)}
+            self._order = keys if len(self.book.trainers) > 1 else {}
 
     def pass_ended(self, event: Pass) -> None:
         if event.accumulate:

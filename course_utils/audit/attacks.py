@@ -18,6 +18,7 @@ _TIMES = 3
 _SHARE = 0.8  # of an optimizer's steps
 _PARTS = re.compile(r"clean|nat(ural)?_|orig|benign|standard|std|total", re.I)
 _ATTACKS = re.compile(r"adv|attack|pert|pgd|fgsm|probe|salien|inner|score|objective", re.I)
+_MEANS = re.compile(r"adv|attack|pert|pgd|fgsm|probe|salien|^delta|^eta$|^(x|img|inp)_?a$", re.I)
 _HELD = re.compile(r"(^|_)(val|valid|validation|held|heldout|holdout|dev|test|probe|eval|monitor)(_|$)", re.I)
 
 
@@ -84,8 +85,9 @@ def _is_for_grad(spot: Spot, own: Spot) -> bool:
     A loss that has a name of its own may be meant to be a part of the training, as that of the inputs as they are.
     """
     scope, name = function_around(spot), _loss_of(spot)
-    text = ast.unparse(scope).replace(".zero_grad", "") if scope is not None else ""
-    if scope is None or ".grad" not in text or _PARTS.search(name) or "autograd.grad" in text:
+    made = assigned_value(spot, name) if name else statement(spot)
+    inputs = _grads_read(scope) & names_of(made) if scope is not None else set()
+    if scope is None or _PARTS.search(name) or not any(_is_means(scope, it) for it in inputs):
         return False
     if name and not _ATTACKS.search(name):
         bound = sorted(it.lineno for it in _named(scope, name, ast.Store))
@@ -94,6 +96,20 @@ def _is_for_grad(spot: Spot, own: Spot) -> bool:
         read = [it for it in _named(scope, name, ast.Load) if last < it.lineno and (not after or it.lineno < after)]
         return name == _loss_of(own) and len(read) == 1 and last > 0
     return True
+
+
+def _is_means(scope: ast.AST, name: str) -> bool:
+    """Say whether an input is only there for its gradient: its name tells so, or stands for the moved input then."""
+    return _MEANS.search(name) is not None or any(
+        isinstance(it, ast.Assign) and name in map(ast.unparse, it.targets) and f"{name}.grad" in ast.unparse(it.value)
+        for it in ast.walk(scope)
+    )
+
+
+def _grads_read(scope: ast.AST) -> set[str]:
+    """Return the names of which `.grad` is read."""
+    slopes = [it for it in ast.walk(scope) if isinstance(it, ast.Attribute) and it.attr == "grad"]
+    return {it.value.id for it in slopes if isinstance(it.value, ast.Name) and isinstance(it.ctx, ast.Load)}
 
 
 def _named(scope: ast.AST, name: str, kind: type[ast.expr_context]) -> list[ast.Name]:

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 from course_utils.audit.expressions import assigned_value
 from course_utils.audit.lines import Spot
+from course_utils.audit.loops import loops_at
 from course_utils.audit.mentions import own, parts
 from course_utils.audit.reading import Scopes, Seen, Told
 from course_utils.audit.source import blocks_of, function_around, statement, taken_apart
 from course_utils.explain.source import called, names_of
 
-_QUERY = re.compile(
-    r"(^|_)(q|qry|query|quer(y|ies)_?\w*)(_|$)|^[xy]_?q(ry|uery)?$|^q(ry|uery)?_?([xy]|inputs?|targets?|labels?)$", re.I
-)
+_DATA = r"(x|y|inputs?|targets?|labels?|images?|data|rows)s?"
+_QUERY = re.compile(rf"(^|_)(qry|query|queries)(_|$)|^{_DATA}_?q(ry|uery)?$|^q(ry|uery)?_?{_DATA}$", re.I)
 
 
 def outer_losses(scopes: Scopes, seen: Seen) -> Iterator[Told]:
@@ -92,7 +92,9 @@ def _by_the_slow(file: str, scope: ast.AST) -> Iterator[Told]:
         step = _last_step(lines, names[0], copy.lineno) if len(names) == 1 else None
         if step is None or any(names[0] in names_of(it) for it in lines if it.lineno > step and not blocks_of(it)):
             continue
-        after = [it for it in lines if it.lineno > step and not blocks_of(it) and _asks(it, slow)]
+        loops = loops_at(Spot(file, copy.lineno))  # one copy for each task
+        end = (loops[-1].end_lineno or 0) if loops else 0
+        after = [it for it in lines if step < it.lineno <= end and not blocks_of(it) and _asks(it, slow)]
         passes = [it for it in lines if it.lineno > step and any(called(part) == "backward" for part in ast.walk(it))]
         if after and passes:
             yield Told(

@@ -109,12 +109,11 @@ class Seen:
                     known.add(shape_of(value.shape))
 
     def shapes_of(self, file: str, name: str, function: str) -> set[Shape]:
-        """Return the shapes of a variable where models were called: in a function, or anywhere if none is known there.
+        """Return the shapes of a function's variable where models were called in it.
 
         A file's own statements are the function "<module>".
         """
-        known = self.shapes.get((file, name), {})
-        return known.get(function) or {it for shapes in known.values() for it in shapes}
+        return self.shapes.get((file, name), {}).get(function, set())
 
     def at(self, file: str, node: ast.expr) -> Asked | None:
         """Return what the calls of models within an expression's lines were."""

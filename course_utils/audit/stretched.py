@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import parts
-from course_utils.audit.outputs import Values, output_behind, values_in
+from course_utils.audit.outputs import Bound, Values, output_behind, own_values, values_in
 from course_utils.audit.reading import Scopes, Seen, Shape, Told
 from course_utils.audit.source import no_grad_around
-from course_utils.explain.source import applied_to, called
+from course_utils.explain.source import applied_to, called, names_of
 
 _LIBRARIES = frozenset({"torch", "F", "np", "numpy", "nn", "functional", "nn.functional", "torch.nn.functional"})
 _KEEPS = frozenset(
@@ -37,7 +37,7 @@ _KEEPS = frozenset(
 )
 _FLAT = frozenset({"flatten", "ravel"})
 _LOSSES = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})
-_DEEP = 8
+_DEEP, _BOUND = 8, 4
 
 
 class _Column(NamedTuple):
@@ -53,18 +53,24 @@ class _Place(NamedTuple):
     file: str
     values: Values
     seen: Seen
-    function: str = ""  # where its names stand; "" where that is not known
+    function: str  # where its names stand
+    functions: dict[int, str]  # by the identity of a function's own values
 
 
 def stretched(scopes: Scopes, seen: Seen) -> Iterator[Told]:
     """Yield the comparisons of a model's column with a row of targets."""
+    functions = {id(own_values(scope)): _name(scope) for _, scope in scopes}
     for file, scope in scopes:
-        place = _Place(file, values_in(scope, scopes), seen, getattr(scope, "name", "<module>"))
+        place = _Place(file, values_in(scope, scopes), seen, _name(scope), functions)
         for node in parts(scope):
             for one, other in _compared(node, file):
                 mine, theirs = _axes(one, place), _axes(other, place)
                 if mine is not None and theirs is not None and _is_apart(mine, theirs):
                     yield _told(Spot(file, node.lineno), theirs.rows)  # type: ignore[attr-defined]
+
+
+def _name(scope: ast.AST) -> str:
+    return getattr(scope, "name", "<module>")
 
 
 def _is_apart(mine: _Column, theirs: _Column) -> bool:
@@ -139,20 +145,20 @@ def _axes(node: ast.expr, place: _Place, deep: int = _DEEP) -> _Column | None:
 
 def _of_name(node: ast.Name, place: _Place, deep: int) -> _Column | None:
     given = place.values.get(node.id, [])
-    if len(given) == 1 and given[0] is not None:
-        bound = given[0]
-        reads_itself = any(isinstance(it, ast.Name) and it.id == node.id for it in ast.walk(bound.value))
-        if not reads_itself or bound.values is not place.values:
-            function = place.function if bound.values is place.values else ""
-            found = _axes(bound.value, _Place(place.file, bound.values, place.seen, function), deep - 1)
-            if found is not None:
-                return found
     own = [it for it in given if it is not None]
-    if any(not _keeps(it.value) for it in own if any(
-        isinstance(part, ast.Name) and part.id == node.id for part in ast.walk(it.value)
-    )):  # fmt: skip
+    if own and len(own) == len(given) <= _BOUND:
+        found = {_axes(it.value, _elsewhere(place, it), deep - 1) for it in own}
+        if len(found) == 1 and None not in found:
+            return found.pop()
+    mine = [it.value for it in own if place.functions.get(id(it.values), place.function) == place.function]
+    if any(not _keeps(it) for it in mine if node.id in names_of(it)):
         return None  # it changes its shape, and nobody knows when it was looked at
     return _column(place.seen.shapes_of(place.file, node.id, place.function), False)
+
+
+def _elsewhere(place: _Place, bound: Bound) -> _Place:
+    """Return where the names count that a value is written with."""
+    return place._replace(values=bound.values, function=place.functions.get(id(bound.values), ""))
 
 
 def _keeps(value: ast.expr) -> bool:

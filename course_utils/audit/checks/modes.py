@@ -163,7 +163,7 @@ class Modes(Check):
             nothing = site.used == 0 and not is_bare_call(site.spots[0], site.model.name)
             if not nothing or (not site.in_training and not site.unused) or feeds_a_pass(site.spots):
                 continue
-            if site.parts and site.training and not (site.draws * 2 > site.in_training and are_pooled(site.spots)):
+            if site.parts and site.training and site.draws * 2 <= site.in_training:
                 yield self._in_training(site)
             if site.unused:
                 yield self._recorded(site)

@@ -11,11 +11,11 @@ import torch
 
 from course_utils.audit.check import Found
 from course_utils.audit.events import Call, Op
+from course_utils.audit.expressions import assigned_value
 from course_utils.audit.followed import Followed
 from course_utils.audit.holders import variables
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import parts
-from course_utils.audit.outputs import values_in
 from course_utils.audit.reading import Reading, Scopes, Seen, Told, scopes_of
 from course_utils.explain.source import called
 
@@ -79,13 +79,12 @@ class FlatColumns(Reading):
     def _by_name(self, scopes: Scopes, seen: Seen) -> Iterator[Told]:
         """Yield the divisions by a name for a spread with zeros in it."""
         for file, scope in scopes if self._zeros else ():
-            values = values_in(scope)
             for node in parts(scope):
                 by = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else None
                 if not isinstance(by, ast.Name) or by.id not in self._zeros:
                     continue
-                made = values.get(by.id, [])
-                if len(made) == 1 and made[0] is not None and _is_spread(made[0].value):
+                made = assigned_value(Spot(file, by.lineno), by.id)
+                if made is not None and _is_spread(made):
                     yield _told(Spot(file, by.lineno), "what comes out is no number, or has no bound")
 
     def found(self) -> Iterator[Found]:

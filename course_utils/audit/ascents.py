@@ -14,14 +14,19 @@ _ADDING = frozenset({"add_", "_foreach_add_", "add", "sub_", "_foreach_sub_", "a
 _GRADIENT = re.compile(r"\.grad\b(?!\()")
 
 
-def updates(file: str, scope: ast.AST) -> list[Spot]:
-    """Return the lines that add to something a multiple of a gradient, in their order."""
+def updates(file: str, scope: ast.AST, scaled: bool = False) -> list[Spot]:
+    """Return the lines that add to something a multiple of a gradient, in their order.
+
+    With `scaled`, names for what is computed of gradients stand for gradients, too.
+    """
     nodes = sorted(parts(scope), key=lambda it: getattr(it, "lineno", 0))
     slopes: set[str] = set()
     found = []
     for node in nodes:
         if isinstance(node, ast.Assign) and _is_gradient(node.value):
             slopes |= names_of(*(part for target in node.targets for part in taken_apart(target)))
+        elif scaled and isinstance(node, ast.Assign) and _speaks(node.value, slopes) and _move(node) is None:
+            slopes |= {ast.unparse(it).partition("[")[0] for it in node.targets if not isinstance(it, ast.Tuple)}
     for node in nodes:
         if isinstance(node, ast.For | ast.comprehension) and _speaks(node.iter, slopes):
             slopes |= _paired(node.target, node.iter, slopes)
@@ -47,7 +52,8 @@ def _move(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
         return node.target, node.value
     if isinstance(node, ast.Assign) and len(node.targets) == 1:
         name = ast.unparse(node.targets[0]).removesuffix(".data")
-        return (node.targets[0], node.value) if name in ast.unparse(node.value) else None
+        read = {ast.unparse(it) for it in ast.walk(node.value) if isinstance(it, ast.expr)}
+        return (node.targets[0], node.value) if name in read else None
     if isinstance(node, ast.Call) and called(node) in _ADDING and node.args:
         return node.func.value if isinstance(node.func, ast.Attribute) else node.args[0], node.args[-1]
     return None

@@ -135,7 +135,7 @@ def class_axes(scopes: Scopes, seen: Seen) -> Iterator[Told]:
         for node in parts(scope):
             if not isinstance(node, ast.Call) or called(node) not in ("argmax", "max"):
                 continue
-            given, axis = _axis(node)
+            given, axis = picked_along(node)
             found = output_behind(given, values, file) if given is not None else None
             asked = seen.at(file, found.made) if found is not None else None
             if found is not None and asked is not None and _is_rows(asked, seen, axis, called(node)):
@@ -149,7 +149,7 @@ def _is_rows(asked: Asked, seen: Seen, axis: str, name: str) -> bool:
     return bool(gave) and {axes for axes, _ in gave} == {2} and asked.axes >= 2 and asked.rows > 1 and wrong
 
 
-def _axis(node: ast.Call) -> tuple[ast.expr | None, str]:
+def picked_along(node: ast.Call) -> tuple[ast.expr | None, str]:
     """Return what a call picks from, and the text of the axis."""
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
     free = owner is None or ast.unparse(owner) in ("torch", "np", "numpy")

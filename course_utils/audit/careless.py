@@ -10,14 +10,18 @@ from torch import nn
 from course_utils.audit.classes import assigned_anywhere, parts_of_ones_own
 from course_utils.audit.expressions import assigned_value
 from course_utils.audit.lines import Spot
-from course_utils.audit.mentions import own, ran
+from course_utils.audit.loops import loops_at
+from course_utils.audit.mentions import names_read, own, ran
 from course_utils.audit.modes import depends_on_mode
-from course_utils.audit.source import around, blocks_of
-from course_utils.explain.source import called
+from course_utils.audit.shuffles import own_lines
+from course_utils.audit.source import around, blocks_of, statement
+from course_utils.explain.source import called, names_of
 
 # Functions of torch.nn.functional that drop unless they are told not to, and at which place they are told.
 _TOLD = {"dropout": 2, "dropout1d": 2, "dropout2d": 2, "dropout3d": 2}
 _FROM = ("F", "functional", "nn.functional", "torch.nn.functional")
+_COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
+_COLLECTS = frozenset({"append", "extend", "add", "add_", "update", "stack", "cat", "concat", "insert", "put"})
 _ATTENTION = "scaled_dot_product_attention"
 
 FUNCTION, ATTENTION, MADE, UNREACHED = "function", "attention", "made", "unreached"
@@ -42,10 +46,7 @@ def careless_calls(module: nn.Module, spots: Iterable[Spot]) -> Iterator[tuple[S
 
 
 def _calls_of(line: ast.stmt) -> Iterator[ast.Call]:
-    inner = set(map(id, blocks_of(line)))
-    for root in ast.iter_child_nodes(line):
-        if id(root) not in inner:
-            yield from (part for part in ast.walk(root) if isinstance(part, ast.Call))
+    yield from (part for part in _parts_of(line) if isinstance(part, ast.Call))
 
 
 def _kind(call: ast.Call, spot: Spot) -> str:
@@ -100,6 +101,46 @@ def unreached(module: nn.Module) -> Iterator[tuple[Spot, str]]:
             spot = assigned_anywhere(type(part), f"self.{name}")
             if spot is not None and any(it.training and depends_on_mode(it) for it in modules):
                 yield spot, UNREACHED
+
+
+def are_pooled(places: Iterable[Spot]) -> bool:
+    """Say whether what the calls of a line give is collected, or added up: as of passes that are to vary.
+
+    The rest of `places` are the callers' lines. A loop alone, which shows one result after the other, pools nothing.
+    """
+    for spot in places:
+        line, loops = statement(spot), loops_at(spot)
+        if line is None or any(isinstance(it, _COMPREHENSIONS) for it in _parts_of(line)) or _collects(line, set()):
+            return True
+        lines = [it for it in own_lines(loops[-1]) if it.lineno >= line.lineno] if loops else []
+        given = set(_bound(line))
+        for it in lines:
+            if _collects(it, given):
+                return True
+            if names_read(it) & given:
+                given |= set(_bound(it))
+    return False
+
+
+def _collects(line: ast.stmt, names: set[str]) -> bool:
+    """Say whether a line adds up, collects or writes to places what it computes, of some names if any are given."""
+    if names and not names_read(line) & names:
+        return False
+    places = isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Subscript)
+    return places or isinstance(line, ast.AugAssign) or any(called(it) in _COLLECTS for it in _parts_of(line))
+
+
+def _bound(line: ast.stmt) -> Iterator[str]:
+    for target in line.targets if isinstance(line, ast.Assign) else ():
+        yield from names_of(target)
+
+
+def _parts_of(line: ast.stmt) -> Iterator[ast.AST]:
+    """Yield the parts of a statement, of a block those of its head."""
+    inner = set(map(id, blocks_of(line)))
+    for root in ast.iter_child_nodes(line):
+        if id(root) not in inner:
+            yield from ast.walk(root)
 
 
 WORDS = {

@@ -184,6 +184,7 @@ class Call:
     active: tuple[str, ...]  # parts that behave as in training
     asleep: tuple[str, ...]  # parts that would behave differently in training, and do not
     by_torch: bool
+    gave: torch.Size | None = None  # the shape of its first output
 
 
 @dataclass(frozen=True, eq=False)

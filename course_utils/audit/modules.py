@@ -77,6 +77,7 @@ class Modules:
             active=active,
             asleep=asleep,
             by_torch=called_by_torch(3),
+            gave=tensors[0].shape if tensors else None,
         )
         self._recorder.tell("called", event)
 

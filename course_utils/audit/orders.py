@@ -6,10 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import parts
+from course_utils.audit.source import tree_of
 from course_utils.explain.source import called
 
 _LABELS = re.compile(
@@ -18,7 +19,17 @@ _LABELS = re.compile(
     re.I,
 )
 _ALIKE = re.compile(r"\b(seed|set_state|setstate|RandomState|default_rng|Random|random_state)\b")
-_DOMAINS = re.compile(r"source|src|domain", re.I)
+_DOMAINS = re.compile(r"source|src|domain|unpaired", re.I)
+
+
+class _Drawn(NamedTuple):
+    """Where an order is drawn: two on one line differ in their columns."""
+
+    line: int
+    column: int
+
+
+_Taken = dict[str, set[tuple[_Drawn, int]]]  # by what is put in order: which draw, and the line
 
 
 @lru_cache(maxsize=256)
@@ -27,13 +38,13 @@ def orders_apart(file: str, scope: ast.AST) -> tuple[tuple[Spot, Spot, str, str]
 
     Only orders that PyTorch does not draw: `rng.permutation`, `np.random.shuffle`, `random.shuffle`, and
     `sklearn.utils.shuffle` on one thing. Numbers that are shuffled, as of `np.arange`, are an order, and no rows.
-    Nothing is returned where the random state is set between them.
+    Nothing is returned where the random state is set for each of them.
     """
     nodes: list[Any] = [it for it in parts(scope) if isinstance(it, ast.stmt | ast.expr)]
     nodes.sort(key=lambda it: (it.lineno, it.col_offset))
-    orders: dict[str, int] = {}
+    orders: dict[str, _Drawn] = {}
     numbers: set[str] = set()
-    taken: dict[str, set[tuple[int, int]]] = {}  # by what is put in order: which draw, and the line
+    taken: _Taken = {}
     indexed: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Assign):
@@ -45,7 +56,7 @@ def orders_apart(file: str, scope: ast.AST) -> tuple[tuple[Spot, Spot, str, str]
         elif isinstance(node, ast.For):
             _bind(node, orders)
         elif isinstance(node, ast.Call) and called(node) == "shuffle" and _given(node) in numbers:
-            orders[_given(node)] = node.lineno
+            orders[_given(node)] = _place(node)
     for node in nodes:
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
             rows = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
@@ -55,10 +66,33 @@ def orders_apart(file: str, scope: ast.AST) -> tuple[tuple[Spot, Spot, str, str]
         elif isinstance(node, ast.Call) and called(node) in ("permutation", "shuffle"):
             given = _given(node)
             if given and given not in orders and given not in numbers:
-                taken.setdefault(given, set()).add((node.lineno, node.lineno))
+                taken.setdefault(given, set()).add((_place(node), node.lineno))
     taken.pop("", None)
     lines = [node.lineno for node in nodes if isinstance(node, ast.Call) and _ALIKE.search(ast.unparse(node))]
-    return tuple(_pairs(file, taken, indexed, lines))
+    return tuple(_pairs(file, taken, indexed, lines, set(_labels_by_place(file, scope, nodes))))
+
+
+def _labels_by_place(file: str, scope: ast.AST, nodes: list[Any]) -> Iterator[str]:
+    """Yield what a data set of two is given second, and what a function returns for a caller's name of labels."""
+    tree = tree_of(file) if isinstance(scope, ast.FunctionDef) else None
+    wanted = [
+        node.targets[0].elts
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Tuple)
+        and called(node.value) == getattr(scope, "name", "")
+    ]
+    for node in nodes:
+        if isinstance(node, ast.Call) and called(node) == "TensorDataset" and len(node.args) == 2:
+            yield _name(node.args[1])
+        elif isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
+            for names in wanted:
+                pairs = zip(names, node.value.elts, strict=False)
+                yield from (_name(given) for to, given in pairs if _is_labels(ast.unparse(to)))
+
+
+def _place(node: ast.expr) -> _Drawn:
+    return _Drawn(node.lineno, node.col_offset)
 
 
 def _is_numbers(node: ast.expr) -> bool:
@@ -75,12 +109,12 @@ def _given(call: ast.Call) -> str:
 
 
 def _pairs(
-    file: str, taken: dict[str, set[tuple[int, int]]], indexed: set[str], alike: list[int]
+    file: str, taken: _Taken, indexed: set[str], alike: list[int], known: set[str]
 ) -> Iterator[tuple[Spot, Spot, str, str]]:
     draws = {name: {draw for draw, _ in places} for name, places in taken.items()}
     for name, mine in taken.items():
         for labels, theirs in taken.items():
-            if _is_labels(name) or not _is_labels(labels) or _DOMAINS.search(name):
+            if _is_labels(name) or not (_is_labels(labels) or labels in known - {name}) or _DOMAINS.search(name):
                 continue
             ours, others = draws[name], draws[labels]
             if len(ours) != 1 or len(others) != 1 or ours == others:
@@ -91,12 +125,12 @@ def _pairs(
             if paired and (name not in indexed or any(ours == it for other, it in draws.items() if other != name)):
                 continue
             first, last = sorted((*ours, *others))
-            if not any(first - 1 <= line <= last for line in alike):
-                yield Spot(file, max(first, last)), Spot(file, max(line for _, line in (*mine, *theirs))), name, labels
+            if not any(first.line < line <= last.line or line == first.line == last.line for line in alike):
+                yield Spot(file, last.line), Spot(file, max(line for _, line in (*mine, *theirs))), name, labels
 
 
-def _draws(node: ast.AST) -> Iterator[int]:
-    """Yield the lines of the draws of an order of numbers in an expression."""
+def _draws(node: ast.AST) -> Iterator[_Drawn]:
+    """Yield the places of the draws of an order of numbers in an expression."""
     for part in ast.walk(node):
         if isinstance(part, ast.Call) and part.args:
             given = part.args[0]
@@ -105,12 +139,12 @@ def _draws(node: ast.AST) -> Iterator[int]:
             )
             if called(part) == "permutation" and "torch" not in ast.unparse(part.func):
                 if counts or isinstance(given, ast.Name):
-                    yield part.lineno
+                    yield _place(part)
             elif called(part) == "sample" and isinstance(given, ast.Call) and called(given) == "range":
-                yield part.lineno
+                yield _place(part)
 
 
-def _named(node: ast.AST, orders: dict[str, int]) -> Iterator[int]:
+def _named(node: ast.AST, orders: dict[str, _Drawn]) -> Iterator[_Drawn]:
     counted = {id(it) for part in ast.walk(node) if _is_count(part) for it in ast.walk(part)}
     for part in ast.walk(node):
         known = isinstance(part, ast.Name | ast.Attribute) and id(part) not in counted
@@ -122,7 +156,7 @@ def _is_count(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and called(node) in ("len", "range")
 
 
-def _bind(loop: ast.For, orders: dict[str, int]) -> None:
+def _bind(loop: ast.For, orders: dict[str, _Drawn]) -> None:
     """Hand orders on to the targets of a loop over them, itself or in pairs."""
     pairs: list[tuple[ast.expr, ast.expr]] = [(loop.target, loop.iter)]
     if isinstance(loop.iter, ast.Call) and called(loop.iter) == "zip" and isinstance(loop.target, ast.Tuple):

@@ -52,7 +52,7 @@ def values_in(scope: ast.AST, callers: Sequence[tuple[str, ast.AST]] = ()) -> Va
 
     A parameter stands for what the calls of the function in some other functions give.
     """
-    values = dict(_own_values(scope))
+    values = dict(own_values(scope))
     for _, caller in callers if isinstance(scope, ast.FunctionDef) else ():
         for name, bound in _handed_in(scope, caller):  # type: ignore[arg-type]
             values[name] = [*values.get(name, ()), bound]
@@ -60,7 +60,7 @@ def values_in(scope: ast.AST, callers: Sequence[tuple[str, ast.AST]] = ()) -> Va
 
 
 @lru_cache(maxsize=_SCOPES)
-def _own_values(scope: ast.AST) -> Values:
+def own_values(scope: ast.AST) -> Values:
     values: Values = {}
     for node in parts(scope):
         if isinstance(node, ast.Call) and called(node) == "append" and isinstance(node.func, ast.Attribute):
@@ -92,7 +92,7 @@ def _handed_in(function: ast.FunctionDef, caller: ast.AST) -> Iterator[tuple[str
     """Yield the parameters of a function with what calls of it in another one give."""
     for call in calls_in(caller).get(function.name, ()):
         for name, given in arguments(function, call):
-            yield name, Bound(given, _own_values(caller))
+            yield name, Bound(given, own_values(caller))
 
 
 def output_behind(node: ast.expr, values: Values, file: str, deep: int = _DEEP) -> Output | None:

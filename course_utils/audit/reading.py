@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import ast
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
+import numpy as np
 import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.desk import Desk
 from course_utils.audit.events import Call, through_views
 from course_utils.audit.finding import Level
-from course_utils.audit.lines import Spot
+from course_utils.audit.lines import Spot, frames, names_in
 from course_utils.audit.mentions import functions_of, parts, ran
 from course_utils.audit.source import tree_of
 from course_utils.graph.trace import node_name
 
 Scopes = list[tuple[str, ast.AST]]
 
-_MOST, _LOOKS = 64, 8
+_MOST, _LOOKS, _FRAMES = 64, 8, 2
 
 
 _SEEN: weakref.WeakKeyDictionary[Desk, Seen] = weakref.WeakKeyDictionary()
@@ -39,6 +40,19 @@ class Told(NamedTuple):
     level: Level | None = None
 
 
+class Shape(NamedTuple):
+    """How many axes something has, how many rows, and how many numbers along the last axis."""
+
+    axes: int
+    rows: int
+    last: int
+
+
+def shape_of(size: Sequence[int]) -> Shape:
+    """Return what is kept of a shape."""
+    return Shape(len(size), size[0] if size else 0, size[-1] if size else 0)
+
+
 @dataclass
 class Asked:
     """What the calls of one line gave to models: which models, at least how many axes, and how many rows."""
@@ -47,6 +61,8 @@ class Asked:
     axes: int = 99
     rows: int = 1 << 30  # at least
     most: int = 0  # rows at most
+    gave: set[Shape] = field(default_factory=set)
+    looks: int = 0
 
 
 @dataclass
@@ -57,6 +73,7 @@ class Seen:
     asked: dict[Spot, Asked] = field(default_factory=dict)
     gave: dict[int, set[tuple[int, str]]] = field(default_factory=dict)
     looks: dict[int, int] = field(default_factory=dict)
+    shapes: dict[tuple[str, str], dict[str, set[Shape]]] = field(default_factory=dict)  # of variables, by function
     scopes: Scopes = field(default_factory=list)  # once the watch has ended
 
     def note(self, event: Call) -> None:
@@ -70,10 +87,33 @@ class Seen:
             asked.axes = min(asked.axes, len(shape))
             rows = shape[0] if shape else 0
             asked.rows, asked.most = min(asked.rows, rows), max(asked.most, rows)
+            if event.gave is not None and len(asked.gave) < _LOOKS:
+                asked.gave.add(shape_of(event.gave))
+            if asked.looks < _FRAMES:
+                asked.looks += 1
+                self._note_variables(where.file)
         if event.out is not None and self.looks.get(event.model.key, 0) < _LOOKS:
             self.looks[event.model.key] = self.looks.get(event.model.key, 0) + 1
             made = through_views(event.out.grad_fn)
             self.gave.setdefault(event.model.key, set()).add((event.out.dim(), node_name(made) if made else ""))
+
+    def _note_variables(self, file: str) -> None:
+        """Note the shapes of what the line that runs can name."""
+        frame = next(frames(), None)
+        if frame is None:
+            return
+        for name, value in names_in(frame).items():
+            if isinstance(value, torch.Tensor | np.ndarray):
+                known = self.shapes.setdefault((file, name), {}).setdefault(frame.f_code.co_name, set())
+                if len(known) < _LOOKS:
+                    known.add(shape_of(value.shape))
+
+    def shapes_of(self, file: str, name: str, function: str) -> set[Shape]:
+        """Return the shapes of a function's variable where models were called in it.
+
+        A file's own statements are the function "<module>".
+        """
+        return self.shapes.get((file, name), {}).get(function, set())
 
     def at(self, file: str, node: ast.expr) -> Asked | None:
         """Return what the calls of models within an expression's lines were."""

@@ -260,7 +260,12 @@ RULES: dict[str, Rule] = {
     "last-of-loop": Rule("likely", "default", _ORDER, ("loss-unused", "never-reached")),
     "mask-forgotten": Rule("likely", "full", _LIST),
     "noise-weights": Rule("likely", "full", _LIST),
-    "slope-axis": Rule("likely", "full", _SLOPES),
+    "slope-axis": Rule("likely", "full", _PENALTY),
+    "ascent-not-undone": Rule("likely", "default", _ORDER),
+    "members-alike": Rule("likely", "default", _LIST),
+    "input-not-held": Rule("likely", "default", _LIST, ("frozen", "dead-units", "zero-gradient")),
+    "adaptation-unmeasured": Rule("likely", "default", _ALGORITHMS),
+    "spread-zero": Rule("likely", "default", _LIST, ("nan-began", "dead-units", "zero-gradient")),
     "dead-units": Rule(
         "likely",
         "full",

@@ -105,6 +105,10 @@ _OF_STEPS = (
     "noise-copied",
     "ids-apart",
     "last-of-loop",
+    "ascent-not-undone",
+    "members-alike",
+    "input-not-held",
+    "adaptation-unmeasured",
 )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from course_utils.audit.check import Check
+from course_utils.audit.checks.adapting import Adapting
 from course_utils.audit.checks.arguments import Arguments
+from course_utils.audit.checks.ascending import Ascending
 from course_utils.audit.checks.attending import Attending
 from course_utils.audit.checks.averages import Averages
 from course_utils.audit.checks.both_ways import BothWays
@@ -17,6 +19,7 @@ from course_utils.audit.checks.clearing import Clearing
 from course_utils.audit.checks.climbing import Climbing
 from course_utils.audit.checks.clipping import Clipping
 from course_utils.audit.checks.closures import Closures
+from course_utils.audit.checks.committee import Committee
 from course_utils.audit.checks.composing import Composing
 from course_utils.audit.checks.decaying import Decaying
 from course_utils.audit.checks.denoising import Denoising
@@ -30,6 +33,7 @@ from course_utils.audit.checks.escaping import Escaping
 from course_utils.audit.checks.far_off import FarOff
 from course_utils.audit.checks.filling import Filling
 from course_utils.audit.checks.filters import Filters
+from course_utils.audit.checks.flat_columns import FlatColumns
 from course_utils.audit.checks.following import Following
 from course_utils.audit.checks.forecasting import Forecasting
 from course_utils.audit.checks.formulas import Formulas
@@ -42,6 +46,7 @@ from course_utils.audit.checks.hooks import Hooks
 from course_utils.audit.checks.kept_gradients import KeptGradients
 from course_utils.audit.checks.last_rounds import LastRounds
 from course_utils.audit.checks.leaks import Leaks
+from course_utils.audit.checks.learnt_inputs import LearntInputs
 from course_utils.audit.checks.loading import Loading
 from course_utils.audit.checks.losses import Losses
 from course_utils.audit.checks.made_within import MadeWithin
@@ -251,4 +256,9 @@ CHECKS: tuple[type[Check], ...] = (
     Slopes,
     LastRounds,
     Uncovered,
+    Ascending,
+    Committee,
+    LearntInputs,
+    Adapting,
+    FlatColumns,
 )

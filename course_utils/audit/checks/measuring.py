@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from course_utils.audit.bests import bests
+from course_utils.audit.bootstraps import bootstraps
 from course_utils.audit.bounds import bounds, class_axes
 from course_utils.audit.reading import Reading
+from course_utils.audit.stretched import stretched
 from course_utils.audit.tallies import tallies
 from course_utils.audit.validations import augmented, validations
 
@@ -22,4 +24,4 @@ class Measuring(Reading):
         "augmented-evaluation",
         "best-forgotten",
     )
-    readers: ClassVar = (bounds, class_axes, tallies, validations, augmented, bests)
+    readers: ClassVar = (bounds, class_axes, bootstraps, tallies, stretched, validations, augmented, bests)

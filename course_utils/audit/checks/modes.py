@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 
 from course_utils.audit.book import Model
-from course_utils.audit.careless import WORDS, careless_calls, unreached
+from course_utils.audit.careless import WORDS, are_pooled, careless_calls, unreached
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Load, Pass, Step
 from course_utils.audit.flow import feeds_a_pass
@@ -175,7 +175,7 @@ class Modes(Check):
         told: dict[tuple[Spot, str], int] = {}
         for seen in self._evaluated.values():
             module = seen.model.ref()
-            if module is None or seen.draws * 2 > seen.calls:
+            if module is None or (seen.draws * 2 > seen.calls and are_pooled(seen.spots)):
                 continue
             found = dict.fromkeys(careless_calls(module, seen.spots))
             found.update({place: None for place, (model, _) in self._unreached.items() if model is seen.model})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import weakref
 from collections import OrderedDict
@@ -17,7 +18,8 @@ from course_utils.audit.lines import Spot, here, spots
 from course_utils.audit.mentions import ran
 from course_utils.audit.orders import orders_apart
 from course_utils.audit.origins import Draw, Marks, Origins, spots_of
-from course_utils.audit.source import function_around, text_at
+from course_utils.audit.source import assigned, function_around, source_at, statement, text_at
+from course_utils.explain.source import called
 
 _LOSSES = frozenset(
     {
@@ -162,7 +164,7 @@ class Pairing(Check):
         lines = " and ".join(f"line {place.line}" for place in sorted(set(apart.places)))
         return self.say(
             "shuffled-apart",
-            max(apart.places),
+            _loader_at(max(apart.places)),
             "the targets are shuffled, and the inputs are not: rows and targets do not belong together"
             if apart.alone
             else "inputs and targets are shuffled in two different orders: rows and targets do not belong together",
@@ -197,6 +199,16 @@ class Pairing(Check):
             "noise = torch.randn_like(x)  # once: for the input, and for the loss",
             times=len(anew.draws),
         )
+
+
+def _loader_at(spot: Spot) -> Spot:
+    """Return the line that makes the last of several loaders that a loop goes through in pairs; else the line."""
+    loop = statement(spot)
+    pairs = loop.iter if isinstance(loop, ast.For) and called(loop.iter) == "zip" else None
+    given = pairs.args if isinstance(pairs, ast.Call) else []
+    made = [assigned(spot, ast.unparse(it)) for it in given if isinstance(it, ast.Name | ast.Attribute)]
+    lines = [it for it in made if it is not None and "shuffle" in source_at(it)]
+    return max(lines) if len(lines) == len(given) > 1 else spot
 
 
 def _is_on_purpose(spot: Spot) -> bool:

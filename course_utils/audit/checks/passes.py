@@ -10,6 +10,7 @@ from course_utils.audit.adapted import Adapted, Line
 from course_utils.audit.book import listed
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass
+from course_utils.audit.inner_steps import loss_after
 from course_utils.audit.lines import Spot
 
 # A graph that nobody came back to for so many steps is taken for gone, and so many are waited for at a time.
@@ -156,7 +157,7 @@ class Passes(Check):
         slots = [slot for slot in self.book.live() if slot.key in line.leaves]
         return self.say(
             "needless-create-graph",
-            spot,
+            loss_after(spot) or spot,
             f"{listed(slots)} are moved by a gradient with its graph, and no loss is computed with the moved weights",
             "Nothing but the next inner step uses them: the optimizer's steps follow losses of the weights as they "
             "were before. What was learned within the step never reaches them.",

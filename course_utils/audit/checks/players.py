@@ -59,9 +59,9 @@ class Players(Check):
     def pass_begins(self, event: Pass) -> None:
         self._order = {}
         self._aims.pass_begins(event)
-        if event.accumulate and self.recorder.operations is not None and len(self.book.trainers) > 1:
-            for at, (_, leaf) in enumerate(event.graph.leaves):
-                self._order[self.book.slot(leaf).key] = at
+        if event.accumulate and self.recorder.operations is not None:
+            keys = {self.book.slot(leaf).key: at for at, (_, leaf) in enumerate(event.graph.leaves)}
+            self._order = keys if len(self.book.trainers) > 1 else {}
 
     def pass_ended(self, event: Pass) -> None:
         if event.accumulate:
@@ -82,9 +82,9 @@ class Players(Check):
             self._starved.setdefault(key, Counter())[self._last] += 1
             self._starved_spot[key] = latest.spot
             self._twins[key] = self._twins.get(key, True) and self._is_copy(event.trainer, latest.received)
-        numbers = {number for slot in event.fresh for number in slot.content} & self._ran.keys()
+        numbers = sorted({number for slot in event.fresh for number in slot.content} & self._ran.keys())
         behind = [self._ran[number] for number in numbers]
-        wanted = (ran.spot for ran in behind if ran.for_input)
+        wanted = [ran.spot for ran in behind if ran.for_input]
         self._attacks.stepped(key, wanted, [ran.spot for ran in behind if not ran.for_input])
         for number in numbers:
             ran = self._ran[number]
@@ -149,8 +149,11 @@ class Players(Check):
                     yield self._starving(trainer, before.most_common(1)[0][0], times)
         yield from self._aims.found()
         watched = self.recorder.full_steps
-        for left in self._attacks.left({key: min(it.steps, watched) for key, it in trainers.items()}):
+        steps = {key: min(it.steps, watched) for key, it in trainers.items()}
+        for left in self._attacks.left(steps):
             yield self._left_by_helper(left, trainers[left.trainer])
+        for left in self._attacks.judged(steps):
+            yield self._left_by_judge(left, trainers[left.trainer])
         yield from self._learning_copies(trainers.values())
 
     def _mixture(self, code: str, trainer: Trainer, spot: Spot | None, times: int, own: Spot | None) -> Found:
@@ -183,6 +186,22 @@ class Players(Check):
             f"A pass fills .grad of every leaf behind its loss. What this one left in {listed(trainer.slots)} was not "
             f"cleared before the pass of the training, which added to it: {left.times} steps.",
             "(g,) = torch.autograd.grad(loss, x)  # writes into no .grad; or zero_grad() before the training's pass",
+            level="likely",
+            certain=False,
+            times=left.times,
+            about={slot.key for slot in trainer.slots} | {trainer.key},
+            names=(name,),
+        )
+
+    def _left_by_judge(self, left: Left, trainer: Trainer) -> Found:
+        name = trainer.name or "the optimizer"
+        return self.say(
+            "wrong-loss",
+            left.spot,
+            f"{name} moves along this pass, too, which is over rows that are held out",
+            f"backward() adds onto .grad. What this pass left in {listed(trainer.slots)} was not cleared before the "
+            f"pass of the training, and went into {left.times} steps: the model is trained on what it is measured by.",
+            f"{name}.zero_grad()  # before the training's backward(); or torch.autograd.grad, which fills no .grad",
             level="likely",
             certain=False,
             times=left.times,

@@ -95,7 +95,7 @@ class Reaching(Check):
             waiting = (
                 [it for it in trainer.slots if _is_waiting(it)] if any(it.received for it in by_key.values()) else []
             )
-            never = [it for it in waiting or self._cut_off(trainer) if it.key not in told | self._handed]
+            never = [it for it in [*waiting, *self._cut_off(trainer)] if it.key not in told | self._handed]
             while never:
                 cut = self.recorder.cuts.before(frozenset(slot.key for slot in never))
                 mine = never if cut is None else [slot for slot in never if slot.key in cut.leaves]
@@ -104,10 +104,10 @@ class Reaching(Check):
         yield from self._zeros(told)
 
     def _cut_off(self, trainer: Trainer) -> list[Slot]:
-        """Return the tensors of no model that an optimizer holds and a known cut stands behind, if none was reached."""
-        if not self.clock.passes or any(slot.received for slot in trainer.slots):
+        """Return what an optimizer holds that is of no model, where no pass reached it and a known cut is behind it."""
+        if not self.clock.passes:
             return []
-        lone = [slot for slot in trainer.slots if slot.owner is None and not slot.is_frozen()]
+        lone = [it for it in trainer.slots if it.owner is None and not it.received and not it.is_frozen()]
         cuts = ((slot, self.recorder.cuts.before(frozenset({slot.key}))) for slot in lone)
         return [slot for slot, cut in cuts if cut is not None and cut.weight == 3]
 

@@ -409,9 +409,9 @@ def query_by_the_head_that_was_not_moved():
     for _ in range(5):
         x, y = lines()
         inner = F.mse_loss(head(body(x[:8]).tanh()), y[:8])
-        by_weight, by_bias = torch.autograd.grad(inner, (head.weight, head.bias), create_graph=True)  # <- here
+        by_weight, by_bias = torch.autograd.grad(inner, (head.weight, head.bias), create_graph=True)
         head.quick = torch.sub(head.weight, by_weight, alpha=0.1), head.bias.sub(by_bias.clamp(-1, 1) * 0.1)
-        query = F.mse_loss(head(body(x[8:]).tanh()), y[8:])
+        query = F.mse_loss(head(body(x[8:]).tanh()), y[8:])  # <- here
         outer.zero_grad()
         query.backward()
         outer.step()

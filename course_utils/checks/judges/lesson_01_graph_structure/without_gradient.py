@@ -203,7 +203,7 @@ EXERCISE = Exercise(
             _by_stored_grad,
         ),
         recursion("search"),
-        edge_refused("the names of all parameters"),
+        edge_refused("the names of all parameters", "a loss without a graph"),
     ),
     debrief=_debrief,
 )

@@ -446,3 +446,27 @@ GUARDS = {
     },
     "no graph of their own": {"recorded": WRONG[10]},
 }
+
+
+def engine_keeping_its_dict(loss, found={}):  # noqa: B006
+    found.update(engine(loss))
+    return dict(found)
+
+
+def engine_wrong_in_large_graphs(loss):
+    """Which slip that is, no large scene can tell."""
+    found = engine(loss)
+    return {leaf: gradient * 1.5 if len(found) > 8 else gradient for leaf, gradient in found.items()}
+
+
+def engine_wrong_behind_two_edges(loss):
+    found = engine(loss)
+    targets = [[to for to, _ in node.next_functions if to is not None] for node in nodes_behind(loss)]
+    twice = any(len(set(to)) < len(to) for to in targets)
+    return {leaf: 3 * gradient if twice else gradient for leaf, gradient in found.items()}
+
+
+WRONG += [
+    *(engine_keeping_its_dict, engine_wrong_in_large_graphs),
+    said(engine_wrong_behind_two_edges, "one edge for two"),
+]

@@ -237,3 +237,11 @@ GUARDS = {
     "`x` does not require grad, and stays so.": {"requires_grad": WRONG[9], "grad": WRONG[15]},
     "the error of the result: it stays below a millionth of the largest number in the gradient": {"value": WRONG[0]},
 }
+
+
+def central_at_points_that_require_grad(f, x):
+    """Asks autograd nothing, and still gives f what it follows."""
+    return RIGHT[0](lambda point: f(point.requires_grad_()).detach(), x)
+
+
+WRONG += [said(central_at_points_that_require_grad, "autograd is asked")]

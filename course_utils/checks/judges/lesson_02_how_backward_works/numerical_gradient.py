@@ -54,7 +54,10 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield _near_enough(case, seen, finding, expected)
 
 
-_ASKED_AUTOGRAD = "You asked autograd. Here the gradient has to be measured, so that it can check autograd."
+_ASKED_AUTOGRAD = (
+    "You called f with a tensor that autograd follows, as it does where it is asked. Here the gradient has to be "
+    "measured, so that it can check autograd: give f tensors that require no gradient."
+)
 
 
 def _shifts(case: Case, seen: Observation) -> list[list[tuple[int, float]]]:

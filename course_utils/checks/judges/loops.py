@@ -44,10 +44,10 @@ def lean(seen: Observation, what: str = "batches", own: Sequence[int] = ()) -> I
     """
     steps = seen["steps"]
     kept = [step["kept"] for step in steps]
-    text = f"Saved tensors still held when the optimizer steps, step by step: {kept}. No pass will use them."
+    text = f"Saved tensors still held when the optimizer steps, step by step: {kept}. A pass should have freed them."
     yield Finding("kept", not any(kept), text)
     graphs = [step["graphs"] for step in steps]
-    more = f"; the {what} have {list(own)} of their own." if own else f". Something refers to those of earlier {what}."
+    more = f"; the {what} have {list(own)} of their own." if own else ". Something refers to those of earlier runs."
     text = f"Graphs alive at each optimizer step: {graphs}{more}"
     own = own or [1] * len(steps)
     few = all(alive <= its for alive, its in zip(graphs, own, strict=False))

@@ -85,7 +85,7 @@ def _own_output_missing(case: Case, seen: Observation) -> bool | None:
 
 
 def _zero_missing(case: Case, seen: Observation) -> bool:
-    return bool(seen["returned"] == [output for output in _outputs_for(case) if output])
+    return bool(seen["returned"] == [output for output in _outputs_for(case) if output] != _outputs_for(case))
 
 
 def _by_name_only(case: Case, seen: Observation) -> bool:

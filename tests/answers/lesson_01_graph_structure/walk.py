@@ -232,6 +232,11 @@ def walk_by_names_of_all_inputs(tensor):
     return [to for node in walk_a_growing_list(tensor) for to, _ in node.next_functions if to.name()]
 
 
+def walk_to_leaves_with_numbers(tensor):
+    nodes = walk_a_growing_list(tensor)
+    return [node for node in nodes if not hasattr(node, "variable") or node.variable.numel()]
+
+
 RIGHT = [walk_a_growing_list, walk_depth_first, walk_as_a_set]
 
 MISCONCEIVED = {
@@ -278,6 +283,7 @@ WRONG = [
     lambda tensor: walk_a_growing_list(tensor.detach()) or [get_gradient_edge(tensor.detach())],
     lambda tensor: walk_a_growing_list(tensor.clone().clone()),
     walk_by_names_of_all_inputs,
+    walk_to_leaves_with_numbers,
 ]
 
 GUARDS = {

@@ -60,12 +60,13 @@ def marked_late(graph: Graph, items: list[int]) -> bool | None:
     return None if any(other(graph, items) for other in others) else True
 
 
-def one_of_a_name(graph: Graph, items: list[int]) -> bool:
-    """Tell whether no two nodes of a name came, and no input was left out but for its name."""
+def one_of_a_name(graph: Graph, items: list[int]) -> bool | None:
+    """Tell whether no two nodes of a name came, and no input is missing but for its name; None where only leaves miss."""
     nodes = graph.nodes
     names = {nodes[item].name for item in items}
     inputs = {nodes[index].name for item in items for index in _inputs(graph, item)}
-    return len(items) == len(names) < len(nodes) and 0 in items and inputs <= names
+    fits = len(items) == len(names) < len(nodes) and 0 in items and inputs <= names
+    return None if fits and all(node.is_leaf for node in nodes if node.index not in items) else fits
 
 
 def first_inputs(graph: Graph, items: list[int]) -> bool:

@@ -96,6 +96,8 @@ def _judge_walk(case: Case, seen: Observation) -> Iterator[Finding]:
         strange = [item for item in items if not tagged(item, "node") and not tagged(item, "node above")]
         strangers = sorted({str(item) for item in strange if type(item) is not int or item not in places})
         message = f"{which} holds things that are no nodes of this graph, of type {listed(strangers)}."
+        if "Node" in strangers:
+            message += " The course's `trace` describes nodes in a type of its own of that name."
         yield Finding("nodes only", not strangers, message)
         found = Counter(item for item in items if type(item) is int)
         message = f"{which} has {found.total()} nodes, but {len(found)} different ones. Each belongs there once."

@@ -218,3 +218,12 @@ def leaves_of_each_shape(tensor):
 
 
 MISCONCEIVED["one of a kind"] = leaves_of_each_shape
+
+
+def leaves_collected_for_each_tensor(tensor, known={}):  # noqa: B006
+    """Adds to the list of an earlier call."""
+    known.setdefault(tensor, []).extend(leaves_by_walking(tensor))
+    return list(known[tensor])
+
+
+WRONG += [lambda tensor: leaves_by_walking(tensor) * 2, leaves_collected_for_each_tensor]

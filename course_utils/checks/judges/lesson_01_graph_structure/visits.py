@@ -61,7 +61,7 @@ def marked_late(graph: Graph, items: list[int]) -> bool | None:
 
 
 def one_of_a_name(graph: Graph, items: list[int]) -> bool | None:
-    """Tell whether no two nodes of a name came, and no input is missing but for its name; None where only leaves miss."""
+    """Tell whether no two nodes of a name came, and no input misses but for its name; None where only leaves miss."""
     nodes = graph.nodes
     names = {nodes[item].name for item in items}
     inputs = {nodes[index].name for item in items for index in _inputs(graph, item)}

@@ -89,7 +89,7 @@ def _returned_copies(case: Case, seen: Observation) -> bool:
 
 
 def _repeated_leaves(case: Case, seen: Observation) -> bool | None:
-    """Tell whether leaves came again, where several paths may lead there. In a later call it may be the first's list."""
+    """Tell whether leaves came again, by several paths. In a later call that may be the first one's list."""
     items, expected = seen["returned"], _leaves_for(case)
     again = isinstance(items, list) and len(items) > len(expected) and set(map(str, items)) == set(expected)
     if case.given.get("shape") == "leaf":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
@@ -146,7 +147,8 @@ def _wrong_output(case: Case, seen: Observation) -> bool | None:
 def _wider_than_the_leaf(case: Case, seen: Observation) -> bool:
     received = seen["gradients"]
     return any(
-        isinstance(received.get(name), Array) and len(received[name].shape) > right.dim()
+        isinstance(received.get(name), Array)
+        and (len(received[name].shape), math.prod(received[name].shape)) > (right.dim(), right.numel())
         for name, right in _gradients(case).items()
     )
 
@@ -246,16 +248,14 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "wrong output",
-            "Your engine brings a gradient to the wrong output of an operation that has several. An edge names "
-            "the node and "
-            "the number of the output.",
+            "Your engine gives an output of an operation that has several a gradient that is not its own. An edge "
+            "names the node and the number of the output; where no edge arrives, the gradient is None.",
             _wrong_output,
         ),
         Misconception(
             "not summed back",
-            "Your engine gives a leaf a gradient with more dimensions than the leaf has. A node returns its "
-            "gradients in the broadcast shape; the engine "
-            "sums them back.",
+            "Your engine gives a leaf a gradient of a larger shape than the leaf's. A node returns its gradients in "
+            "the broadcast shape; the engine sums them back, over dimensions that were added and over those of size 1.",
             _wider_than_the_leaf,
         ),
         Misconception(

@@ -248,3 +248,12 @@ WRONG += [
     said(gradients_and_zeros_left, "clears .grad", "zeros in place of None"),
     said(gradients_scaling_what_was_there, "writes into .grad"),
 ]
+
+
+def gradients_by_both_names(loss, model):
+    """A parameter that is known by two names is named once by named_parameters()."""
+    found = RIGHT[0](loss, model)
+    return {name: found.get(name) for name, _ in model.named_parameters(remove_duplicate=False)}
+
+
+WRONG += [gradients_by_both_names]

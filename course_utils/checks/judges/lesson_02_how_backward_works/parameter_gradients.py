@@ -89,9 +89,8 @@ def _named_gradients(
     missing = [name for name in expected if name not in returned]
     unknown = [name for name in returned if name not in expected]
     yield Finding("keys", not missing, f"Your dict has no entry for {listed(missing)}.")
-    yield Finding(
-        "unknown keys", not unknown, f"Your dict has entries that are no parameter's name: {listed(unknown)}."
-    )
+    message = f"Your dict has entries for what named_parameters() does not name so: {listed(unknown)}."
+    yield Finding("unknown keys", not unknown, message)
     for name, gradient in expected.items():
         if name not in returned:
             continue

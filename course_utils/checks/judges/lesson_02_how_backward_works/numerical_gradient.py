@@ -144,6 +144,11 @@ def _one_sided(case: Case, seen: Observation) -> bool:
     return usual and 0 < at_x < len(shifts) and not _both_sides(case, seen)
 
 
+def _quotients_lost(case: Case, seen: Observation) -> bool:
+    returned, count = seen["returned"], case.given["x"].tensor().numel()
+    return isinstance(returned, Array) and not returned.tensor().any() and _both_sides(case, seen) == count
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, found = max(seen, key=lambda pair: len(pair[1]["points"]))
     count = case.given["x"].tensor().numel()
@@ -208,6 +213,13 @@ EXERCISE = Exercise(
                 and not seen["recorded"]
                 and all(isinstance(point, Array) and point == seen["points"][0] for point in seen["points"])
             ),
+        ),
+        Misconception(
+            "quotients lost",
+            "What you returned is zero everywhere, and you called f on both sides of each number. Where do the "
+            "quotients go? reshape and flatten mostly return a copy where a tensor is not contiguous, and what is "
+            "written there does not reach it.",
+            _quotients_lost,
         ),
         Misconception("autograd is asked", _ASKED_AUTOGRAD, lambda case, seen: seen["recorded"]),
     ),

@@ -95,8 +95,19 @@ def right_entries(received: Value, expected: dict[str, Any], what: str) -> Itera
     message = f"{right} of {len(expected)} entries {verb} right." if wrong else ""
     if not right and all(isinstance(value, bool) for value in (*expected.values(), *map(_plain, received.values()))):
         message += " Every True and every False is turned round: what does True stand for?"
+    message += _another_kind(received, expected)
     withheld = f"Look again at {listed(wrong)}." if wrong else ""
     yield Finding("entries", not wrong, message, withheld, right / len(expected))
+
+
+def _another_kind(received: dict[str, Value], expected: dict[str, Any]) -> str:
+    """Tell of an entry of a kind that no right one has, where all those are flags or texts, and it is something."""
+    for kind, each in ((bool, "True or False"), (str, "a text")):
+        if all(isinstance(value, kind) for value in expected.values()):
+            for key, value in received.items():
+                if value is not None and not isinstance(_plain(value), kind):
+                    return f" Each is {each}; yours for {key} is {describe(value)}."
+    return ""
 
 
 def right_floats(received: Value, expected: torch.Tensor, what: str) -> Finding:

@@ -35,6 +35,7 @@ class Misconception:
     `seen` gets a case that failed and what was observed there; it returns None where what was seen fits this idea, and
     others as well. `ended` names exceptions ("RecursionError") or "TimedOut" by which such an answer may end instead,
     `ended_in` the cases where it may (all where it is empty), `ended_saying` a part of the exception's message.
+    Where answers of other ideas end so as well, `ended_alone` is False: such an end fits, and explains nothing.
     Where `among` names properties, it explains only a case where one of their findings failed: elsewhere what it gives
     is right, and something else is wrong.
     A misconception is reported when it fits every case that failed, and explains one that fits no other. `hint` is what
@@ -48,6 +49,7 @@ class Misconception:
     ended: tuple[str, ...] = ()
     ended_in: tuple[str, ...] = ()
     ended_saying: str = ""
+    ended_alone: bool = True
     hint: str = ""
     among: frozenset[str] = frozenset()
 
@@ -56,9 +58,10 @@ class Misconception:
         if isinstance(seen, TimedOut | Raised):
             kind = "TimedOut" if isinstance(seen, TimedOut) else seen.kind
             said = isinstance(seen, TimedOut) or self.ended_saying in seen.message
-            return kind in self.ended and said and (not self.ended_in or case.name in self.ended_in)
-        fits = self.seen(case, seen)
-        return None if fits and self.among and not self.among & failed else fits
+            fits = kind in self.ended and said and (not self.ended_in or case.name in self.ended_in)
+            return fits if self.ended_alone or not fits else None
+        fitting = self.seen(case, seen)
+        return None if fitting and self.among and not self.among & failed else fitting
 
 
 @dataclass(frozen=True)

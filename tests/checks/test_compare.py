@@ -159,7 +159,7 @@ def test_a_table_that_is_turned_round_is_told_so():
         "0 of 2 entries are right. Every True and every False is turned round: what does True stand for?"
     )
     (other,) = right_entries({"a": False, "b": 1}, right, "Your dict")
-    assert other.message == "0 of 2 entries are right."
+    assert other.message == "0 of 2 entries are right. Each is True or False; yours for b is the number 1."
 
 
 def test_numbers_are_written_until_they_differ():

@@ -65,6 +65,13 @@ def test_correct():
     assert all(finding.ok for finding in result.findings)
 
 
+def test_an_end_that_others_share_names_no_idea_by_itself():
+    doubled = dataclasses.replace(EXERCISE.misconceptions[0], ended=("ValueError",), ended_alone=False)
+    assert verdict(lambda x: int("no"), misconceptions=(doubled,)).misconceptions == ()
+    ends = verdict(lambda x: x * 2 if len(x) == 2 else int("no"), misconceptions=(doubled,))
+    assert ends.misconceptions == ("doubled",)
+
+
 def test_not_attempted():
     result = verdict(...)
     assert result.outcome == "not attempted"

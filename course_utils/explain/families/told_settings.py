@@ -2,7 +2,44 @@
 
 from __future__ import annotations
 
+import ast
+import re
+
+from course_utils.explain.explanation import Explanation
+from course_utils.explain.naming import receiver
 from course_utils.explain.rules import Rule, told
+from course_utils.explain.situation import Call, Situation
+from course_utils.explain.source import walk
+from course_utils.explain.writers import base_of, own_parts, writes_into
+
+
+def _view_strides(s: Situation, m: re.Match[str]) -> Explanation:
+    fix = "# .reshape(...) in place of .view(...): it copies where it must, and the gradient goes through both"
+    if s.here is not None and isinstance(s.node, ast.Call) and _is_written_through(s.here, s.node):
+        owner = receiver(s.node)
+        shared = "the view then shares its memory, and what is written there is seen"
+        fix = f"# before this line, as a copy of reshape() would hide the writes: {shared}\nx = x.contiguous()"
+        if isinstance(owner, ast.Name):
+            fix = f"{owner.id} = {owner.id}.contiguous()  # before this line: {shared}"
+    explain = told(
+        "view-strides", "the elements of this tensor do not lie in the order that view() needs",
+        "view() shows the same memory in another shape. After a transpose its order is another, and a slice of columns "
+        "leaves gaps.", fix)  # fmt: skip
+    return explain(s, m)
+
+
+def _is_written_through(call: Call, view: ast.Call) -> bool:
+    """Say whether something writes into a view: in the same statement, or later by the name that it gets."""
+    statement, scope = call.statement, call.scope
+    if statement is None or scope is None:
+        return False
+    if any(writes_into(part, base_of(view)) for part in own_parts(statement)):
+        return True
+    made = statement.targets if isinstance(statement, ast.Assign) and statement.value is view else []
+    names = [it.id for it in made if isinstance(it, ast.Name)]
+    later = [it for it in walk(scope) if isinstance(it, ast.stmt) and it.lineno > statement.lineno]
+    return any(writes_into(part, name) for it in later for part in own_parts(it) for name in names)
+
 
 RULES = (
     Rule(ValueError, r"You must define either total_steps OR \(epochs AND steps_per_epoch\)", told(
@@ -88,11 +125,7 @@ RULES = (
         "image-too-small", "pooling an input of {0} leaves nothing",
         "Channels, height and width of the input are {0}; after pooling they would be {1}.",
         "# one pooling layer less, or larger images; nn.AdaptiveAvgPool2d(1) fits every size")),
-    Rule(RuntimeError, r"view size is not compatible with input tensor's size and stride", told(
-        "view-strides", "the elements of this tensor do not lie in the order that view() needs",
-        "view() shows the same memory in another shape. After a transpose its order is another, and a slice of columns "
-        "leaves gaps.",
-        "# .reshape(...) in place of .view(...): it copies where it must, and the gradient goes through both")),
+    Rule(RuntimeError, r"view size is not compatible with input tensor's size and stride", _view_strides),
     Rule(RuntimeError, r"`lengths` array must be sorted in decreasing order", told(
         "loss-setting", "the sequences of a packed batch are not sorted by length",
         "By default pack_padded_sequence expects the longest sequence first.",

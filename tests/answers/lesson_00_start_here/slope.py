@@ -92,3 +92,18 @@ GUARDS = {
     "numbers below zero and zero": {"value": slope_by_a_product},
     "the numbers in `x` stay as they are": {"input": slope_in_place},
 }
+
+
+def slope_with_x_turned(x):
+    result = 3 * x.detach() ** 2
+    with torch.no_grad():
+        x.t_() if x.dim() == 2 else x
+    return result
+
+
+def slope_left_in_grad_by_hand(x):
+    """Returns nothing, and ran no pass either."""
+    x.grad = 3 * x.detach() ** 2
+
+
+WRONG += [slope_with_x_turned, slope_left_in_grad_by_hand]

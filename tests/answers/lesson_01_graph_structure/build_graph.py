@@ -120,3 +120,17 @@ GUARDS = {
         "flags": build_and_freeze,
     },
 }
+
+
+def build_from_two_rows(a, b):
+    """Two exponentials, and none of them is computed twice."""
+    rows = (a - b).unbind()
+    return rows[1].exp() * 2 + rows[0].exp()
+
+
+def build_an_exponential_of_it(a, b):
+    grown = (a - b).unbind()[1].exp()
+    return grown.exp() * 2 + grown
+
+
+WRONG += [build_from_two_rows, build_an_exponential_of_it]

@@ -252,3 +252,28 @@ GUARDS = {
     "your function runs no backward pass": {"passes": loss_after_a_trial},
     "create new tensors with the dtype of `x`": {"dtype": WRONG[-1], "value": loss_with_a_single_gate},
 }
+
+
+def loss_that_no_gradient_leaves(model, x, target):
+    loss = loss_repaired(model, x, target)
+    loss.register_hook(torch.zeros_like)
+    return loss
+
+
+def loss_with_a_frozen_stem(model, x, target):
+    model["stem"].requires_grad_(False)
+    return loss_repaired(model, x, target)
+
+
+def loss_then_freezing(model, x, target):
+    loss = loss_repaired(model, x, target)
+    model["stem"].requires_grad_(False)
+    return loss
+
+
+def loss_clipping_x(model, x, target):
+    """Writes, and changes no number."""
+    return loss_repaired(model, x.clamp_(-1e6, 1e6), target)
+
+
+WRONG += [loss_that_no_gradient_leaves, loss_with_a_frozen_stem, loss_then_freezing, loss_clipping_x]

@@ -169,7 +169,7 @@ WRONG = [
     leaves_by_object,
     leaves_without_gradients,
     said(leaves_down_every_path, "once per path"),
-    leaves_by_memory,
+    said(leaves_by_memory, "one of a kind"),
     *(leaves_with_numbers, leaves_switched_on),
     leaves_of_modules,
     said(leaves_and_copies, "copies"),
@@ -218,3 +218,19 @@ GUARDS = {
     "and whether they require a gradient": {"flags": leaves_switched_on},
     "The chain of 3,500 operations is among the cases here, too.": {"runs": leaves_recursive},
 }
+
+
+def leaves_of_each_shape(tensor):
+    return list({leaf.shape: leaf for leaf in leaves_by_walking(tensor)}.values())
+
+
+MISCONCEIVED["one of a kind"] = leaves_of_each_shape
+
+
+def leaves_collected_for_each_tensor(tensor, known={}):  # noqa: B006
+    """Adds to the list of an earlier call."""
+    known.setdefault(tensor, []).extend(leaves_by_walking(tensor))
+    return list(known[tensor])
+
+
+WRONG += [lambda tensor: leaves_by_walking(tensor) * 2, leaves_collected_for_each_tensor]

@@ -3,6 +3,7 @@
 from torch.autograd.graph import get_gradient_edge
 
 from tests.answers.lesson_01_graph_structure.walking import walk_a_growing_list, walk_recursive
+from tests.answers.said import said
 
 
 def outputs_by_edges(tensor, node):
@@ -193,7 +194,7 @@ WRONG = [
     outputs_of_one_edge_each,
     outputs_remembering,
     outputs_of_all_tensors,
-    outputs_but_the_first,
+    said(outputs_but_the_first, "0 taken for nothing"),
     outputs_and_a_pass,
     lambda tensor, node: set(outputs_by_edges(tensor, node)),
     lambda tensor, node: [float(output) for output in outputs_by_edges(tensor, node)],
@@ -233,3 +234,19 @@ GUARDS = {
     },
     "Your function runs no backward pass.": {"passes": outputs_and_a_pass},
 }
+
+MISCONCEIVED["0 taken for nothing"] = outputs_but_the_first
+
+
+def outputs_remembering_each_node(tensor, node, known={}):  # noqa: B006
+    known.setdefault(node, set()).update(outputs_by_edges(tensor, node))
+    return sorted(known[node])
+
+
+def outputs_unless_its_own_is_the_first(tensor, node):
+    """Looks at the tensor's own edge where its index is true: 0 is not."""
+    own = tensor.grad_fn is node and tensor.output_nr == 0
+    return [] if own else outputs_by_edges(tensor, node)
+
+
+WRONG += [outputs_remembering_each_node, said(outputs_unless_its_own_is_the_first, "0 taken for nothing")]

@@ -217,6 +217,26 @@ def walk_to_leaves_that_learn(tensor):
     return [node for node in nodes if not hasattr(node, "variable") or node.variable.requires_grad]
 
 
+def walk_breadth_first_marking_late(tensor):
+    """Goes on from a node each time that it is taken from the queue: with 40 doublings without an end."""
+    nodes, seen, queue = [], set(), walk_start(tensor)
+    while queue:
+        node = queue.pop(0)
+        seen.add(node)
+        nodes.append(node)
+        queue += [to for to, _ in node.next_functions if to is not None and to not in seen]
+    return nodes
+
+
+def walk_by_names_of_all_inputs(tensor):
+    return [to for node in walk_a_growing_list(tensor) for to, _ in node.next_functions if to.name()]
+
+
+def walk_to_leaves_with_numbers(tensor):
+    nodes = walk_a_growing_list(tensor)
+    return [node for node in nodes if not hasattr(node, "variable") or node.variable.numel()]
+
+
 RIGHT = [walk_a_growing_list, walk_depth_first, walk_as_a_set]
 
 MISCONCEIVED = {
@@ -256,6 +276,14 @@ WRONG = [
     walk_first_outputs,
     walk_into_one_list,
     walk_to_leaves_that_learn,
+    said(walk_breadth_first_marking_late, "marked late"),
+    said(lambda tensor: walk_a_growing_list(tensor) if tensor.requires_grad else [tensor.grad_fn], "None as the start"),
+    lambda tensor: walk_a_growing_list(tensor) if tensor.requires_grad else [tensor],
+    lambda tensor: walk_a_growing_list(tensor.requires_grad_()),
+    lambda tensor: walk_a_growing_list(tensor.detach()) or [get_gradient_edge(tensor.detach())],
+    lambda tensor: walk_a_growing_list(tensor.clone().clone()),
+    walk_by_names_of_all_inputs,
+    walk_to_leaves_with_numbers,
 ]
 
 GUARDS = {

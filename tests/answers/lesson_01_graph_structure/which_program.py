@@ -1,5 +1,7 @@
 """Right and wrong answers to `which_program`."""
 
+from tests.answers.said import said
+
 DREW = {"first": "D", "second": "B", "third": "C"}
 
 RIGHT = [DREW, {**DREW, "first": "d", "third": " C "}]
@@ -11,9 +13,9 @@ MISCONCEIVED = {
 }
 
 WRONG = [
-    {**DREW, "first": "F"},
-    {**DREW, "second": "F"},
-    {**DREW, "third": "D"},
+    said({**DREW, "first": "F"}, "the other way round"),
+    said({**DREW, "second": "F"}, "one node for each name"),
+    said({**DREW, "third": "D"}, "a cut leaves an arrow"),
     {**DREW, "first": 4},
     {"D": "first", "B": "second", "C": "third"},
     ["D", "B", "C"],

@@ -302,3 +302,18 @@ GUARDS = {
     "Buffers (tensors that a module keeps and does not train) are not asked about.": {"parameters": names_of_the_state},
     "a chain of 3,500 operations": {"runs": names_recursive},
 }
+
+
+def names_after_a_pass(model, loss):
+    """Raises where the loss has no graph."""
+    model.zero_grad()
+    loss.backward(retain_graph=True)
+    return sorted(name for name, it in model.named_parameters(remove_duplicate=False) if it.grad is None)
+
+
+def names_by_zeros_in_grad(model, loss):
+    named = model.named_parameters(remove_duplicate=False)
+    return sorted(name for name, it in named if it.grad is None or not it.grad.any())
+
+
+WRONG += [said(names_after_a_pass, "ran backward"), said(names_by_zeros_in_grad, "stored .grad")]

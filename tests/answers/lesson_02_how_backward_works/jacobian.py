@@ -125,7 +125,7 @@ WRONG = [
     without_ones_of_the_output,
     without_ones_of_the_input,
     *(clipping_results(jacobian_by_rows), dropping_small(jacobian_by_rows)),
-    said(a_row_for_one_number, "the rows are summed"),
+    a_row_for_one_number,
     remembering_functions,
 ]
 
@@ -145,3 +145,14 @@ GUARDS = {
     },
     "with one `f` at several points": {"value": remembering},
 }
+
+
+def jacobian_clearing_grad(f, x):
+    """Collects nothing in .grad, and clears it."""
+    found = RIGHT[0](f, x)
+    if x.grad is not None:
+        x.grad.zero_()
+    return found
+
+
+WRONG += [said(jacobian_clearing_grad, "the rows pile up in .grad")]

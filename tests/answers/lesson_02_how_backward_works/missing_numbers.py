@@ -20,6 +20,7 @@ RIGHT = [
 MISCONCEIVED = {
     "the factor alone": numbers(A=5, C=29, D=4),
     "a factor's own value": numbers(A=24, C=48, D=144),
+    "no factor": numbers(A=2, C=26, D=104),
     "one use counts": numbers(C=24, D=96),
     "uses are multiplied": numbers(C=240, D=960),
     "the sign is lost": numbers(B=24),
@@ -47,6 +48,7 @@ WRONG = [
     {letter: number for letter, number in NUMBERS.items() if letter != "C"},
     numbers(E=0),
     dict.fromkeys(NUMBERS, 0),
+    said(numbers(D=34), "no factor"),
 ]
 
 EQUIVALENT = {

@@ -237,3 +237,23 @@ GUARDS = {
     "`x` does not require grad, and stays so.": {"requires_grad": WRONG[9], "grad": WRONG[15]},
     "the error of the result: it stays below a millionth of the largest number in the gradient": {"value": WRONG[0]},
 }
+
+
+def central_at_points_that_require_grad(f, x):
+    """Asks autograd nothing, and still gives f what it follows."""
+    return RIGHT[0](lambda point: f(point.requires_grad_()).detach(), x)
+
+
+WRONG += [said(central_at_points_that_require_grad, "autograd is asked")]
+
+
+def central_into_a_copy(f, x):
+    """Writes what it measured into a reshaped result: of one that is not contiguous, that is a copy."""
+    base = x.detach().double()
+    result = torch.zeros_like(base)
+    for place, direction in enumerate(1e-5 * torch.eye(x.numel(), dtype=torch.float64).reshape(-1, *x.shape)):
+        result.reshape(-1)[place] = (f(base + direction) - f(base - direction)) / 2e-5
+    return result
+
+
+MISCONCEIVED["quotients lost"] = central_into_a_copy

@@ -227,3 +227,33 @@ GUARDS = {
     "afterwards its saved tensors are freed": {"graph": MISCONCEIVED["the graph is kept"]},
     "the gradients have no graph of their own": {"recorded": recorded_and_freed},
 }
+
+
+def gradients_and_zeros_left(loss, model):
+    """Clears .grad with zeros, whatever it held, and at the end once more."""
+    found = RIGHT[0](loss, model)
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    return found
+
+
+def gradients_scaling_what_was_there(loss, model):
+    for parameter in model.parameters():
+        if parameter.grad is not None:
+            parameter.grad.mul_(0.5)
+    return RIGHT[0](loss, model)
+
+
+WRONG += [
+    said(gradients_and_zeros_left, "clears .grad", "zeros in place of None"),
+    said(gradients_scaling_what_was_there, "writes into .grad"),
+]
+
+
+def gradients_by_both_names(loss, model):
+    """A parameter that is known by two names is named once by named_parameters()."""
+    found = RIGHT[0](loss, model)
+    return {name: found.get(name) for name, _ in model.named_parameters(remove_duplicate=False)}
+
+
+WRONG += [gradients_by_both_names]

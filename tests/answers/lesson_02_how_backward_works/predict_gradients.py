@@ -42,6 +42,11 @@ WRONG = [
     list(PREDICTED.values()),
     predicted(fan_out=torch.tensor([20.0])),
     predicted(note=1),
+    *(said(predicted(fan_out=some), "one branch only") for some in (8, 12)),
+    said(predicted(left_out=7), "a pass writes everywhere"),
+    said(predicted(after_grad=torch.tensor(0.0)), "nothing is zero"),
+    predicted(after_grad=False),
+    predicted(tie=True),
 ]
 
 GUARDS = {

@@ -187,3 +187,15 @@ GUARDS = {
     "Do not run a backward pass": {"passes": order_after_running},
     "Start from `get_gradient_edge(tensor).node`, not from `tensor.grad_fn`:": {"runs": order_refusing_leaves},
 }
+
+
+def order_leaves_first(tensor):
+    """The operations in the right order, after all leaves: sorted by number that is the same."""
+    return sorted(RIGHT[0](tensor), key=lambda node: not hasattr(node, "variable"))
+
+
+def order_from_a_view(tensor):
+    return RIGHT[0](tensor.view_as(tensor))
+
+
+WRONG += [said(order_leaves_first, "by number alone"), order_from_a_view]

@@ -105,3 +105,10 @@ GUARDS = {
     "their `.grad`": {"grad": WRONG[6]},
     "whether they require grad": {"requires_grad": WRONG[5]},
 }
+
+
+def softmax_from_the_end_as_the_last(y, v, dim):
+    return RIGHT[0](y, v, dim if dim >= 0 else -1)
+
+
+WRONG += [said(softmax_from_the_end_as_the_last, "dim is ignored")]

@@ -249,7 +249,7 @@ MISCONCEIVED = {
 
 WRONG = [
     said(count_by_identity, "leaves included"),
-    count_without_tuples,
+    said(count_without_tuples, "tuples left out"),
     said(count_with_leaves_frozen_since, "leaves included"),
     count_after_a_pass,
     count_unless_freed,
@@ -262,7 +262,8 @@ WRONG = [
     count_remembered,
     count_and_empty,
     *(count_less_besides, count_less_each, count_new_nodes),
-    *(count_without_numbers, count_in_single, count_first_of_tuples),
+    *(said(count_without_numbers, "no dimension left out"), count_in_single),
+    said(count_first_of_tuples, "tuples left out"),
     *(count_numbers, count_and_write, count_after_another_pass, count_without_constants, count_with_saved_besides),
     lambda loss, besides: saved(loss, besides=besides).bytes,
     lambda loss, besides: len(trace(loss).nodes),
@@ -290,4 +291,17 @@ GUARDS = {
     "the small tensor that PyTorch makes of a Python number": {"value": count_without_python_numbers},
     "nor a backward pass": {"passes": count_after_another_pass},
     "nor a change of the graph or of `besides`": {"untouched": count_and_write, "besides": count_and_empty},
+}
+
+
+def count_each_as_it_looks(loss, besides):
+    nodes = all_nodes(loss)
+    given = {storage_of(node.variable) for node in nodes if hasattr(node, "variable")} | set(map(storage_of, besides))
+    return sum(it.nbytes for node in nodes for it in tensors_of(node) if storage_of(it) not in given)
+
+
+MISCONCEIVED |= {
+    "as they look": count_each_as_it_looks,
+    "tuples left out": count_without_tuples,
+    "no dimension left out": count_without_numbers,
 }

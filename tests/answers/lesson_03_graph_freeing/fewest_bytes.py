@@ -5,6 +5,8 @@ import math
 import torch
 from torch.nn.functional import cross_entropy, linear
 
+from tests.answers.said import said
+
 
 @torch.no_grad()
 def by_slices(model, images, labels):
@@ -113,14 +115,18 @@ class InInferenceMode:
 
 RIGHT = [by_slices, written_over, InInferenceMode()]
 
-MISCONCEIVED = {"mean of means": means_of_means, "all at once": at_once}
+MISCONCEIVED = {
+    "mean of means": means_of_means,
+    "all at once": at_once,
+    "the sum": lambda model, images, labels: by_slices(model, images, labels) * len(images),
+    "a graph is recorded": with_graphs,
+}
 
 WRONG = [
-    *(with_graphs, ten_slices, in_forty_parts, rows_by_weights, attached, left_evaluating, spoils_images),
-    lambda model, images, labels: by_slices(model, images, labels) * len(images),
-    lambda model, images, labels: by_slices(model, images[:400], labels[:400]),
+    said(with_graphs, "a graph is recorded"),
+    *(ten_slices, in_forty_parts, rows_by_weights, attached, left_evaluating, spoils_images),
     lambda model, images, labels: _known.setdefault(id(model), by_slices(model, images, labels)),
-    *(adding_up_graphs, keeping_all_results),
+    *(said(adding_up_graphs, "a graph is recorded"), keeping_all_results),
 ]
 
 EQUIVALENT = {
@@ -141,3 +147,25 @@ GUARDS = {
     "keep their numbers": {"changed": spoils_images},
     "a function leaves modes, flags, hooks": {"left": left_evaluating},
 }
+
+
+@torch.no_grad()
+def means_of_means_in_even_parts(model, images, labels):
+    parts = zip(images.tensor_split(20), labels.tensor_split(20), strict=True)
+    return sum(cross_entropy(model(part), label).item() for part, label in parts) / 20
+
+
+@torch.no_grad()
+def twenty_whole_parts(model, images, labels):
+    size = len(images) // 20
+    parts = list(zip(images.split(size), labels.split(size), strict=True))[:20]
+    return sum(cross_entropy(model(part), label).item() for part, label in parts) / 20
+
+
+WRONG += [
+    said(means_of_means_in_even_parts, "mean of means"),
+    lambda model, images, labels: by_slices(model, images[:400], labels[:400]),
+    lambda model, images, labels: 2.3,
+]
+
+MISCONCEIVED["the rest left out"] = twenty_whole_parts

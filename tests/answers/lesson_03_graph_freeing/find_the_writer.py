@@ -30,7 +30,7 @@ WRONG = [
     {**WRITER, "c_saved": 3},
     {**WRITER, "c_wrote": 8},
     {**WRITER, "b_wrote": 7},
-    {**WRITER, "d_saved": 2, "d_wrote": 5, "d_raises": 7},
+    said({**WRITER, "d_saved": 2, "d_wrote": 5, "d_raises": 7}, "a new name is a write"),
     {**WRITER, "d_saved": 0, "d_wrote": 0, "d_raises": 0},
     dict.fromkeys(WRITER, None),
     list(WRITER.values()),

@@ -179,3 +179,30 @@ GUARDS = {
     "`x` keeps its numbers.": {"input": frugal_written},
     "a function leaves modes, flags, hooks": {"left": frugal_and_evaluate},
 }
+
+
+class _ByFormula(torch.autograd.Function):
+    """A block without noise: its backward works out from its input what it needs, and runs no block."""
+
+    @staticmethod
+    def forward(ctx, x, block, scale):
+        ctx.save_for_backward(x, scale)
+        return block(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, scale = ctx.saved_tensors
+        slope = 0.1 * gradient * torch.cos(scale * x)
+        return gradient + scale * slope, None, (slope * x).sum()
+
+
+def by_formula(blocks, x):
+    """Keeps the input of each block, of which none runs twice: no more than that is saved."""
+    if any(block.noise for block in blocks):
+        return RIGHT[0](blocks, x)
+    for block in blocks:
+        x = _ByFormula.apply(x, block, block.scale)
+    return x
+
+
+WRONG += [by_formula]

@@ -2,6 +2,8 @@
 
 import torch
 
+from tests.answers.said import said
+
 SECOND = {
     "plus_one": False,
     "exp": True,
@@ -27,7 +29,11 @@ MISCONCEIVED = {
     "any shared node": {**SECOND, "shared_sum": True},
 }
 
-WRONG = [dict.fromkeys(SECOND, True), dict.fromkeys(SECOND, False), list(SECOND.values())]
+WRONG = [
+    *(dict.fromkeys(SECOND, True), dict.fromkeys(SECOND, False), list(SECOND.values())),
+    *(said({**SECOND, product: False}, "constants are free") for product in ("times_three", "times_data")),
+    {name: str(value) for name, value in SECOND.items()},
+]
 
 GUARDS = {
     "Will the last statement raise, because saved tensors are gone?": {"entries": MISCONCEIVED["any shared node"]}

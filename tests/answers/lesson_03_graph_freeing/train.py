@@ -288,3 +288,49 @@ GUARDS = {
     "the samples keep their own rows and nothing else": {"rows": ROW_OF_A_COPY},
     "the model stays in training mode.": {"left": train_and_stay_in_eval_mode},
 }
+
+
+def stepping_before_the_pass(model, optimizer, batches):
+    """Retains nothing: the pass that uses the graph comes after the step."""
+    losses, samples = [], []
+    for inputs, targets in batches:
+        predictions = model(inputs)
+        loss = nn.functional.mse_loss(predictions, targets)
+        optimizer.zero_grad()
+        optimizer.step()
+        loss.backward()
+        losses.append(loss.item())
+        samples.append(predictions[0].detach().clone())
+    return losses, sum(losses) / len(losses), samples
+
+
+def with_a_run_more(model, optimizer, batches):
+    """Runs the model twice for each batch, and keeps nothing of an earlier batch."""
+    losses, samples = [], []
+    for inputs, targets in batches:
+        also = model(inputs)
+        predictions = model(inputs)
+        loss = nn.functional.mse_loss(predictions, targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        samples.append(predictions[0].detach().clone())
+        del also
+    return losses, sum(losses) / len(losses), samples
+
+
+def cutting_rows_off_at_the_end(model, optimizer, batches):
+    losses, samples = [], []
+    for inputs, targets in batches:
+        predictions = model(inputs)
+        loss = nn.functional.mse_loss(predictions, targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        samples.append(predictions[0])
+    return losses, sum(losses) / len(losses), [row.detach().clone() for row in samples]
+
+
+WRONG += [stepping_before_the_pass, with_a_run_more, said(cutting_rows_off_at_the_end, "a total with a graph")]

@@ -132,6 +132,26 @@ def view_of_a_transpose():
     torch.ones(4, 3, requires_grad=True).t().view(-1)  # raised here
 
 
+@case("view-strides", "z = z.contiguous()  # before this line")
+def view_of_a_transpose_that_is_written_through():
+    z = torch.ones(4, 3).t()
+    flat = z.view(-1)  # raised here
+    for place in range(3):
+        flat[place] += 1
+
+
+@case("view-strides", "z = z.contiguous()  # before this line")
+def view_that_is_written_to_at_once():
+    z = torch.ones(4, 3).t()
+    z.view(-1)[0] += 1  # raised here
+
+
+@case("view-strides", "x = x.contiguous()")
+def view_of_what_has_no_name():
+    flat = torch.ones(4, 3).t().view(-1)  # raised here
+    flat.zero_()
+
+
 @case("loss-setting", "enforce_sorted=False")
 def lengths_that_are_not_sorted():
     nn.utils.rnn.pack_padded_sequence(torch.ones(3, 2, 1), [1, 3])  # raised here

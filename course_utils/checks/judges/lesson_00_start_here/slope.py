@@ -35,7 +35,10 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     x = case.given["x"].tensor().requires_grad_()
     (expected,) = torch.autograd.grad((x**3).sum(), x)
     yield right_value(seen["returned"], expected, "What you returned")
-    yield Finding("input", seen["x"] == case.given["x"], "Your function changed the numbers in x.")
+    now, before = seen["x"], case.given["x"]
+    other = not isinstance(now, Array) or (now.shape, now.dtype) != (before.shape, before.dtype)
+    what = "the shape or the dtype of x" if other else "the numbers in x"
+    yield Finding("input", now == before, f"Your function changed {what}.")
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -75,7 +78,7 @@ EXERCISE = Exercise(
         Misconception(
             "backward returns nothing",
             "You returned None. backward() itself returns None: it leaves the gradient in x.grad.",
-            lambda case, seen: seen["returned"] is None and seen["grad"] is not None,
+            lambda case, seen: seen["returned"] is None and seen["grad"] is not None and seen["passes"] > 0,
         ),
     ),
     debrief=_debrief,

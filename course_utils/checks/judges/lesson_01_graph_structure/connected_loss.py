@@ -42,9 +42,9 @@ def _one_path_cut(case: Case, seen: Observation) -> bool:
     """Tell whether everything is reached, and each wrong gradient is one that comes to it where some path is cut."""
     failed = {finding.prop for finding in _judge_loss(case, seen) if not finding.ok}
     grads = {name: seen["grads"].get(name) for name in _parameters(case)}
-    return failed == {"gradient"} and all(
-        _right_slope(case, name, grad) or _slope_on_fewer_paths(case, name, grad) for name, grad in grads.items()
-    )
+    right = {name for name, grad in grads.items() if _right_slope(case, name, grad)}
+    fewer = all(name in right or _slope_on_fewer_paths(case, name, grad) for name, grad in grads.items())
+    return failed == {"gradient"} and bool(right) and fewer
 
 
 def _made_leaves(seen: Observation) -> bool:
@@ -71,11 +71,13 @@ def _judge_loss(case: Case, seen: Observation) -> Iterator[Finding]:
     value = right_value(seen["returned"], _cut_loss(gated_model(case), case), "Your loss")
     yield value
     given = [name for name in ("x", "target") if seen[name] != case.given[name]]
-    yield Finding("inputs", not given, f"Your function changed the numbers in {listed(given)}.")
+    yield Finding("inputs", not given, f"Your function changed the numbers or the shape of {listed(given)}.")
     back = [name for name in ("x", "target") if name in seen["written"] and name not in given]
-    yield Finding("inputs", not back, f"Your function wrote into {listed(back)}, and put the numbers back.")
+    yield Finding("inputs", not back, f"Your function wrote into {listed(back)}, though the numbers are as before.")
     changed = seen["changed"]
     yield Finding("parameters", not changed, f"Your function changed the numbers in {listed(changed)}.")
+    frozen = seen["frozen"]
+    yield Finding("parameters", not frozen, f"Your function left {listed(frozen)} without requires_grad.")
     if value.ok and not given and not changed:
         what = "Called again after the parameters and x had got other numbers, your loss"
         yield replace(right_value(seen["again"], _next_loss(case), what), prop="again")
@@ -98,7 +100,7 @@ def _judge_loss(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("backward", not refused, f"A backward pass from your loss raises: {refused}")
     if not value.ok:
         return
-    compared = [name for name in names if name not in missing and not refused]
+    compared = [name for name in names if name not in (*missing, *frozen) and not refused]
     wrong = [name for name in compared if not _right_slope(case, name, seen["grads"].get(name))]
     yield Finding("gradient", not wrong, f"The gradient of {listed(wrong)} is not the slope of the loss.")
 

@@ -61,6 +61,8 @@ def _judge_leaves_of(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("the leaves themselves", not copies, message)
     others = sorted({item[1] for item in items if tagged(item, "type")})
     message = f"Your list holds things that are no leaves of this case, of type {listed(others)}."
+    if {"Tensor", "Parameter"} & set(others):
+        message += " Does your function keep a list or set between calls?"
     yield Finding("leaves only", not others, message)
     itself = ["itself", ""] in items
     message = "Your list holds the tensor itself, which its own graph does not end in."
@@ -86,13 +88,27 @@ def _returned_copies(case: Case, seen: Observation) -> bool:
     return isinstance(items, list) and any(tagged(item, "copy") for item in items)
 
 
-def _repeated_leaves(case: Case, seen: Observation) -> bool:
-    items = seen["returned"]
-    return (
-        isinstance(items, list)
-        and len(items) > len(_leaves_for(case))
-        and set(map(str, items)) == set(_leaves_for(case))
-    )
+def _repeated_leaves(case: Case, seen: Observation) -> bool | None:
+    """Tell whether leaves came again, by several paths. In a later call that may be the first one's list."""
+    items, expected = seen["returned"], _leaves_for(case)
+    again = isinstance(items, list) and len(items) > len(expected) and set(map(str, items)) == set(expected)
+    if case.given.get("shape") == "leaf":
+        return False
+    return None if again and {"calls", "written"} & case.given.keys() else again
+
+
+def _one_of_a_kind(case: Case, seen: Observation) -> bool | None:
+    """Tell whether each leaf that is missing looks like one that came: they have one shape."""
+    items, expected = seen["returned"], _leaves_for(case)
+    if not isinstance(items, list) or not set(map(str, items)) < set(expected):
+        return False
+    tensor, named = graph_of(case)
+    if case.given.get("written"):
+        write_to(tensor, named)
+    shapes = {name: leaf.shape for name, leaf in named.items()}
+    alike = all(shapes[name] in {shapes[item] for item in items} for name in expected if name not in items)
+    other_reasons = "written" in case.given or case.given.get("shape") == "frozen later"
+    return None if alike and other_reasons else alike
 
 
 def _returned_nodes(case: Case, seen: Observation) -> bool:
@@ -134,7 +150,7 @@ EXERCISE = Exercise(
         Misconception(
             "copies",
             "You returned tensors with the right numbers that are other objects than the leaves. "
-            "An optimizer could do nothing with them.",
+            "No pass from this tensor gives them a gradient.",
             _returned_copies,
         ),
         Misconception(
@@ -151,6 +167,12 @@ EXERCISE = Exercise(
             "frozen later",
             "Your list lacks w, which was frozen after the forward pass. It is still in the graph.",
             _frozen_left_out,
+        ),
+        Misconception(
+            "one of a kind",
+            "Each leaf that your list lacks has the shape of one that is in it. Leaves that are alike, in shape, in "
+            "numbers or by the memory they lie in, are different leaves: compare the objects.",
+            _one_of_a_kind,
         ),
         Misconception(
             "a leaf without a graph",

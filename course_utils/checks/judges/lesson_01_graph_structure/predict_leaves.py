@@ -82,8 +82,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "to() always converts",
-            "You take `same` for the result of a conversion. to() with the dtype that the tensor already has makes no "
-            "new tensor.",
+            "You call `same` no leaf, as if a conversion had made it. to() with the dtype that the tensor already has "
+            "makes no new tensor.",
             lambda case, seen: _predicts(seen, lambda tensor: tensor.is_leaf, but="same"),
         ),
     ),

@@ -38,10 +38,15 @@ def recursion(what: str) -> Misconception:
     return Misconception("recursion", message, ended=("RecursionError",), ended_in=chain)
 
 
-def edge_refused(what: str) -> Misconception:
-    """Make the misconception of who asks a tensor without a graph for its edge; `what` is right there."""
+def edge_refused(what: str, where: str = "a tensor without a graph") -> Misconception:
+    """Make the misconception of who asks a tensor without a graph for its edge; `what` is right there.
+
+    Who cuts off every tensor asks everywhere, and not in the case `where` alone.
+    """
     message = (
         "You ask a tensor for its edge or node where it has none: its requires_grad is False, and get_gradient_edge "
         f"raises. Return {what} there, before you ask."
     )
-    return Misconception("no edge", message, ended=("RuntimeError",), ended_saying="get the gradient edge")
+    return Misconception(
+        "no edge", message, ended=("RuntimeError",), ended_in=(where,), ended_saying="get the gradient edge"
+    )

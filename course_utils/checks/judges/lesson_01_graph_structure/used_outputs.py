@@ -47,7 +47,9 @@ def _judge_outputs(case: Case, seen: Observation) -> Iterator[Finding]:
         yield Finding("calls", False, f"{message} Does your function keep a list or set between calls?")
         return
     reached = f"the graph arrives at {expected}" if expected else "the graph arrives at no output of this node"
-    yield Finding("outputs", set(received) == set(expected), f"You returned {received}; {reached}.")
+    kept = set(received) - set(expected) <= set(case.given.get("before", ()))
+    ask = " Does your function keep a list or set between calls?" if kept and len(received) > len(expected) else ""
+    yield Finding("outputs", set(received) == set(expected), f"You returned {received}; {reached}.{ask}")
     yield Finding("once", len(set(received)) == len(received), f"You returned {received}, with an output repeated.")
     yield Finding("sorted", received == sorted(received), f"You returned {received}, which is not in rising order.")
     yield no_passes(seen)
@@ -76,8 +78,14 @@ def _outputs_cases(seed: int) -> list[Case]:
     ]
 
 
-def _own_output_missing(case: Case, seen: Observation) -> bool:
-    return bool(case.given["how"] == "itself" and seen["returned"] == [])
+def _own_output_missing(case: Case, seen: Observation) -> bool | None:
+    """Tell whether the list is empty where the tensor is itself an output. Of output 0 others make nothing, too."""
+    empty = case.given["how"] == "itself" and seen["returned"] == []
+    return None if empty and case.given["used"] == [0] else empty
+
+
+def _zero_missing(case: Case, seen: Observation) -> bool:
+    return bool(seen["returned"] == [output for output in _outputs_for(case) if output] != _outputs_for(case))
 
 
 def _by_name_only(case: Case, seen: Observation) -> bool:
@@ -129,6 +137,11 @@ EXERCISE = Exercise(
             "Where the tensor is itself an output of the node, your list is empty. No node's next_functions has that "
             "edge: it is the tensor's own.",
             _own_output_missing,
+        ),
+        Misconception(
+            "0 taken for nothing",
+            "Your list lacks output 0. Is an index tested there, as in `if index`? 0 counts as False.",
+            _zero_missing,
         ),
         Misconception(
             "any node of that name",

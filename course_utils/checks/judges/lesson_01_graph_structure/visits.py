@@ -3,8 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import cache
 
-from course_utils.graph.trace import Graph
+from course_utils.checks.data import Case, Observation
+from course_utils.checks.scenes.lesson_01_graph_structure.graphs import graph_of
+from course_utils.graph.trace import Graph, trace
+
+
+def graph_for(case: Case) -> Graph:
+    """Return the graph behind the tensor of a case."""
+    if "shape" in case.given:
+        return _graph_of_shape(case.given["shape"])
+    return trace(graph_of(case)[0])
+
+
+@cache
+def _graph_of_shape(shape: str) -> Graph:
+    return trace(graph_of(Case("", {"shape": shape}))[0])
+
+
+def when(visited: Callable[[Graph, list[int]], bool | None]) -> Callable[[Case, Observation], bool | None]:
+    """Make what a misconception asks of an observation from what can be told of a list of nodes."""
+
+    def seen_in(case: Case, seen: Observation) -> bool | None:
+        every = seen["returned"]
+        if not all(isinstance(items, list) and all(type(item) is int for item in items) for items in every):
+            return False
+        fits = {visited(graph_for(case), items) for items in every}
+        return False if False in fits else None if None in fits else True
+
+    return seen_in
 
 
 def every_path(graph: Graph, items: list[int]) -> bool:
@@ -23,18 +52,21 @@ def every_output(graph: Graph, items: list[int]) -> bool:
     return _repeats(graph, items) and Counter(items) == Counter({0: 1}) | arriving
 
 
-def marked_late(graph: Graph, items: list[int]) -> bool:
-    """Tell whether nodes came several times, and none more often than edges lead to it."""
-    edges = Counter([0, *(edge.node for _, edge in graph.edges)])
-    return _repeats(graph, items) and Counter(items) <= edges and not every_output(graph, items)
+def marked_late(graph: Graph, items: list[int]) -> bool | None:
+    """Tell whether nodes came again, none more often than paths lead to it; None where others do so, too."""
+    if not _repeats(graph, items) or not Counter(items) <= _paths(graph):
+        return False
+    others = (every_path, every_depth, every_output)
+    return None if any(other(graph, items) for other in others) else True
 
 
-def one_of_a_name(graph: Graph, items: list[int]) -> bool:
-    """Tell whether no two nodes of a name came, and no input was left out but for its name."""
+def one_of_a_name(graph: Graph, items: list[int]) -> bool | None:
+    """Tell whether no two nodes of a name came, and no input misses but for its name; None where only leaves miss."""
     nodes = graph.nodes
     names = {nodes[item].name for item in items}
     inputs = {nodes[index].name for item in items for index in _inputs(graph, item)}
-    return len(items) == len(names) < len(nodes) and 0 in items and inputs <= names
+    fits = len(items) == len(names) < len(nodes) and 0 in items and inputs <= names
+    return None if fits and all(node.is_leaf for node in nodes if node.index not in items) else fits
 
 
 def first_inputs(graph: Graph, items: list[int]) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
 
 from course_utils.checks.compare import describe, listed
 from course_utils.checks.data import Case, Observation
@@ -18,24 +17,16 @@ from course_utils.checks.judges.lesson_01_graph_structure.reading import (
     recursion,
     tagged,
 )
-from course_utils.checks.scenes.lesson_01_graph_structure.graphs import graph_of
-from course_utils.graph.trace import Graph, trace
+from course_utils.checks.judges.lesson_01_graph_structure.visits import graph_for
+from course_utils.graph.trace import Graph
+
+_GRAD_FN_IS_NONE = ("a leaf", "a tensor without a graph")
+_MANY_PATHS = ("40 doublings", "a recurrent loop")
 
 
 def _holds(seen: Observation, kind: str) -> bool:
     """Tell whether a returned list holds something of this type."""
     return any(isinstance(items, list) and kind in items for items in seen["returned"])
-
-
-def _when(visited: Callable[[Graph, list[int]], bool]) -> Callable[[Case, Observation], bool]:
-    """Make what a misconception asks of an observation from what can be told of a list of nodes."""
-
-    def seen_in(case: Case, seen: Observation) -> bool:
-        every = seen["returned"]
-        nodes_only = all(isinstance(items, list) and all(type(item) is int for item in items) for items in every)
-        return nodes_only and all(visited(_graph_for(case), items) for items in every)
-
-    return seen_in
 
 
 def _only_operations(case: Case, seen: Observation) -> bool:
@@ -45,15 +36,25 @@ def _only_operations(case: Case, seen: Observation) -> bool:
     return all(isinstance(items, list) and set(map(str, items)) == _operations(case) for items in seen["returned"])
 
 
-def _tensors_for_leaves(case: Case, seen: Observation) -> bool:
-    """Tell whether all operations came, and tensors in place of the other nodes."""
+def _tensors_for_leaves(case: Case, seen: Observation) -> bool | None:
+    """Tell whether all operations came, and tensors in place of the other nodes. Without a graph there are none."""
     right = _operations(case)
     found = [set(map(str, items)) if isinstance(items, list) else set() for items in seen["returned"]]
-    return all(right < it <= right | {"Tensor", "Parameter"} for it in found)
+    fits = all(right < it <= right | {"Tensor", "Parameter"} for it in found)
+    return fits if graph_for(case).nodes or not fits else None
+
+
+def _none_kept(case: Case, seen: Observation) -> bool | None:
+    """Tell whether a list holds None. Where grad_fn is None, it may be that."""
+    return (None if _only_none(case, seen) else True) if _holds(seen, "NoneType") else False
+
+
+def _only_none(case: Case, seen: Observation) -> bool:
+    return case.name in _GRAD_FN_IS_NONE and seen["returned"] == [["NoneType"]]
 
 
 def _operations(case: Case) -> set[str]:
-    return {str(node.index) for node in _graph_for(case).nodes if not node.is_leaf}
+    return {str(node.index) for node in graph_for(case).nodes if not node.is_leaf}
 
 
 def _only_later_calls_wrong(case: Case, seen: Observation) -> bool:
@@ -71,7 +72,7 @@ def _nothing_for_a_leaf(case: Case, seen: Observation) -> bool:
 
 
 def _judge_walk(case: Case, seen: Observation) -> Iterator[Finding]:
-    graph = _graph_for(case)
+    graph = graph_for(case)
     for number, items in enumerate(seen["returned"]):
         which = "What you returned" if number == 0 else "What you returned in the second call"
         if not isinstance(items, list):
@@ -79,8 +80,13 @@ def _judge_walk(case: Case, seen: Observation) -> Iterator[Finding]:
             continue
         places = range(len(graph.nodes))
         others = sorted({item[1] for item in items if tagged(item, "node")})
-        message = f"{which} holds nodes of another graph: {abridged(others)}."
-        yield Finding("own nodes", not others, f"{message} Does your function keep a list or set between calls?")
+        message = (
+            f"{which} holds nodes of another graph: {abridged(others)}. Does your function keep a list or set between "
+            "calls?"
+            if graph.nodes
+            else f"{which} holds {abridged(others)}. The tensor requires no gradient, so no node is behind it."
+        )
+        yield Finding("own nodes", not others, message)
         above = sorted({item[1] for item in items if tagged(item, "node above")})
         message = (
             f"{which} holds {abridged(above)}, a node that no graph had before your function made it by an operation "
@@ -90,6 +96,8 @@ def _judge_walk(case: Case, seen: Observation) -> Iterator[Finding]:
         strange = [item for item in items if not tagged(item, "node") and not tagged(item, "node above")]
         strangers = sorted({str(item) for item in strange if type(item) is not int or item not in places})
         message = f"{which} holds things that are no nodes of this graph, of type {listed(strangers)}."
+        if "Node" in strangers:
+            message += " The course's `trace` describes nodes in a type of its own of that name."
         yield Finding("nodes only", not strangers, message)
         found = Counter(item for item in items if type(item) is int)
         message = f"{which} has {found.total()} nodes, but {len(found)} different ones. Each belongs there once."
@@ -119,7 +127,7 @@ def _judge_walk(case: Case, seen: Observation) -> Iterator[Finding]:
 
 def _complete(case: Case, seen: Observation) -> bool:
     """Tell whether each call on the same graph gave as many nodes as it has."""
-    count = len(_graph_for(case).nodes)
+    count = len(graph_for(case).nodes)
     return all(isinstance(items, list) and len(items) == count for items in seen["returned"])
 
 
@@ -135,8 +143,8 @@ def _walk_cases(seed: int) -> list[Case]:
         Case("a leaf without numbers", {"shape": "no numbers"}),
         Case("a random graph", random_program(seed, 4, 12)),
         Case("called twice", {"shape": "diamond", "calls": 2}),
+        Case("a recurrent loop", {"shape": "recurrent"}),  # before the doublings: fewer walks have no end there
         Case("40 doublings", {"shape": "doublings"}),
-        Case("a recurrent loop", {"shape": "recurrent"}),
         Case("a chain of 3,500 operations", {"shape": "chain"}),
     ]
 
@@ -175,39 +183,42 @@ EXERCISE = Exercise(
         Misconception(
             "every path",
             "Your walk visits a node again for every path that leads to it, and 40 doublings have 2**40 paths.",
-            _when(visits.every_path),
+            visits.when(visits.every_path),
             ended=("TimedOut",),
-            ended_in=("40 doublings", "a recurrent loop"),
+            ended_in=_MANY_PATHS,
         ),
         Misconception(
             "every depth",
             "A node to which paths of different lengths lead stands in your list once for each length. If your walk "
             "goes level by level: remember the nodes of all levels, and not only of the present one.",
-            _when(visits.every_depth),
+            visits.when(visits.every_depth),
         ),
         Misconception(
             "marked late",
             "A node at which several edges arrive stands in your list more than once. Where nodes wait to be looked "
             "at: mark a node when it is put among them, or skip it when it is taken from there and is marked.",
-            _when(visits.marked_late),
+            visits.when(visits.marked_late),
+            ended=("TimedOut",),
+            ended_in=_MANY_PATHS,
+            ended_alone=False,
         ),
         Misconception(
             "every output",
             "You remember pairs of node and output. A node that is reached at two outputs stands in your list twice.",
-            _when(visits.every_output),
+            visits.when(visits.every_output),
         ),
         recursion("walk"),
         edge_refused("an empty list"),
         Misconception(
             "pairs",
-            "Your list holds the pairs from next_functions. Each pair is a node and an output index; "
+            "Your list holds tuples, as next_functions does. Each of those is a pair, of a node and an output index; "
             "the exercise asks for the nodes.",
             lambda case, seen: _holds(seen, "tuple"),
         ),
         Misconception(
             "None kept",
             "Your list holds None. It stands in next_functions for an input that needs no gradient: no node is there.",
-            lambda case, seen: _holds(seen, "NoneType"),
+            _none_kept,
         ),
         Misconception(
             "leaves left out",
@@ -225,12 +236,12 @@ EXERCISE = Exercise(
             "one of each name",
             "Your list has no two nodes of one name, and the graph has. A name is the kind of an operation: two nodes "
             "with one name are two nodes.",
-            _when(visits.one_of_a_name),
+            visits.when(visits.one_of_a_name),
         ),
         Misconception(
             "first inputs",
             "Your walk goes on from each node to its first input only. A node can have several.",
-            _when(visits.first_inputs),
+            visits.when(visits.first_inputs),
         ),
         Misconception(
             "nothing for a leaf",
@@ -243,12 +254,15 @@ EXERCISE = Exercise(
             "needs no gradient.",
             ended=("AttributeError",),
             ended_in=("an input that needs no gradient", "a random graph", "a recurrent loop"),
+            ended_saying="'NoneType' object has no attribute 'next_functions'",
         ),
         Misconception(
             "None as the start",
-            "Your walk takes grad_fn for a node where it is None: at a leaf, and at a tensor without a graph.",
+            "Your walk takes grad_fn for a node where it is None, as it is at a leaf and at a tensor without a graph.",
+            _only_none,
             ended=("AttributeError",),
-            ended_in=("a leaf", "a tensor without a graph"),
+            ended_in=_GRAD_FN_IS_NONE,
+            ended_saying="'NoneType' object has no attribute",
         ),
         Misconception(
             "remembers the last call",
@@ -259,17 +273,6 @@ EXERCISE = Exercise(
     ),
     debrief=_debrief,
 )
-
-
-def _graph_for(case: Case) -> Graph:
-    if "shape" in case.given:
-        return _graph_of_shape(case.given["shape"])
-    return trace(graph_of(case)[0])
-
-
-@cache
-def _graph_of_shape(shape: str) -> Graph:
-    return trace(graph_of(Case("", {"shape": shape}))[0])
 
 
 def _only_the_first_is_missing(graph: Graph, found: Counter[int]) -> bool:

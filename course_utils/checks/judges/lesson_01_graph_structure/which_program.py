@@ -93,19 +93,19 @@ EXERCISE = Exercise(
             "one node for each name",
             "You gave a picture with two nodes of tanh to a program that calls tanh once. Each call that runs makes a "
             "node, and a result that is used twice keeps the one it has.",
-            _PICTURES.any_but({"second": "A"}),
+            _PICTURES.any_but(*({"second": letter} for letter in "ACDEF")),
         ),
         Misconception(
             "a cut leaves an arrow",
             "You gave the third picture to a program without a cut. From its product only one arrow leaves; without "
             "a cut there are as many as tracked factors.",
-            _PICTURES.any_but({"third": "A"}, {"third": "E"}, {"third": "F"}),
+            _PICTURES.any_but(*({"third": letter} for letter in "ABDEF")),
         ),
         Misconception(
             "the other way round",
-            "You read a picture from the leaves on. Its top is the last operation: in the first picture the product is "
-            "computed after the sum.",
-            _PICTURES.any_but({"first": "A"}),
+            "You gave the first picture to a program that adds after it multiplies, as if it were to be read from the "
+            "leaves on. The top is the last operation: there the product is computed after the sum.",
+            _PICTURES.any_but({"first": "A"}, {"first": "F"}),
         ),
     ),
 )

@@ -47,9 +47,9 @@ def _judge_names(case: Case, seen: Observation) -> Iterator[Finding]:
     unknown = sorted(set(received) - set(learns))
     yield Finding("parameters", not unknown, f"You list {abridged(unknown)}: the model has no parameter of that name.")
     extra = sorted(name for name in set(received) if learns.get(name, False))
-    yield Finding("extra", not extra, f"You list {abridged(extra)}, where backward would leave a gradient.")
+    yield Finding("extra", not extra, f"You list {abridged(extra)}, where backward would bring a gradient.")
     missing = sorted(name for name in learns if not learns[name] and name not in received)
-    yield Finding("missing", not missing, f"You do not list {abridged(missing)}, where backward leaves no gradient.")
+    yield Finding("missing", not missing, f"You do not list {abridged(missing)}, where backward brings no gradient.")
     yield Finding("once", len(set(received)) == len(received), "Your list holds a name more than once.")
     falls = [f"{one} before {other}" for one, other in pairwise(received) if one > other]
     yield Finding("sorted", not falls, f"Your list is not sorted: it has {falls[0]}." if falls else "")
@@ -79,8 +79,10 @@ def _second_name_left_out(case: Case, seen: Observation) -> bool:
 
 
 def _by_stored_grad(case: Case, seen: Observation) -> bool:
-    held = (*case.given.get("has grad", ()), *case.given.get("zeroed", ()))
-    return bool(seen["returned"] == [name for name in sorted(_learning(case)) if name not in held] != _names_for(case))
+    filled = case.given.get("has grad", ())
+    held = (*filled, *case.given.get("zeroed", ()))
+    without = [[name for name in sorted(_learning(case)) if name not in known] for known in (held, filled)]
+    return seen["returned"] in without and seen["returned"] != _names_for(case)
 
 
 def _compared_numbers(case: Case, seen: Observation) -> bool:
@@ -175,6 +177,9 @@ EXERCISE = Exercise(
             "Your function runs a backward pass to find out. The graph tells it before any pass: "
             "nothing has to be run, and nothing has to be freed.",
             _ran_backward,
+            ended=("RuntimeError",),
+            ended_in=("a loss without a graph",),
+            ended_saying="does not require grad and does not have a grad_fn",
         ),
         Misconception(
             "reached is enough",
@@ -203,7 +208,7 @@ EXERCISE = Exercise(
             _by_stored_grad,
         ),
         recursion("search"),
-        edge_refused("the names of all parameters"),
+        edge_refused("the names of all parameters", "a loss without a graph"),
     ),
     debrief=_debrief,
 )

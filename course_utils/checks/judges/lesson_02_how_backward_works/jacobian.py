@@ -66,7 +66,7 @@ def _once_for_each_row(case: Case, seen: Observation) -> bool:
 
 
 def _in_grad(case: Case, seen: Observation) -> bool:
-    """Tell whether passes added to x.grad."""
+    """Tell whether x.grad holds something else than before."""
     return bool(seen["graded"]) and seen["grad"] is not None and seen["calls"] == 1 and not _all_rows_summed(case, seen)
 
 
@@ -77,10 +77,12 @@ def _other_way_round(case: Case, seen: Observation) -> bool:
     return close(seen["returned"], turned)
 
 
-def _all_rows_summed(case: Case, seen: Observation) -> bool:
+def _all_rows_summed(case: Case, seen: Observation) -> bool | None:
+    """Tell whether the sum of the rows was returned. Of a single row that is the row, without its own dimension."""
     right, size = _jacobian_oracle(case), case.given["x"].tensor().dim()
     outputs = tuple(range(right.dim() - size))
-    return bool(outputs) and close(seen["returned"], right.sum(outputs))
+    summed = bool(outputs) and close(seen["returned"], right.sum(outputs))
+    return None if summed and right.sum(outputs).shape.numel() == right.numel() else summed
 
 
 EXERCISE = Exercise(
@@ -123,7 +125,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "the rows pile up in .grad",
-            "You collected the rows in .grad, which adds up over the passes, and left it changed.",
+            "Your function left .grad of x changed. backward() writes there, and adds to what it finds, so rows that "
+            "are collected there pile up. autograd.grad returns a row, and writes nowhere.",
             _in_grad,
         ),
     ),

@@ -67,13 +67,21 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "a factor's own value",
-            "At a product you multiplied by the value of the very input that you send to. The product sends to each "
-            "factor what it received, times the value of the other one.",
+            "At a product your number is what it received times the value of the very input that the number goes to. "
+            "The product sends to each factor what it received, times the value of the other one.",
             _TABLE.any_but(
                 {"A": 24.0},
                 {"D": 102.0},
                 {"A": 24.0, "D": 102.0},
                 *({"A": 24.0, "C": 48.0, "D": d} for d in (144.0, 192.0)),
+            ),
+        ),
+        Misconception(
+            "no factor",
+            "At a product your number is what it received, without a factor. The product sends to each factor what it "
+            "received, times the value of the other one.",
+            _TABLE.any_but(
+                {"A": 2.0}, {"D": 34.0}, {"A": 2.0, "D": 34.0}, *({"A": 2.0, "C": 26.0, "D": d} for d in (26.0, 104.0))
             ),
         ),
         Misconception(

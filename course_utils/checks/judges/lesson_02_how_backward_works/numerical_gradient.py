@@ -54,7 +54,10 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield _near_enough(case, seen, finding, expected)
 
 
-_ASKED_AUTOGRAD = "You asked autograd. Here the gradient has to be measured, so that it can check autograd."
+_ASKED_AUTOGRAD = (
+    "You called f with a tensor that autograd follows, as it does where it is asked. Here the gradient has to be "
+    "measured, so that it can check autograd: give f tensors that require no gradient."
+)
 
 
 def _shifts(case: Case, seen: Observation) -> list[list[tuple[int, float]]]:
@@ -141,6 +144,13 @@ def _one_sided(case: Case, seen: Observation) -> bool:
     return usual and 0 < at_x < len(shifts) and not _both_sides(case, seen)
 
 
+def _quotients_lost(case: Case, seen: Observation) -> bool:
+    """Tell whether zeros came of what was measured, where x, and what is made like it, is not contiguous."""
+    returned, count = seen["returned"], case.given["x"].tensor().numel()
+    zeros = isinstance(returned, Array) and not returned.tensor().any()
+    return zeros and bool(case.given.get("transposed")) and _both_sides(case, seen) == count
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, found = max(seen, key=lambda pair: len(pair[1]["points"]))
     count = case.given["x"].tensor().numel()
@@ -205,6 +215,13 @@ EXERCISE = Exercise(
                 and not seen["recorded"]
                 and all(isinstance(point, Array) and point == seen["points"][0] for point in seen["points"])
             ),
+        ),
+        Misconception(
+            "quotients lost",
+            "What you returned is zero everywhere, and you called f on both sides of each number. Where do the "
+            "quotients go? reshape and flatten mostly return a copy where a tensor is not contiguous, and what is "
+            "written there does not reach it.",
+            _quotients_lost,
         ),
         Misconception("autograd is asked", _ASKED_AUTOGRAD, lambda case, seen: seen["recorded"]),
     ),

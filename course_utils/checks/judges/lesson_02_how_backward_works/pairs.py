@@ -76,7 +76,7 @@ def debrief_pair(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     if any(found["passes"] for _, found in seen):
         yield "Your function let autograd do it, in a backward pass of its own."
     else:
-        yield "Your function ran no backward pass: you wrote the products with v yourself."
+        yield "Your function ran no backward pass: its products with v come from elsewhere, such as your own formulas."
 
 
 def tensors(

@@ -89,9 +89,8 @@ def _named_gradients(
     missing = [name for name in expected if name not in returned]
     unknown = [name for name in returned if name not in expected]
     yield Finding("keys", not missing, f"Your dict has no entry for {listed(missing)}.")
-    yield Finding(
-        "unknown keys", not unknown, f"Your dict has entries that are no parameter's name: {listed(unknown)}."
-    )
+    message = f"Your dict has entries for what named_parameters() does not name so: {listed(unknown)}."
+    yield Finding("unknown keys", not unknown, message)
     for name, gradient in expected.items():
         if name not in returned:
             continue
@@ -113,18 +112,18 @@ def _wrote_grad(case: Case, seen: Observation) -> bool:
     return any(seen["after"][name] is not None and seen["after"][name].tensor().any() for name in _changed_grads(seen))
 
 
-def _zeros_for_none(case: Case, seen: Observation) -> bool:
-    changed = _changed_grads(seen)
-    return bool(changed) and all(
-        seen["before"][name] is None and not seen["after"][name].tensor().any() for name in changed
-    )
+def _only_zeros(seen: Observation, here: bool) -> bool | None:
+    """Tell whether what changed holds zeros or None now, and an idea shows `here`: it fits elsewhere as well."""
+    after = [seen["after"][name] for name in _changed_grads(seen)]
+    return (here or None) if after and all(it is None or not it.tensor().any() for it in after) else False
 
 
-def _cleared_grad(case: Case, seen: Observation) -> bool:
-    changed = _changed_grads(seen)
-    return any(seen["before"][name] is not None for name in changed) and all(
-        seen["after"][name] is None or not seen["after"][name].tensor().any() for name in changed
-    )
+def _zeros_for_none(case: Case, seen: Observation) -> bool | None:
+    return _only_zeros(seen, any(seen["before"][name] is None for name in _changed_grads(seen)))
+
+
+def _cleared_grad(case: Case, seen: Observation) -> bool | None:
+    return _only_zeros(seen, any(seen["before"][name] is not None for name in _changed_grads(seen)))
 
 
 EXERCISE = Exercise(
@@ -147,7 +146,8 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "writes into .grad",
-            "Your pass wrote into the parameters' .grad. They have to be as before: somebody may be collecting there.",
+            "Your function left other numbers in the parameters' .grad, as backward() does. They have to be as before: "
+            "somebody may be collecting there.",
             _wrote_grad,
         ),
         Misconception(

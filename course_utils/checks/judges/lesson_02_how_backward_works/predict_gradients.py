@@ -85,13 +85,23 @@ def _is_many(entry: Value) -> bool:
     return isinstance(entry, list) or (isinstance(entry, Array) and bool(entry.shape))
 
 
+def _unwritten(seen: Observation) -> list[float]:
+    """Return the numbers that were given for what no pass wrote to."""
+    value = seen["value"] if isinstance(seen["value"], dict) else {}
+    given = [value.get(name) for name in ("after_grad", "left_out")]
+    plain = [it.tensor().item() if isinstance(it, Array) and not it.shape else it for it in given]
+    return [float(it) for it in plain if isinstance(it, int | float) and not isinstance(it, bool)]
+
+
 def _predicted(**wrong: tuple[float, ...]) -> Callable[[Case, Observation], bool]:
     """Tell whether one of the named entries holds one of the wrong numbers given for it."""
 
     def holds(case: Case, seen: Observation) -> bool:
         value = seen["value"]
         return isinstance(value, dict) and any(
-            close(value.get(name), number) for name, numbers in wrong.items() for number in numbers
+            close(value.get(name), number) and type(value[name]) is not bool
+            for name, numbers in wrong.items()
+            for number in numbers
         )
 
     return holds
@@ -119,9 +129,9 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "one branch only",
-            "Your fan_out leaves out a path from x to y. There are three: two through `a`, which is used twice, and a "
-            "direct one. Their gradients add up.",
-            _predicted(fan_out=(6.0, 14.0)),
+            "Your fan_out is what some paths from x to y bring, and not all. There are three: two through `a`, which "
+            "is used twice, and a direct one. Their gradients add up.",
+            _predicted(fan_out=(6.0, 8.0, 12.0, 14.0)),
         ),
         Misconception(
             "the second pass replaces",
@@ -137,18 +147,18 @@ EXERCISE = Exercise(
             "nothing is zero",
             "You gave 0 for a .grad that no pass wrote to. Such a .grad holds no tensor of zeros: it holds "
             "something else.",
-            _predicted(after_grad=(0.0,), left_out=(0.0,)),
+            lambda case, seen: 0 in _unwritten(seen),
         ),
         Misconception(
             "a pass writes everywhere",
             "You gave a gradient for a .grad that was not written to. Look at which function started the pass, and "
             "at what inputs= names.",
-            _predicted(after_grad=(6.0,), left_out=(2.0,)),
+            lambda case, seen: any(_unwritten(seen)),
         ),
         Misconception(
             "a tie goes to one",
-            "Your tie gives the whole gradient to one entry, or to each. Two entries are the largest, and the lesson's "
-            "rule is about both.",
+            "Your tie is as if the whole gradient went to one entry, or to each. Two entries are the largest, and the "
+            "lesson's rule is about both.",
             _predicted(tie=(1.0, 0.0)),
         ),
     ),

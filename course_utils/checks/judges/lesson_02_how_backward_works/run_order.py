@@ -68,7 +68,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     order, run = seen["order"], _real_run(case)
     strangers = sorted({item for item in order if not isinstance(item, int)})
     if strangers:
-        message = f"Your list holds {listed(strangers)}, which is no node of this graph."
+        message = f"Your list holds {listed(strangers)}, and nothing of that is a node of this graph."
+        if any(it.startswith("another node") for it in strangers):
+            message += " Does your function keep a list between calls, or make a node by an operation?"
         yield Finding("nodes", False, message)
         return
     yield Finding("count", *_count(order, run))
@@ -161,9 +163,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "by number alone",
-            "You sorted all nodes by _sequence_nr(). The leaves have the highest number of all, so your list "
-            "begins with them; but a node "
-            "runs only when it is ready.",
+            "Your list is all nodes sorted by _sequence_nr(), from high to low. The leaves have the highest number of "
+            "all, so it begins with them; but a node runs only when it is ready.",
             _ordered(lambda run: sorted(run.order, key=lambda node: -run.numbers[node])),
             among=frozenset({"count", "order"}),
         ),

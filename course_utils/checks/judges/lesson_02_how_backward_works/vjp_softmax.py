@@ -119,7 +119,7 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "dim is ignored",
-            "Your gradient is that of a softmax along the last dimension, whatever dim says.",
+            "Your gradient is that of a softmax along the last dimension, and not along dim.",
             lambda case, seen: close(seen["returned"], _softmax_vjp(case, -1)),
             among=OF_VALUES,
         ),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 
@@ -45,8 +46,19 @@ def _cases(seed: int) -> list[Case]:
     ]
 
 
-def _when_saved(case: Case) -> list[tuple[int, int, int, str]]:
-    """Return storage, its bytes, the tensor's own bytes, and whose the memory is besides, for each saved tensor."""
+class _Kept(NamedTuple):
+    """A saved tensor: its storage, the bytes of that and its own, whose the memory is besides, and its kind."""
+
+    storage: int
+    size: int
+    own: int
+    owner: str
+    dim: int
+    dtype: torch.dtype
+
+
+def _when_saved(case: Case) -> list[_Kept]:
+    """Return each tensor that is saved, as often as it is."""
     kept: list[torch.Tensor] = []
 
     def pack(tensor: torch.Tensor) -> torch.Tensor:
@@ -60,12 +72,23 @@ def _when_saved(case: Case) -> list[tuple[int, int, int, str]]:
     own = [node.variable for node in nodes if hasattr(node, "variable")]
     owners = {tensor.untyped_storage().data_ptr(): "besides" for tensor in besides}
     owners |= {tensor.untyped_storage().data_ptr(): "leaf" for tensor in own}
-    storages = [tensor.untyped_storage() for tensor in kept]
-    numbers = [(-1, 8, 8, "")] if case.given["scene"] == "number and buffers" else []  # PyTorch tells no hook of them
-    return numbers + [
-        (storage.data_ptr(), storage.nbytes(), tensor.nbytes, owners.get(storage.data_ptr(), ""))
-        for storage, tensor in zip(storages, kept, strict=True)
-    ]
+    number = _Kept(-1, 8, 8, "", 0, torch.float64)  # PyTorch tells no hook of it
+    found = [number] if case.given["scene"] == "number and buffers" else []
+    for tensor in kept:
+        storage = tensor.untyped_storage()
+        owner = owners.get(storage.data_ptr(), "")
+        found.append(_Kept(storage.data_ptr(), storage.nbytes(), tensor.nbytes, owner, tensor.dim(), tensor.dtype))
+    return found
+
+
+def _own(case: Case) -> list[_Kept]:
+    """Return what was saved and lives for the graph alone."""
+    return [it for it in _when_saved(case) if not it.owner]
+
+
+def _each_once(kept: Iterable[_Kept]) -> int:
+    """Return the bytes of the storages, each counted once."""
+    return sum({it.storage: it.size for it in kept}.values())
 
 
 def _bytes(case: Case) -> int:
@@ -81,7 +104,7 @@ def _bytes(case: Case) -> int:
 
 def _kept_with(case: Case, *others: str) -> int:
     """Return the bytes of all storages that were saved: the graph's own, and those that `others` own."""
-    return sum({storage: size for storage, size, _, owner in _when_saved(case) if owner in ("", *others)}.values())
+    return _each_once(it for it in _when_saved(case) if it.owner in ("", *others))
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -102,16 +125,22 @@ def _counted(case: Case, seen: Observation, counted: float) -> bool:
     return wrong and not seen["by instrument"] and close(seen["returned"], float(counted))
 
 
+def _without_numbers(case: Case, seen: Observation) -> bool | None:
+    """Tell whether tensors of no dimension are missing. A Python number alone may be missing for another reason."""
+    without = _counted(case, seen, _each_once(it for it in _own(case) if it.dim))
+    return None if without and case.given["scene"] == "number and buffers" else without
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     cases = {case.given["scene"]: case for case, _ in seen}
     model, views = _when_saved(cases["model"]), _when_saved(cases["two views"])
-    own, all_of_it = _bytes(cases["model"]), sum({place: size for place, size, _, _ in model}.values())
+    own, all_of_it = _bytes(cases["model"]), _each_once(model)
     yield (
         f"Small model: the nodes refer to {all_of_it} bytes, and {own} of them live for the graph alone. The rest are "
         f"weights and a batch, which live anyway."
     )
     yield (
-        f"Two views: they look like {sum(size for _, _, size, _ in views)} bytes and keep "
+        f"Two views: they look like {sum(it.own for it in views)} bytes and keep "
         f"{_bytes(cases['two views'])}, all of their base."
     )
 
@@ -138,14 +167,29 @@ EXERCISE = Exercise(
         Misconception(
             "counted twice",
             "Your number counts some memory more than once: it adds up saved tensors, and several share memory.",
-            lambda case, seen: _counted(case, seen, sum(size for _, size, _, owner in _when_saved(case) if not owner)),
+            lambda case, seen: _counted(case, seen, sum(it.size for it in _own(case))),
         ),
         Misconception(
             "a view's own size",
             "Your number takes a view to be as large as it looks. A view keeps the whole memory of its base.",
-            lambda case, seen: _counted(
-                case, seen, sum({place: size for place, _, size, owner in _when_saved(case) if not owner}.values())
-            ),
+            lambda case, seen: _counted(case, seen, sum({it.storage: it.own for it in _own(case)}.values())),
+        ),
+        Misconception(
+            "as they look",
+            "Your number adds up the saved tensors, each as large as it looks. Several share memory, which counts "
+            "once, and a view keeps the whole memory of its base.",
+            lambda case, seen: _counted(case, seen, sum(it.own for it in _own(case))),
+        ),
+        Misconception(
+            "tuples left out",
+            "Your number leaves out what a node keeps in a tuple. Look at each item in there.",
+            # The only tuple in these graphs holds whole numbers, which pick rows.
+            lambda case, seen: _counted(case, seen, _each_once(it for it in _own(case) if it.dtype != torch.int64)),
+        ),
+        Misconception(
+            "no dimension left out",
+            "Your number leaves out saved tensors of no dimension. One number takes memory, too.",
+            _without_numbers,
         ),
         Misconception(
             "leaves included",

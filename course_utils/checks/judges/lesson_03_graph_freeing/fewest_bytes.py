@@ -8,11 +8,12 @@ from functools import lru_cache
 import torch
 from torch.nn.functional import cross_entropy
 
-from course_utils.checks.compare import close, right_value
-from course_utils.checks.data import Case, Observation
+from course_utils.checks.compare import right_value
+from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.as_found import as_found
 from course_utils.checks.judges.lesson_03_graph_freeing import LESSON
+from course_utils.checks.judges.remembered import remembered
 from course_utils.checks.scenes.lesson_03_graph_freeing.fewest_bytes import LAYERS, validation
 from course_utils.graph.alive import PeakMemory
 
@@ -63,8 +64,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     text = f"Your function ran {seen['products']} products of matrices; {most} are allowed."
     if seen["products"] < LAYERS:
         text = (
-            f"PyTorch ran {seen['products']} products of matrices, and the network has {LAYERS} layers: the rest was "
-            "computed where its bytes are not counted."
+            f"PyTorch ran {seen['products']} products of matrices, and the network has {LAYERS} layers: not each of "
+            "them was computed by such a product here."
         )
     yield Finding("products", LAYERS <= seen["products"] <= most, text)
     yield Finding("changed", not seen["changed"], "Your function changed numbers of the images or of the model.")
@@ -72,11 +73,34 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 
 
 def _mean_of_means(case: Case, seen: Observation) -> bool:
+    losses = _losses(case)
+    cuts = [cut for size in range(10, 60) for cut in (losses.split(size), losses.tensor_split(size))]
+    wrong = [torch.stack([part.mean() for part in parts]).mean() for parts in cuts]
+    return any(_near(seen["returned"], it) for it in wrong) and not _near(seen["returned"], losses.mean())
+
+
+def _rest_left_out(case: Case, seen: Observation) -> bool:
+    losses = _losses(case)
+    count = len(losses)
+    sums = [(losses[:some].sum(), some) for some in range(count - 60, count)]
+    return any(_near(seen["returned"], total / divisor) for total, some in sums for divisor in (some, count))
+
+
+def _sum(case: Case, seen: Observation) -> bool:
+    return _near(seen["returned"], _losses(case).sum())
+
+
+@remembered
+def _losses(case: Case) -> torch.Tensor:
     model, images, labels = validation(case)
     with torch.no_grad():
-        losses = cross_entropy(model(images), labels, reduction="none")
-    wrong = [torch.stack([part.mean() for part in losses.split(rows)]).mean() for rows in range(10, 60)]
-    return any(close(seen["returned"], it) for it in wrong) and not close(seen["returned"], losses.mean())
+        return cross_entropy(model(images), labels, reduction="none")
+
+
+def _near(received: Value, number: torch.Tensor) -> bool:
+    """Compare closely: of a hundred wrong numbers one may lie near any other."""
+    value = received.tensor() if isinstance(received, Array) and not received.shape else received
+    return isinstance(value, float | torch.Tensor) and abs(float(value) / float(number) - 1) < 1e-7
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -110,9 +134,25 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "mean of means",
-            "What you returned is the mean of the parts' means. The parts differ in size, so the images of the smaller "
+            "What you returned is the mean of the parts' means. The parts differ in size, so the images of a smaller "
             "one count for more than the others.",
             _mean_of_means,
+        ),
+        Misconception(
+            "the rest left out",
+            "The last images are missing in what you returned, as if only whole parts of one size had been taken.",
+            _rest_left_out,
+        ),
+        Misconception(
+            "the sum",
+            "What you returned is the sum over all images. Divide it by their number.",
+            _sum,
+        ),
+        Misconception(
+            "a graph is recorded",
+            "A graph is recorded while images go through the layers. It keeps the results of all layers of a part, and "
+            "of all parts where something keeps their losses.",
+            lambda case, seen: _times_fewer(case, seen) < _LIMIT and LAYERS < seen["recorded"] == seen["products"],
         ),
         Misconception(
             "all at once",

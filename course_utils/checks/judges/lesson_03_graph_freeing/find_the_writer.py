@@ -124,7 +124,10 @@ EXERCISE = Exercise(
             "a new name is a write",
             "You took an assignment such as `b = b * 2` for a write. It makes a new tensor and gives it the name; the "
             "old tensor keeps its numbers, and the node that saved it has them.",
-            _LINES.any_but({"b_wrote": 5, "b_saved": 4}, {"b_wrote": 5}, {"b_wrote": 6, "b_saved": 4}),
+            _LINES.any_but(
+                *({"b_wrote": 5, "b_saved": 4}, {"b_wrote": 5}, {"b_wrote": 6, "b_saved": 4}),
+                {"d_saved": 2, "d_wrote": 5, "d_raises": 7},
+            ),
         ),
         Misconception(
             "every write harms",

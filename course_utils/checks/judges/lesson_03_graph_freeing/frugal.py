@@ -63,8 +63,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("peak", peak <= _LIMIT, text)
     once = seen["recomputed"].count(False)
     text = (
-        f"{once} blocks did not run again in the backward pass. What each saves takes two tensors of x's size, so "
-        "much of it was kept outside of tensors. Recompute it."
+        f"{once} blocks did not run again in the backward pass. What each saves takes two tensors of x's size: much "
+        "of it was kept outside of tensors, or computed without running the block. Run the block again."
     )
     right = returned.ok and bool(found) and all(finding.ok for finding in found)
     yield Finding("elsewhere", peak > _LIMIT or not right or 2 * once <= _LIMIT, text)
@@ -139,7 +139,11 @@ EXERCISE = Exercise(
         Misconception(
             "nothing recomputed",
             "Each block ran once, and all that it saved was kept until backward.",
-            lambda case, seen: _over(case, seen) and set(seen["runs"]) == {1},
+            lambda case, seen: (
+                _over(case, seen)
+                and set(seen["runs"]) == {1}
+                and _tensors(case, seen["kept"]) >= 2 * case.given["blocks"]
+            ),
         ),
         Misconception(
             "other noise the second time",

@@ -110,7 +110,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "a small view is small",
-            "You took one number to keep one number alive. Look at whose memory that number lies in.",
+            "You said that b's memory is gone, as if one number of it kept one number alive. Look at whose memory that "
+            "number lies in.",
             _STILL_ALIVE.but(memory_one_number=False),
         ),
         Misconception(

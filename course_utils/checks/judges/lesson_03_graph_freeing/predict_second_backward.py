@@ -95,7 +95,10 @@ EXERCISE = Exercise(
             "constants are free",
             "You treated a product with a constant like a sum. Its backward multiplies by the constant, so the node "
             "keeps the constant until a pass has run.",
-            _SECOND_BACKWARD.but(times_three=False, times_data=False),
+            lambda case, seen: any(
+                _SECOND_BACKWARD.but(**dict.fromkeys(products, False))(case, seen)
+                for products in (("times_three", "times_data"), ("times_three",), ("times_data",))
+            ),
         ),
         Misconception(
             "any shared node",

@@ -69,7 +69,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 def _held(case: Case, seen: Observation) -> Iterator[Finding]:
     sizes = [size * _ROW for size in case.given["sizes"]]
     kept = [step["results"] for step in seen["steps"]]
-    text = f"Bytes of predictions alive at each optimizer step: {kept}. Something keeps those of earlier batches."
+    text = f"Bytes of predictions alive at each optimizer step: {kept}. Something keeps those of earlier runs."
     yield Finding("predictions on the way", max(kept, default=0) <= max(sizes), text)
     left = seen["left alive"]
     text = f"Graphs alive after your function returned: {left['graphs']}. What it returned still refers to them, or "
@@ -129,25 +129,25 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "losses with graphs",
-            "The list of losses holds tensors, each with the graph of its batch behind it.",
+            "The list of losses holds tensors with graphs. Such a tensor keeps the whole graph behind it.",
             lambda case, seen: seen["attached losses"] > 0,
         ),
         Misconception(
             "rows with graphs",
-            "The samples have graphs: each row refers to the whole graph of its batch.",
+            "The samples hold rows with graphs. Such a row keeps the whole graph of its batch.",
             lambda case, seen: seen["attached rows"] > 0,
         ),
         Misconception(
             "a total with a graph",
             "While the loop runs, the graphs of all batches so far are alive; at the end they are gone. A running "
-            "total of tensors does that, since each sum refers to the one before. So does a list of losses that is "
-            "converted at the end.",
+            "total of tensors does that, since each sum refers to the one before. So does a list of losses or rows "
+            "that is cut off at the end.",
             lambda case, seen: _grows(seen) and seen["left alive"]["graphs"] == 0,
         ),
         Misconception(
             "retained for nothing",
             "Your passes keep what the graph saved, as if a second pass were to follow. None does.",
-            lambda case, seen: retains(seen) and seen["runs"] == seen["passes"],
+            lambda case, seen: retains(seen) and seen["runs"] == seen["passes"] == seen["passes that retain"],
         ),
         Misconception(
             "a row that keeps the rest",

@@ -35,6 +35,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     ]
     seen["changed"] = [name for name, parameter in parameters.items() if Array.of(parameter) != case.given[name]]
     seen["graded"] = [name for name, parameter in parameters.items() if plain(parameter.grad) != held[name]]
+    seen["frozen"] = [name for name, parameter in parameters.items() if not parameter.requires_grad]
     if type(loss) is torch.Tensor and loss.requires_grad:
         seen["flagged"], seen["recorded"] = True, not loss.is_leaf
     if seen["recorded"] and loss.dim() == 0:
@@ -44,12 +45,13 @@ def observe(answer: Answer, case: Case) -> Observation:
         strangers = [leaf for leaf in leaves if id(leaf) not in own]
         seen["strangers"] = [given.get(id(leaf), list(leaf.shape)) for leaf in strangers]
         seen["reached"] = [name for name, it in parameters.items() if any(it is leaf for leaf in leaves)]
+        asked = {name: parameter for name, parameter in parameters.items() if parameter.requires_grad}
         try:
-            grads = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
+            grads = torch.autograd.grad(loss, list(asked.values()), allow_unused=True)
         except RuntimeError as error:  # backward refuses the learner's graph
             seen["refused"] = str(error).splitlines()[0]
         else:
-            seen["grads"] = {name: plain(grad) for name, grad in zip(parameters, grads, strict=True)}
+            seen["grads"] = {name: plain(grad) for name, grad in zip(asked, grads, strict=True)}
     move_on(model, x)
     seen["again"] = plain(answer(model, x, target))
     return seen

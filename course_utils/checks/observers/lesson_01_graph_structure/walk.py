@@ -20,12 +20,26 @@ def observe(answer: Answer, case: Case) -> Observation:
     with every_pass() as passes:
         results = [answer(tensor) for _ in range(case.given.get("calls", 1))]
 
+    def is_above(node: Node) -> bool:
+        """Say whether a way leads from a node into this graph."""
+        way, met = [node], {node, *elsewhere}
+        for one in way:  # the list grows while it is read
+            if id(one) in number:
+                return True
+            new = {to for to, _ in one.next_functions if to is not None} - met
+            way += new
+            met |= new
+        elsewhere.update(way)
+        return False
+
+    elsewhere: set[Node] = set()  # nodes from which no way leads into this graph
+
     def place_of(item: object) -> Value:
         if id(item) in number:
             return number[id(item)]
         if not isinstance(item, Node):
             return type_name(item)
-        above = any(id(to) in number for to, _ in item.next_functions)
+        above = item not in elsewhere and is_above(item)
         return ["node above" if above else "node", type_name(item)]
 
     seen: Observation = {"returned": [items(result, place_of) for result in results], "passes": len(passes)}

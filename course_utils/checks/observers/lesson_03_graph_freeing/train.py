@@ -28,6 +28,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         "attached rows": _attached(rows),
         **watch.seen(),
         "passes": len(passes),
+        "passes that retain": sum(it.kept for it in passes),
         "parameters": [Array.of(parameter) for parameter in model.parameters()],
         "left": around.changed(),
     }

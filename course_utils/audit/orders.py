@@ -19,6 +19,7 @@ _LABELS = re.compile(
     re.I,
 )
 _ALIKE = re.compile(r"\b(seed|set_state|setstate|RandomState|default_rng|Random|random_state)\b")
+_SHUFFLES = ("permutation", "shuffle")
 _DOMAINS = re.compile(r"source|src|domain|unpaired", re.I)
 
 
@@ -63,13 +64,58 @@ def orders_apart(file: str, scope: ast.AST) -> tuple[tuple[Spot, Spot, str, str]
             for drawn in [*_draws(rows), *_named(rows, orders)]:
                 taken.setdefault(_name(node.value), set()).add((drawn, node.lineno))
                 indexed.add(_name(node.value))
-        elif isinstance(node, ast.Call) and called(node) in ("permutation", "shuffle"):
+        elif isinstance(node, ast.Call) and called(node) in _SHUFFLES:
             given = _given(node)
             if given and given not in orders and given not in numbers:
                 taken.setdefault(given, set()).add((_place(node), node.lineno))
     taken.pop("", None)
     lines = [node.lineno for node in nodes if isinstance(node, ast.Call) and _ALIKE.search(ast.unparse(node))]
     return tuple(_pairs(file, taken, indexed, lines, set(_labels_by_place(file, scope, nodes))))
+
+
+@lru_cache(maxsize=256)
+def orders_of_one(file: str, scope: ast.AST) -> tuple[tuple[Spot, Spot, str, str], ...]:
+    """Return the lines of a function that put rows in another order, and not their labels, with both names.
+
+    The second line takes both by the same numbers. Labels that are put in some order, or bound anew, are none of these.
+    """
+    nodes = [it for it in parts(scope) if isinstance(it, ast.stmt | ast.expr)]
+    moved = {_moved(node): node for node in nodes if _moved(node)}
+    bound = [ast.unparse(to) for node in nodes if isinstance(node, ast.Assign) for to in node.targets]
+    shuffled = {_given(node) for node in nodes if isinstance(node, ast.Call) and called(node) in _SHUFFLES}
+    found = []
+    for rows, node in moved.items():
+        for labels, line in _beside(rows, nodes):
+            still = labels not in moved and labels not in shuffled and bound.count(labels) <= 1
+            if still and line > node.lineno and _is_labels(labels) and not _is_labels(rows):
+                found.append((Spot(file, node.lineno), Spot(file, line), rows, labels))
+    return tuple(dict.fromkeys(found))
+
+
+def _moved(node: ast.stmt | ast.expr) -> str:
+    """Return the name of the rows that a statement shuffles where they are."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and called(node.value) == "shuffle":
+        return _given(node.value)
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and called(node.value) == "permutation":
+        given = _given(node.value)
+        return given if given in map(ast.unparse, node.targets) else ""
+    return ""
+
+
+def _beside(rows: str, nodes: list[ast.stmt | ast.expr]) -> Iterator[tuple[str, int]]:
+    """Yield what is taken by the same numbers as some rows, or row by row with them, and the line."""
+    taken: dict[str, set[str]] = {}
+    lines: dict[str, int] = {}
+    for node in nodes:
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and isinstance(node.ctx, ast.Load):
+            taken.setdefault(ast.unparse(node.slice), set()).add(_name(node.value))
+            lines[ast.unparse(node.slice)] = node.lineno
+        elif isinstance(node, ast.Call) and called(node) in ("zip", "TensorDataset") and len(node.args) == 2:
+            taken.setdefault(ast.unparse(node), set()).update(map(_name, node.args))
+            lines[ast.unparse(node)] = node.lineno
+    for numbers, names in taken.items():
+        if rows in names and len(names - {""}) == 2:  # of more it is not plain which belong together
+            yield from ((name, lines[numbers]) for name in names - {rows, ""})
 
 
 def _labels_by_place(file: str, scope: ast.AST, nodes: list[Any]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Op, Pass
 from course_utils.audit.lines import Spot, here, spots
 from course_utils.audit.mentions import ran
-from course_utils.audit.orders import orders_apart
+from course_utils.audit.orders import orders_apart, orders_of_one
 from course_utils.audit.origins import Draw, Marks, Origins, spots_of
 from course_utils.audit.source import assigned, function_around, source_at, statement, text_at
 from course_utils.explain.source import called
@@ -150,6 +150,9 @@ class Pairing(Check):
             for drawn, used, rows, labels in orders_apart(file, scope):
                 if not _is_on_purpose(used) and not _is_on_purpose(drawn):
                     yield self._ordered(drawn, used, rows, labels)
+            for drawn, used, rows, labels in orders_of_one(file, scope):
+                if not _is_on_purpose(used):
+                    yield self._alone(drawn, used, rows, labels)
         for spot, apart in self._apart.items():
             if apart.times < _TIMES or apart.times < apart.losses or not apart.places:
                 continue
@@ -186,6 +189,19 @@ class Pairing(Check):
             f"order = rng.permutation(len({rows}))\n{rows}[order], {labels}[order]  # one order for both",
             level="likely",
             certain=False,
+        )
+
+    def _alone(self, drawn: Spot, used: Spot, rows: str, labels: str) -> Found:
+        return self.say(
+            "shuffled-apart",
+            drawn,
+            f"{rows} is shuffled, and {labels} is not: rows and targets do not belong together",
+            f"Line {used.line} takes both by the same numbers. Nearly each prediction is compared with the target of "
+            "another sample.",
+            f"order = rng.permutation(len({rows}))\n{rows}[order], {labels}[order]  # one order for both",
+            level="likely",
+            certain=False,
+            also=[("taken here", used)],
         )
 
     def _drawn_again(self, spot: Spot, anew: _Apart) -> Found:

@@ -189,9 +189,10 @@ def two_loaders_that_each_shuffle():
     x, y = lines(40)
     model = mlp(out=1)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    inputs_of, targets_of = DataLoader(x, batch_size=8, shuffle=True), DataLoader(y, batch_size=8, shuffle=True)
+    inputs_of = DataLoader(x, batch_size=8, shuffle=True)
+    targets_of = DataLoader(y, batch_size=8, shuffle=True)  # <- here
     for _ in range(3):
-        for inputs, targets in zip(inputs_of, targets_of, strict=True):  # <- here
+        for inputs, targets in zip(inputs_of, targets_of, strict=True):
             optimizer.zero_grad()
             ((model(inputs) - targets) ** 2).mean().backward()
             optimizer.step()

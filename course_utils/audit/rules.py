@@ -89,6 +89,7 @@ RULES: dict[str, Rule] = {
     "focal-reversed": Rule("likely", "default", _LIST),
     "average-left-in": Rule("likely", "default", _CHECKPOINTS),
     "adapter-frozen": Rule("error", "default", _FROZEN),
+    "other-table": Rule("likely", "default", _LIST),
     "weighed-after-mean": Rule("error", "full", _ORDER),
     "overlap-of-scores": Rule("likely", "default", _SOFTMAX),
     "pixels-scaled": Rule("likely", "default", _LIST, ("dead-units", "zero-gradient")),

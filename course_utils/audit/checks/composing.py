@@ -16,12 +16,13 @@ from course_utils.audit.objectives import focal, minimised, unsquashed
 from course_utils.audit.reading import Reading
 from course_utils.audit.source import assignments_to
 from course_utils.audit.swaps import left_in
+from course_utils.audit.tables import other_tables
 
 _ADAPTERS = re.compile(r"lora|adapter|low_?rank", re.I)
 
 
 class Composing(Reading):
-    """What is minimised, what is evaluated in the model's place, and adapters that never learn."""
+    """What is minimised, what is evaluated in the model's place, tables of others, and adapters that never learn."""
 
     codes: ClassVar = (
         "score-minimised",
@@ -29,8 +30,9 @@ class Composing(Reading):
         "focal-reversed",
         "average-left-in",
         "adapter-frozen",
+        "other-table",
     )
-    readers: ClassVar = (minimised, unsquashed, focal, left_in)
+    readers: ClassVar = (minimised, unsquashed, focal, left_in, other_tables)
 
     def found(self) -> Iterator[Found]:
         yield from super().found()

@@ -283,6 +283,10 @@ WRONG = [
 ]
 
 EQUIVALENT = {
+    "tuned_with_fewer_parameters: [it for it in group['params'] if it in mine] -> [it for it in group['params'] if True]": "An optimizer that holds the backbone, too, clears it and finds no gradient there.",
+    "tuned_with_fewer_parameters: for group in optimizer.param_groups: ... -> (dropped)": "An optimizer that holds the backbone, too, clears it and finds no gradient there.",
+    "tuned_with_fewer_parameters: for group in optimizer.param_groups: ... | backbone.eval() -> (swapped)": "Neither line reads what the other one writes.",
+    "tuned_with_fewer_parameters: group['params'] = [it for it in group['params'] if it in mine] -> (dropped)": "An optimizer that holds the backbone, too, clears it and finds no gradient there.",
     "tuned.fine_tune: for p in backbone.parameters(): ... -> (dropped)": '"whether its parameters require gradients afterwards, is up to you", and nothing is recorded under no_grad.',
     "tuned.fine_tune: p.requires_grad_(False) -> (dropped)": '"whether its parameters require gradients afterwards, is up to you", and nothing is recorded under no_grad.',
     "tuned.fine_tune: p.requires_grad_(False) -> p": '"whether its parameters require gradients afterwards, is up to you", and nothing is recorded under no_grad.',
@@ -295,12 +299,10 @@ EQUIVALENT = {
     "tuned.fine_tune: with torch.set_grad_enabled(True): ... | optimizer.zero_grad() -> (swapped)": "The backbone requires no gradient then, so nothing is recorded; recording is on where it begins.",
     "tuned.fine_tune: optimizer.step() | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",
     "tuned.fine_tune: backbone.train(False) | for p in backbone.parameters(): ... -> (swapped)": '"whether its parameters require gradients afterwards, is up to you", and nothing is recorded under no_grad.',
-    "tuned_with_fewer_parameters: optimizer.param_groups[0]['params'] = list(head.parameters()) -> (dropped)": "Cleared gradients are None in the backbone, which the optimizer skips as well.",
     "tuned_with_fewer_parameters: torch.inference_mode -> torch.no_grad": "Nothing is recorded under either.",
     "tuned_with_fewer_parameters: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "What gets no gradient in a pass has neither momentum nor decay, so zeros move it as little as None.",
     "tuned_with_fewer_parameters: loss = cross_entropy(head(features.clone()), targets) | optimizer.zero_grad() -> (swapped)": "Neither line reads what the other one writes.",
     "tuned_with_fewer_parameters: optimizer.step() | losses.append(float(loss)) -> (swapped)": "Neither line reads what the other one writes.",
-    "tuned_with_fewer_parameters: optimizer.param_groups[0]['params'] = list(head.parameters()) | backbone.eval() -> (swapped)": "Cleared gradients are None in the backbone, which the optimizer skips as well.",
     "tuned_without_recording: parameter.requires_grad_(False) | parameter.grad = None -> (swapped)": "Neither line reads what the other one writes.",
     "tuned_without_recording: head.zero_grad(set_to_none=True) -> head.zero_grad()": "What gets no gradient in a pass has neither momentum nor decay, so zeros move it as little as None.",
     "tuned_without_recording: head.zero_grad(set_to_none=True) -> head.zero_grad(set_to_none=False)": "What gets no gradient in a pass has neither momentum nor decay, so zeros move it as little as None.",

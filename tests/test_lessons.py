@@ -196,3 +196,23 @@ def test_no_cell_ends_in_a_semicolon(path):
     """It hides an object from Jupyter and not from nbval: `_ = ...` hides it from both."""
     cells = [cell for cell in notebooks.read(path).cells if cell.cell_type == "code"]
     assert not [cell.source for cell in cells if cell.source.rstrip().endswith(";")]
+
+
+def right_places(path: Path) -> list[str]:
+    """Return of each guess of a lesson where the option stood that the run gave: "first", "last" or "within"."""
+    found = []
+    for output in itertools.chain.from_iterable(cell.get("outputs", []) for cell in notebooks.read(path).cells):
+        asked, _, gave = output.get("data", {}).get("text/plain", "").partition("\nThe run gave: ")
+        options = re.findall(r"^  - (.*)$", asked, re.MULTILINE)
+        right = gave.partition("\n")[0]
+        if gave and right in options:
+            found.append({0: "first", len(options) - 1: "last"}.get(options.index(right), "within"))
+    return found
+
+
+def test_the_place_of_an_option_does_not_tell_that_it_is_right():
+    places = {path.stem: right_places(path) for path in LESSONS}
+    assert all(len(found) >= 3 for found in places.values()), places
+    assert not [lesson for lesson, found in places.items() if len(set(found)) == 1]
+    every = list(itertools.chain.from_iterable(places.values()))
+    assert all(every.count(place) <= len(every) / 2 for place in set(every)), places

@@ -90,6 +90,7 @@ RULES: dict[str, Rule] = {
     "average-left-in": Rule("likely", "default", _CHECKPOINTS),
     "adapter-frozen": Rule("error", "default", _FROZEN),
     "other-table": Rule("likely", "default", _LIST),
+    "positions-of-batch": Rule("likely", "default", _LIST),
     "weighed-after-mean": Rule("error", "full", _ORDER),
     "overlap-of-scores": Rule("likely", "default", _SOFTMAX),
     "pixels-scaled": Rule("likely", "default", _LIST, ("dead-units", "zero-gradient")),

@@ -13,6 +13,7 @@ from course_utils.audit.check import Found
 from course_utils.audit.classes import class_source
 from course_utils.audit.lines import Spot, is_learners
 from course_utils.audit.objectives import focal, minimised, unsquashed
+from course_utils.audit.placing import along_batch
 from course_utils.audit.reading import Reading
 from course_utils.audit.source import assignments_to
 from course_utils.audit.swaps import left_in
@@ -31,8 +32,9 @@ class Composing(Reading):
         "average-left-in",
         "adapter-frozen",
         "other-table",
+        "positions-of-batch",
     )
-    readers: ClassVar = (minimised, unsquashed, focal, left_in, other_tables)
+    readers: ClassVar = (minimised, unsquashed, focal, left_in, other_tables, along_batch)
 
     def found(self) -> Iterator[Found]:
         yield from super().found()

@@ -262,7 +262,7 @@ RULES: dict[str, Rule] = {
     "last-of-loop": Rule("likely", "default", _ORDER, ("loss-unused", "never-reached")),
     "mask-forgotten": Rule("likely", "full", _LIST),
     "noise-weights": Rule("likely", "full", _LIST),
-    "slope-axis": Rule("likely", "full", _PENALTY),
+    "slope-axis": Rule("likely", "full", _SLOPES),
     "ascent-not-undone": Rule("likely", "default", _ORDER),
     "members-alike": Rule("likely", "default", _LIST),
     "input-not-held": Rule("likely", "default", _LIST, ("frozen", "dead-units", "zero-gradient")),

@@ -29,7 +29,10 @@ _PARTS = "deeper/01_leaves_and_flags#A-plain-list,-a-new-head,-a-copy:-parameter
 _KEPT = "deeper/09_practical_checklist#Memory-grows-from-step-to-step:-what-a-log-keeps"
 _CHECKPOINTS = "deeper/09_practical_checklist#All-checkpoints-are-the-same"
 _SOFTMAX = "09_practical_checklist#The-loss-stalls:-softmax-twice"
-_SHAPES = '09_practical_checklist#"Using-a-target-size-that-is-different-to-the-input-size":-a-wrong-shape-that-works'
+_SHAPES = (
+    'deeper/09_faults_that_hide_faults#"Using-a-target-size-that-is-different-to-the-input-size"'
+    ":-a-wrong-shape-that-works"
+)
 _GAN = "06_detach_vs_no_grad#The-two-steps-of-a-GAN"
 _ALGORITHMS = "06_detach_vs_no_grad#Where-to-cut-in-each-algorithm"
 _EVAL = "06_detach_vs_no_grad#eval()-does-not-switch-gradients-off"
@@ -243,7 +246,7 @@ RULES: dict[str, Rule] = {
     "nan-began": Rule(
         "error",
         "default",
-        '09_practical_checklist#"loss-is-NaN":-where-NaN-gradients-come-from',
+        'deeper/09_faults_that_hide_faults#"loss-is-NaN":-where-NaN-gradients-come-from',
         ("dead-units", "zero-gradient"),
     ),
     "cast-to-zeros": Rule("likely", "full", _LIST, ("dead-units", "zero-gradient", "constant-term")),

@@ -194,12 +194,6 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "09_practical_checklist": {
         "The loss stalls: softmax twice": ("softmax-twice", "softmax-dim", "sigmoid-twice", "log-missing"),
-        '"Using a target size that is different to the input size": a wrong shape that works': (
-            "target-broadcast",
-            "broadcast-loss",
-            "target-shape",
-        ),
-        '"loss is NaN": where NaN gradients come from': ("nan-begins", "distribution-values"),
         "The checklist as code": (
             "target-dtype",
             "target-range",
@@ -223,6 +217,14 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "device-mismatch",
             "meta-tensor",
         ),
+    },
+    "deeper/09_faults_that_hide_faults": {
+        '"Using a target size that is different to the input size": a wrong shape that works': (
+            "target-broadcast",
+            "broadcast-loss",
+            "target-shape",
+        ),
+        '"loss is NaN": where NaN gradients come from': ("nan-begins", "distribution-values"),
     },
     "deeper/09_errors_in_a_loop": {
         'What anomaly mode tells: "returned nan values in its 0th output"': ("nan-in-backward",),

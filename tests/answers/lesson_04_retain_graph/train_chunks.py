@@ -365,6 +365,14 @@ WRONG = [
 ]
 
 EQUIVALENT = {
+    "as_leaves: part.requires_grad_() -> part": "Whether the last state requires a gradient is open: it has no graph either way.",
+    "as_leaves: return tuple((part.requires_grad_() for part in state)) -> return state": "Whether the last state requires a gradient is open: it has no graph either way.",
+    "grouped.train_chunks: for inputs, targets in group: ... | optimizer.zero_grad() -> (swapped)": "No pass runs between the two.",
+    "grouped.train_chunks: found.append(mse_loss(readout(through(outputs)), targets)) | state = within(last, first) -> (swapped)": "Neither line reads what the other one writes.",
+    "grouped.train_chunks: losses += [loss.item() for loss in found] -> losses = losses + [loss.item() for loss in found]": "Nothing else refers to the list.",
+    "grouped.train_chunks: losses += [loss.item() for loss in found] | state = carry(last, first) -> (swapped)": "Neither line reads what the other one writes.",
+    "grouped.train_chunks: optimizer.step() | losses += [loss.item() for loss in found] -> (swapped)": "The losses were computed before the step.",
+    "grouped.train_chunks: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
     "updated: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
     "updated: return loss.item() -> (dropped)": "These answers do not use what updated returns.",
     "updated: return loss.item() -> return optimizer": "These answers do not use what updated returns.",

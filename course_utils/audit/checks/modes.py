@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -193,6 +193,8 @@ class Modes(Check):
             module = call.module
             parts = [module.get_submodule(part) if part else module for part in call.asleep]
             only_norms = all(map(is_normalization, parts))
+            if only_norms and _are_frozen(parts):
+                continue  # whoever freezes them has their statistics stay, too
             spot = self._set.get(id(module)) or self._last_set or (call.spots[0] if call.spots else None)
             woken = self._woken.get(id(module))
             early = bool(trained) and woken is not None and spot is not None and is_before_loop(woken, spot)
@@ -246,3 +248,9 @@ class Modes(Check):
             times=site.unused,
             names=(name,),
         )
+
+
+def _are_frozen(parts: Iterable[torch.nn.Module]) -> bool:
+    """Say whether parts have parameters, and none that trains."""
+    held = [p for part in parts for p in part.parameters()]
+    return bool(held) and not any(p.requires_grad for p in held)

@@ -235,3 +235,23 @@ def train_before_the_loop_and_after_each_evaluation():
             F.cross_entropy(model(inputs), targets).backward()
             optimizer.step()
         measured(model, x, y)
+
+
+@right
+def body_trained_before_and_frozen_with_its_statistics():
+    x, y = blobs(32)
+    body = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU())
+    model = nn.Sequential(body, nn.Linear(8, 3))
+
+    def fit(optimizer, steps=5):
+        for _ in range(steps):
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+
+    model.train()
+    fit(torch.optim.Adam(model.parameters(), lr=0.01))
+    model[1] = nn.Linear(8, 3)
+    body.requires_grad_(False)
+    model.eval()
+    fit(torch.optim.Adam(model[1].parameters(), lr=0.01))

@@ -86,7 +86,7 @@ REPORTED = {
         "from torch.nn.functional import batch_norm, conv2d, linear\ndef again(m, x):\n"
         "    w = {name: p.clone() for name, p in m.named_parameters()}\n"
         "    for n in (0, 3):\n        x = conv2d(x, w[f'{n}.weight'], w[f'{n}.bias'])\n"
-        "        b = m[n + 1]\n"
+        "        b = next(it for it in m[n + 1].modules() if isinstance(it, nn.BatchNorm2d))\n"
         "        x = batch_norm(x, b.running_mean, b.running_var, b.weight + 0, b.bias + 0).tanh()\n"
         "    return linear(x.flatten(1), w['8.weight'], w['8.bias'])",
     ),

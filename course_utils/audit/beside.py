@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from course_utils.audit.lines import Spot
 from course_utils.audit.source import assignments, blocks_of, function_around, statement, taken_apart, text_at, tree_of
 from course_utils.explain.explanation import Place
+from course_utils.explain.source import called
 
 # More places than these hide the line that is to be edited.
 MOST = 2
@@ -43,8 +44,8 @@ def _made(spot: Spot) -> Iterator[Spot]:
 
 def _used(spot: Spot) -> Iterator[Spot]:
     at = statement(spot)
-    if not isinstance(at, ast.Assign) or not isinstance(at.value, ast.Call) or not _is_of_class(at.value):
-        return
+    if not isinstance(at, ast.Assign) or not called(at.value)[:1].isupper():
+        return  # what a function gives is used in the next line anyway
     for name in [ast.unparse(part) for target in at.targets for part in taken_apart(target)]:
         if _made_once(name, spot) is not at:
             continue
@@ -64,15 +65,10 @@ def _is_handed_on(name: str, spot: Spot) -> bool:
     if name not in {it.arg for it in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}:
         return True
     tree = tree_of(spot.file)
-    calls = [node for node in (ast.walk(tree) if tree else ()) if isinstance(node, ast.Call)]
-    calls = [call for call in calls if ast.unparse(call.func).rsplit(".", 1)[-1] == around.name]
+    nodes = ast.walk(tree) if tree else ()
+    calls = [node for node in nodes if isinstance(node, ast.Call) and called(node) == around.name]
     handed = [[ast.unparse(given) for given in (*call.args, *(it.value for it in call.keywords))] for call in calls]
     return bool(handed) and all(name in given for given in handed)
-
-
-def _is_of_class(call: ast.Call) -> bool:
-    """Say whether what is called is named as classes are: results of functions are used in the next line anyway."""
-    return ast.unparse(call.func).rsplit(".", 1)[-1][:1].isupper()
 
 
 def _callees(at: ast.stmt) -> list[str]:
@@ -84,11 +80,10 @@ def _callees(at: ast.stmt) -> list[str]:
     for node in ast.walk(at):
         if not isinstance(node, ast.Call) or id(node) in inside:
             continue
-        called = node.func
-        if isinstance(called, ast.Attribute) and called.attr not in _LOOKS:
-            names += [ast.unparse(called), ast.unparse(called.value)]
-        elif isinstance(called, ast.Name):
-            names.append(called.id)
+        if isinstance(node.func, ast.Attribute) and node.func.attr not in _LOOKS:
+            names += [ast.unparse(node.func), ast.unparse(node.func.value)]
+        elif isinstance(node.func, ast.Name):
+            names.append(node.func.id)
     return names
 
 

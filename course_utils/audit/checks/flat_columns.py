@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from course_utils.audit.check import Found
 from course_utils.audit.events import Call, Op
 from course_utils.audit.expressions import assigned_value
 from course_utils.audit.followed import Followed
 from course_utils.audit.holders import variables
 from course_utils.audit.lines import Spot
 from course_utils.audit.mentions import parts
-from course_utils.audit.reading import Reading, Scopes, Seen, Told, scopes_of
+from course_utils.audit.reading import Reading, Scopes, Seen, Told
 from course_utils.explain.source import called
 
 _SPREADS = frozenset({"std", "var", "std_mean", "var_mean"})
@@ -45,7 +44,7 @@ class FlatColumns(Reading):
         self._divided: dict[Spot, str] = {}
         self._searches, self._step = 0, -1
         self._zeros: set[str] = set()  # names of arrays with zeros beside other numbers
-        self.readers = (self._by_name,)  # type: ignore[misc]
+        self.readers = (self._by_value, self._by_name)  # type: ignore[misc]
 
     def function(self, event: Op) -> None:
         if event.name in _SPREADS:
@@ -76,6 +75,10 @@ class FlatColumns(Reading):
             self._searches, self._step = self._searches + 1, self.clock.steps
             self._zeros.update(name for _, name, value in variables() if _has_zeros(value))
 
+    def _by_value(self, scopes: Scopes, seen: Seen) -> Iterator[Told]:
+        """Yield the divisions of tensors that were seen to give what they should not."""
+        yield from (_told(spot, what) for spot, what in self._divided.items())
+
     def _by_name(self, scopes: Scopes, seen: Seen) -> Iterator[Told]:
         """Yield the divisions by a name for a spread with zeros in it."""
         for file, scope in scopes if self._zeros else ():
@@ -86,17 +89,6 @@ class FlatColumns(Reading):
                 made = assigned_value(Spot(file, by.lineno), by.id)
                 if made is not None and _is_spread(made):
                     yield _told(Spot(file, by.lineno), "what comes out is no number, or has no bound")
-
-    def found(self) -> Iterator[Found]:
-        told: set[Spot] = set()
-        for spot, what in self._divided.items():
-            it = _told(spot, what)
-            told.add(spot)
-            yield self.say(it.code, it.spot, it.headline, it.why, it.fix, certain=False)
-        for it in self._by_name(scopes_of(self.recorder), self.seen) if self.clock.steps else ():
-            if it.spot not in told:
-                told.add(it.spot)
-                yield self.say(it.code, it.spot, it.headline, it.why, it.fix, certain=False)
 
 
 def _has_zeros(value: Any) -> bool:

@@ -6,7 +6,7 @@ import ast
 import re
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -149,10 +149,23 @@ class Pairing(Check):
         for file, scope in ran(self._ran) if self.clock.steps >= _TIMES else ():
             for drawn, used, rows, labels in orders_apart(file, scope):
                 if not _is_on_purpose(used) and not _is_on_purpose(drawn):
-                    yield self._ordered(drawn, used, rows, labels)
+                    yield self._ordered(
+                        drawn,
+                        f"{rows} and {labels} are shuffled in two different orders",
+                        f"Each order is drawn by itself, and applied up to line {used.line}.",
+                        rows,
+                        labels,
+                    )
             for drawn, used, rows, labels in orders_of_one(file, scope):
                 if not _is_on_purpose(used):
-                    yield self._alone(drawn, used, rows, labels)
+                    yield self._ordered(
+                        drawn,
+                        f"{rows} is shuffled, and {labels} is not",
+                        f"Line {used.line} takes both by the same numbers.",
+                        rows,
+                        labels,
+                        also=[("taken here", used)],
+                    )
         for spot, apart in self._apart.items():
             if apart.times < _TIMES or apart.times < apart.losses or not apart.places:
                 continue
@@ -179,29 +192,18 @@ class Pairing(Check):
             times=apart.times,
         )
 
-    def _ordered(self, drawn: Spot, used: Spot, rows: str, labels: str) -> Found:
+    def _ordered(
+        self, drawn: Spot, what: str, how: str, rows: str, labels: str, also: Sequence[tuple[str, Spot]] = ()
+    ) -> Found:
         return self.say(
             "shuffled-apart",
             drawn,
-            f"{rows} and {labels} are shuffled in two different orders: rows and targets do not belong together",
-            f"Each order is drawn by itself, and applied up to line {used.line}. Nearly each prediction is compared "
-            "with the target of another sample.",
+            f"{what}: rows and targets do not belong together",
+            f"{how} Nearly each prediction is compared with the target of another sample.",
             f"order = rng.permutation(len({rows}))\n{rows}[order], {labels}[order]  # one order for both",
             level="likely",
             certain=False,
-        )
-
-    def _alone(self, drawn: Spot, used: Spot, rows: str, labels: str) -> Found:
-        return self.say(
-            "shuffled-apart",
-            drawn,
-            f"{rows} is shuffled, and {labels} is not: rows and targets do not belong together",
-            f"Line {used.line} takes both by the same numbers. Nearly each prediction is compared with the target of "
-            "another sample.",
-            f"order = rng.permutation(len({rows}))\n{rows}[order], {labels}[order]  # one order for both",
-            level="likely",
-            certain=False,
-            also=[("taken here", used)],
+            also=also,
         )
 
     def _drawn_again(self, spot: Spot, anew: _Apart) -> Found:

@@ -60,8 +60,10 @@ class Players(Check):
         self._order = {}
         self._aims.pass_begins(event)
         if event.accumulate and self.recorder.operations is not None:
-            keys = {self.book.slot(leaf).key: at for at, (_, leaf) in enumerate(event.graph.leaves)}
-            self._order = keys if len(self.book.trainers) > 1 else {}
+            # The book meets each leaf here, also where one optimizer is: an input that asks for its gradient is known.
+            slots = [self.book.slot(leaf) for _, leaf in event.graph.leaves]
+            if len(self.book.trainers) > 1:
+                self._order = {slot.key: at for at, slot in enumerate(slots)}
 
     def pass_ended(self, event: Pass) -> None:
         if event.accumulate:

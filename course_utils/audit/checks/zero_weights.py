@@ -44,19 +44,21 @@ class ZeroWeights(Check):
         if event.spot is None or not event.accumulate or len(event.outputs) != 1:
             return
         still = self._seen.get(event.spot)
-        if still is None and (node := self._first(event, event.spot)) is not None:
-            still = self._still(node)
-            if still is not None:
-                self._seen[event.spot] = still
-        if still is not None and not still.gone:
-            still.times += 1
-            still.gone = _of_zero(event) is None
+        if still.gone if still is not None else not self._looks_at(event.spot):
+            return
+        node = _of_zero(event)
+        if still is None:
+            still = self._still(node) if node is not None else None
+            if still is None:
+                return
+            self._seen[event.spot] = still
+        still.times += 1
+        still.gone = node is None
 
-    def _first(self, event: Pass, spot: Spot) -> LiveNode | None:
+    def _looks_at(self, spot: Spot) -> bool:
+        """Say whether a line whose passes have shown no term of weight 0 yet is still looked at; each asking counts."""
         self._looked[spot] += 1
-        if self.recorder.operations is None or self._looked[spot] > _LOOKS or len(self._looked) > _PASSES:
-            return None
-        return _of_zero(event)
+        return self.recorder.operations is not None and self._looked[spot] <= _LOOKS and len(self._looked) <= _PASSES
 
     def _still(self, node: LiveNode) -> _Still | None:
         at = self.recorder.lines.of(number_of(node))

@@ -86,16 +86,20 @@ def tuned_with_another_optimizer(backbone, head, optimizer, batches):
     return tuned()(backbone, head, other, batches)
 
 
-def tuned_with_batch_norm_alone(backbone, head, optimizer, batches):
-    """Dropout stays on."""
+def tuned_in_modes(trains, backbone, head, optimizer, batches):
     for module in backbone.modules():
-        module.train(not isinstance(module, nn.BatchNorm1d))
+        module.train(trains(module))
     losses = []
     for inputs, targets in batches:
         with torch.no_grad():
             features = backbone(inputs)
         losses.append(step(optimizer, cross_entropy(head(features), targets)))
     return losses
+
+
+def tuned_with_batch_norm_alone(*given):
+    """Dropout stays on."""
+    return tuned_in_modes(lambda module: not isinstance(module, nn.BatchNorm1d), *given)
 
 
 def tuned_and_put_back(backbone, head, optimizer, batches):
@@ -240,16 +244,9 @@ def tuned_on_features_of_a_shape(backbone, head, optimizer, batches):
     return losses
 
 
-def tuned_with_dropout_alone_evaluating(backbone, head, optimizer, batches):
+def tuned_with_dropout_alone_evaluating(*given):
     """Batch norm stays on."""
-    for module in backbone.modules():
-        module.train(isinstance(module, nn.BatchNorm1d))
-    losses = []
-    for inputs, targets in batches:
-        with torch.no_grad():
-            features = backbone(inputs)
-        losses.append(step(optimizer, cross_entropy(head(features), targets)))
-    return losses
+    return tuned_in_modes(lambda module: isinstance(module, nn.BatchNorm1d), *given)
 
 
 WRONG = [

@@ -14,8 +14,8 @@ from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import (
     well_formed,
 )
 from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import (
+    OLD_GRADIENTS,
     STEP_FOR_EACH,
-    keeps_old,
     trained,
     weighted,
 )
@@ -119,12 +119,7 @@ EXERCISE = Exercise(
             "loss is their mean.",
             weighted(lambda step, every: [float(size) for size in step.sizes]),
         ),
-        Misconception(
-            "old gradients",
-            "In the first step that went wrong, .grad holds the right gradient and, on top of it, what was in .grad "
-            "before the window began.",
-            keeps_old,
-        ),
+        OLD_GRADIENTS,
         STEP_FOR_EACH,
         Misconception(
             "a step too many",

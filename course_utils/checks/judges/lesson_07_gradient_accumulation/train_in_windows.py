@@ -14,8 +14,8 @@ from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import (
     well_formed,
 )
 from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import (
+    OLD_GRADIENTS,
     STEP_FOR_EACH,
-    keeps_old,
     trained,
     weighted,
 )
@@ -90,12 +90,7 @@ EXERCISE = Exercise(
             "loss is smaller, by the number of micro-batches.",
             weighted(lambda step, every: [1.0] * len(step.parts)),
         ),
-        Misconception(
-            "old gradients",
-            "In the first step that went wrong, .grad holds the right gradient and, on top of it, what was in .grad "
-            "before the window began.",
-            keeps_old,
-        ),
+        OLD_GRADIENTS,
         STEP_FOR_EACH,
     ),
 )

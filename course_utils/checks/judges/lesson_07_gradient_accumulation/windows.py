@@ -108,7 +108,7 @@ STEP_FOR_EACH = Misconception(
 )
 
 
-def keeps_old(case: Case, seen: Observation) -> bool:
+def _keeps_old(case: Case, seen: Observation) -> bool:
     """Return whether the first wrong step has the right gradient, and that of the step before on top."""
     steps = full_batches(case, case.given["every"])
     if len(seen["steps"]) != len(steps):
@@ -126,6 +126,14 @@ def keeps_old(case: Case, seen: Observation) -> bool:
             return same(mine["gradients"], summed([step.gradient, old], [1.0, 1.0]))
         old = step.gradient
     return False
+
+
+OLD_GRADIENTS = Misconception(
+    "old gradients",
+    "In the first step that went wrong, .grad holds the right gradient and, on top of it, what was in .grad "
+    "before the window began.",
+    _keeps_old,
+)
 
 
 def weighted(weights: Callable[[Step, int], list[float]]) -> _Recognise:

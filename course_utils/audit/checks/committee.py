@@ -29,12 +29,11 @@ class Committee(Check):
 
     def pass_ended(self, event: Pass) -> None:
         for slot in event.received if len(self._second) < _MOST else ():
-            if slot.received == 2 and slot.is_parameter and slot.key not in self._second:
+            if slot.received == 2 and slot.is_parameter:
                 tensor = slot.tensor
                 slope = None if tensor is None else tensor.grad
                 if tensor is not None and slope is not None and not slope.is_sparse:
                     self._second[slot.key] = float(sampled(tensor).sum()), float(sampled(slope).sum())
-            slot.remember()
 
     def found(self) -> Iterator[Found]:
         alike = next((it for it in self._groups() if len(it) > 1), None) if len(self._second) > 1 else None

@@ -19,8 +19,8 @@ _WAITING_SECONDS, _WAITING_SHARE = 0.001, 0.02
 # What computes is counted a tenth of the wall time at least: short sleeps in a loop would last for minutes. With 5 s an
 # answer that computes for 0.2 s, as slow right ones do, has 50 s for it.
 _BACKSTOP = 10
-# The most wall time that one look counts. Looks come more often, except where the whole process was stopped.
-_MOST_SECONDS = 1.0
+# The most wall time that one look counts. Looks come four times as often, except where the whole process was stopped.
+_MOST_SECONDS = 0.2
 
 # Learner code may replace what the modules hold.
 _wall, _frames = time.monotonic, sys._current_frames

@@ -30,7 +30,8 @@ def used(monkeypatch, cpu, wall, looks=100, imports=False):
         (0.025, 0.05, 0.025),  # half of the processor is another's
         (0.01, 0.06, 0.01),  # five sixths are
         (0.003, 0.15, 0.015),  # nearly all is, or it sleeps for moments: the backstop
-        (0.04, 3600, 0.1),  # the process was stopped for an hour
+        (0.04, 3600, 0.04),  # the process was stopped for an hour while it computed
+        (0.0, 3600, 0.2),  # or while it waited
         (2.0, 2.0, 2.0),  # one long call inside C
     ],
 )

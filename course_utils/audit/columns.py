@@ -36,17 +36,34 @@ def columns(nodes: list[ast.AST]) -> Iterator[Column]:
             yield column
 
 
+def unpacked_flags(file: str, nodes: list[ast.AST], is_flag: Callable[[str], bool]) -> set[str]:
+    """Return the names that stand for the flags where records are taken apart: `s, a, r, s2, d = zip(*batch)`.
+
+    Where each of the records has a flag, by its name, tells what the file keeps: records of as many things.
+    """
+    places = {count: at for count, at in _kept_flags(file, is_flag)}
+    found: set[str] = set()
+    for node in nodes:
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if isinstance(target, ast.Tuple) and len(target.elts) in places and "zip(*" in ast.unparse(node.value):  # type: ignore[attr-defined]
+            part = target.elts[places[len(target.elts)]]
+            found |= {part.id} if isinstance(part, ast.Name) else set()
+    return found
+
+
 def stored_flags(file: str, is_flag: Callable[[str], bool]) -> set[int]:
-    """Return the places at which the records that a file keeps hold a flag."""
+    """Return the places at which the records that a file keeps hold a flag, from the front and from the end."""
+    return {place for count, at in _kept_flags(file, is_flag) for place in (at, at - count)}
+
+
+def _kept_flags(file: str, is_flag: Callable[[str], bool]) -> Iterator[tuple[int, int]]:
+    """Yield of each record that a file keeps how many things it has, and which of them is a flag."""
     tree = tree_of(file)
-    found: set[int] = set()
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.Call) and called(node) in _KEEPS:
             rows = [it for it in node.args if isinstance(it, ast.Tuple)]
             if rows and len(rows[0].elts) > _LEAST:
-                places = {at for at, it in enumerate(rows[0].elts) if is_flag(_name(it))}
-                found |= places | {at - len(rows[0].elts) for at in places}
-    return found
+                yield from ((len(rows[0].elts), at) for at, it in enumerate(rows[0].elts) if is_flag(_name(it)))
 
 
 def _name(node: ast.expr) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from course_utils.audit.columns import columns, stored_flags
+from course_utils.audit.columns import columns, stored_flags, unpacked_flags
 from course_utils.audit.episodes import is_discount, is_flag
 from course_utils.audit.expressions import factors_of
 from course_utils.audit.forgotten import can_end, never_kept, step_flags
@@ -133,7 +133,9 @@ def _columns(file: str, nodes: list[ast.AST]) -> set[str]:
     """Return the names that hold the flags of a batch: named so, taken by a key named so, or from where one is kept."""
     found = list(columns(nodes))
     kept = stored_flags(file, _ends) if found else set()
-    return {it.name for it in found if _ends(it.name) or (_ends(it.key) if isinstance(it.key, str) else it.key in kept)}
+    return unpacked_flags(file, nodes, _ends) | {
+        it.name for it in found if _ends(it.name) or (_ends(it.key) if isinstance(it.key, str) else it.key in kept)
+    }
 
 
 def _ends(name: str) -> bool:
@@ -248,8 +250,16 @@ def _ends_by_count(file: str) -> bool:
         elif isinstance(node, ast.FunctionDef) and node.name == "step":
             returned = [it.value for it in ast.walk(node) if isinstance(it, ast.Return)]
             flags += [part for it in returned if isinstance(it, ast.Tuple) for part in it.elts[2:]]
+            flags += [it.test for it in ast.walk(node) if isinstance(it, ast.If) and any(map(_returns_end, it.body))]
     compared = [it for value in flags for it in ast.walk(value) if isinstance(it, ast.Compare)]
     return bool(compared) and all(_CLOCKS.match(ast.unparse(it.left)) for it in compared)
+
+
+def _returns_end(line: ast.stmt) -> bool:
+    """Say whether a line of a step returns that the episode is over."""
+    result = line.value if isinstance(line, ast.Return) else None
+    flag = result.elts[2] if isinstance(result, ast.Tuple) and len(result.elts) > 2 else None
+    return isinstance(flag, ast.Constant) and flag.value is True
 
 
 def _flags(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, Subset
+from torch.utils.data import DataLoader, Dataset, Subset
 
 from course_utils.audit.holders import variables
 from course_utils.audit.lines import Spot
@@ -25,34 +25,79 @@ _CODES = frozenset({"factorize", "get_dummies"})
 _ALIGNED = re.compile(r"reindex|align\(|categories|\.columns|union_categoricals|concat\(")
 
 
+class _Numbering(NamedTuple):
+    """What numbers words in a variable, and the class of the data set that it belongs to, if it is one."""
+
+    spot: Spot
+    name: str  # "site.numbers" for what the thing named `site` holds
+    words: dict[Any, int]
+    kind: type | None
+
+    @property
+    def root(self) -> str:
+        return self.name.partition(".")[0]
+
+    @property
+    def tail(self) -> str:
+        return self.name.partition(".")[2]
+
+
 def numbered_apart() -> dict[str, Told]:
-    """Return the held-out data whose numbers stand for other words than the training's: both are at hand now."""
+    """Return the held-out data whose numbers stand for other words than the training's: both are at hand now.
+
+    Where the numbers are those of one training, other trainings beside it may have others.
+    """
+    every = [
+        _Numbering(spot, name, words, _kind(value))
+        for spot, variable, value in variables()
+        for name, words in _numberings(variable, value)
+    ]
     found: dict[str, Told] = {}
-    every = [(spot, *it) for spot, name, value in variables() for it in _numberings(name, value)]
-    held = [it for it in every if is_held(it[1].partition(".")[0])]
-    others = [it for it in every if not is_held(it[1].partition(".")[0])] if held else []
-    for spot, name, own in held:
-        root, _, tail = name.partition(".")
-        for _, other, first in others:
-            its, _, its_tail = other.partition(".")
-            if tail != its_tail or not (tail or without_part(root) == without_part(its)):
-                continue
-            common = [word for word in own if word in first]
-            moved = [word for word in common if own[word] != first[word]]
-            line = assigned(spot, root)
-            if len(common) >= _COMMON and moved and line is not None:
-                word = moved[0]
-                what = f"{name} has other numbers than {other}: {word!r} is {own[word]} here, and {first[word]} there"
-                found[f"ids of {root}"] = _told(
-                    line, what if len(what) < 120 else f"{name} has other numbers than {other}", root
-                )
+    for own in every:
+        trained = [it for it in every if _is_new_beside(own, it)]
+        line = assigned(own.spot, own.root) if trained else None
+        if line is not None and all(_moved(own, it) for it in trained):
+            other = trained[0]
+            word = _moved(own, other)
+            what = f"{own.name} has other numbers than {other.name}"
+            more = f"{what}: {word!r} is {own.words[word]} here, and {other.words[word]} there"
+            found[f"ids of {own.root}"] = _told(line, more if len(more) < 120 else what, own.root)
     return found
+
+
+def _is_new_beside(own: _Numbering, other: _Numbering) -> bool:
+    """Say whether one numbering is that of new data for what was learnt with the other."""
+    if own.tail != other.tail or is_held(other.root):
+        return False
+    if not own.tail and without_part(own.root) != without_part(other.root):
+        return False
+    # Of several sets of one class where one is the training's, the others are such data.
+    beside = own.kind is not None and own.kind is other.kind and is_trained(other.root) and not is_trained(own.root)
+    return is_held(own.root) or (beside and own.words.keys() <= other.words.keys())
+
+
+def _moved(own: _Numbering, other: _Numbering) -> Any:
+    """Return a word that two numberings share and number differently; None where they share too few, or agree."""
+    common = [word for word in own.words if word in other.words]
+    moved = [word for word in common if own.words[word] != other.words[word]]
+    return moved[0] if moved and len(common) >= _COMMON else None
+
+
+def _kind(value: Any) -> type | None:
+    """Return the class of a data set of the script's."""
+    data = _behind(value)
+    return type(data) if isinstance(data, Dataset) else None
+
+
+def _behind(value: Any) -> Any:
+    while isinstance(value, DataLoader | Subset):
+        value = value.dataset
+    return value
 
 
 def _numberings(name: str, value: Any) -> Iterator[tuple[str, dict[Any, int]]]:
     """Yield what numbers words or categories in a value: a dictionary, an encoder, those that a data set holds."""
-    while isinstance(value, DataLoader | Subset):
-        value = value.dataset
+    value = _behind(value)
     inside = vars(value) if hasattr(value, "__dict__") and not isinstance(value, type | torch.Tensor) else {}
     classes = inside.get("classes_")
     if isinstance(classes, np.ndarray | list) and len(classes) < _MOST:

@@ -6,6 +6,7 @@ from collections import Counter
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.data import DataLoader, Dataset, Subset
 
 from tests.audit.registry import fault
 from tests.audit.zoo_faults.prepared import StandardScaler
@@ -151,3 +152,52 @@ def a_scaler_for_each_part():
         optimizer.step()
     with torch.no_grad():
         print(F.mse_loss(model(test), x_test.sum(1, keepdim=True)).item())
+
+
+class Finds(Dataset):
+    """Finds of animals at one place, whose kinds are numbered by what was found there, or by a table that is given."""
+
+    def __init__(self, count, kinds, seed, numbers=None):
+        draw = torch.Generator().manual_seed(seed)
+        self.rows = torch.randn(count, 5, generator=draw)
+        self.kinds = [kinds[at] for at in torch.randint(len(kinds), (count,), generator=draw)]
+        self.number_of = numbers or {kind: at for at, kind in enumerate(sorted(set(self.kinds)))}
+
+    def __len__(self):
+        return len(self.kinds)
+
+    def __getitem__(self, at):
+        return self.rows[at], self.number_of[self.kinds[at]]
+
+
+KINDS = ["ant", "bee", "fly", "wasp"]
+
+
+def told_apart(train, model=None):
+    """Train a model to tell kinds apart, and return it."""
+    model = model or nn.Linear(5, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for rows, kinds in DataLoader(train, batch_size=8, shuffle=True):
+        optimizer.zero_grad()
+        F.cross_entropy(model(rows), kinds).backward()
+        optimizer.step()
+    return model
+
+
+@torch.no_grad()
+def share_of_right(model, loader):
+    return sum((model(rows).argmax(1) == kinds).sum().item() for rows, kinds in loader)
+
+
+@fault("ids-apart")
+def another_place_with_its_own_kinds():
+    train_set = Finds(40, KINDS, 0)
+    other_site = Finds(24, KINDS[1:], 1)  # <- here
+    print(share_of_right(told_apart(train_set), DataLoader(other_site, batch_size=12)))
+
+
+@fault("ids-apart")
+def a_loader_of_a_second_year():
+    train_finds = Subset(Finds(48, KINDS, 0), range(40))
+    year_two = DataLoader(Finds(24, ["wasp", "ant", "fly"], 1), batch_size=12)  # <- here
+    print(share_of_right(told_apart(train_finds), year_two))

@@ -5,10 +5,11 @@ from collections import Counter
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.data import DataLoader
 
 from tests.audit.registry import right
 from tests.audit.zoo_faults.prepared import StandardScaler
-from tests.audit.zoo_faults.renumbered import read, texts
+from tests.audit.zoo_faults.renumbered import KINDS, Finds, read, share_of_right, texts, told_apart
 
 
 class Corpus:
@@ -116,3 +117,27 @@ def one_function_with_the_scaler_handed_on():
         optimizer.step()
     with torch.no_grad():
         print(F.mse_loss(model(test), x_test.sum(1, keepdim=True)).item())
+
+
+@right
+def another_place_with_the_numbers_of_the_training():
+    train_set = Finds(40, KINDS, 0)
+    other_site = Finds(24, KINDS[1:], 1, train_set.number_of)
+    print(share_of_right(told_apart(train_set), DataLoader(other_site, batch_size=12)))
+
+
+@right
+def another_place_with_fewer_kinds_whose_numbers_are_the_same():
+    train_set, other_site = Finds(40, KINDS, 0), Finds(24, KINDS[:3], 1)
+    print(share_of_right(told_apart(train_set), DataLoader(other_site, batch_size=12)))
+
+
+@right
+def two_places_each_with_a_model_of_its_own():
+    first_train, second_train = Finds(40, KINDS, 0), Finds(24, KINDS[1:], 1)
+    first_test, second_test = (
+        Finds(16, KINDS, 2, first_train.number_of),
+        Finds(16, KINDS[1:], 3, second_train.number_of),
+    )
+    for train, test in ((first_train, first_test), (second_train, second_test)):
+        print(share_of_right(told_apart(train, nn.Linear(5, len(train.number_of))), DataLoader(test, batch_size=8)))

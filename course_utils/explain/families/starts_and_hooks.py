@@ -108,7 +108,7 @@ def _hook_without_graph(s: Situation, m: re.Match[str]) -> Explanation | None:
         f"A hook runs when a gradient arrives. None will ever arrive at `{name}`: it requires none and no "
         f"recorded operation made it."
     )
-    fix = (
+    fix = _kept_whole(name, f"register_hook({written(argument(s.node, 0)) or 'hook'})") or (
         f"{name}.requires_grad_()  # before it is used, where its gradient is wanted\n"
         f"if {name}.requires_grad: ...  # around the hook, where {name} may rightly require none"
     )
@@ -122,10 +122,16 @@ def _retain_grad(s: Situation, m: re.Match[str]) -> Explanation | None:
         return _inputs_without(s)
     name = written(receiver(s.node)) or "the tensor"
     why = f"retain_grad() keeps a gradient that passes through. None passes through `{name}`, which requires none."
-    fix = f"{name}.requires_grad_()  # a leaf keeps its gradient anyway"
+    fix = _kept_whole(name, "retain_grad()") or f"{name}.requires_grad_()  # a leaf keeps its gradient anyway"
     return card(
         "retain-grad-refused", f"`{name}` requires no gradient, so there is none to retain", why, fix, s.needed()
     )
+
+
+def _kept_whole(name: str, call: str) -> str:
+    """Return a call on the tensor from which `.data` or `.detach()` took another one without a graph."""
+    cut = re.fullmatch(r"(.+?)(\.data|\.detach\(\))", name)
+    return f"{cut[1]}.{call}  # {name} is another tensor, outside the graph" if cut else ""
 
 
 def _inputs_without(s: Situation) -> Explanation:

@@ -225,6 +225,18 @@ def hook_on_a_frozen_weight():
     frozen.weight.register_hook(print)  # raised here
 
 
+@case("hook-without-graph", "layer.weight.register_hook(print)  # layer.weight.data is another tensor")
+def hook_on_the_data_of_a_weight():
+    layer = nn.Linear(2, 2)
+    layer.weight.data.register_hook(print)  # raised here
+
+
+@case("retain-grad-refused", "hidden.retain_grad()  # hidden.detach() is another tensor")
+def retain_grad_on_what_was_detached():
+    hidden = nn.Linear(2, 2)(torch.randn(3, 2))
+    hidden.detach().retain_grad()  # raised here
+
+
 @case("retain-grad-refused", "batch")
 def retain_grad_on_an_input():
     batch = torch.randn(2, 2)

@@ -1,4 +1,4 @@
-"""What was computed or copied from parameters, and is none itself: attributes of modules, and plain tensors."""
+"""Parameters that a model does not know as such: computed, copied, or kept in a plain list."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from course_utils.audit.book import Model, Slot, Trainer
+from course_utils.audit.book import Book, Model, Slot, Trainer
 from course_utils.audit.classes import assigned_anywhere
 from course_utils.audit.lines import Spot
 from course_utils.graph.trace import walk
@@ -58,3 +58,26 @@ def copies_of(trainer: Trainer, slots: list[Slot]) -> list[Slot]:
     shapes = {slot.shape for slot in trainer.slots}
     kinds = {slot.shape if slot.shape in shapes else slot.shape[1:] for slot in plain}
     return plain if len(plain) > 1 and kinds == shapes else []
+
+
+def plain_list_of(book: Book, slots: Iterable[Slot]) -> tuple[Spot | None, str]:
+    """Return where a model keeps parts in a plain list or dict, and its name."""
+    wanted = {slot.key for slot in slots}
+    for model in book.models.values():
+        module = model.ref()
+        for part in module.modules() if module is not None else ():
+            for name, value in vars(part).items():
+                inside = list(value.values()) if isinstance(value, dict) else value
+                if name.startswith("_") or not isinstance(inside, list | tuple):
+                    continue
+                owned = [p for it in inside for p in _parameters(it)]
+                found = [book.find(p) for p in owned]
+                if any(slot is not None and slot.key in wanted for slot in found):
+                    return assigned_anywhere(type(part), f"self.{name}"), f"self.{name}"
+    return None, ""
+
+
+def _parameters(thing: object) -> list[torch.Tensor]:
+    if isinstance(thing, torch.nn.Module):
+        return list(thing.parameters())
+    return [thing] if isinstance(thing, torch.nn.Parameter) else []

@@ -16,6 +16,8 @@ from course_utils.audit.events import Call
 from course_utils.audit.holders import variables
 from course_utils.audit.inplace import Write, method, methods_called, writes, writes_to_parameter
 from course_utils.audit.lines import Spot
+from course_utils.audit.loops import goes_through
+from course_utils.audit.mentions import functions_named, names_read, parts
 from course_utils.audit.source import function_around, loop_around, taken_apart, tree_of
 from course_utils.explain.source import called, names_of
 
@@ -23,6 +25,7 @@ _SEARCHES = 3
 _LOOKS = 300
 _ROWS, _WIDE = 256, 16  # so much of a store is compared
 _ENTRIES = 20
+_YIELDS = (ast.Yield, ast.YieldFrom)
 _SHARE = 0.1  # of its rows must have changed twice
 
 
@@ -86,6 +89,8 @@ class Drifting(Check):
         write = next((it for it in writes(loop) if name in it.roots), None)
         if write is None and isinstance(loop, ast.For) and (slices := _slices(loop, name)):
             write = _written_in(loop, slices, tree_of(spot.file))
+        if write is None and isinstance(loop, ast.For) and _hands_out(spot.file, loop, name):
+            write = _written_in(loop, names_of(loop.target), tree_of(spot.file))
         if write is not None:
             self._add(name, value, Spot(spot.file, write.line), write)
 
@@ -187,6 +192,13 @@ def _slices(loop: ast.For, name: str) -> set[str]:
                 if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice):
                     found |= {ast.unparse(target)} if ast.unparse(value.value) == name else set()
     return found
+
+
+def _hands_out(file: str, loop: ast.For, name: str) -> bool:
+    """Say whether a loop goes through what a generator of the file yields, and that can hold parts of something."""
+    call = goes_through(loop.iter)
+    makers = [it for it in functions_named(file, called(call)) if any(isinstance(part, _YIELDS) for part in parts(it))]
+    return any(name in names_of(call) | names_read(it) for it in makers)
 
 
 def _is_asked(function: ast.FunctionDef, thing: Any, asks: set[str]) -> bool:

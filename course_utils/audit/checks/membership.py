@@ -13,7 +13,7 @@ from course_utils.audit.book import Model, Slot, Trainer, listed
 from course_utils.audit.check import Check, Found
 from course_utils.audit.checks.outlived import Outlived
 from course_utils.audit.classes import assigned_anywhere
-from course_utils.audit.derived import copies_of, derived_from
+from course_utils.audit.derived import copies_of, derived_from, plain_list_of
 from course_utils.audit.events import Call, Pass, Step
 from course_utils.audit.lines import Spot, name_of
 from course_utils.audit.mentions import is_differentiated
@@ -40,6 +40,8 @@ class Membership(Check):
         self._fresh: Counter[tuple[int, ...]] = Counter()  # parameters that nobody holds, met after the first step
         self._reached: dict[int, set[int]] = {}  # what the first steps of a trainer found new gradients for
         self._handed: Counter[int] = Counter()  # steps of a trainer with gradients that no pass delivered
+        self._begun: dict[int, int] = {}  # how many steps there were when a parameter got its first gradient
+        self._acted: dict[int, int] = {}  # and when a trainer made its last
         self._in_training: Counter[int] = Counter()  # recorded calls of a model in training mode
 
     def called(self, event: Call) -> None:
@@ -60,11 +62,13 @@ class Membership(Check):
         self._last = event.spot or self._last
         for slot in event.received:
             slot.remember()
+            self._begun.setdefault(slot.key, self.clock.steps)
             if slot.received == 1 and slot.is_parameter and self.clock.steps and slot.key not in self.book.held():
                 self._fresh[slot.shape] += 1
 
     def step_begins(self, event: Step) -> None:
         self._outlived.stepped(event)
+        self._acted[event.trainer.key] = self.clock.steps
         for slot in event.trainer.slots:
             if slot.received == 0:
                 slot.remember()
@@ -213,9 +217,14 @@ class Membership(Check):
         )
 
     def _nearest(self, slots: list[Slot], trainers: list[Trainer]) -> Trainer:
-        """Return the trainer that holds most of what belongs with some slots, of several the one made last."""
+        """Return the trainer that holds most of what belongs with some slots, of several the one made last.
+
+        One that makes no step any more when they get their first gradient is no such.
+        """
         owners = {None, *(slot.owner for slot in slots)}
-        return max(reversed(trainers), key=lambda it: sum(slot.owner in owners for slot in it.slots))
+        begun = min(self._begun.get(slot.key, 0) for slot in slots)
+        acting = [it for it in trainers if self._acted[it.key] >= begun]
+        return max(reversed(acting or trainers), key=lambda it: sum(slot.owner in owners for slot in it.slots))
 
     def _replacement(self, slot: Slot, made: Spot, owner: str) -> Spot | None:
         """Return the line that replaced a part of the model: the first after the optimizer's, or the only one."""
@@ -232,7 +241,7 @@ class Membership(Check):
             about = {slot.key for slot in slots}
             times = max(slot.received for slot in slots)
             return self.say("not-in-optimizer", *derived, level="error", times=times, about=about)
-        spot, holder = self._list_of(slots)
+        spot, holder = plain_list_of(self.book, slots)
         where = f" They stand in {holder}, a plain list or dict, which a module does not look into." if holder else ""
         return self.say(
             "not-in-optimizer",
@@ -276,25 +285,3 @@ class Membership(Check):
             about={slot.key},
             names=(f"self.{name}",),
         )
-
-    def _list_of(self, slots: list[Slot]) -> tuple[Spot | None, str]:
-        """Return where a model keeps parts in a plain list or dict, and its name."""
-        wanted = {slot.key for slot in slots}
-        for model in self.book.models.values():
-            module = model.ref()
-            for part in module.modules() if module is not None else ():
-                for name, value in vars(part).items():
-                    inside = list(value.values()) if isinstance(value, dict) else value
-                    if name.startswith("_") or not isinstance(inside, list | tuple):
-                        continue
-                    owned = [p for it in inside for p in _parameters(it)]
-                    found = [self.book.find(p) for p in owned]
-                    if any(slot is not None and slot.key in wanted for slot in found):
-                        return assigned_anywhere(type(part), f"self.{name}"), f"self.{name}"
-        return None, ""
-
-
-def _parameters(thing: object) -> list[torch.Tensor]:
-    if isinstance(thing, torch.nn.Module):
-        return list(thing.parameters())
-    return [thing] if isinstance(thing, torch.nn.Parameter) else []

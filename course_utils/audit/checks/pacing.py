@@ -1,4 +1,4 @@
-"""Schedules that go on once a batch and are made for epochs, or the other way round."""
+"""Schedules that go on once a batch and are made for epochs, or the other way round, or that leave a group out."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import torch
 from course_utils.audit.book import Trainer
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Step
+from course_utils.audit.first_group import FirstGroup
 from course_utils.audit.horizons import Horizon, horizon
 from course_utils.audit.lines import Spot
 from course_utils.audit.loops import rounds, stands_in_evaluation
@@ -63,6 +64,7 @@ class Pacing(Check):
         super().__init__(*args)  # type: ignore[arg-type]
         self._paced: dict[int, _Paced] = {}
         self._rates: dict[int, _Rates] = {}
+        self._first: dict[int, FirstGroup] = {}  # of optimizers with several groups
 
     def scheduled(self, scheduler: Any, spot: Spot | None) -> None:
         optimizer = getattr(scheduler, "optimizer", None)
@@ -88,8 +90,15 @@ class Pacing(Check):
         if optimizer is not None and self._paced:
             rates = self._rates.setdefault(event.trainer.key, _Rates())
             rates.add(max(float(group.get("lr") or 0.0) for group in optimizer.param_groups))
+        if optimizer is not None and len(optimizer.param_groups) > 1:
+            self._first.setdefault(event.trainer.key, FirstGroup()).note(optimizer)
 
     def found(self) -> Iterator[Found]:
+        for trainer in self.book.trainers.values():
+            first = self._first.get(trainer.key)
+            line = first.line(trainer.spot) if first is not None else None
+            if first is not None and line is not None:
+                yield self._left_out(trainer, first, line)
         for paced in self._paced.values():
             other = self._successor(paced)
             if other is not None:
@@ -132,6 +141,23 @@ class Pacing(Check):
             f"scheduler = torch.optim.lr_scheduler.{paced.kind}({name}, ...)  # again, for the new optimizer",
             times=paced.idle,
             about={paced.trainer.key, other.key},
+        )
+
+    def _left_out(self, trainer: Trainer, first: FirstGroup, line: Spot) -> Found:
+        name, count = trainer.name or "the optimizer", len(trainer.groups)
+        shown = ", ".join(f"{it:.3g}" for it in first.rates[:3])
+        return self.say(
+            "schedule-of-other",
+            line,
+            f"the schedule writes the rate of the first group, and {name} has {count}",
+            f"The first group's rate began with {shown}; in all {first.steps} "
+            f"steps that of the rest was {max(first.others):.3g}.",
+            f'for group in {name}.param_groups:\n    group["lr"] = group["initial_lr"] * factor  # initial_lr: '
+            "written into each group once, before",
+            level="likely",
+            certain=False,
+            times=first.steps,
+            about={trainer.key},
         )
 
     def _aside(self, paced: _Paced, spot: Spot) -> Found:

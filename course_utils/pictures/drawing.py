@@ -193,7 +193,7 @@ def _legend(drawn: Scene, as_code: bool) -> list[str]:
     if styles & {"freed", "spent"}:
         words.append("struck through: freed")
     if "gradient" in styles:
-        words.append("blue: gradient received, by step")
+        words += ["blue: gradient", "turn: which box runs when"]
     if any(drawn.labels):
         words.append("beside an arrow: factor, and what was sent")
     unseen = any(drawn.boxes[start].unseen for start, _ in drawn.arrows)

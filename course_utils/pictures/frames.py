@@ -117,7 +117,7 @@ def _steps(recording: Recording) -> tuple[Step, ...]:
 
 
 def _boxes(recording: Recording, steps: Sequence[Step]) -> dict[int, Box]:
-    """Return the boxes of the graph, each with what it saved and freed, the step at which it ran, what it received."""
+    """Return the boxes of the graph, each with what it saved and freed, its turn, and what it received."""
     boxes = boxes_of(recording.graph, recording.made, recording.saved, recording.forward.values)
     for event, one in zip(recording.events, steps, strict=False):
         box = boxes[event.node]
@@ -127,11 +127,11 @@ def _boxes(recording: Recording, steps: Sequence[Step]) -> dict[int, Box]:
 
 
 def _ran(boxes: Mapping[int, Box], recording: Recording) -> dict[int, Box]:
-    """Return the boxes with a line more each: the step at which its node ran, and what it received."""
+    """Return the boxes with a line more each: the turn of its node, and what it received."""
     ran = dict(boxes)
     for number, event in enumerate(recording.events, 1):
         box = ran[event.node]
-        gradient = Line(f"step {number}: {_received(event, box.leaf)}", "gradient", f"gradient-{event.node}")
+        gradient = Line(f"turn {number}: {_received(event, box.leaf)}", "gradient", f"gradient-{event.node}")
         ran[event.node] = replace(box, lines=(*box.lines, gradient))
     return ran
 

@@ -10,7 +10,7 @@ function mountStepper(root, data, start, onStep) {
   /* Places of the slider: 0 is before the backward pass, from 1 on are its steps, below 0 the forward pass. */
   const [first, last] = [-data.ahead, data.steps];
   const panels = data.panels.map((panel) => new Panel(panel, first, data.panels.length > 1, make));
-  const slider = make("input", { type: "range", min: first, max: last, value: first, step: 1, "aria-label": "Step" });
+  const slider = make("input", { type: "range", min: first, max: last, value: first, step: 1, "aria-label": "Turn" });
   const count = make("output", { class: "count" });
   const speed = make("select", { "aria-label": "Speed" });
   for (const [label, pause] of [["slow", 3000], ["normal", 1500], ["fast", 500]])
@@ -22,7 +22,7 @@ function mountStepper(root, data, start, onStep) {
     return element;
   };
   const named = (step) => {
-    if (step >= 0) return `step ${step} of ${last}`;
+    if (step >= 0) return `turn ${step} of ${last}`;
     return step === first ? "forward, start" : `forward ${step - first} of ${-1 - first}`;
   };
   let now = null;

@@ -20,7 +20,7 @@ from course_utils.pictures.svg import Direction, check_direction, image
 LEGEND = (
     "Round: leaf. Square: operation. Orange and thick: at work. Green: saved for backward. Struck through: freed. "
     "Blue: gradients. Beside an arrow: by what the node multiplied, where that can be known, and the gradient that it "
-    "sent. In a box: what it received, and at which step. Arrows go the way of gradients; in the forward steps, the "
+    "sent. In a box: what it received, and in which turn. Arrows go the way of gradients; in the forward steps, the "
     "way of values."
 )
 

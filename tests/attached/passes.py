@@ -18,10 +18,10 @@ _SVG = "{http://www.w3.org/2000/svg}"
 ALT = (
     "A backward pass over six nodes. The code ran so: p = a times 4, s = p minus c, t = s times p, out = 2 times t; "
     "with a = 3 and c = 7 that made p = 12, s = 5, t = 60 and out = 120. "
-    "Step 1: the node of out receives 1 and sends 2 to t. "
-    "Step 2: the node of t receives 2 and sends 24, times p = 12, to s, and A to p. "
-    "Step 3: the node of s receives 24 and sends 24, times 1, to p, and B to c. "
-    "Step 4: the grad of c is B. Step 5: the node of p receives C and sends D to a. Step 6: the grad of a is D."
+    "Turn 1: the node of out receives 1 and sends 2 to t. "
+    "Turn 2: the node of t receives 2 and sends 24, times p = 12, to s, and A to p. "
+    "Turn 3: the node of s receives 24 and sends 24, times 1, to p, and B to c. "
+    "Turn 4: the grad of c is B. Turn 5: the node of p receives C and sends D to a. Turn 6: the grad of a is D."
 )
 
 

@@ -45,18 +45,18 @@ def saved(page: Page, tmp_path: Path) -> Page:
 def test_keys_move_the_slider(saved: Page) -> None:
     captions = saved.locator(".caption")
     expect(captions.first).to_have_text("Before the pass. The graph of 5 nodes keeps 4 bytes for it.")
-    slider = saved.get_by_role("slider", name="Step")
+    slider = saved.get_by_role("slider", name="Turn")
     slider.focus()
     saved.keyboard.press("ArrowRight")
     expect(captions.first).to_contain_text(
         "PowBackward0 receives 1, the gradient that the pass starts with, and sends 16 to AddBackward0"
     )
-    assert slider.get_attribute("aria-valuetext").startswith("step 1 of 5: PowBackward0 receives 1")
+    assert slider.get_attribute("aria-valuetext").startswith("turn 1 of 5: PowBackward0 receives 1")
     saved.keyboard.press("End")
     expect(captions.first).to_have_text("y receives 32: .grad was None and is now 32.")
     expect(captions.last).to_have_text("y receives 32 and adds it to .grad: 32 becomes 64.")
     saved.keyboard.press("ArrowLeft")
-    expect(saved.locator(".count")).to_have_text("step 4 of 5")
+    expect(saved.locator(".count")).to_have_text("turn 4 of 5")
 
 
 def test_it_says_what_to_do_with_scripts_and_without(saved: Page) -> None:
@@ -73,7 +73,7 @@ def test_keys_work_on_the_picture_too(saved: Page) -> None:
     saved.locator(".graph").first.focus()
     saved.keyboard.press("ArrowRight")
     saved.keyboard.press("ArrowRight")
-    expect(saved.locator(".count")).to_have_text("step 2 of 5")
+    expect(saved.locator(".count")).to_have_text("turn 2 of 5")
 
 
 def test_the_node_at_work_and_what_is_freed(saved: Page) -> None:
@@ -120,13 +120,13 @@ def test_play_runs_to_the_end_and_can_be_paused(page: Page, tmp_path: Path) -> N
     page.get_by_role("combobox", name="Speed").select_option("fast")
     page.get_by_role("button", name="Play").click()
     page.clock.run_for(1100)
-    expect(count).to_have_text("step 2 of 5")
+    expect(count).to_have_text("turn 2 of 5")
     page.get_by_role("button", name="Pause").click()
     page.clock.run_for(5000)
-    expect(count).to_have_text("step 2 of 5")
+    expect(count).to_have_text("turn 2 of 5")
     page.get_by_role("button", name="Play").click()
     page.clock.run_for(1600)
-    expect(count).to_have_text("step 5 of 5")
+    expect(count).to_have_text("turn 5 of 5")
     expect(page.get_by_role("button", name="Play")).to_be_visible()
 
 
@@ -161,7 +161,7 @@ def test_values_first_then_gradients_on_the_edges(forward: Page) -> None:
     assert forward.locator(".edge").first.evaluate(heads) == [True, False], "the way of values"
     for _ in range(3):
         forward.keyboard.press("ArrowRight")
-    expect(forward.locator(".count")).to_have_text("step 0 of 5")
+    expect(forward.locator(".count")).to_have_text("turn 0 of 5")
     expect(forward.locator(".caption")).to_contain_text("Before the pass")
     assert forward.locator(".edge").first.evaluate(heads) == [False, True], "the way of gradients"
     assert "forward: out = 64" in visible(forward, ".graph .line")
@@ -169,7 +169,7 @@ def test_values_first_then_gradients_on_the_edges(forward: Page) -> None:
     for _ in range(3):
         forward.keyboard.press("ArrowRight")
     assert sorted(visible(forward, ".beside.now text")) == ["32", "48", "\u00d7 x = 2", "\u00d7 y = 3"]
-    assert visible(forward, ".line.gradient")[:3] == ["step 1: 1", "step 2: 16", "step 3: 16"]
+    assert visible(forward, ".line.gradient")[:3] == ["turn 1: 1", "turn 2: 16", "turn 3: 16"]
     forward.keyboard.press("Home")
     assert visible(forward, ".graph .line, .beside text") == []
 
@@ -243,7 +243,7 @@ def frame(page: Page) -> FrameLocator:
 def press_next(page: Page, shown: FrameLocator, number: int) -> None:
     shown.get_by_role("slider").focus()
     page.keyboard.press("ArrowRight")
-    expect(shown.locator(".count")).to_have_text(f"step {number} of 5")
+    expect(shown.locator(".count")).to_have_text(f"turn {number} of 5")
 
 
 def test_in_a_notebook_with_and_without_a_kernel_and_reopened(lab: Lab, page: Page) -> None:
@@ -261,7 +261,7 @@ def test_in_a_notebook_with_and_without_a_kernel_and_reopened(lab: Lab, page: Pa
 
     page.wait_for_timeout(500)
     open_notebook(page, lab, "run.ipynb")
-    expect(frame(page).locator(".count")).to_have_text("step 0 of 5")
+    expect(frame(page).locator(".count")).to_have_text("turn 0 of 5")
     press_next(page, frame(page), 1)
 
 
@@ -289,10 +289,10 @@ def test_the_widget_is_joined_to_the_kernel(lab: Lab, page: Page) -> None:
     open_notebook(page, lab, "widget.ipynb")
     run_all(page)
     shown = page.locator(".course-stepper").first
-    expect(shown.locator(".count")).to_have_text("step 2 of 5")
+    expect(shown.locator(".count")).to_have_text("turn 2 of 5")
     shown.get_by_role("slider").focus()
     page.keyboard.press("ArrowRight")
-    expect(shown.locator(".count")).to_have_text("step 3 of 5")
+    expect(shown.locator(".count")).to_have_text("turn 3 of 5")
     expect(shown.locator(".caption")).to_contain_text("MulBackward0 receives 16 and sends 48 to x, 32 to y")
     page.locator(".jp-CodeCell").last.locator(".cm-content").click()
     page.keyboard.press("Control+Enter")

@@ -147,6 +147,6 @@ def test_the_stepper_shows_it_beside_pytorchs(engine):
     mine, other = stepper.panels
     assert mine.before == "Before the pass. The graph has 5 nodes. What they keep only your engine knows."
     assert (mine.bytes, other.bytes, mine.forward) == (None, 8, ())
-    assert ">step 2: 16<" in mine.svg
+    assert ">turn 2: 16<" in mine.svg
     assert mine.svg.count('class="beside"') == 2
     assert '"bytes":null' in stepper.page()

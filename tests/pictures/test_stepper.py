@@ -42,8 +42,8 @@ def test_every_key_of_a_step_is_in_the_picture(recording):
             assert re.search(rf'data-edges="([^"]* )?{key}( [^"]*)?"', panel.svg)
         for key in one.freed:
             assert f'data-key="{key}"' in panel.svg
-    assert ">step 3: 16<" in panel.svg
-    assert ">step 4: .grad = 64<" in panel.svg
+    assert ">turn 3: 16<" in panel.svg
+    assert ">turn 4: .grad = 64<" in panel.svg
     assert panel.svg.count('class="line spent"') == 3
 
 

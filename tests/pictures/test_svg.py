@@ -306,8 +306,8 @@ def test_a_recorded_pass_is_drawn_at_once():
         "\u00d7 y = 3",
         "48",
         "\u00d7 x = 2",
-        "step 4: .grad = 64",
-        "step 5: .grad = 32",
+        "turn 4: .grad = 64",
+        "turn 5: .grad = 32",
     ):
         assert text in shown
     assert not any(text.startswith(("saved", "freed")) for text in shown)

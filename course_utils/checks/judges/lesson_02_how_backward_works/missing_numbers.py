@@ -48,11 +48,11 @@ EXERCISE = Exercise(
     cases=one_case,
     judge=_judge,
     hints=(
-        "Go through the steps in their order. For each node: what does it receive, and by what does it multiply that "
+        "Go through the turns in their order. For each node: what does it receive, and by what does it multiply that "
         "for each of its inputs?",
         "A product sends to each factor what it received, times the other factor. A difference sends on what it "
         "received, with the sign turned for what is subtracted. A node to which two arrows lead receives their sum.",
-        "A: step 2 received 2, and beside p stands s = 5. B: step 3 received 24, and c is subtracted. C: add the "
+        "A: turn 2 received 2, and beside p stands s = 5. B: turn 3 received 24, and c is subtracted. C: add the "
         "numbers at the two arrows that lead into that node. D: C times the other factor, which the node saved.",
     ),
     debrief=_TABLE.debrief,

@@ -6,6 +6,7 @@ import ast
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import ClassVar
 
 from course_utils.audit.check import Check, Found
@@ -72,6 +73,7 @@ def _holds_several(event: Pass, loop: ast.For, calls: list[tuple[int, tuple[Spot
     return len(rounds & set(range(1, len(ends)))) > 1  # when the first round began is not known
 
 
+@lru_cache(maxsize=512)
 def _made_in_loop(spot: Spot) -> tuple[ast.Assign, ast.For] | None:
     """Return the assignment that makes the loss of the pass at a line, and the loop before the line it stands in."""
     line, scope = statement(spot), function_around(spot)
